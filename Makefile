@@ -1,0 +1,46 @@
+# A fresh machine needs only make and Python 3.11 or later: each target installs what it runs.
+#   make PYTHON=python3.12 test     another interpreter (for a new .venv)
+#   make bench SUITE="kv --quick"   the arguments of `python -m benchmarks`
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # one environment, one pip at a time
+.PHONY: help demo test lint bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s%s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.plot ## kernel PCA of the digits: a summary and a picture
+	$(BIN)/python examples/digits_kernel_pca.py
+
+test: $(VENV)/.dev ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev ## check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench ## measure against other libraries; SUITE=... for a part
+	$(BIN)/python -m benchmarks $(SUITE)
+
+clean: ## remove everything the other targets made
+	rm -rf $(VENV) build dist out .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# .venv/.dev stands for "mercer[dev] is installed", and likewise for every extra of pyproject.toml.
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	@echo "installing mercer[$*] into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "mercer needs Python 3.11 or later; $(PYTHON) is: $$($(PYTHON) --version 2>&1)" >&2; \
+	  echo "Name another interpreter: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; } # no half an environment

@@ -1,0 +1,107 @@
+"""The rules of the house: layers, imports, and what the library never does."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mercer
+from mercer._version import __version__
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "mercer"
+FILES = sorted(PACKAGE.rglob("*.py"))
+PICKLES = {"cloudpickle", "dill", "marshal", "pickle", "shelve"}
+
+# A slash, a name, a slash, a name, where no word, URL or relative path runs into the first slash.
+ABSOLUTE_PATH = re.compile(r"(?<![\w./:~*)\]}>-])/[A-Za-z]\w*/\w")
+
+each_module = pytest.mark.parametrize(
+    "path", FILES, ids=[path.relative_to(PACKAGE).as_posix() for path in FILES]
+)
+
+
+def run(*command):
+    """Run a command at the root of the repository; if it fails, show what it said."""
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def offences(source):
+    """Yield (line, name) for everything in `source` that has no place in a library."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Assert():
+                yield node.lineno, "assert"  # python -O drops it, and its message helps nobody
+            case ast.Call(func=ast.Name(id="eval" | "exec" | "print" as name)):
+                yield node.lineno, name
+            case ast.Import(names=names) if PICKLES & {a.name.split(".")[0] for a in names}:
+                yield node.lineno, "pickle"
+            case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] in PICKLES:
+                yield node.lineno, "pickle"
+            case ast.keyword(arg="allow_pickle", value=value):
+                if not (isinstance(value, ast.Constant) and value.value is False):
+                    yield node.lineno, "pickle"
+
+
+def test_layers():
+    run(Path(sys.executable).with_name("lint-imports"), "--no-cache")
+
+
+def test_import_is_silent_and_leaves_matplotlib_alone():
+    code = "import mercer, sys; assert 'matplotlib' not in sys.modules"
+    run(sys.executable, "-W", "error", "-c", code)
+
+
+def test_version():
+    assert mercer.__version__ == __version__
+
+
+@each_module
+def test_module_has_docstring(path):
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+
+
+@each_module
+def test_module_has_no_offence(path):
+    assert list(offences(path.read_text("utf-8"))) == []
+
+
+@each_module
+def test_module_names_no_place_on_a_machine(path):
+    lines = path.read_text("utf-8").splitlines()
+    assert [line for line in lines if ABSOLUTE_PATH.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("assert x", ["assert"]),
+        ("print(x)", ["print"]),
+        ("f(eval('x'))", ["eval"]),
+        ("import os, pickle", ["pickle"]),
+        ("from pickle import loads", ["pickle"]),
+        ("np.load(f, allow_pickle=True)", ["pickle"]),
+        ("np.load(f, allow_pickle=False)", []),
+        ("'print(x)'; model.eval(); pprint(x)  # assert", []),
+    ],
+)
+def test_offences_are_found_precisely(source, names):
+    assert [name for _, name in offences(source)] == names
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("open('/home/someone/x.npz')", True),
+        ("# see /usr/share/x", True),
+        ("https://doi.org/10.1000/a/b", False),
+        ("mean/median/mode", False),
+        ("a / b / c, (a + b)/c/d, ../x/y, ./x/y, ~/x/y", False),
+    ],
+)
+def test_absolute_paths_are_found_precisely(line, found):
+    assert bool(ABSOLUTE_PATH.search(line)) == found
