@@ -1,0 +1,436 @@
+"""The toy sets of the literature, generated from a seed.
+
+Every function takes the number of points first and everything else by keyword, and returns
+``(X, y)``: points of shape (n, d), float64, and one number per point: a class (an integer), an
+angle, a position. The same arguments and the same integer ``random_state`` give the same bits.
+
+================  ====  =================================  ===================================
+set               d     y                                  what it shows
+================  ====  =================================  ===================================
+three_clusters    2     cluster 0, 1, 2                    kernel PCA finds clusters
+circles           2     0 outer, 1 inner                   no line separates, a quadratic does
+moons             2     0 upper, 1 lower                   a bent boundary
+swiss_roll        3     position along the roll            a rolled-up surface
+cubic_curve       2     parameter t                        a cubic kernel flattens a curve
+ellipse           2     angle                              a quadratic kernel flattens it
+noisy_sine        1     the noisy values                   regression
+================  ====  =================================  ===================================
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import make_circles, make_moons, make_swiss_roll
+
+__all__ = [
+    "circles",
+    "cubic_curve",
+    "ellipse",
+    "moons",
+    "noisy_sine",
+    "swiss_roll",
+    "three_clusters",
+]
+
+Seed = int | np.random.Generator | np.random.RandomState | None
+Points = NDArray[np.float64]
+
+_CENTRES = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
+
+
+def three_clusters(
+    n_samples: int = 90, *, std: float = 0.1, random_state: Seed = None
+) -> tuple[Points, Points]:
+    r"""Draw three round Gaussian clusters in the plane.
+
+    .. math:: x_i = c_{y_i} + \sigma\,\varepsilon_i, \qquad \varepsilon_i \sim N(0, I_2),
+
+    with the centres :math:`c_0 = (-0.5, -0.2)`, :math:`c_1 = (0, 0.6)`, :math:`c_2 = (0.5, 0)`.
+
+    The toy set of the first kernel PCA paper [1]_: with an RBF kernel the two leading components
+    separate the clusters, and the next ones split each cluster in halves.
+
+    Parameters
+    ----------
+    n_samples : int, default=90
+        Number of points. The clusters differ in size by at most one.
+    std : float, default=0.1
+        Standard deviation :math:`\sigma \ge 0` of each coordinate around its centre.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of the noise and of the order of the points; None draws fresh entropy.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points, shuffled.
+    y : ndarray of shape (n_samples,)
+        The cluster of each point: 0, 1 or 2.
+
+    References
+    ----------
+    .. [1] B. Schölkopf, A. Smola and K.-R. Müller, "Nonlinear component analysis as a kernel
+       eigenvalue problem", Neural Computation 10(5), 1299-1319, 1998.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import three_clusters
+    >>> X, y = three_clusters(90, random_state=0)
+    >>> X.shape
+    (90, 2)
+    >>> np.unique(y, return_counts=True)
+    (array([0, 1, 2]), array([30, 30, 30]))
+    """
+    _check(n_samples, random_state, std=std)
+    rng = _generator(random_state)
+    cluster = rng.permutation(np.arange(n_samples) % len(_CENTRES))
+    return _add_noise(_CENTRES[cluster], std, rng), cluster
+
+
+def circles(
+    n_samples: int = 400,
+    *,
+    factor: float = 0.3,
+    noise: float = 0.05,
+    random_state: Seed = None,
+) -> tuple[Points, Points]:
+    r"""Draw two concentric circles.
+
+    .. math:: x_i = r_{y_i} (\cos\theta_i, \sin\theta_i) + \sigma\,\varepsilon_i,
+              \qquad r_0 = 1,\; r_1 = \text{factor}.
+
+    No line separates the classes; the quadratic function :math:`\|x\|^2` does, so any kernel
+    whose RKHS contains it makes the problem linear.
+
+    Parameters
+    ----------
+    n_samples : int, default=400
+        Number of points, half on each circle. When odd, the inner circle has one more.
+    factor : float, default=0.3
+        Radius of the inner circle, in [0, 1).
+    noise : float, default=0.05
+        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of the noise and of the order of the points; None draws fresh entropy.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points, shuffled.
+    y : ndarray of shape (n_samples,)
+        0 on the outer circle, 1 on the inner one.
+
+    See Also
+    --------
+    sklearn.datasets.make_circles : Draws the points; an integer seed gives the same ones here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import circles
+    >>> X, y = circles(6, factor=0.5, noise=0.0, random_state=0)
+    >>> radius = np.linalg.norm(X, axis=1)
+    >>> bool(np.allclose(radius, np.where(y == 0, 1.0, 0.5)))
+    True
+    """
+    _check(n_samples, random_state, factor=factor, noise=noise)
+    if factor >= 1:
+        raise ValueError(
+            f"factor={factor} puts the inner circle on or outside the outer one, of radius 1 - "
+            "usually the ratio of the radii taken the wrong way round - "
+            "try inner radius / outer radius, in [0, 1)."
+        )
+    X, y = make_circles(
+        n_samples,
+        factor=float(factor),
+        noise=float(noise),
+        random_state=_sklearn_seed(random_state),
+    )
+    return X, y
+
+
+def moons(
+    n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = None
+) -> tuple[Points, Points]:
+    r"""Draw two interleaving half circles.
+
+    .. math:: x_i = \begin{cases}
+                  (\cos\theta_i, \sin\theta_i) & y_i = 0 \\
+                  (1 - \cos\theta_i, \tfrac12 - \sin\theta_i) & y_i = 1
+              \end{cases} \; + \; \sigma\,\varepsilon_i, \qquad 0 \le \theta_i \le \pi.
+
+    Parameters
+    ----------
+    n_samples : int, default=400
+        Number of points, half on each moon. When odd, the lower moon has one more.
+    noise : float, default=0.05
+        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of the noise and of the order of the points; None draws fresh entropy.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points, shuffled.
+    y : ndarray of shape (n_samples,)
+        0 on the upper moon, 1 on the lower one.
+
+    See Also
+    --------
+    sklearn.datasets.make_moons : Draws the points; an integer seed gives the same ones here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import moons
+    >>> X, y = moons(100, noise=0.0, random_state=0)
+    >>> centre = np.where(y[:, None] == 0, [0.0, 0.0], [1.0, 0.5])
+    >>> bool(np.allclose(np.linalg.norm(X - centre, axis=1), 1.0))
+    True
+    """
+    _check(n_samples, random_state, noise=noise)
+    X, y = make_moons(n_samples, noise=float(noise), random_state=_sklearn_seed(random_state))
+    return X, y
+
+
+def swiss_roll(
+    n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed = None
+) -> tuple[Points, Points]:
+    r"""Draw points on a rectangle rolled up in space.
+
+    .. math:: x_i = (y_i \cos y_i,\; h_i,\; y_i \sin y_i) + \sigma\,\varepsilon_i,
+              \qquad \tfrac32\pi \le y_i < \tfrac92\pi, \quad 0 \le h_i < 21,
+
+    with :math:`y_i` and :math:`h_i` uniform and independent.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of points, in no particular order.
+    noise : float, default=0.0
+        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of the positions and of the noise; None draws fresh entropy.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 3)
+        The points.
+    y : ndarray of shape (n_samples,)
+        The position along the roll, before noise: the angle of the spiral in radians.
+
+    See Also
+    --------
+    sklearn.datasets.make_swiss_roll : Draws the points; an integer seed gives the same ones here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import swiss_roll
+    >>> X, y = swiss_roll(100, random_state=0)
+    >>> bool(np.allclose(np.hypot(X[:, 0], X[:, 2]), y))
+    True
+    """
+    _check(n_samples, random_state, noise=noise)
+    X, y = make_swiss_roll(n_samples, noise=float(noise), random_state=_sklearn_seed(random_state))
+    return X, y.reshape(n_samples)  # scikit-learn squeezes the position of a single point to 0-d
+
+
+def cubic_curve(
+    n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None
+) -> tuple[Points, Points]:
+    r"""Draw a bent curve that lies in a hyperplane of cubic feature space.
+
+    .. math:: x_i = (t_i,\; 2 t_i^2 + t_i^3) + \sigma\,\varepsilon_i,
+              \qquad t_i \text{ evenly spaced over } [-2, 1].
+
+    The second coordinate rises to 32/27 at t = -4/3, falls to 0 at t = 0 and rises again to 3.
+    PCA sees two directions of variance and cannot straighten the curve. The cubic polynomial
+    kernel :math:`(1 + \langle x, z\rangle)^3` can: its RKHS contains
+    :math:`x_2 - 2 x_1^2 - x_1^3`, which vanishes on the whole curve.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of points.
+    noise : float, default=0.0
+        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of the noise; None draws fresh entropy.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points, in the order of t.
+    t : ndarray of shape (n_samples,)
+        The parameter of each point, before noise.
+
+    Examples
+    --------
+    >>> from mercer.datasets import cubic_curve
+    >>> X, t = cubic_curve(4)
+    >>> t
+    array([-2., -1.,  0.,  1.])
+    >>> X[:, 1]
+    array([0., 1., 0., 3.])
+    """
+    _check(n_samples, random_state, noise=noise)
+    t = np.linspace(-2.0, 1.0, n_samples)
+    X = np.column_stack([t, t * t * (2.0 + t)])
+    return _add_noise(X, noise, _generator(random_state)), t
+
+
+def ellipse(
+    n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None
+) -> tuple[Points, Points]:
+    r"""Draw points on the ellipse :math:`x_1^2 + 4 x_2^2 = 1`.
+
+    .. math:: x_i = (\cos\theta_i,\; \tfrac12 \sin\theta_i) + \sigma\,\varepsilon_i,
+              \qquad \theta_i \text{ evenly spaced over } [0, 2\pi).
+
+    In the quadratic features :math:`(x_1^2, x_2^2)` the ellipse is a segment of a line, so a
+    quadratic polynomial kernel describes it with a linear function.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of points.
+    noise : float, default=0.0
+        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
+    random_state : None, int, Generator or RandomState, default=None
+        Source of the noise; None draws fresh entropy.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points, in the order of the angle.
+    angle : ndarray of shape (n_samples,)
+        The parameter :math:`\theta` of each point, before noise. It is the polar angle of
+        :math:`(x_1, 2 x_2)`, not of :math:`(x_1, x_2)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.datasets import ellipse
+    >>> X, angle = ellipse(100)
+    >>> bool(np.allclose(X[:, 0] ** 2 + 4 * X[:, 1] ** 2, 1.0))
+    True
+    """
+    _check(n_samples, random_state, noise=noise)
+    angle = np.linspace(0.0, 2.0 * np.pi, n_samples, endpoint=False)
+    X = np.column_stack([np.cos(angle), 0.5 * np.sin(angle)])
+    return _add_noise(X, noise, _generator(random_state)), angle
+
+
+def noisy_sine(
+    n_samples: int = 48,
+    *,
+    noise: float = 0.1,
+    frequency: float = 1.0,
+    random_state: Seed = None,
+) -> tuple[Points, Points]:
+    r"""Draw a sine wave seen through noise.
+
+    .. math:: y_i = \sin(2\pi f x_i) + \sigma\,\varepsilon_i,
+              \qquad x_i \text{ evenly spaced over } [0, 1].
+
+    Parameters
+    ----------
+    n_samples : int, default=48
+        Number of points.
+    noise : float, default=0.1
+        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on y. X is exact.
+    frequency : float, default=1.0
+        Number :math:`f \ge 0` of periods in [0, 1].
+    random_state : None, int, Generator or RandomState, default=None
+        Source of the noise; None draws fresh entropy.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+        The inputs, increasing.
+    y : ndarray of shape (n_samples,)
+        The noisy values.
+
+    Examples
+    --------
+    >>> from mercer.datasets import noisy_sine
+    >>> X, y = noisy_sine(5, noise=0.0)
+    >>> X.ravel()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    >>> abs(y.round(6))
+    array([0., 1., 0., 1., 0.])
+    """
+    _check(n_samples, random_state, noise=noise, frequency=frequency)
+    x = np.linspace(0.0, 1.0, n_samples)
+    y = np.sin(2.0 * np.pi * float(frequency) * x)
+    return x[:, np.newaxis], _add_noise(y, noise, _generator(random_state))
+
+
+def _add_noise(
+    exact: Points, scale: float, rng: np.random.Generator | np.random.RandomState
+) -> Points:
+    """Return exact + scale * N(0, 1), entry by entry; scale 0 returns the same numbers."""
+    return exact + float(scale) * rng.standard_normal(exact.shape)
+
+
+def _generator(random_state: Seed) -> np.random.Generator | np.random.RandomState:
+    """Return the stream of random numbers that a checked `random_state` names."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    return np.random.default_rng(random_state)
+
+
+def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
+    """Return a checked `random_state` in a form that scikit-learn takes.
+
+    An integer passes through, so that the points are those of scikit-learn for that seed. A
+    Generator is wrapped, not copied: the call advances it. None draws fresh entropy, where
+    scikit-learn would read NumPy's global state.
+    """
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(np.random.default_rng(random_state).bit_generator)
+    return random_state
+
+
+def _check(n_samples: object, random_state: object, **scales: object) -> None:
+    """Refuse a size below 1, a seed of no known kind, and a scale not finite and >= 0."""
+    if isinstance(n_samples, bool) or not isinstance(n_samples, Integral):
+        raise TypeError(
+            f"n_samples={n_samples!r} is of type {type(n_samples).__name__}, not an integer - "
+            "usually a size computed with / or read as text - try int(n_samples)."
+        )
+    if n_samples < 1:
+        raise ValueError(
+            f"n_samples={n_samples} asks for fewer than one point - "
+            "usually a fraction of a size, rounded down - try n_samples of 1 or more."
+        )
+    for name, value in scales.items():
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(
+                f"{name}={value!r} is of type {type(value).__name__}, not a real number - "
+                f"usually an array, None or text in place of a scalar - try {name}=0.1."
+            )
+        if not 0 <= float(value) < math.inf:
+            raise ValueError(
+                f"{name}={value} is not a finite number >= 0 - "
+                f"usually a logarithm or a failed computation passed as it is - try {name}=0.1."
+            )
+    if isinstance(random_state, np.random.Generator | np.random.RandomState | None):
+        return
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
+        raise TypeError(
+            f"random_state={random_state!r} is of type {type(random_state).__name__} - "
+            "usually a flag or a text in place of a seed - "
+            "try an int, a numpy.random.Generator, a numpy.random.RandomState or None."
+        )
+    if not 0 <= int(random_state) < 2**32:
+        raise ValueError(
+            f"random_state={random_state} is outside [0, {2**32 - 1}] - "
+            "usually a hash or a time in nanoseconds used as a seed - "
+            "try random_state % 2**32."
+        )
