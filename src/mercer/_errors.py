@@ -1,0 +1,36 @@
+"""What can go wrong, by name.
+
+Each class extends the builtin a caller would have caught anyway, so that code written for NumPy
+or scikit-learn keeps working.  Messages say what happened (with numbers), the usual cause, and
+what to try.
+"""
+
+import numpy as np
+
+__all__ = [
+    "DensifyWarning",
+    "KernelMismatchError",
+    "MemoryBudgetError",
+    "NotDifferentiableError",
+    "NotPositiveDefiniteError",
+]
+
+
+class NotPositiveDefiniteError(np.linalg.LinAlgError):
+    """A matrix that had to be positive definite is not."""
+
+
+class KernelMismatchError(ValueError):
+    """Two expansions live in different spaces: their kernels differ."""
+
+
+class NotDifferentiableError(TypeError):
+    """A derivative was asked of a kernel that has none."""
+
+
+class MemoryBudgetError(MemoryError):
+    """No plan fits the byte budget; raised before anything is allocated."""
+
+
+class DensifyWarning(UserWarning):
+    """Something held in tiles had to be turned into a full matrix."""

@@ -1,0 +1,79 @@
+"""Points: anything with a length that can be sliced.
+
+Vectors are rows of a 2-D array or of a CSR matrix; strings, sets and graphs come as sequences.
+The rest of mercer touches points only through these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array
+
+__all__ = ["as_vectors", "concatenate", "length", "same_points", "take"]
+
+
+def length(X: Any) -> int:
+    """Return the number of points in X."""
+    shape = getattr(X, "shape", None)
+    if shape is not None:
+        if len(shape) == 0:
+            raise TypeError(f"expected a collection of points, got the scalar {X!r}")
+        return int(shape[0])
+    return len(X)
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Return the points X[rows]; `rows` is a slice, an index array or a boolean mask."""
+    if isinstance(X, np.ndarray) or sp.issparse(X):
+        return X[rows]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if isinstance(rows, slice):
+        return X[rows]
+    rows = np.asarray(rows)
+    if rows.dtype == bool:
+        rows = np.flatnonzero(rows)
+    return [X[i] for i in rows]
+
+
+def concatenate(X: Any, Z: Any) -> Any:
+    """Return the points of X followed by those of Z."""
+    if sp.issparse(X) or sp.issparse(Z):
+        return sp.vstack([sp.csr_array(X), sp.csr_array(Z)], format="csr")
+    if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
+        return np.concatenate([np.asarray(X), np.asarray(Z)])
+    return [*X, *Z]
+
+
+def same_points(X: Any, Z: Any) -> bool:
+    """Tell whether X and Z are the same points in the same order."""
+    if X is Z:
+        return True
+    if length(X) != length(Z):
+        return False
+    if sp.issparse(X) and sp.issparse(Z):
+        return X.shape == Z.shape and (X != Z).nnz == 0
+    if sp.issparse(X) or sp.issparse(Z):
+        return False
+    if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
+        return np.array_equal(np.asarray(X), np.asarray(Z))
+    return isinstance(X, Sequence) and isinstance(Z, Sequence) and list(X) == list(Z)
+
+
+def as_vectors(X: Any, owner: str) -> Any:
+    """Check that X holds finite vectors and return it as floating point, dense or CSR.
+
+    float32 and float64 are kept; integers, booleans and float16 become float64.
+    """
+    return check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=0,
+        estimator=owner,
+        input_name="X",
+    )

@@ -1,0 +1,77 @@
+"""What k is: kernels, the algebra that combines them, and the functions that read them."""
+
+from ._algebra import Exp, Power, Product, Scale, Sum
+from ._base import Kernel, node, parameter
+from ._callable import Callable
+from ._conditional import Distance, Multiquadric, ThinPlate
+from ._dot import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
+from ._elementwise import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
+from ._features import (
+    Features,
+    GaussianBasis,
+    GaussianSeries,
+    PolynomialBasis,
+    QuadraticMap,
+    SigmoidBasis,
+)
+from ._flat import Constant, RankOne, White
+from ._maps import Map, Periodic, Select, Stretch
+from ._precomputed import Precomputed
+from ._prepared import Prepared
+from ._radial import Radial
+from ._sklearn import SklearnKernel, from_sklearn
+from ._specs import as_kernel
+from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ._wrappers import Bounded, Fixed, Normalized
+
+__all__ = [
+    "RBF",
+    "AdditiveChi2",
+    "Bilinear",
+    "Bounded",
+    "Callable",
+    "Cauchy",
+    "Chi2",
+    "Constant",
+    "Cosine",
+    "Distance",
+    "DotProduct",
+    "Exp",
+    "Features",
+    "Fixed",
+    "GaussianBasis",
+    "GaussianSeries",
+    "HistogramIntersection",
+    "InverseMultiquadric",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Map",
+    "Matern",
+    "Multiquadric",
+    "Normalized",
+    "Periodic",
+    "Polynomial",
+    "PolynomialBasis",
+    "Power",
+    "Precomputed",
+    "Prepared",
+    "Product",
+    "QuadraticMap",
+    "Radial",
+    "RankOne",
+    "RationalQuadratic",
+    "Scale",
+    "Select",
+    "Sigmoid",
+    "SigmoidBasis",
+    "SklearnKernel",
+    "Stretch",
+    "Sum",
+    "ThinPlate",
+    "White",
+    "as_kernel",
+    "from_sklearn",
+    "node",
+    "parameter",
+]

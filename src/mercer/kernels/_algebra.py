@@ -1,0 +1,316 @@
+"""The closure rules: combinations of kernels that are kernels.
+
+Constructors store what they are given; the operators + * ** normalise: sums inside sums and
+products inside products become one node, by exact class.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ._base import Kernel, node, parameter
+from ._dot import integer_power
+from ._flat import Constant
+from ._prepared import Prepared
+from ._stationary import RBF
+from ._vectors import check_positive
+from ._wrappers import Wrapper
+
+__all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply"]
+
+
+def add(a: Any, b: Any) -> Kernel:
+    """Return a + b; a number stands for the constant kernel."""
+    terms: list[Kernel] = []
+    for term in (a, b):
+        if isinstance(term, Sum):
+            terms += term.terms
+        elif isinstance(term, Kernel):
+            terms.append(term)
+        elif isinstance(term, numbers.Real):
+            terms.append(Constant(float(term)))
+        else:
+            return NotImplemented
+    return Sum(tuple(terms))
+
+
+def multiply(a: Any, b: Any) -> Kernel:
+    """Return a * b; a number scales."""
+    if isinstance(a, numbers.Real):
+        a, b = b, a
+    if isinstance(b, numbers.Real):
+        return Scale(a, float(b))
+    if not (isinstance(a, Kernel) and isinstance(b, Kernel)):
+        return NotImplemented
+    factors: list[Kernel] = []
+    for factor in (a, b):
+        factors += factor.factors if isinstance(factor, Product) else (factor,)
+    return Product(tuple(factors))
+
+
+@node
+class _Family(Kernel):
+    """A node over several children that see the same points."""
+
+    def _members(self) -> tuple[Kernel, ...]:
+        raise NotImplementedError
+
+    def _check_members(self) -> None:
+        members = self._members()
+        if not isinstance(members, tuple) or not members:
+            raise ValueError(f"{type(self).__name__} needs a tuple of at least one kernel")
+        for child in members:
+            if not isinstance(child, Kernel):
+                raise TypeError(f"{type(self).__name__} combines kernels, got {child!r}")
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        likes = like.children if like is not None else (None,) * len(self._members())
+        children = tuple(
+            child._prepare(X, other) for child, other in zip(self._members(), likes, strict=True)
+        )
+        return Prepared.around(*children)
+
+    def _blocks(self, P: Prepared, Q: Prepared, out: np.ndarray) -> Any:
+        """Yield each child's tile; the first fills `out` itself, the others one scratch tile."""
+        scratch = out
+        for child, p, q in zip(self._members(), P.children, Q.children, strict=True):
+            child._tile(p, q, scratch)
+            yield scratch
+            if scratch is out:
+                scratch = np.empty_like(out)
+
+
+@node
+class Sum(_Family):
+    """k(x, z) = k_1(x, z) + ... + k_m(x, z).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, RBF
+    >>> (RBF() + Linear())([[1.0]], [[1.0]])
+    array([[2.]])
+    """
+
+    terms: tuple[Kernel, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check_members()
+
+    def _members(self) -> tuple[Kernel, ...]:
+        return self.terms
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        for block in self._blocks(P, Q, out):
+            if block is not out:
+                out += block
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.sum([child.diag(X) for child in self.terms], axis=0)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"terms": np.concatenate([child.pullback(X, Z, W) for child in self.terms])}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.terms))
+
+
+@node
+class Product(_Family):
+    """k(x, z) = k_1(x, z) ... k_m(x, z), a kernel by Schur's theorem.
+
+    A product of RBFs is an RBF with 1/l^2 = sum 1/l_i^2, and is evaluated as one.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, RBF
+    >>> (RBF() * Linear())([[2.0]], [[2.0]])
+    array([[4.]])
+    """
+
+    factors: tuple[Kernel, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check_members()
+
+    def _members(self) -> tuple[Kernel, ...]:
+        merged = self._merged()
+        return self.factors if merged is None else (merged,)
+
+    def _merged(self) -> RBF | None:
+        if len(self.factors) < 2 or not all(type(k) is RBF for k in self.factors):
+            return None
+        if self._unresolved():
+            return None
+        inverse: Any = 0.0
+        for k in self.factors:
+            scale: Any = k.length_scale  # type: ignore[attr-defined]
+            inverse = inverse + np.asarray(scale, dtype=float) ** -2.0
+        return RBF(length_scale=float(inverse**-0.5) if np.ndim(inverse) == 0 else inverse**-0.5)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        for block in self._blocks(P, Q, out):
+            if block is not out:
+                out *= block
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.prod([child.diag(X) for child in self.factors], axis=0)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        others = self._others(X, Z)
+        parts = [k.pullback(X, Z, W * rest) for k, rest in zip(self.factors, others, strict=True)]
+        return {"factors": np.concatenate(parts)}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        others = self._others(X, Z)
+        parts = [
+            k.input_gradient(X, Z, W * rest) for k, rest in zip(self.factors, others, strict=True)
+        ]
+        return np.sum(parts, axis=0)
+
+    def _others(self, X: Any, Z: Any) -> list[np.ndarray]:
+        """Return, for each factor, the product of all the others (no division: zeros are fine)."""
+        blocks = [child(X, Z) for child in self.factors]
+        return [
+            np.prod(
+                [b for j, b in enumerate(blocks) if j != i] or [np.ones_like(blocks[i])], axis=0
+            )
+            for i in range(len(blocks))
+        ]
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return all(child.infinitely_divisible for child in self.factors)
+
+    def __str__(self) -> str:
+        return " · ".join(f"({k})" if isinstance(k, Sum) else str(k) for k in self.factors)
+
+
+@node
+class Scale(Wrapper):
+    """k(x, z) = factor * k_1(x, z), factor >= 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> 2 * RBF()
+    Scale(kernel=RBF(length_scale=1.0), factor=2.0)
+    """
+
+    factor: float = parameter(1.0)
+
+    def _check(self) -> None:
+        if isinstance(self.factor, numbers.Real) and self.factor < 0:
+            raise ValueError(
+                f"Scale: a negative factor ({self.factor!r}) turns a kernel into one that is not "
+                f"positive semidefinite; only factors >= 0 are allowed"
+            )
+        check_positive("Scale", "factor", self.factor, zero=True)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        super()._tile(P, Q, out)
+        out *= self.factor
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self.factor * self.kernel.diag(X)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {
+            "kernel": self.kernel.pullback(X, Z, self.factor * W),
+            "factor": self.factor * np.sum(W * self.kernel(X, Z)),
+        }
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self.kernel.input_gradient(X, Z, self.factor * W)
+
+    def __str__(self) -> str:
+        inside = f"({self.kernel})" if isinstance(self.kernel, Sum) else str(self.kernel)
+        return f"{self.factor:g} · {inside}"
+
+
+@node
+class Power(Wrapper):
+    """k(x, z) = k_1(x, z)^exponent.
+
+    A positive integer for every kernel; any positive real for an infinitely divisible one.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> (Linear() ** 2)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[121.]])
+    """
+
+    exponent: float = 1
+
+    def _check(self) -> None:
+        p = self.exponent
+        if isinstance(p, bool) or not isinstance(p, numbers.Real) or not (0 < p < np.inf):
+            raise ValueError(f"Power: the exponent must be a positive number, got {p!r}")
+        if p != int(p) and not self.kernel.infinitely_divisible:
+            raise ValueError(
+                f"Power: {type(self.kernel).__name__} is not known to be infinitely divisible, so "
+                f"its power {p!r} need not be a Mercer kernel; use a positive integer exponent"
+            )
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        super()._tile(P, Q, out)
+        self._raise_to(out, self.exponent)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._raise_to(self.kernel.diag(X), self.exponent)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"kernel": self.kernel.pullback(X, Z, W * self._slope(X, Z))}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self.kernel.input_gradient(X, Z, W * self._slope(X, Z))
+
+    def _slope(self, X: Any, Z: Any) -> np.ndarray:
+        return self.exponent * self._raise_to(self.kernel(X, Z), self.exponent - 1)
+
+    @staticmethod
+    def _raise_to(block: np.ndarray, p: float) -> np.ndarray:
+        if p == int(p) and p >= 0:
+            return integer_power(block, int(p))
+        return np.power(block, p, out=block)
+
+    def __str__(self) -> str:
+        return f"({self.kernel})^{self.exponent:g}"
+
+
+@node
+class Exp(Wrapper):
+    """k(x, z) = exp(k_1(x, z)), a power series with non-negative coefficients.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Exp, Linear
+    >>> Exp(Linear())([[1.0]], [[1.0]]).round(4)
+    array([[2.7183]])
+    """
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        super()._tile(P, Q, out)
+        np.exp(out, out=out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.exp(self.kernel.diag(X))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"kernel": self.kernel.pullback(X, Z, W * self(X, Z))}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self.kernel.input_gradient(X, Z, W * self(X, Z))
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return f"exp({self.kernel})"

@@ -1,0 +1,141 @@
+"""Kernels that the user has as a function, of two collections of points or of two points."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._points import length, take
+from ._base import Kernel, node
+from ._prepared import Prepared
+
+__all__ = ["Callable"]
+
+_CONTRACTS = ("auto", "matrix", "pair")
+
+
+@node
+class Callable(Kernel):
+    """k(x, z) = function(x, z, **params), for points of any kind.
+
+    Parameters
+    ----------
+    function : callable
+        Symmetric and, for a Mercer kernel, positive definite: that is up to you.
+    contract : {"auto", "matrix", "pair"}
+        "matrix": function(X, Z) takes two collections of points and returns the block (n, m);
+        "pair": function(x, z) takes two points and returns a number.  "auto" calls it with a few
+        of the points, and takes the matrix contract if that returns blocks of the right shapes.
+    params : dict, optional
+        Further keyword arguments of the function.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Callable
+    >>> Callable(lambda s, t: len(set(s) & set(t)))(["cat", "dog"], ["cart", "god"])
+    array([[3., 0.],
+           [0., 3.]])
+    """
+
+    function: Any = None
+    contract: str = "auto"
+    params: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"Callable needs a function, got {self.function!r}")
+        if self.contract not in _CONTRACTS:
+            raise ValueError(
+                f"Callable: contract must be one of {_CONTRACTS}, got {self.contract!r}"
+            )
+        if self.params is not None and not isinstance(self.params, dict):
+            raise TypeError(f"Callable: params must be a dict, got {self.params!r}")
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        contract = like.frame if like is not None else None
+        if contract is None and length(X):  # no points decide nothing
+            contract = self._decide(X) if self.contract == "auto" else self.contract
+        single = getattr(X, "dtype", None) == np.float32
+        return Prepared((X,), frame=contract, dtype=np.float32 if single else np.float64)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        if not out.size:
+            return
+        X, Z = P.arrays[0], Q.arrays[0]
+        if Q.frame == "matrix":
+            out[...] = self._block(X, Z)
+        elif P.source is Q.source and np.array_equal(P.index, Q.index):
+            for i in range(len(P)):  # symmetric: half of the calls
+                for j in range(i, len(P)):
+                    out[i, j] = out[j, i] = self._value(_point(X, i), _point(Z, j))
+        else:
+            for i in range(len(P)):
+                for j in range(len(Q)):
+                    out[i, j] = self._value(_point(X, i), _point(Z, j))
+        if not np.all(np.isfinite(out)):
+            i, j = np.argwhere(~np.isfinite(out))[0]
+            raise ValueError(
+                f"Callable: {self._name()} returned {np.sum(~np.isfinite(out))} values that are "
+                f"not finite, the first for the points {P.index[i]} and {Q.index[j]}"
+            )
+
+    def _decide(self, X: Any) -> str:
+        """Return the contract that the function keeps on the first few points."""
+        # Two points against three: rows paired up one by one cannot give a block of this shape.
+        # x @ z, meant for two points, can, if there are three columns, but not for one against one.
+        few, others = (np.arange(m) % length(X) for m in (2, 3))
+        with warnings.catch_warnings():  # a wrong guess may well divide by zero
+            warnings.simplefilter("ignore")
+            try:
+                self._block(take(X, few), take(X, others))
+                self._block(take(X, [0]), take(X, [0]))
+                return "matrix"
+            except Exception as error:  # whatever a function does with what it does not expect
+                as_matrix = error
+            try:
+                self._value(_point(X, 0), _point(X, 0))
+                return "pair"
+            except Exception as error:
+                as_pair = error
+        raise ValueError(
+            f"Callable: {self._name()} keeps neither contract. Called with a few points: "
+            f"{_said(as_matrix)}. Called with two points: {_said(as_pair)}. Pass "
+            f"contract='matrix' or 'pair' to see where it fails"
+        )
+
+    def _block(self, X: Any, Z: Any) -> np.ndarray:
+        block = self.function(X, Z, **(self.params or {}))
+        block = np.asarray(block.toarray() if sp.issparse(block) else block)
+        n, m = length(X), length(Z)
+        if block.shape != (n, m):
+            raise ValueError(
+                f"Callable: {self._name()} returned shape {block.shape} for {n} x {m} points, "
+                f"not {(n, m)}; if it takes two points and returns a number, use contract='pair'"
+            )
+        return block.astype(float, copy=False)
+
+    def _value(self, x: Any, z: Any) -> float:
+        value = np.asarray(self.function(x, z, **(self.params or {})))
+        if value.size != 1:
+            raise ValueError(
+                f"Callable: {self._name()} returned shape {value.shape} for two points, not a "
+                f"number; if it takes two collections of points, use contract='matrix'"
+            )
+        return float(value.item())
+
+    def _name(self) -> str:
+        return getattr(self.function, "__name__", None) or repr(self.function)
+
+
+def _point(X: Any, i: int) -> Any:
+    """Return one point: a row, an entry, or for sparse rows the matrix (1, d)."""
+    if sp.issparse(X):
+        return X[[i]]
+    return X.iloc[i] if hasattr(X, "iloc") else X[i]
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

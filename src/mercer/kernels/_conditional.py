@@ -1,0 +1,97 @@
+"""Conditionally positive definite functions of the distance.
+
+Of order m: c^T K c >= 0 for all c orthogonal to the polynomials of degree below m.  Order 1 means
+sum c_i = 0, which centring ensures.  The signs are part of the definition.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import xlogy
+
+from ._base import node
+from ._radial import Radial
+
+__all__ = ["Distance", "Multiquadric", "ThinPlate"]
+
+
+@node
+class Multiquadric(Radial):
+    """k(x, z) = -sqrt(1 + |x - z|^2 / l^2), conditionally positive definite of order 1.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Multiquadric
+    >>> Multiquadric()([[0.0]], [[3.0**0.5]])
+    array([[-2.]])
+    """
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        s += 1.0
+        np.sqrt(s, out=s)
+        return np.negative(s, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -0.5 / np.sqrt(1.0 + s)
+
+
+@node
+class ThinPlate(Radial):
+    """k(x, z) = r^2 log r (degree 2) or -r^4 log r (degree 4),  r = |x - z| / l.
+
+    Conditionally positive definite of order 2 and 3; the sign is part of that.
+
+    Examples
+    --------
+    >>> from mercer.kernels import ThinPlate
+    >>> ThinPlate()([[0.0]], [[0.0], [2.0]]).round(4)
+    array([[0.    , 2.7726]])
+    """
+
+    degree: int = 2
+
+    _kink: ClassVar[bool] = True
+
+    def _check_shape(self) -> None:
+        if self.degree not in (2, 4):
+            raise ValueError(f"ThinPlate: degree must be 2 or 4, got {self.degree!r}")
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return 0.5 * xlogy(s, s) if self.degree == 2 else -0.5 * xlogy(s * s, s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return 0.5 * (np.log(s) + 1.0) if self.degree == 2 else -(xlogy(s, s) + 0.5 * s)
+
+
+@node
+class Distance(Radial):
+    """k(x, z) = -|x - z|^b / l^b with 0 < b <= 2, conditionally positive definite of order 1.
+
+    b = 1 is the kernel of the energy distance; centring b = 2 gives the linear kernel.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Distance
+    >>> Distance()([[0.0, 0.0]], [[3.0, 4.0]])
+    array([[-5.]])
+    """
+
+    exponent: float = 1.0
+
+    _kink: ClassVar[bool] = True
+
+    def _check_shape(self) -> None:
+        if not (isinstance(self.exponent, (int, float, np.number)) and 0 < self.exponent <= 2):
+            raise ValueError(
+                f"Distance: exponent must lie in (0, 2], got {self.exponent!r}; "
+                f"-r^b is not conditionally positive definite of order 1 beyond 2"
+            )
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        np.sqrt(s, out=s) if self.exponent == 1 else np.power(s, 0.5 * self.exponent, out=s)
+        return np.negative(s, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -0.5 * self.exponent * s ** (0.5 * self.exponent - 1.0)

@@ -1,0 +1,304 @@
+"""Kernels that are functions of the inner product t = <x, z>.
+
+A new one needs `profile(t)`, `slope(t)` = profile'(t), and, for parameters,
+`parameter_slopes(t)`.  The base class owns everything else.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._bandwidth import gamma_from_rule
+from ._base import node, parameter
+from ._prepared import Prepared
+from ._vectors import VectorKernel, check_gamma, check_positive, inner_products
+
+__all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"]
+
+
+@node
+class DotProduct(VectorKernel):
+    """k(x, z) = profile(<x, z>)."""
+
+    def profile(self, t: np.ndarray) -> np.ndarray:
+        """Return the kernel at inner products t, which may be overwritten."""
+        raise NotImplementedError
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        """Return d profile / dt."""
+        raise NotImplementedError
+
+    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
+        """Return d profile / d log(parameter) by name."""
+        return {}
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._vectors(X, like)
+        return Prepared((X,), dtype=X.dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+        result = self.profile(out)
+        if result is not out:
+            out[...] = result
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self.profile(squared_norms(self._vectors(X)))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        t = self._products(*self._operands(X, Z))
+        return {name: np.sum(W * g) for name, g in self.parameter_slopes(t).items()}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        X, Z = self._operands(X, Z)
+        return np.asarray((W * self.slope(self._products(X, Z))) @ Z)
+
+    @staticmethod
+    def _products(X: Any, Z: Any) -> np.ndarray:
+        t = np.empty((X.shape[0], Z.shape[0]), dtype=np.result_type(X.dtype, Z.dtype))
+        inner_products(X, Z, t)
+        return t
+
+
+def squared_norms(X: Any) -> np.ndarray:
+    """Return |x_i|^2, in the precision of X."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+@node
+class Linear(DotProduct):
+    """k(x, z) = <x, z>.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def profile(self, t: np.ndarray) -> np.ndarray:
+        return t
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.ones_like(t)
+
+
+@node
+class Polynomial(DotProduct):
+    """k(x, z) = (gamma <x, z> + coef0)^degree, with degree a positive integer, coef0 >= 0.
+
+    Its features are all monomials up to that degree (of exactly that degree for coef0 = 0).
+    `gamma` is a number or one of "scale", "auto", "median" (then `resolve` it on data).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Polynomial
+    >>> Polynomial(degree=2, coef0=0.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[121.]])
+    """
+
+    degree: int = 3
+    coef0: float = parameter(1.0)
+    gamma: float | str = parameter(1.0)
+
+    def __post_init__(self) -> None:
+        degree = self.degree
+        if not isinstance(degree, numbers.Real) or degree % 1 != 0 or degree < 1:  # nan % 1 is nan
+            raise ValueError(
+                f"Polynomial: degree must be a positive integer, got {degree!r}; "
+                f"a fractional power of a polynomial is not a Mercer kernel"
+            )
+        check_positive("Polynomial", "coef0", self.coef0, zero=True)
+        check_gamma("Polynomial", self.gamma)
+
+    def profile(self, t: np.ndarray) -> np.ndarray:
+        t *= self.gamma
+        t += self.coef0
+        return integer_power(t, int(self.degree))
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return float(self.gamma) * self._outer_slope(t)
+
+    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
+        outer = self._outer_slope(t)
+        return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
+
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
+        base = float(self.gamma) * t + self.coef0
+        return int(self.degree) * integer_power(base, int(self.degree) - 1)
+
+    def _resolve_own(self, X: Any) -> dict[str, Any]:
+        return _resolve_gamma(self, X)
+
+
+@node
+class Sigmoid(DotProduct):
+    """k(x, z) = tanh(gamma <x, z> + coef0).
+
+    *Not* a Mercer kernel, for any gamma and coef0: tanh(xz) at x = 1, 2 already has a negative
+    eigenvalue.  It is here because the literature uses it; solvers say so where it matters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Sigmoid
+    >>> K = Sigmoid(coef0=0.0)([[1.0], [2.0]])
+    >>> bool(np.linalg.eigvalsh(K)[0] < 0)
+    True
+    """
+
+    gamma: float | str = parameter(1.0)
+    coef0: float = parameter(1.0)
+
+    def __post_init__(self) -> None:
+        check_gamma("Sigmoid", self.gamma)
+        if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
+            raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
+
+    def profile(self, t: np.ndarray) -> np.ndarray:
+        t *= self.gamma
+        t += self.coef0
+        return np.tanh(t, out=t)
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return float(self.gamma) * self._outer_slope(t)
+
+    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
+        outer = self._outer_slope(t)
+        return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
+
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
+        return 1.0 - np.tanh(float(self.gamma) * t + self.coef0) ** 2
+
+    def _resolve_own(self, X: Any) -> dict[str, Any]:
+        return _resolve_gamma(self, X)
+
+
+@node
+class Cosine(VectorKernel):
+    """k(x, z) = <x, z> / (|x| |z|), and 0 where a point is 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Cosine
+    >>> Cosine()([[3.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]])
+    array([[1., 0.]])
+    """
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._vectors(X, like)
+        return Prepared((_unit_rows(X)[0],), dtype=X.dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        return (squared_norms(X) > 0).astype(X.dtype)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        # d/dx of u.v with u = x/|x| is (v - (u.v) u) / |x|
+        X, Z = self._operands(X, Z)
+        U, inverse = _unit_rows(X)
+        towards = np.asarray(W @ _unit_rows(Z)[0])
+        U = U.toarray() if sp.issparse(U) else U
+        along = np.einsum("ij,ij->i", towards, U)
+        return (towards - along[:, None] * U) * inverse[:, None]
+
+
+@node
+class Bilinear(VectorKernel):
+    """k(x, z) = x^T A z, with A symmetric positive semidefinite (checked).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Bilinear
+    >>> Bilinear(A=[[2.0, 0.0], [0.0, 1.0]])([[1.0, 1.0]], [[1.0, 3.0]])
+    array([[5.]])
+    """
+
+    A: Any = ()
+
+    def __post_init__(self) -> None:
+        A = np.asarray(self.A, dtype=float)
+        if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
+            raise ValueError(f"Bilinear: A must be a square matrix, got shape {A.shape}")
+        if not np.all(np.isfinite(A)):
+            raise ValueError("Bilinear: A has entries that are not finite")
+        scale = np.abs(A).max()
+        if np.abs(A - A.T).max() > 1e-12 * scale:
+            raise ValueError(
+                f"Bilinear: A must be symmetric, but A and its transpose differ by "
+                f"{np.abs(A - A.T).max():.3g}; symmetrise it as (A + A.T) / 2"
+            )
+        lowest = np.linalg.eigvalsh(A)[0]
+        if lowest < -1e-10 * scale:
+            raise ValueError(
+                f"Bilinear: A must be positive semidefinite, but its smallest eigenvalue is "
+                f"{lowest:.3g}; x^T A z is then not a Mercer kernel"
+            )
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._checked(self._vectors(X, like))
+        return Prepared((X,), dtype=X.dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        X, Z = P.arrays[0], Q.arrays[0]
+        inner_products(X, Q.once("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._checked(self._vectors(X))
+        XA = np.asarray(X @ self._matrix(X.dtype))
+        return np.asarray((X.multiply(XA) if sp.issparse(X) else X * XA).sum(axis=1)).ravel()
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        _, Z = self._operands(X, Z)
+        return np.asarray(W @ np.asarray(self._checked(Z) @ self._matrix(Z.dtype)))
+
+    def _checked(self, X: Any) -> Any:
+        self._same_width(len(self.A), X.shape[1])
+        return X
+
+    def _matrix(self, dtype: Any) -> np.ndarray:
+        return np.asarray(self.A, dtype=dtype)
+
+
+def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
+    """Return t**exponent by repeated squaring, overwriting t; far faster than a real power."""
+    if exponent == 0:
+        t[...] = 1.0
+        return t
+    bits = bin(exponent)[3:]  # after the leading 1
+    base = t.copy() if "1" in bits else t
+    for bit in bits:
+        np.square(t, out=t)
+        if bit == "1":
+            t *= base
+    return t
+
+
+def _unit_rows(X: Any) -> tuple[Any, np.ndarray]:
+    """Return the rows of X scaled to length 1 (0 stays 0) and the inverse lengths."""
+    norms = np.sqrt(squared_norms(X))
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    if sp.issparse(X):
+        return sp.csr_array(X.multiply(inverse[:, None])), inverse
+    return X * inverse[:, None], inverse
+
+
+def _resolve_gamma(kernel: Any, X: Any) -> dict[str, Any]:
+    if not isinstance(kernel.gamma, str):
+        return {}
+    return {"gamma": gamma_from_rule(kernel.gamma, kernel._vectors(X))}

@@ -1,0 +1,392 @@
+"""Kernels given by their features, k(x, z) = phi(x)^T phi(z), and bases phi ready to use.
+
+A basis is any function of the points that returns one row of M features per point.  With a method
+`pullback(X, G)` returning sum_m G_im dphi_m(x_i) / dx_i, the kernel has gradients too; the bases
+here have one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, gammainc, gammaln, xlogy
+
+from .._errors import NotDifferentiableError
+from .._points import as_vectors, length
+from ._base import Kernel, node
+from ._dot import squared_norms
+from ._fields import key, same, show
+from ._prepared import Prepared
+from ._stationary import RBF
+from ._vectors import check_positive, inner_products
+
+__all__ = [
+    "Features",
+    "GaussianBasis",
+    "GaussianSeries",
+    "PolynomialBasis",
+    "QuadraticMap",
+    "SigmoidBasis",
+]
+
+
+@node
+class Features(Kernel):
+    """k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z), for any basis functions phi_m.
+
+    Parameters
+    ----------
+    basis : callable
+        `basis(X)` returns the features, an array or sparse matrix of shape (n, M).  If it has a
+        method `pullback(X, G)`, see above, the kernel has gradients.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Features, PolynomialBasis
+    >>> Features(PolynomialBasis(degree=2))([[2.0]], [[3.0]])  # 1 + 2 * 3 + 4 * 9
+    array([[43.]])
+    """
+
+    basis: Any = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.basis):
+            raise TypeError(f"Features needs a function of the points, got {self.basis!r}")
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        phi = self._features(X)
+        if like is not None and like.arrays[0].shape[1] != phi.shape[1]:
+            raise ValueError(
+                f"Features: {self._name()} returned {like.arrays[0].shape[1]} features for some "
+                f"points and {phi.shape[1]} for others; it must always return the same ones"
+            )
+        return Prepared((phi,), dtype=phi.dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return squared_norms(self._features(X))
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        if not hasattr(self.basis, "pullback"):
+            raise NotDifferentiableError(
+                f"Features: {self._name()} has no method pullback(X, G), so phi(x)^T phi(z) has "
+                f"no derivative with respect to x; give it one, or choose a method that does not "
+                f"need input_gradient"
+            )
+        return np.asarray(
+            self.basis.pullback(X, np.asarray(W @ self._features(X if Z is None else Z)))
+        )
+
+    def _features(self, X: Any) -> Any:
+        phi, n = self.basis(X), length(X)
+        phi = phi.tocsr() if sp.issparse(phi) else np.asarray(phi)
+        if phi.ndim != 2 or phi.shape[0] != n:
+            raise ValueError(
+                f"Features: {self._name()} returned shape {phi.shape} for {n} points; "
+                f"it must return one row of features per point, shape ({n}, M)"
+            )
+        if phi.dtype not in (np.float32, np.float64):
+            phi = phi.astype(np.float64)
+        if not np.all(np.isfinite(phi.data if sp.issparse(phi) else phi)):
+            raise ValueError(f"Features: {self._name()} returned features that are not finite")
+        return phi
+
+    def _name(self) -> str:
+        return getattr(self.basis, "__name__", None) or repr(self.basis)
+
+
+# ---------------------------------------------------------------------- bases
+
+
+class _Basis(ABC):
+    """A value with fields that are shown and compared as those of a kernel are."""
+
+    @abstractmethod
+    def __call__(self, X: Any) -> Any:
+        """Return phi(X), shape (n, M)."""
+
+    @abstractmethod
+    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+        """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(same(getattr(self, name), getattr(other, name)) for name in self._names())
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(key(getattr(self, name)) for name in self._names())))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={show(getattr(self, name))}" for name in self._names())
+        return f"{type(self).__name__}({inside})"
+
+    def _names(self) -> list[str]:
+        return [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+
+
+@node
+class GaussianBasis(_Basis):
+    """phi_m(x) = exp(-|x - c_m|^2 / (2 width^2)), a bump at each centre.
+
+    Parameters
+    ----------
+    centres : array-like of shape (M, d), or (M,) for points on the line
+    width : float
+
+    Examples
+    --------
+    >>> from mercer.kernels import GaussianBasis
+    >>> GaussianBasis(centres=[0.0, 2.0], width=1.0)([[0.0]]).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    centres: Any
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("GaussianBasis", "width", self.width)
+        if np.ndim(self.centres) not in (1, 2) or not np.size(self.centres):
+            raise ValueError(
+                f"GaussianBasis: centres must have shape (M, d) or (M,), "
+                f"got {np.shape(self.centres)}"
+            )
+
+    def __call__(self, X: Any) -> np.ndarray:
+        return self._bump()(*self._both(X))
+
+    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+        return self._bump().input_gradient(*self._both(X), G)
+
+    def _bump(self) -> RBF:
+        return RBF(length_scale=float(self.width))
+
+    def _both(self, X: Any) -> tuple[Any, np.ndarray]:
+        X = as_vectors(X, "GaussianBasis")
+        C = np.asarray(self.centres, dtype=X.dtype)
+        C = C.reshape(-1, 1) if C.ndim == 1 else C
+        if C.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"GaussianBasis: the centres have {C.shape[1]} columns, the points {X.shape[1]}"
+            )
+        return X, C
+
+
+@node
+class SigmoidBasis(_Basis):
+    """phi_m(x) = 1 / (1 + exp(-(x - c_m) / width)), a step at each centre.
+
+    Points with several columns get every step in each of them: M features of the first column,
+    then M of the second, and so on.
+
+    Parameters
+    ----------
+    centres : array-like of shape (M,)
+    width : float
+
+    Examples
+    --------
+    >>> from mercer.kernels import SigmoidBasis
+    >>> SigmoidBasis(centres=[0.0, 1.0], width=0.5)([[0.0]]).round(4)
+    array([[0.5   , 0.1192]])
+    """
+
+    centres: Any
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("SigmoidBasis", "width", self.width)
+        if np.ndim(self.centres) != 1 or not np.size(self.centres):
+            raise ValueError(
+                f"SigmoidBasis: centres must have shape (M,), got {np.shape(self.centres)}"
+            )
+
+    def __call__(self, X: Any) -> np.ndarray:
+        X = _dense(as_vectors(X, "SigmoidBasis"))
+        return self._steps(X).reshape(len(X), X.shape[1] * len(self.centres))
+
+    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+        steps = self._steps(_dense(as_vectors(X, "SigmoidBasis")))
+        slopes = steps * (1.0 - steps) / self.width
+        return np.sum(slopes * G.reshape(steps.shape), axis=2)
+
+    def _steps(self, X: np.ndarray) -> np.ndarray:
+        """Return the steps, shape (n, d, M)."""
+        centres = np.asarray(self.centres, dtype=X.dtype)
+        return expit((X[:, :, None] - centres) / float(self.width))
+
+
+@node
+class PolynomialBasis(_Basis):
+    """phi(x) = all monomials x_1^p_1 ... x_d^p_d with p_1 + ... + p_d <= degree.
+
+    Plain monomials, in the order of scikit-learn's `PolynomialFeatures`: 1, x_1, ..., x_d, x_1^2,
+    x_1 x_2, ...  (The kernel (1 + <x, z>)^degree has the same functions with other weights.)
+
+    Examples
+    --------
+    >>> from mercer.kernels import PolynomialBasis
+    >>> PolynomialBasis(degree=2)([[2.0, 3.0]])
+    array([[1., 2., 3., 4., 6., 9.]])
+    """
+
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.degree, (int, np.integer)) or self.degree < 0:
+            raise ValueError(
+                f"PolynomialBasis: degree must be a non-negative integer, got {self.degree!r}"
+            )
+
+    def __call__(self, X: Any) -> np.ndarray:
+        return self._evaluate(_dense(as_vectors(X, "PolynomialBasis")))[0]
+
+    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+        # reverse mode: each monomial hands its weight on to the two that it was made of
+        X = _dense(as_vectors(X, "PolynomialBasis"))
+        phi, places = self._evaluate(X)
+        weights, out = np.array(G, dtype=float), np.zeros(X.shape)
+        for columns, m in reversed(places.items()):
+            if columns:
+                before, c = places[columns[:-1]], columns[-1]
+                out[:, c] += weights[:, m] * phi[:, before]
+                weights[:, before] += weights[:, m] * X[:, c]
+        return out
+
+    def _evaluate(self, X: np.ndarray) -> tuple[np.ndarray, dict[tuple[int, ...], int]]:
+        """Return the monomials, and the place of x_i x_j ... among them by (i, j, ...)."""
+        products = (
+            itertools.combinations_with_replacement(range(X.shape[1]), k)
+            for k in range(int(self.degree) + 1)
+        )
+        places = {columns: m for m, columns in enumerate(itertools.chain(*products))}
+        phi = np.ones((len(X), len(places)), dtype=X.dtype, order="F")
+        for columns, m in places.items():
+            if columns:
+                np.multiply(phi[:, places[columns[:-1]]], X[:, columns[-1]], out=phi[:, m])
+        return phi, places
+
+
+@node
+class QuadraticMap(_Basis):
+    """phi with phi(x)^T phi(z) = (<x, z> + coef0)^2: the explicit map of the quadratic kernel.
+
+    First x_i^2 and sqrt(2) x_i x_j for i < j, in the order 11, 12, ..., 1d, 22, 23, ..., dd; then,
+    for coef0 > 0, sqrt(2 coef0) x_i and coef0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Features, QuadraticMap
+    >>> QuadraticMap()([[1.0, 2.0]]).round(4)
+    array([[1.    , 2.8284, 4.    ]])
+    >>> Features(QuadraticMap())([[1.0, 2.0]], [[3.0, 4.0]]).round(4)  # 11^2
+    array([[121.]])
+    """
+
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive("QuadraticMap", "coef0", self.coef0, zero=True)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        X = _dense(as_vectors(X, "QuadraticMap"))
+        c = float(self.coef0)
+        parts = [_half_weights(X.shape[1] - i) * X[:, i:] * X[:, [i]] for i in range(X.shape[1])]
+        if c > 0:
+            parts += [np.sqrt(2.0 * c) * X, np.full((len(X), 1), c)]
+        return np.concatenate(parts, axis=1).astype(X.dtype, copy=False)
+
+    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+        X = _dense(as_vectors(X, "QuadraticMap"))
+        out, start = np.zeros(X.shape), 0
+        for i in range(X.shape[1]):
+            stop = start + X.shape[1] - i
+            weighted = G[:, start:stop] * _half_weights(stop - start)
+            out[:, i] += np.sum(weighted * X[:, i:], axis=1)
+            out[:, i:] += weighted * X[:, [i]]
+            start = stop
+        if self.coef0 > 0:
+            out += np.sqrt(2.0 * self.coef0) * G[:, start : start + X.shape[1]]
+        return out
+
+
+@node
+class GaussianSeries(_Basis):
+    """phi_m(x) = exp(-x^2 / (2 l^2)) (x / l)^m / sqrt(m!), m < n_terms, for points on the line.
+
+    The features of the Gaussian kernel, whose series sum_m phi_m(x) phi_m(z) it cuts off.  With
+    v = |x z| / l^2 what is missing is at most
+
+        exp(-v) sum_(m >= n_terms) v^m / m!,
+
+    the probability that a Poisson variable of mean v reaches n_terms.  It grows with v, so
+    `error_bound(X)` takes the largest x^2 / l^2.  About v + 6 sqrt(v) terms are needed: 40 give
+    1e-13 for points within three length scales of 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Features, GaussianSeries
+    >>> Features(GaussianSeries())([[0.0]], [[0.0], [2.0]]).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    length_scale: float = 1.0
+    n_terms: int = 40
+
+    def __post_init__(self) -> None:
+        check_positive("GaussianSeries", "length_scale", self.length_scale)
+        if not isinstance(self.n_terms, (int, np.integer)) or self.n_terms < 1:
+            raise ValueError(
+                f"GaussianSeries: n_terms must be a positive integer, got {self.n_terms!r}"
+            )
+
+    def __call__(self, X: Any) -> np.ndarray:
+        X = self._line(X)
+        return self._terms(X).astype(X.dtype, copy=False)
+
+    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+        # l phi_m' = sqrt(m) phi_(m-1) - (x / l) phi_m
+        X = self._line(X)
+        phi = self._terms(X)
+        slopes = -(X / self.length_scale) * phi
+        slopes[:, 1:] += np.sqrt(np.arange(1, self.n_terms)) * phi[:, :-1]
+        return np.sum(slopes * G, axis=1, keepdims=True) / self.length_scale
+
+    def error_bound(self, X: Any) -> float:
+        """Return a bound of |exp(-(x - z)^2 / (2 l^2)) - phi(x)^T phi(z)| over all x, z in X."""
+        largest = np.abs(self._line(X)).max(initial=0.0) / self.length_scale
+        return float(gammainc(self.n_terms, largest**2))
+
+    def _terms(self, X: np.ndarray) -> np.ndarray:
+        # by logarithms: far from 0 the exponential alone would be lost to underflow
+        t = X.astype(np.float64) / self.length_scale
+        m = np.arange(self.n_terms)
+        sizes = np.exp(xlogy(m, np.abs(t)) - 0.5 * (t**2 + gammaln(m + 1.0)))
+        return np.where((t < 0) & (m % 2 == 1), -sizes, sizes)
+
+    def _line(self, X: Any) -> np.ndarray:
+        X = _dense(as_vectors(X, "GaussianSeries"))
+        if X.shape[1] != 1:
+            raise ValueError(
+                f"GaussianSeries maps points with one column, got {X.shape[1]}; for more, multiply "
+                f"one kernel Select(Features(...), [c]) per column"
+            )
+        return X
+
+
+def _half_weights(size: int) -> np.ndarray:
+    """Return 1, sqrt(2), ..., sqrt(2): a product x_i x_j, i < j, stands for two."""
+    weights = np.full(size, np.sqrt(2.0))
+    weights[0] = 1.0
+    return weights
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else X

@@ -1,0 +1,320 @@
+"""Kernels on transformed points, k(x, z) = k_1(phi(x), phi(z)).
+
+Positive definite whenever k_1 is, for any map phi of the points.  A new one needs
+`_inner_points(X)`, the points phi(X), and `_pull(X, G)`, the vector-Jacobian product
+sum_c G_ic dphi_c(x_i) / dx_i.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._errors import NotDifferentiableError
+from .._points import as_vectors, length
+from ._base import Kernel, node, parameter
+from ._prepared import Prepared
+from ._stationary import RBF
+from ._vectors import VectorKernel, check_length_scale, check_positive, per_column
+from ._wrappers import Wrapper
+
+__all__ = ["Map", "Periodic", "Select", "Stretch"]
+
+
+@node
+class _Mapped(Wrapper):
+    """k(x, z) = k_1(phi(x), phi(z))."""
+
+    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+        """Return sum_c G_ic dphi_c(x_i) / dx_i, shape (n, d)."""
+        raise NotImplementedError
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self._pull(X, super()._input_gradient(X, Z, W))
+
+
+@node
+class Select(_Mapped):
+    """k(x, z) = k_1(x[columns], z[columns]): a kernel that sees some of the columns.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel on the selected columns.
+    columns : int, str, slice or list of them
+        Places of columns, or, for the rows of a data frame, their names.  A single name of a
+        column that holds no numbers gives `kernel` its entries as they are: strings, sets, ...
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Select
+    >>> k = Select(Linear(), [0]) * Select(Linear(), [1, 2])
+    >>> k([[2.0, 1.0, 1.0]], [[3.0, 1.0, 2.0]])
+    array([[18.]])
+    """
+
+    columns: Any = None
+
+    def _check(self) -> None:
+        given = self.columns
+        if isinstance(given, (str, slice)) or _is_place(given):
+            return
+        if np.ndim(given) != 1 or not len(given):
+            raise TypeError(
+                f"Select: columns must be places, names or a slice of columns, got {given!r}"
+            )
+        if not (all(map(_is_place, given)) or all(isinstance(c, str) for c in given)):
+            raise TypeError(f"Select: columns must be all places or all names, got {given!r}")
+
+    def _inner_points(self, X: Any) -> Any:
+        if not hasattr(X, "iloc"):
+            X = X if hasattr(X, "shape") else as_vectors(X, "Select")
+            X = X.tocsr() if sp.issparse(X) else X
+            return X[:, self._places(X)]
+        part = X.iloc[:, self._places(X)]
+        one = isinstance(self.columns, str) and part.dtypes.iloc[0].kind not in "biuf"
+        return part.iloc[:, 0] if one else part
+
+    @property
+    def on_vectors(self) -> bool:
+        named = np.asarray(self.columns).dtype.kind == "U"  # then points are rows of a data frame
+        return not named and self.kernel.on_vectors
+
+    def _places(self, X: Any) -> list[int]:
+        """Return the places of the columns in X, from 0."""
+        if len(X.shape) != 2:
+            raise ValueError(f"Select takes points with columns, got an array of shape {X.shape}")
+        width = X.shape[1]
+        if isinstance(self.columns, slice):
+            return list(range(width))[self.columns]
+        given = [self.columns] if np.ndim(self.columns) == 0 else list(self.columns)
+        if isinstance(given[0], str):
+            return self._places_of_names(X, given)
+        places = [operator.index(c) for c in given]
+        beyond = [c for c in places if not -width <= c < width]
+        if beyond:
+            raise ValueError(
+                f"Select: there is no column {beyond[0]}, the points have {width} columns "
+                f"(0 to {width - 1})"
+            )
+        return [c % width for c in places]
+
+    @staticmethod
+    def _places_of_names(X: Any, names: list[str]) -> list[int]:
+        if not hasattr(X, "columns"):
+            raise TypeError(
+                f"Select: the columns {names} are named, but the points are the rows of "
+                f"{type(X).__name__}, which has no names; pass a data frame, or give the places"
+            )
+        known = list(X.columns)
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ValueError(f"Select: there is no column {missing[0]!r} among {known}")
+        return [known.index(name) for name in names]
+
+    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+        X = X if hasattr(X, "shape") else as_vectors(X, "Select")
+        out = np.zeros((length(X), X.shape[1]))
+        for place, column in zip(self._places(X), G.T, strict=True):
+            out[:, place] += column  # a column may be selected twice
+        return out
+
+
+@node
+class Stretch(_Mapped):
+    """k(x, z) = k_1(x / l, z / l), with length scales l, one or one per column.
+
+    Gives any kernel on vectors a tunable scale, or automatic relevance determination.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Stretch
+    >>> Stretch(Linear(), length_scale=(1.0, 10.0))([[1.0, 10.0]], [[2.0, 10.0]])
+    array([[3.]])
+    """
+
+    length_scale: Any = parameter(1.0)
+
+    def _check(self) -> None:
+        if isinstance(self.length_scale, str):
+            raise TypeError(
+                f"Stretch: length_scale must be positive numbers, got {self.length_scale!r}"
+            )
+        check_length_scale("Stretch", self.length_scale)
+
+    @property
+    def on_vectors(self) -> bool:
+        return True
+
+    def _inner_points(self, X: Any) -> Any:
+        X = as_vectors(X, "Stretch")
+        scale = per_column("Stretch", self.length_scale, X.shape[1])
+        if sp.issparse(X):
+            return sp.csr_array(X.multiply(1.0 / scale), dtype=X.dtype)
+        return np.divide(X, scale, dtype=X.dtype, casting="same_kind")
+
+    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+        return G / per_column("Stretch", self.length_scale, G.shape[1])
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        # d/d log l of k(y, w), y = x / l, is -(y . d_1 k + w . d_2 k), d_2 k(y, w) = d_1 k(w, y)
+        Y, V = self._both(X, Z)
+        left, right = _both_gradients(self.kernel, Y, V, W)
+        total = -_column_sums(Y, left) - _column_sums(Y if V is None else V, right)
+        scalar = np.ndim(self.length_scale) == 0
+        return {
+            "kernel": self.kernel.pullback(Y, V, W),
+            "length_scale": total.sum() if scalar else total,
+        }
+
+
+@node
+class Map(_Mapped):
+    """k(x, z) = k_1(phi(x), phi(z)) for any function phi, called on all points at once.
+
+    `function(X)` returns as many points as X has, of whatever kind `kernel` takes.  If it has a
+    method `pullback(X, G)` returning sum_c G_ic dphi_c(x_i) / dx_i, the kernel has gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Linear, Map
+    >>> Map(Linear(), np.log2)([[2.0, 4.0]], [[8.0, 2.0]])
+    array([[5.]])
+    """
+
+    function: Any = None
+
+    def _check(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"Map needs a function of the points, got {self.function!r}")
+
+    def _inner_points(self, X: Any) -> Any:
+        points = self.function(X)
+        if length(points) != length(X):
+            raise ValueError(
+                f"Map: {self._name()} returned {length(points)} points for {length(X)}; "
+                f"it must map each point to one"
+            )
+        return points
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        if not hasattr(self.function, "pullback"):
+            raise NotDifferentiableError(
+                f"Map: {self._name()} has no method pullback(X, G), so k(phi(x), phi(z)) has no "
+                f"derivative with respect to x; give it one, or choose a method that does not "
+                f"need input_gradient"
+            )
+        return super()._input_gradient(X, Z, W)
+
+    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+        return np.asarray(self.function.pullback(X, G))
+
+    @property
+    def on_vectors(self) -> bool:
+        return False  # whatever the function takes
+
+    def _name(self) -> str:
+        return getattr(self.function, "__name__", None) or repr(self.function)
+
+
+@node
+class Periodic(VectorKernel):
+    """k(x, z) = exp(-2 sum_c sin^2(pi (x_c - z_c) / period) / l^2).
+
+    The RBF of points wound around circles, [cos(2 pi x / period), sin(2 pi x / period)], whose
+    squared distance is 4 sin^2(pi (x - z) / period).  It is evaluated as one, and is a kernel
+    because the RBF is.
+
+    The textbook form has the Euclidean distance |x - z| inside the sine (scikit-learn's
+    `ExpSineSquared`).  With one column it is the same; with more it is not a Mercer kernel: points
+    one period apart, in whatever direction, would be equal in feature space, and then so would
+    any two points that share such a neighbour, which all close ones do.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Periodic
+    >>> Periodic(period=2.0)([[0.0]], [[1.0], [2.0]]).round(4)
+    array([[0.1353, 1.    ]])
+    """
+
+    period: float = parameter(1.0)
+    length_scale: float = parameter(1.0)
+
+    def __post_init__(self) -> None:
+        check_positive("Periodic", "period", self.period)
+        check_positive("Periodic", "length_scale", self.length_scale)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        frame = like.children[0] if like is not None else None
+        X = self._vectors(X)
+        if frame is not None:
+            self._same_width(frame.frame.columns // 2, X.shape[1])
+        return Prepared.around(self._circular()._prepare(self._circles(X), frame))
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._circular()._tile(P.children[0], Q.children[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._circular().diag(self._circles(self._vectors(X)))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        # the angles 2 pi x / period move by minus themselves with log period, on both sides
+        C, D = self._both(X, Z)
+        left, right = _both_gradients(self._circular(), C, D, W)
+        moved = _column_sums(self._vectors(X), self._turn(C, left)).sum()
+        if D is None:
+            moved += _column_sums(self._vectors(X), self._turn(C, right)).sum()
+        else:
+            moved += _column_sums(self._vectors(Z), self._turn(D, right)).sum()
+        return {"period": -moved, "length_scale": self._circular().pullback(C, D, W)[0]}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        C, D = self._both(X, Z)
+        return self._turn(C, self._circular().input_gradient(C, D, W))
+
+    def _circular(self) -> RBF:
+        return RBF(length_scale=float(self.length_scale))
+
+    def _both(self, X: Any, Z: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        A, B = self._operands(X, Z)
+        return self._circles(A), None if Z is None else self._circles(B)
+
+    def _circles(self, X: Any) -> np.ndarray:
+        """Return [cos u, sin u], u = 2 pi x / period, with whole turns taken off exactly."""
+        dense = X.toarray() if sp.issparse(X) else X
+        u = np.fmod(dense.astype(np.float64, copy=False), self.period)
+        u *= 2.0 * np.pi / self.period
+        return np.concatenate([np.cos(u), np.sin(u)], axis=1).astype(X.dtype, copy=False)
+
+    def _turn(self, C: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Return the gradient in x of a function with gradient G in the points [cos u, sin u]."""
+        d = C.shape[1] // 2
+        return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return True
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return sum_j W_ij dk(x_i, z_j) / dx_i and sum_i W_ij dk(x_i, z_j) / dz_j.
+
+    The second is the first of the transposed block, because k is symmetric.
+    """
+    left = kernel.input_gradient(X, Z, W)
+    if Z is None:
+        return left, kernel.input_gradient(X, None, W.T)
+    return left, kernel.input_gradient(Z, X, W.T)
+
+
+def _column_sums(Y: Any, G: np.ndarray) -> np.ndarray:
+    """Return sum_i Y_ic G_ic for every column c."""
+    return np.asarray((Y.multiply(G) if sp.issparse(Y) else Y * G).sum(axis=0)).ravel()

@@ -1,0 +1,152 @@
+"""A kernel known only by its values: its points are indices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._points import as_vectors
+from ._base import Kernel, node
+from ._prepared import Prepared
+
+__all__ = ["Precomputed"]
+
+
+class _Frame(NamedTuple):
+    """The collection that prepared points come from."""
+
+    shape: tuple[int, ...]
+    largest: int  # index, -1 if there is none
+
+
+@node
+class Precomputed(Kernel):
+    """k(i, j) = matrix[i, j]: a kernel on indices.
+
+    With a matrix, points are integers, the rows of the matrix.
+
+    Without one it is what estimators call "precomputed": a point is known by its values with the
+    training points.  `k(K)` is the square matrix K itself; for rows of values V, (n_test, n_train),
+    and training points `j`, which are integers, `k(V, j)` is V[:, j].  Training points may also be
+    given as the square K they came as.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Precomputed
+    >>> Precomputed([[2.0, 1.0], [1.0, 3.0]])([1, 0], [1])
+    array([[3.],
+           [1.]])
+    >>> Precomputed()([[0.1, 0.2, 0.3]], [0, 2])
+    array([[0.1, 0.3]])
+    """
+
+    matrix: Any = None
+
+    def __post_init__(self) -> None:
+        if self.matrix is None:
+            return
+        K = np.asarray(self.matrix, dtype=float)
+        if K.ndim != 2 or K.shape[0] != K.shape[1]:
+            raise ValueError(f"Precomputed: the matrix must be square, got shape {K.shape}")
+        if not np.all(np.isfinite(K)):
+            raise ValueError("Precomputed: the matrix has entries that are not finite")
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        if self.matrix is not None:
+            index = _as_index(X)
+            if index.max(initial=-1) >= len(self.matrix):
+                raise ValueError(
+                    f"Precomputed: there is no point {index.max()}, the matrix has "
+                    f"{len(self.matrix)} (0 to {len(self.matrix) - 1})"
+                )
+            return Prepared((index,), dtype=self._stored().dtype)
+        if len(getattr(X, "shape", None) or np.shape(X)) == 2:
+            points = as_vectors(X, "Precomputed")
+            frame, dtype = _Frame(points.shape, -1), points.dtype
+        else:
+            points, dtype = _as_index(X), np.dtype(np.float32)  # the values decide
+            frame = _Frame(points.shape, int(points.max(initial=-1)))
+        if like is not None:
+            _check_fit(like.frame, frame)
+        return Prepared((points,), frame=frame, dtype=dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        A, B = P.arrays[0], Q.arrays[0]
+        if self.matrix is not None:
+            out[...] = self._stored()[np.ix_(A, B)]
+            return
+        if P.source is Q.source and A.ndim == 2:
+            _check_square(P.frame.shape)
+        if A.ndim == 2 and (B.ndim == 1 or _is_square(Q.frame.shape)):
+            values = A[:, B if B.ndim == 1 else Q.index]
+            out[...] = values.toarray() if sp.issparse(values) else values
+        elif B.ndim == 2:
+            self._tile(Q, P, out.T)  # the training points are on the left
+        else:
+            raise ValueError(
+                "Precomputed() has no values for two training points given by their indices; "
+                "keep the matrix, Precomputed(K), to have them"
+            )
+
+    def _diag(self, X: Any) -> np.ndarray:
+        if self.matrix is not None:
+            index = self._prepare(X, None).arrays[0]
+            return self._stored()[index, index]
+        if len(getattr(X, "shape", None) or np.shape(X)) != 2:
+            raise ValueError(
+                "Precomputed() has no values k(j, j) for indices j; keep the matrix, "
+                "Precomputed(K), to have them"
+            )
+        X = as_vectors(X, "Precomputed")
+        _check_square(X.shape)
+        return np.asarray(X.diagonal()).copy()
+
+    def _stored(self) -> np.ndarray:
+        K = np.asarray(self.matrix)
+        return K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
+
+
+def _as_index(X: Any) -> np.ndarray:
+    index = np.asarray(X)
+    if not index.size:
+        index = index.astype(np.intp)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"Precomputed: points are indices, integers in an array of shape (n,); "
+            f"got {index.dtype} of shape {index.shape}"
+        )
+    if index.min(initial=0) < 0:
+        raise ValueError(f"Precomputed: indices start at 0, got {index.min()}")
+    return index.astype(np.intp, copy=False)
+
+
+def _check_fit(a: _Frame, b: _Frame) -> None:
+    """Refuse two operands that cannot belong to one matrix of kernel values."""
+    if len(a.shape) == len(b.shape) == 2:
+        if a.shape[1] != b.shape[1] or not (_is_square(a.shape) or _is_square(b.shape)):
+            raise ValueError(
+                f"Precomputed: kernel values of shapes {a.shape} and {b.shape} do not fit; fit "
+                f"needs (n_train, n_train), and predict (n_test, n_train)"
+            )
+        return
+    values, index = (a, b) if len(a.shape) == 2 else (b, a)
+    if len(values.shape) == 2 and index.largest >= values.shape[1]:
+        raise ValueError(
+            f"Precomputed: kernel values of shape {values.shape} belong to {values.shape[1]} "
+            f"training points, and there is no training point {index.largest}"
+        )
+
+
+def _check_square(shape: tuple[int, ...]) -> None:
+    if not _is_square(shape):
+        raise ValueError(
+            f"Precomputed: a matrix of kernel values of shape {shape} is not square; "
+            f"fit needs (n, n), the values of the training points with each other, "
+            f"and predict (n_test, n_train)"
+        )
+
+
+def _is_square(shape: tuple[int, ...]) -> bool:
+    return shape[0] == shape[1]

@@ -1,0 +1,123 @@
+"""Points made ready for tiles, once per operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .._points import length, take
+
+if TYPE_CHECKING:
+    from ._base import Kernel
+
+__all__ = ["Prepared", "pair"]
+
+_NOWHERE = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
+
+
+class Prepared:
+    """Points made ready for tiles.
+
+    Parameters
+    ----------
+    arrays : tuple
+        Row-aligned collections, sliced together.
+    children : tuple of Prepared
+        What the child kernels prepared, row-aligned too.
+    frame : object
+        What both operands of a tile must share (a centre, say); not row-aligned.
+    dtype : dtype
+        The precision in which tiles of these points are worth computing.
+    source, places
+        Which collection the rows come from, and their places in it (a range as long as rows are
+        taken by slices): two rows are the *same point* when both agree, not when their values
+        happen to.
+    """
+
+    __slots__ = ("arrays", "children", "dtype", "frame", "memo", "places", "source")
+
+    def __init__(
+        self,
+        arrays: tuple = (),
+        children: tuple[Prepared, ...] = (),
+        frame: Any = None,
+        dtype: Any = np.float64,
+        source: Any = None,
+        places: range | np.ndarray | None = None,
+    ) -> None:
+        if places is None:
+            places = range(length(arrays[0]) if arrays else len(children[0]))
+        self.arrays, self.children, self.frame = arrays, children, frame
+        self.dtype = np.dtype(dtype)
+        self.source = object() if source is None else source
+        self.places = places
+        self.memo: dict[str, Any] = {}
+
+    @classmethod
+    def around(cls, *children: Prepared) -> Self:
+        """Return the Prepared of a node that holds nothing but its children."""
+        dtype = np.result_type(*(c.dtype for c in children))
+        first = children[0]
+        return cls((), children, dtype=dtype, source=first.source, places=first.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def index(self) -> np.ndarray:
+        """The places of the rows in their collection, as an array."""
+        return np.asarray(self.places, dtype=np.intp)
+
+    def __getitem__(self, rows: Any) -> Prepared:
+        return Prepared(
+            tuple(take(a, rows) for a in self.arrays),
+            tuple(c[rows] for c in self.children),
+            self.frame,
+            self.dtype,
+            self.source,
+            self.places[rows] if isinstance(rows, slice) else self.index[rows],
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the row-aligned arrays and those of the children."""
+        own = sum(
+            a.data.nbytes + a.indices.nbytes if hasattr(a, "indices") else getattr(a, "nbytes", 0)
+            for a in self.arrays
+        )
+        return own + sum(c.nbytes for c in self.children)
+
+    def once(self, key: str, make: Function[[], Any]) -> Any:
+        """Return `make()`, computed at the first call and kept with these rows."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        return self.memo[key]
+
+    def coincidences(self, other: Prepared) -> tuple[np.ndarray, np.ndarray]:
+        """Return the (i, j) for which row i here and row j of `other` are the same point."""
+        if self.source is not other.source:
+            return _NOWHERE
+        a, b = self.places, other.places
+        if isinstance(a, range) and isinstance(b, range) and a.step == b.step == 1:  # as in tiles
+            common = np.arange(max(a.start, b.start), min(a.stop, b.stop))
+            return common - a.start, common - b.start
+        i, j = np.nonzero(self.index[:, None] == other.index[None, :])
+        return i, j
+
+
+def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
+    """Prepare both operands of k(X, Z) in one frame; `Z=None` means X itself."""
+    if Z is None:
+        P = kernel.prepare(X)
+        return P, P
+    if hasattr(Z, "tocsr") and not hasattr(X, "tocsr"):
+        # A sparse operand cannot be centred, so it sets the frame for the dense one.
+        Q, P = pair(kernel, Z, X)
+        return P, Q
+    P = kernel.prepare(X)
+    Q = kernel.prepare(Z, like=P)
+    if Q.dtype != P.dtype and Q.dtype == np.float64:
+        P = kernel.prepare(X, like=Q)  # Z needs the precision: X gets it too
+    return P, Q

@@ -1,0 +1,323 @@
+"""From scikit-learn's kernels, those with names and those of its Gaussian processes, to ours."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.gaussian_process.kernels as gp
+from sklearn.base import clone
+
+from .._errors import NotDifferentiableError
+from .._points import as_vectors, length
+from ._algebra import Power
+from ._base import Kernel, node
+from ._dot import Cosine, Linear, Polynomial, Sigmoid
+from ._elementwise import AdditiveChi2, Chi2, Laplacian
+from ._fields import key, show
+from ._flat import Constant, White
+from ._prepared import Prepared
+from ._stationary import RBF, Matern, RationalQuadratic
+from ._wrappers import Bounded, Fixed
+
+__all__ = ["KERNEL_NAMES", "SklearnKernel", "from_name", "from_sklearn"]
+
+KERNEL_NAMES = (
+    "additive_chi2",
+    "chi2",
+    "cosine",
+    "laplacian",
+    "linear",
+    "poly",
+    "polynomial",
+    "rbf",
+    "sigmoid",
+)
+
+_DEFAULT_BOUNDS = (1e-5, 1e5)  # of every hyper-parameter in scikit-learn, and here
+
+
+def from_name(name: str, *, gamma: Any = None, degree: Any = 3, coef0: Any = 1) -> Kernel:
+    """Return the kernel that scikit-learn's `pairwise_kernels` computes under this name.
+
+    `gamma=None` means 1 / n_features ("auto"), and 1 for chi2; names that know no gamma, degree
+    or coef0 ignore them.
+    """
+    rate = "auto" if gamma is None else gamma
+    match name:
+        case "linear":
+            return Linear()
+        case "poly" | "polynomial":
+            return Polynomial(degree=degree, coef0=coef0, gamma=rate)
+        case "rbf":
+            return RBF.from_gamma(rate)
+        case "laplacian":
+            return Laplacian.from_gamma(rate)
+        case "sigmoid":
+            return Sigmoid(gamma=rate, coef0=coef0)
+        case "cosine":
+            return Cosine()
+        case "chi2":
+            return Chi2(gamma=1.0 if gamma is None else gamma)
+        case "additive_chi2":
+            return AdditiveChi2()
+    raise ValueError(f"no kernel has the name {name!r}; the names are {list(KERNEL_NAMES)}")
+
+
+def from_sklearn(kernel: gp.Kernel) -> Kernel:
+    """Return the kernel that a Gaussian process kernel of scikit-learn stands for.
+
+    RBF, Matern, RationalQuadratic, DotProduct, WhiteKernel, ConstantKernel, PairwiseKernel and
+    their sums, products and powers are translated; what cannot be (a kernel of your own, a
+    parameter fixed beside a free one, a power that is not a Mercer kernel, ExpSineSquared, which
+    is none beyond one column) is wrapped as a `SklearnKernel`.
+
+    Bounds "fixed" become `Fixed`, and bounds other than the default (1e-5, 1e5) `Bounded`.
+    DotProduct(sigma_0) is <x, z> + c with c = sigma_0^2, so that its theta is twice as large.
+    The coef0 of a PairwiseKernel, which scikit-learn does not tune, is a parameter here.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> from mercer.kernels import from_sklearn
+    >>> from_sklearn(2.0 * RBF(0.5) + WhiteKernel(0.1, noise_level_bounds="fixed"))
+    Sum(terms=(Scale(kernel=RBF(length_scale=0.5), factor=2.0), Fixed(kernel=White(noise=0.1))))
+    """
+    if not isinstance(kernel, gp.Kernel):
+        raise TypeError(f"from_sklearn takes a scikit-learn GP kernel, got {kernel!r}")
+    translated = _translate(kernel)
+    return SklearnKernel(clone(kernel)) if translated is None else translated
+
+
+def _translate(kernel: gp.Kernel) -> Kernel | None:
+    """Return the kernel in our terms, or None; subclasses may mean anything and have none."""
+    kind = type(kernel)
+    if kind is gp.Sum:
+        return from_sklearn(kernel.k1) + from_sklearn(kernel.k2)
+    if kind is gp.Product:
+        return _product(kernel)
+    if kind is gp.Exponentiation:
+        return _power(kernel)
+    if kind is gp.RBF:
+        return _with_bounds(RBF(_scale(kernel)), length_scale=kernel.length_scale_bounds)
+    if kind is gp.Matern:
+        ours: Kernel = Matern(_scale(kernel), nu=kernel.nu)
+        return _with_bounds(ours, length_scale=kernel.length_scale_bounds)
+    if kind is gp.RationalQuadratic:
+        ours = RationalQuadratic(_scale(kernel), alpha=float(kernel.alpha))
+        return _with_bounds(
+            ours, length_scale=kernel.length_scale_bounds, alpha=kernel.alpha_bounds
+        )
+    if kind is gp.ConstantKernel:
+        ours = Constant(float(kernel.constant_value))
+        return _with_bounds(ours, value=kernel.constant_value_bounds)
+    if kind is gp.WhiteKernel:
+        return _with_bounds(White(float(kernel.noise_level)), noise=kernel.noise_level_bounds)
+    if kind is gp.DotProduct:
+        constant = Constant(float(kernel.sigma_0) ** 2)
+        bounded = _with_bounds(constant, value=_through(np.square, kernel.sigma_0_bounds))
+        return None if bounded is None else Linear() + bounded
+    if kind is gp.PairwiseKernel:
+        return _pairwise(kernel)
+    return None
+
+
+def _product(kernel: gp.Product) -> Kernel:
+    left, right = from_sklearn(kernel.k1), from_sklearn(kernel.k2)
+    for factor, other in ((left, right), (right, left)):
+        if type(factor) is Constant:
+            return float(factor.value) * other
+    return left * right
+
+
+def _power(kernel: gp.Exponentiation) -> Kernel | None:
+    base, exponent = from_sklearn(kernel.kernel), float(kernel.exponent)
+    if exponent <= 0 or not (exponent.is_integer() or base.infinitely_divisible):
+        return None
+    return Power(base, int(exponent) if exponent.is_integer() else exponent)
+
+
+def _pairwise(kernel: gp.PairwiseKernel) -> Kernel | None:
+    if not isinstance(kernel.metric, str) or kernel.metric not in KERNEL_NAMES:
+        return None
+    given = kernel.pairwise_kernels_kwargs or {}
+    options = {name: given[name] for name in ("degree", "coef0") if name in given}
+    ours = from_name(kernel.metric, gamma=float(kernel.gamma), **options)
+    if isinstance(ours, RBF):
+        bounds = _through(lambda gamma: np.sqrt(0.5 / gamma), kernel.gamma_bounds)
+        return _with_bounds(ours, length_scale=bounds)
+    if isinstance(ours, Laplacian):
+        return _with_bounds(ours, length_scale=_through(np.reciprocal, kernel.gamma_bounds))
+    return _with_bounds(ours, gamma=kernel.gamma_bounds)
+
+
+def _scale(kernel: Any) -> Any:
+    scale = np.asarray(kernel.length_scale, dtype=float)
+    return float(scale.item()) if scale.size == 1 else tuple(scale.tolist())
+
+
+def _through(function: Any, bounds: Any) -> Any:
+    """Return the bounds of function(parameter), function monotone; the default stays ours."""
+    if isinstance(bounds, str) or np.array_equal(bounds, _DEFAULT_BOUNDS):
+        return bounds
+    return np.sort(function(np.asarray(bounds, dtype=float)), axis=-1)
+
+
+def _with_bounds(kernel: Kernel, **bounds: Any) -> Kernel | None:
+    """Return the kernel with these bounds of its parameters, None if some of them are fixed."""
+    free = list(kernel._free())
+    if not free:
+        return kernel
+    fixed = [isinstance(b, str) and b == "fixed" for b in bounds.values()]
+    if any(fixed):
+        return Fixed(kernel) if all(fixed) else None
+    rows = [np.broadcast_to(bounds.get(n, _DEFAULT_BOUNDS), (len(part), 2)) for n, part in free]
+    limits = np.concatenate(rows).astype(float)
+    if np.all(limits == _DEFAULT_BOUNDS):
+        return kernel
+    same = bool(np.all(limits == limits[0]))
+    return Bounded(
+        kernel, tuple(limits[0].tolist()) if same else tuple(map(tuple, limits.tolist()))
+    )
+
+
+# ---------------------------------------------------------------------- the adapter
+
+
+@node
+class SklearnKernel(Kernel):
+    """k(x, z) = kernel(x, z) for a Gaussian process kernel of scikit-learn, your own included.
+
+    `theta` and `bounds` are those of the wrapped kernel.  It has derivatives with respect to them
+    for k(X), not for k(X, Z), and forms the (n, n, p) array that scikit-learn's `eval_gradient`
+    returns: for a few thousand points.  `from_sklearn` wraps only what it cannot translate.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import ExpSineSquared
+    >>> from mercer.kernels import SklearnKernel
+    >>> SklearnKernel(ExpSineSquared(periodicity=2.0))([[0.0]], [[1.0], [2.0]]).round(4)
+    array([[0.1353, 1.    ]])
+    """
+
+    kernel: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, gp.Kernel):
+            raise TypeError(f"SklearnKernel wraps a scikit-learn GP kernel, got {self.kernel!r}")
+        if isinstance(self.kernel, gp.CompoundKernel):
+            raise ValueError(
+                "SklearnKernel: a CompoundKernel is a stack of kernels, not a kernel; "
+                "use one of its `kernels`, or their sum"
+            )
+
+    # ------------------------------------------------------------------ evaluation
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._points(X)
+        single = getattr(X, "dtype", None) == np.float32
+        return Prepared((X,), dtype=np.float32 if single else np.float64)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        if not out.size:
+            return
+        X, Z = P.arrays[0], Q.arrays[0]
+        block = np.asarray(self.kernel(X, Z))
+        if block.shape != out.shape:
+            raise ValueError(
+                f"SklearnKernel: {type(self.kernel).__name__} returned shape {block.shape} for "
+                f"{len(P)} x {len(Q)} points"
+            )
+        out[...] = block
+        i, j = P.coincidences(Q)
+        if len(i):  # a WhiteKernel inside does not see that they are the same points
+            out[i, j] = self.kernel.diag(X)[i]
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._points(X)
+        return np.asarray(self.kernel.diag(X)) if length(X) else np.zeros(0)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        if Z is not None:
+            raise NotDifferentiableError(
+                "SklearnKernel: scikit-learn's kernels have derivatives of k(X), not of k(X, Z)"
+            )
+        _, tensor = self.kernel(self._points(X), eval_gradient=True)
+        return {"kernel": np.array([np.sum(W * slope) for slope in np.moveaxis(tensor, 2, 0)])}
+
+    @property
+    def on_vectors(self) -> bool:
+        return bool(self.kernel.requires_vector_input)
+
+    def _points(self, X: Any) -> Any:
+        if not self.on_vectors:
+            return X
+        X = as_vectors(X, "SklearnKernel")
+        return X.toarray() if sp.issparse(X) else X
+
+    # ------------------------------------------------------------------ parameters
+
+    def _free(self) -> Any:
+        yield "kernel", np.asarray(self.kernel.theta, dtype=float)
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """The bounds of the wrapped kernel, in log space, shape (p, 2)."""
+        return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
+
+    @property
+    def theta_names(self) -> list[str]:
+        """The nested name of each entry of `theta`, as `set_params` spells it."""
+        names: list[str] = []
+        for h in self.kernel.hyperparameters:
+            if not h.fixed:
+                one = h.n_elements == 1
+                names += [
+                    f"kernel__{h.name}" + ("" if one else f"[{i}]") for i in range(h.n_elements)
+                ]
+        return names
+
+    def with_theta(self, theta: Any) -> Self:
+        """Return this kernel with its free parameters set to exp(theta)."""
+        return type(self)(self.kernel.clone_with_theta(np.asarray(theta, dtype=float)))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the wrapped kernel; with `deep`, also its parameters, behind `kernel__`."""
+        inner = self.kernel.get_params() if deep else {}
+        return {"kernel": self.kernel} | {f"kernel__{name}": v for name, v in inner.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Return a *new* kernel with these (possibly nested) parameters."""
+        inner = {name[8:]: params.pop(name) for name in list(params) if name[:8] == "kernel__"}
+        changed = super().set_params(**params)
+        return type(self)(clone(changed.kernel).set_params(**inner)) if inner else changed
+
+    # ------------------------------------------------------------------ values
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SklearnKernel):
+            return NotImplemented
+        return bool(_value(self.kernel) == _value(other.kernel))
+
+    def __hash__(self) -> int:
+        return hash((SklearnKernel, _value(self.kernel)))
+
+    def __repr__(self) -> str:
+        return f"SklearnKernel(kernel={_write(self.kernel)})"
+
+
+def _value(part: Any) -> Any:
+    """Return what makes a GP kernel equal to another: its class and all its parameters."""
+    if not isinstance(part, gp.Kernel):
+        return key(part)
+    params = part.get_params(deep=False)
+    return type(part), tuple((name, _value(params[name])) for name in sorted(params))
+
+
+def _write(part: Any) -> str:
+    """Write a GP kernel with all digits and bounds, unlike its own repr."""
+    if not isinstance(part, gp.Kernel):
+        return show(part)
+    params = part.get_params(deep=False)
+    return f"{type(part).__name__}({', '.join(f'{n}={_write(v)}' for n, v in params.items())})"

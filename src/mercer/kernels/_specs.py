@@ -1,0 +1,84 @@
+"""as_kernel(): the one table from what users write to kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.gaussian_process.kernels import Kernel as GPKernel
+
+from ._base import Kernel
+from ._callable import Callable
+from ._precomputed import Precomputed
+from ._sklearn import KERNEL_NAMES, from_name, from_sklearn
+
+__all__ = ["KERNEL_NAMES", "as_kernel"]
+
+
+def as_kernel(
+    spec: Any,
+    *,
+    gamma: Any = None,
+    degree: Any = 3,
+    coef0: Any = 1,
+    kernel_params: dict[str, Any] | None = None,
+) -> Kernel:
+    """Return the kernel that `spec` stands for.
+
+    ========================== ===================================================
+    spec                       kernel
+    ========================== ===================================================
+    a Kernel                   itself
+    a scikit-learn GP kernel   `from_sklearn(spec)`
+    "precomputed"              `Precomputed()`
+    "linear"                   `Linear()`
+    "poly", "polynomial"       `Polynomial(degree, coef0, gamma)`
+    "rbf"                      `RBF.from_gamma(gamma)`
+    "laplacian"                `Laplacian.from_gamma(gamma)`
+    "sigmoid"                  `Sigmoid(gamma, coef0)`
+    "cosine"                   `Cosine()`
+    "chi2"                     `Chi2(gamma)`
+    "additive_chi2"            `AdditiveChi2()`
+    a function                 `Callable(spec, params=kernel_params)`
+    ========================== ===================================================
+
+    Parameters
+    ----------
+    spec : Kernel, str, callable or scikit-learn GP kernel
+    gamma : float, "scale", "auto", "median" or None
+        For the names; a rule waits for `resolve`.  None is scikit-learn's default, 1 / n_features
+        ("auto"), and 1 for chi2.
+    degree, coef0 : float
+        For "poly" and "sigmoid".
+    kernel_params : dict, optional
+        Keyword arguments of a function; as in scikit-learn, names ignore them.
+
+    Examples
+    --------
+    >>> from mercer.kernels import as_kernel
+    >>> as_kernel("rbf", gamma=0.5)
+    RBF(length_scale=1.0)
+    """
+    if isinstance(spec, Kernel):
+        return spec
+    if isinstance(spec, GPKernel):
+        return from_sklearn(spec)
+    if isinstance(spec, str):
+        if spec == "precomputed":
+            return Precomputed()
+        if spec in KERNEL_NAMES:
+            return from_name(spec, gamma=gamma, degree=degree, coef0=coef0)
+        raise ValueError(
+            f"The kernel must be a str among {{{', '.join(map(repr, _ALL_NAMES))}}}, a callable, "
+            f"a Kernel or a scikit-learn GP kernel. Got {spec!r} instead."
+        )
+    if isinstance(spec, type):
+        raise TypeError(f"The kernel is the class {spec.__name__}; write {spec.__name__}(...)")
+    if callable(spec):
+        return Callable(spec, params=dict(kernel_params) if kernel_params else None)
+    raise TypeError(
+        f"The kernel must be a str, a callable, a Kernel or a scikit-learn GP kernel. "
+        f"Got {spec!r} instead."
+    )
+
+
+_ALL_NAMES = sorted((*KERNEL_NAMES, "precomputed"))

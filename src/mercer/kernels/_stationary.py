@@ -1,0 +1,186 @@
+"""Positive definite functions of the distance: each a profile and its slope."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import gamma as gamma_function
+from scipy.special import kv
+
+from ._base import node, parameter
+from ._exp import exp_inplace
+from ._radial import Radial
+from ._vectors import check_positive
+
+__all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
+
+
+@node
+class RBF(Radial):
+    """k(x, z) = exp(-|x - z|^2 / (2 l^2)), the Gaussian kernel.
+
+    `length_scale` is a number, one number per column, or a rule "scale", "auto", "median" to be
+    resolved on data.  `RBF.from_gamma(g)` takes the other spelling, exp(-g |x - z|^2).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> RBF(length_scale=1.0)([[0.0]], [[0.0], [2.0]]).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    _takes_negative: ClassVar[bool] = True
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return exp_inplace(s, -0.5)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -0.5 * np.exp(-0.5 * s)
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return True
+
+
+@node
+class Matern(Radial):
+    """k(x, z) = 2^(1-nu) / Gamma(nu) u^nu K_nu(u),  u = sqrt(2 nu) |x - z| / l.
+
+    Smoothness nu > 0: functions are as rough as |x| for nu = 1/2 and become those of the RBF for
+    nu = inf.  nu = 1/2, 3/2, 5/2 have closed forms; others use the Bessel function K_nu.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Matern
+    >>> Matern(nu=0.5)([[0.0]], [[1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    nu: float = 1.5
+
+    _kink: ClassVar[bool] = True
+
+    def _check_shape(self) -> None:
+        if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
+            raise ValueError(f"Matern: nu must be positive (or inf), got {self.nu!r}")
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        if self.nu == np.inf:
+            return exp_inplace(s, -0.5)
+        if self.nu not in (0.5, 1.5, 2.5):
+            return self._bessel(s)
+        r = np.sqrt(s, out=s)
+        r *= np.sqrt(2.0 * self.nu)
+        if self.nu == 0.5:
+            return exp_inplace(r, -1.0)
+        front = 1.0 + r if self.nu == 1.5 else 1.0 + r + r * r / 3.0
+        return np.multiply(exp_inplace(r, -1.0), front, out=r)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        if self.nu == np.inf:
+            return -0.5 * np.exp(-0.5 * s)
+        u = np.sqrt(2.0 * self.nu * s)
+        if self.nu == 0.5:
+            return -0.5 * np.exp(-u) / u
+        if self.nu == 1.5:
+            return -1.5 * np.exp(-u)
+        if self.nu == 2.5:
+            return -5.0 / 6.0 * (1.0 + u) * np.exp(-u)
+        # (u^nu K_nu)' = -u^nu K_(nu-1)  and  du/ds = nu / u
+        limit = -self.nu / (2.0 * (self.nu - 1.0)) if self.nu > 1 else -np.inf
+        value = -self._constant() * self.nu * u ** (self.nu - 1.0) * kv(self.nu - 1.0, u)
+        return np.where(np.isfinite(value), value, limit)
+
+    def _bessel(self, s: np.ndarray) -> np.ndarray:
+        u = np.sqrt(2.0 * self.nu * s)
+        with np.errstate(invalid="ignore", over="ignore"):
+            value = self._constant() * u**self.nu * kv(self.nu, u)
+        return np.where(np.isfinite(value), value, 1.0)  # 0 * inf at u = 0
+
+    def _constant(self) -> float:
+        return float(2.0 ** (1.0 - self.nu) / gamma_function(self.nu))
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return True  # its spectral density is Student's t, which is (Grosswald 1976)
+
+
+@node
+class RationalQuadratic(Radial):
+    """k(x, z) = (1 + |x - z|^2 / (2 alpha l^2))^(-alpha): a mixture of RBFs of all widths.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=1.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.3333]])
+    """
+
+    alpha: float = parameter(1.0)
+
+    def _check_shape(self) -> None:
+        check_positive("RationalQuadratic", "alpha", self.alpha)
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        s *= 0.5 / self.alpha
+        s += 1.0
+        return np.power(s, -self.alpha, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -0.5 * (1.0 + s / (2.0 * self.alpha)) ** (-self.alpha - 1.0)
+
+    def shape_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+        q = s / (2.0 * self.alpha)
+        return {"alpha": self.alpha * (1.0 + q) ** -self.alpha * (q / (1.0 + q) - np.log1p(q))}
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return True
+
+
+@node
+class Cauchy(Radial):
+    """k(x, z) = 1 / (1 + |x - z|^2 / l^2).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Cauchy
+    >>> Cauchy()([[0.0]], [[1.0]])
+    array([[0.5]])
+    """
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        s += 1.0
+        return np.reciprocal(s, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -1.0 / (1.0 + s) ** 2
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return True
+
+
+@node
+class InverseMultiquadric(Radial):
+    """k(x, z) = 1 / sqrt(1 + |x - z|^2 / l^2).
+
+    Examples
+    --------
+    >>> from mercer.kernels import InverseMultiquadric
+    >>> InverseMultiquadric()([[0.0]], [[3.0**0.5]])
+    array([[0.5]])
+    """
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        s += 1.0
+        np.sqrt(s, out=s)
+        return np.reciprocal(s, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -0.5 * (1.0 + s) ** -1.5
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return True

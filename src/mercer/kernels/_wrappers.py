@@ -1,0 +1,175 @@
+"""Nodes over one child, k_1: the base of all, and those that keep or normalise its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._base import Kernel, node
+from ._prepared import Prepared
+
+__all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
+
+
+@node
+class Wrapper(Kernel):
+    """A node over one child; unless it says otherwise, k(x, z) = k_1(x, z)."""
+
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"{type(self).__name__} wraps a kernel, got {self.kernel!r}")
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse options that make no kernel."""
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        frame = like.children[0] if like is not None else None
+        return Prepared.around(self.kernel._prepare(self._inner_points(X), frame))
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self.kernel._tile(P.children[0], Q.children[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self.kernel.diag(self._inner_points(X))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"kernel": self.kernel.pullback(*self._both(X, Z), W)}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self.kernel.input_gradient(*self._both(X, Z), W)
+
+    def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
+        return self._inner_points(X), None if Z is None else self._inner_points(Z)
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        return self.kernel.infinitely_divisible
+
+
+@node
+class Fixed(Wrapper):
+    """k(x, z) = k_1(x, z), with no free parameters: a search leaves it alone.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Fixed, RBF
+    >>> Fixed(RBF()).theta
+    array([], dtype=float64)
+    """
+
+    def _free(self) -> Any:
+        self._require_resolved()
+        return iter(())
+
+    def __str__(self) -> str:
+        return str(self.kernel)
+
+
+@node
+class Bounded(Wrapper):
+    """k(x, z) = k_1(x, z), with limits of its own for a search over its parameters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    limits : tuple
+        (low, high) for all parameters, or one such pair for each entry of `kernel.theta`; the
+        values themselves, not their logarithms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Bounded, RBF
+    >>> np.exp(Bounded(RBF(), limits=(0.1, 10.0)).bounds).round(4)
+    array([[ 0.1, 10. ]])
+    """
+
+    limits: Any = (1e-5, 1e5)
+
+    def _check(self) -> None:
+        limits = np.asarray(self.limits, dtype=float)
+        if limits.ndim not in (1, 2) or limits.shape[-1] != 2:
+            raise ValueError(
+                f"Bounded: limits must be (low, high) or one such pair per parameter, "
+                f"got {self.limits!r}"
+            )
+        if not (np.all(limits > 0) and np.all(limits[..., 0] < limits[..., 1])):
+            raise ValueError(f"Bounded: limits must be 0 < low < high, got {self.limits!r}")
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """The logarithms of `limits`, shape (p, 2)."""
+        limits = np.log(np.asarray(self.limits, dtype=float))
+        p = self.kernel.theta.size
+        if limits.ndim == 2 and len(limits) != p:
+            raise ValueError(
+                f"Bounded has {len(limits)} pairs of limits for the {p} parameters "
+                f"{self.kernel.theta_names}"
+            )
+        return np.broadcast_to(limits, (p, 2)).copy()
+
+    def __str__(self) -> str:
+        return str(self.kernel)
+
+
+@node
+class Normalized(Wrapper):
+    """k(x, z) = k_1(x, z) / sqrt(k_1(x, x) k_1(z, z)), and 0 where k_1(x, x) = 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Normalized
+    >>> Normalized(Linear())([[3.0]], [[5.0]])
+    array([[1.]])
+    """
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        child = self.kernel._prepare(X, like.children[0] if like is not None else None)
+        weights = self._inverse_norms(X).astype(child.dtype)
+        return Prepared(
+            (weights,), (child,), dtype=child.dtype, source=child.source, places=child.places
+        )
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self.kernel._tile(P.children[0], Q.children[0], out)
+        out *= P.arrays[0][:, None]
+        out *= Q.arrays[0]
+
+    def _diag(self, X: Any) -> np.ndarray:
+        norms = self._inverse_norms(X)
+        return (norms > 0).astype(norms.dtype)
+
+    def _inverse_norms(self, X: Any) -> np.ndarray:
+        diagonal = self.kernel.diag(X)
+        if np.any(diagonal < 0):
+            raise ValueError(
+                f"Normalized: k(x, x) is {diagonal.min():.3g} < 0 for some x, so "
+                f"{self.kernel!r} is not a Mercer kernel and has no norm to divide by"
+            )
+        norms = np.sqrt(diagonal)
+        return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        # d k~ = dk / (|x||z|) - k~/2 (dk(x,x)/k(x,x) + dk(z,z)/k(z,z))
+        a = self._inverse_norms(X)
+        b = a if Z is None else self._inverse_norms(Z)
+        weighted = 0.5 * W * self(X, Z)
+        rows, columns = weighted.sum(axis=1) * a**2, weighted.sum(axis=0) * b**2
+        gradient = self.kernel.pullback(X, Z, W * a[:, None] * b)
+        gradient -= self.kernel._diag_pullback(X, rows)
+        gradient -= self.kernel._diag_pullback(X if Z is None else Z, columns)
+        return {"kernel": gradient}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        a = self._inverse_norms(X)
+        b = a if Z is None else self._inverse_norms(Z)
+        rows = 0.5 * (W * self(X, Z)).sum(axis=1) * a**2
+        direct = self.kernel.input_gradient(X, Z, W * a[:, None] * b)
+        return direct - self.kernel._diag_gradient(X, rows)
+
+    def __str__(self) -> str:
+        return f"normalized({self.kernel})"

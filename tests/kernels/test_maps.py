@@ -1,0 +1,221 @@
+"""Select, Stretch, Map and Periodic: kernels on transformed points."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.gaussian_process.kernels import ExpSineSquared
+
+from mercer import NotDifferentiableError
+from mercer.kernels import (
+    RBF,
+    Callable,
+    Cosine,
+    Linear,
+    Map,
+    Matern,
+    Periodic,
+    Polynomial,
+    Select,
+    Stretch,
+    White,
+)
+from mercer.testing import check_kernel, check_pullback
+
+rng = np.random.default_rng(0)
+X, Z = rng.normal(size=(9, 4)), rng.normal(size=(5, 4))
+
+
+class Rotation:
+    """A map with a derivative."""
+
+    def __init__(self):
+        self.Q = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+
+    def __call__(self, X):
+        return np.sin(X @ self.Q)
+
+    def pullback(self, X, G):
+        return (G * np.cos(X @ self.Q)) @ self.Q.T
+
+
+rotate = Rotation()
+
+KERNELS = [
+    Select(RBF(), [0, 2]),
+    Select(Matern(), -1),
+    Select(Polynomial(degree=2), (1, 1, 3)),
+    Select(RBF((1.0, 2.0)), np.array([3, 0])) * Select(Linear(), [1]) + White(0.2),
+    Stretch(RBF(), 2.0),
+    Stretch(Linear(), (1.0, 2.0, 3.0, 0.5)),
+    Stretch(Polynomial(degree=2) * Matern(nu=2.5), np.array([1.0, 2.0, 3.0, 0.5])),
+    Stretch(2 * Cosine() + White(0.3), 0.7),
+    Stretch(Select(RBF((1.0, 2.0)), (0, 3)), 1.3),
+    Periodic(1.7, 1.3),
+    Select(Periodic(3.0), [2]) * Periodic(2.6) + White(0.2),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("points", [np.asarray, sp.csr_array])
+def test_laws(kernel, points):
+    check_kernel(kernel, points(X), points(Z))
+
+
+@pytest.mark.parametrize("inner", [RBF(0.7), Linear() + White(0.1)], ids=str)
+def test_laws_of_a_differentiable_map(inner):
+    kernel = Map(inner, rotate)
+    np.testing.assert_allclose(kernel(X, Z), inner(rotate(X), rotate(Z)))
+    # a Rotation has no repr to read back, so law by law
+    check_pullback(kernel, X, Z)
+    W, D, h = rng.normal(size=(9, 5)), rng.normal(size=X.shape), 1e-6
+    want = np.sum(W * (kernel(X + h * D, Z) - kernel(X - h * D, Z))) / (2 * h)
+    np.testing.assert_allclose(np.sum(D * kernel.input_gradient(X, Z, W)), want, rtol=1e-7)
+    W = rng.normal(size=(9, 9))
+    got = kernel.input_gradient(X, None, W)
+    np.testing.assert_allclose(got, kernel.input_gradient(X, X.copy(), W), atol=1e-12)
+
+
+# ---------------------------------------------------------------------- Select
+
+
+@pytest.mark.parametrize(
+    ("columns", "same"),
+    [(slice(1, 3), [1, 2]), (slice(None, None, 2), [0, 2]), (-1, [3]), (np.int64(2), [2])],
+)
+def test_columns(columns, same):
+    kernel = Select(RBF(), columns)
+    np.testing.assert_array_equal(kernel(X, Z), RBF()(X[:, same], Z[:, same]))
+    assert kernel == Select(RBF(), columns)
+    assert hash(kernel) == hash(Select(RBF(), columns))
+    assert eval(repr(kernel)) == kernel
+
+
+@pytest.mark.parametrize("points", [np.asarray, sp.csr_array, np.ndarray.tolist])
+def test_no_such_column(points):
+    with pytest.raises(ValueError, match=r"no column 4, the points have 4 columns \(0 to 3\)"):
+        Select(RBF(), [0, 4])(points(X))
+
+
+@pytest.mark.parametrize("wrong", [None, [], 1.5, [0.0], [True], ["a", 1], [[0]]])
+def test_bad_columns(wrong):
+    with pytest.raises(TypeError, match="columns must be"):
+        Select(RBF(), wrong)
+
+
+def test_names_need_a_data_frame():
+    with pytest.raises(TypeError, match="pass a data frame, or give the places"):
+        Select(RBF(), ["a"])(X)
+
+
+def test_data_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    other = pandas.DataFrame(Z, columns=list("abcd"))
+    want = RBF()(X[:, [3, 1]], Z[:, [3, 1]])
+    np.testing.assert_array_equal(Select(RBF(), ["d", "b"])(frame, other), want)
+    np.testing.assert_array_equal(Select(RBF(), [3, 1])(frame, other), want)
+    np.testing.assert_array_equal(Select(RBF(), "a")(frame), RBF()(X[:, :1]))
+    W = rng.normal(size=(9, 5))
+    got = Select(RBF(), ["d", "b"]).input_gradient(frame, other, W)
+    np.testing.assert_array_equal(got, Select(RBF(), [3, 1]).input_gradient(X, Z, W))
+    with pytest.raises(ValueError, match=r"no column 'e' among \['a', 'b', 'c', 'd'\]"):
+        Select(RBF(), ["a", "e"])(frame)
+
+
+def common_letters(s, t):
+    return len(set(s) & set(t))
+
+
+def test_a_column_that_holds_no_numbers():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": [1.0, 2.0], "word": ["cat", "car"]})
+    kernel = Select(Linear(), ["x"]) * Select(Callable(common_letters), "word")
+    np.testing.assert_array_equal(kernel(frame), [[3.0, 4.0], [4.0, 12.0]])
+    assert not kernel.factors[1].on_vectors
+
+
+# ---------------------------------------------------------------------- Stretch
+
+
+def test_stretch_is_a_length_scale():
+    scale = (0.5, 1.0, 2.0, 3.0)
+    np.testing.assert_allclose(Stretch(RBF(), scale)(X, Z), RBF(scale)(X, Z))
+    assert Stretch(RBF(), scale)(X.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("wrong", ["median", -1.0, (), [[1.0]]])
+def test_bad_stretch(wrong):
+    with pytest.raises((TypeError, ValueError), match="Stretch: length_scale must be"):
+        Stretch(RBF(), wrong)
+
+
+def test_inner_rules_are_resolved_on_inner_points():
+    kernel = Stretch(Select(RBF("median"), [1]), 10.0).resolve(X)
+    assert kernel == Stretch(Select(RBF("median").resolve(X[:, [1]] / 10.0), [1]), 10.0)
+    kernel = Map(RBF("scale"), rotate).resolve(X)
+    assert kernel.kernel == RBF("scale").resolve(rotate(X))
+
+
+@pytest.mark.parametrize("wrap", [Select, Stretch, Map])
+def test_only_kernels_are_wrapped(wrap):
+    with pytest.raises(TypeError, match="wraps a kernel, got 'rbf'"):
+        wrap("rbf", 1)
+
+
+# ---------------------------------------------------------------------- Map
+
+
+def lengths(words):
+    return np.array([[float(len(word))] for word in words])
+
+
+def test_map_from_anything_to_vectors():
+    kernel = Map(Linear(), lengths)
+    np.testing.assert_array_equal(kernel(["a", "abc"], ["ab"]), [[2.0], [6.0]])
+    assert not kernel.on_vectors
+    with pytest.raises(NotDifferentiableError, match=r"Map: lengths has no method pullback"):
+        kernel.input_gradient(["a"], ["ab"], [[1.0]])
+
+
+def test_a_map_keeps_the_number_of_points():
+    with pytest.raises(ValueError, match="returned 4 points for 9"):
+        Map(Linear(), np.transpose)(X)
+    with pytest.raises(TypeError, match="needs a function"):
+        Map(Linear(), 3)
+
+
+# ---------------------------------------------------------------------- Periodic
+
+
+def test_periodic_on_the_line_is_exp_sine_squared():
+    kernel, reference = Periodic(1.7, 0.6), ExpSineSquared(length_scale=0.6, periodicity=1.7)
+    A, B = X[:, :1], Z[:, :1]
+    np.testing.assert_allclose(kernel(A, B), reference(A, B), rtol=1e-11)
+    W = rng.normal(size=(9, 9))
+    want = np.einsum("ij,ijp->p", W, reference(A, eval_gradient=True)[1])
+    np.testing.assert_allclose(kernel.pullback(A, None, W), want[::-1], rtol=1e-9)
+
+
+def test_periodic_in_the_plane_is_a_kernel_and_exp_sine_squared_is_not():
+    A = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)], [0.3, 0.0]])
+    assert np.linalg.eigvalsh(Periodic(1.0)(A))[0] > 0
+    assert np.linalg.eigvalsh(ExpSineSquared()(A))[0] < -0.01
+
+
+def test_whole_periods_cost_no_digits():
+    kernel = Periodic(0.25)
+    A = np.array([[0.1], [0.2]])
+    np.testing.assert_allclose(kernel(A + 2.0**30, A), kernel(A), atol=1e-6)  # A + 2^30 rounds
+    exact = np.array([[0.125], [0.0625]])
+    np.testing.assert_allclose(kernel(exact + 2.0**30, exact), kernel(exact), rtol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, (1.0, 2.0), np.nan])
+def test_bad_periods(wrong):
+    with pytest.raises((TypeError, ValueError), match="Periodic: period must be"):
+        Periodic(period=wrong)
+
+
+def test_periodic_compares_equal_widths():
+    with pytest.raises(ValueError, match="4 and with 3 columns"):
+        Periodic()(X, Z[:, :3])
