@@ -1,0 +1,60 @@
+"""The byte budget: how much memory a plan may take, and how to say so."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+__all__ = ["budget_in_bytes", "in_words"]
+
+_NUMBERS = (int, float, np.integer, np.floating)
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
+
+
+@cache
+def _half_of_memory() -> int:
+    """Half of the physical memory: a property of the machine, not of the moment.
+
+    What is free at the moment would make the choice of an algorithm, hence the last bits of a
+    result, depend on what else is running.
+    """
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return 4 * 1024**3
+
+
+def budget_in_bytes(max_memory: Any) -> int:
+    """Return the budget in bytes, from bytes, a text like "2 GiB", or None for half the memory."""
+    if max_memory is None:
+        return _half_of_memory()
+    if isinstance(max_memory, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?|)b?\s*", max_memory.lower())
+        if match:
+            return int(float(match[1]) * _UNITS[match[2]])
+    elif not isinstance(max_memory, bool) and isinstance(max_memory, _NUMBERS) and max_memory > 0:
+        return int(max_memory)
+    raise ValueError(
+        f"max_memory must be a positive number of bytes, a text like '2 GiB', or None, "
+        f"got {max_memory!r}"
+    )
+
+
+def in_words(size: float) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> in_words(3_435_973_837)
+    '3.2 GiB'
+    """
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

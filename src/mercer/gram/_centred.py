@@ -1,0 +1,130 @@
+"""Centring in feature space as algebra: H K H is never formed.
+
+With weights w (sum 1), phi is replaced by phi - mu, mu = sum_j w_j phi(x_j):
+
+    K_c = (I - 1 w^T) K (I - w 1^T)
+
+and kernel PCA needs the eigenpairs of S K_c S, S = diag(sqrt(n w)); for equal weights S = I.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from ._dense import DenseGram
+from ._operator import GramOperator
+
+__all__ = ["CentredGram"]
+
+
+class CentredGram(LinearOperator):
+    """S K_c S as an operator on top of a symmetric Gram.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n,)
+        w, summing to 1.
+    scale : ndarray of shape (n,)
+        The diagonal of S.
+    means : ndarray of shape (n,)
+        K w, the value of mu at each point.
+    grand_mean : float
+        w^T K w = |mu|^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import CentredGram, gram
+    >>> from mercer.kernels import Linear
+    >>> K = CentredGram(gram(Linear(), [[1.0], [2.0], [6.0]]))
+    >>> K.to_array()
+    array([[ 4.,  2., -6.],
+           [ 2.,  1., -3.],
+           [-6., -3.,  9.]])
+    >>> float(K.trace())
+    14.0
+    """
+
+    def __init__(self, gram: GramOperator, weights: Any = None) -> None:
+        if not gram.symmetric:
+            raise ValueError("centring needs a symmetric Gram k(X, X); got one with Z")
+        n = gram.shape[0]
+        self.gram = gram
+        self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
+        self.scale = np.sqrt(n * self.weights)
+        self.means = np.asarray(gram @ self.weights, dtype=float)
+        self.grand_mean = float(self.weights @ self.means)
+        super().__init__(dtype=gram.dtype, shape=gram.shape)
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel of the Gram underneath."""
+        return self.gram.kernel
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        U = self.scale[:, None] * V
+        U -= self.weights[:, None] * U.sum(axis=0)
+        Y = np.asarray(self.gram @ U, dtype=float)
+        Y -= self.weights @ Y
+        Y *= self.scale[:, None]
+        return Y.astype(np.result_type(self.dtype, V.dtype), copy=False)
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(v, (-1, 1)))
+
+    def _adjoint(self) -> CentredGram:
+        return self
+
+    def _transpose(self) -> CentredGram:
+        return self
+
+    def diagonal(self) -> np.ndarray:
+        """Return n w_i |phi(x_i) - mu|^2."""
+        squared = self.gram.diagonal() - 2.0 * self.means + self.grand_mean
+        return self.scale**2 * squared
+
+    def trace(self) -> float:
+        """Return the total variance times n, exactly: sum K_ii - 1^T K 1 / n for equal weights."""
+        return float(self.diagonal().sum())
+
+    def to_array(self) -> np.ndarray:
+        """Return the centred matrix as an array of its own."""
+        return self._centre(self.gram.to_array())
+
+    def release(self) -> np.ndarray:
+        """Centre the Gram's own array in place and hand it over; see DenseGram.release."""
+        if isinstance(self.gram, DenseGram):
+            return self._centre(self.gram.release())
+        return self.to_array()
+
+    def _centre(self, K: np.ndarray) -> np.ndarray:
+        # one rank-two update by strips of rows, so that no second matrix appears
+        means, scale = self.means.astype(K.dtype), self.scale.astype(K.dtype)
+        for start in range(0, len(K), 256):
+            rows = slice(start, start + 256)
+            K[rows] -= means
+            K[rows] -= (means[rows] - self.grand_mean)[:, None]
+            K[rows] *= scale[rows, None]
+            K[rows] *= scale
+        return K
+
+    def centre_expansion(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Turn sum_i beta_i (phi(x_i) - mu) into coefficients of phi(x_i), and its value at mu.
+
+        Returns gamma = beta - w (1^T beta) and <., mu> = gamma^T K w, so that the score of x is
+        sum_i gamma_i k(x_i, x) minus that value.
+        """
+        gamma = beta - self.weights[:, None] * beta.sum(axis=0)
+        return gamma, gamma.T @ self.means
+
+
+def _normalised(weights: Any, n: int) -> np.ndarray:
+    weights = np.asarray(weights, dtype=float)
+    if weights.shape != (n,):
+        raise ValueError(f"weights have shape {weights.shape}, but there are {n} points")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
+        raise ValueError("weights must be finite, non-negative, and not all zero")
+    return weights / weights.sum()

@@ -1,0 +1,103 @@
+"""K held as an array."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from ..kernels import Kernel
+from ..kernels._prepared import pair
+from ._operator import GramOperator
+from ._tiled import fill
+
+__all__ = ["DenseGram"]
+
+
+class DenseGram(GramOperator):
+    """K as an (n, m) array: 8 n m bytes, and the fastest products.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Z : points
+        `Z=None` means X: then half of K is evaluated and mirrored.
+
+    Examples
+    --------
+    >>> from mercer.gram import DenseGram
+    >>> from mercer.kernels import Linear
+    >>> DenseGram(Linear(), [[1.0], [2.0]]).to_array()
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    def __init__(
+        self, kernel: Kernel, X: Any, Z: Any = None, *, n_threads: int | None = None
+    ) -> None:
+        P, Q = pair(kernel, X, Z)
+        array = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
+        fill(kernel, P, Q, array, n_threads)
+        self._hold(kernel, X, Z, array, owned=True)
+
+    @classmethod
+    def from_array(cls, array: np.ndarray, kernel: Kernel, X: Any, Z: Any = None) -> Self:
+        """Hold values that exist already; the array is never written to."""
+        self = cls.__new__(cls)
+        self._hold(kernel, X, Z, array, owned=False)
+        return self
+
+    def _hold(self, kernel: Kernel, X: Any, Z: Any, array: np.ndarray, owned: bool) -> None:
+        self._array: np.ndarray | None = array
+        self._owned = owned
+        GramOperator.__init__(self, kernel, X, Z, array.shape, array.dtype)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The values themselves, to be read."""
+        if self._array is None:
+            raise RuntimeError(
+                "this DenseGram has given its array to a solver that works in place; "
+                "build it again, or solve with overwrite=False"
+            )
+        return self._array
+
+    def release(self) -> np.ndarray:
+        """Hand the array over to be overwritten; this operator cannot be used afterwards.
+
+        An array that came from outside stays as it is: a copy is handed over.
+        """
+        array = self.array
+        if not self._owned:
+            return array.copy()
+        self._array = None
+        return array
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        return np.array(self.array[rows][:, cols])  # a copy: K is not to be written to
+
+    def diagonal(self) -> np.ndarray:
+        return self.array.diagonal().copy()
+
+    def to_array(self) -> np.ndarray:
+        return self.array.copy()
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return self.array @ V
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self.array @ v
+
+    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
+        return self.array.T @ V
+
+    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
+        return self.array.T @ v
+
+    def _adjoint(self) -> DenseGram:
+        if self.symmetric:
+            return self
+        return DenseGram.from_array(self.array.T, self.kernel, self.Z, self.X)
+
+    def _transpose(self) -> DenseGram:
+        return self._adjoint()

@@ -1,0 +1,90 @@
+"""K = k(X, Z) as a linear operator: what every way of holding it can do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from .._points import length, take
+from ..kernels import Kernel
+
+__all__ = ["GramOperator"]
+
+_TILE = 512  # rows and columns of the tiles of a pullback
+
+
+class GramOperator(LinearOperator):
+    """The matrix K_ij = k(x_i, z_j), held in some way.
+
+    SciPy's `eigsh`, `cg` and `lobpcg` accept it.  `Z` is None for the symmetric K = k(X, X).
+    """
+
+    kernel: Kernel
+    X: Any
+    Z: Any
+
+    def __init__(self, kernel: Kernel, X: Any, Z: Any, shape: tuple[int, int], dtype: Any) -> None:
+        self.kernel, self.X, self.Z = kernel, X, Z
+        super().__init__(dtype=np.dtype(dtype), shape=shape)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether K = k(X, X)."""
+        return self.Z is None
+
+    @abstractmethod
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        """Return K[rows][:, cols]; `rows` and `cols` are slices, masks or index arrays."""
+
+    @abstractmethod
+    def diagonal(self) -> np.ndarray:
+        """Return K_ii."""
+
+    @abstractmethod
+    def to_array(self) -> np.ndarray:
+        """Return K as an array of its own."""
+
+    def rows(self, i: Any) -> np.ndarray:
+        """Return the rows K[i]; for an integer, one row of shape (m,)."""
+        if np.ndim(i) == 0 and not isinstance(i, slice):
+            return self.block([i], slice(None))[0]
+        return self.block(i, slice(None))
+
+    def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return sum_ij (U V^T)_ij dK_ij / d theta, tile by tile: U V^T is never formed."""
+        U, V = _columns(U), _columns(V)
+        n, m = self.shape
+        if U.shape[0] != n or V.shape[0] != m or U.shape[1] != V.shape[1]:
+            raise ValueError(
+                f"pullback needs U ({n}, c) and V ({m}, c), got {U.shape} and {V.shape}"
+            )
+        total = np.zeros(self.kernel.theta.size)
+        if not total.size:
+            return total
+        Z = self.X if self.Z is None else self.Z
+        for i in range(0, n, _TILE):
+            Xi = take(self.X, slice(i, i + _TILE))
+            for j in range(0, m, _TILE):
+                W = U[i : i + _TILE] @ V[j : j + _TILE].T
+                # On the diagonal both sides are the same observations, which White must see.
+                Zj = None if self.Z is None and i == j else take(Z, slice(j, j + _TILE))
+                total += self.kernel.pullback(Xi, Zj, W)
+        return total
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        return f"<{type(self).__name__} {n}x{m}, {self.dtype.name}, {self.kernel}>"
+
+
+def _columns(V: Any) -> np.ndarray:
+    V = np.asarray(V)
+    return V[:, None] if V.ndim == 1 else V
+
+
+def points_length(X: Any, Z: Any) -> tuple[int, int]:
+    """Return the shape of k(X, Z)."""
+    n = length(X)
+    return n, n if Z is None else length(Z)

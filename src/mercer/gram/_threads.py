@@ -1,0 +1,71 @@
+"""Threads over tiles, with the BLAS held to one thread each, so that the two never multiply."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["run", "thread_count"]
+
+_inside = threading.local()
+
+
+def thread_count() -> int:
+    """Return the number of processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own: it must be loaded to be seen
+
+    return ThreadpoolController()
+
+
+def run(
+    task: Callable[[Any, threading.Event], None], jobs: Iterable[Any], n_threads: int | None = None
+) -> None:
+    """Call task(job, stop) for every job; tasks return early once `stop` is set.
+
+    Jobs must write to separate places: what they compute then does not depend on the number of
+    threads.  An exception, or Ctrl-C, stops the others and is raised here.
+    """
+    jobs = list(jobs)
+    workers = min(n_threads or thread_count(), len(jobs))
+    stop = threading.Event()
+    if getattr(_inside, "pool", False):  # never a pool within a pool
+        for job in jobs:
+            task(job, stop)
+        return
+    if workers <= 1:
+        with _blas().limit(limits=1, user_api="blas"):  # tiles are too small to share
+            for job in jobs:
+                task(job, stop)
+        return
+
+    def guarded(job: Any) -> None:
+        _inside.pool = True
+        try:
+            if not stop.is_set():
+                task(job, stop)
+        except BaseException:
+            stop.set()
+            raise
+
+    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(guarded, job) for job in jobs]
+        try:
+            wait(futures)
+        except BaseException:
+            stop.set()
+            raise
+        for future in futures:
+            future.result()

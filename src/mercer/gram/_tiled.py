@@ -1,0 +1,223 @@
+"""K held as nothing but its points: every product evaluates it again, tile by tile.
+
+    acc_i += T_ij V_j,     T_ij = k(X_i, Z_j)  in a buffer that stays in the cache
+
+For K = k(X, X) only the tiles on and above the diagonal are evaluated, and each serves twice:
+acc_j += T_ij^T V_i.  The tile columns are dealt to groups whose number depends on the shapes
+alone; each group adds into a buffer of its own, in order, and the buffers are summed in order.
+So the result does not depend on how many threads ran.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from .._errors import MemoryBudgetError
+from ..kernels import Kernel
+from ..kernels._prepared import Prepared, pair
+from ._budget import budget_in_bytes, in_words
+from ._operator import GramOperator, points_length
+from ._threads import run
+
+__all__ = ["TiledGram", "fill", "working_bytes"]
+
+# A tile: 1 MiB in float64, at home in the second-level cache.  _ROWS divides _COLS, so that no
+# tile straddles the edge of a square on the diagonal.
+_ROWS, _COLS = 256, 512
+_STRIP = 2048  # rows of K that one task of a rectangular product works on
+_BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
+_MOST_GROUPS = 16
+
+
+class TiledGram(GramOperator):
+    """K as an operator that needs O(n d) memory.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Z : points
+        `Z=None` means X: then half of the tiles are evaluated.
+    n_threads : int, optional
+        All processors by default.  The result does not depend on it.
+    max_memory : int, str or None
+        What `to_array` may allocate; see `gram`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import TiledGram
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 1000)[:, None]
+    >>> K = TiledGram(RBF(), X)
+    >>> (K @ np.ones(1000)).shape
+    (1000,)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        Z: Any = None,
+        *,
+        n_threads: int | None = None,
+        max_memory: Any = None,
+    ) -> None:
+        self._P, self._Q = pair(kernel, X, Z)
+        self._n_threads = n_threads
+        self._budget = budget_in_bytes(max_memory)
+        dtype = np.result_type(self._P.dtype, self._Q.dtype)
+        super().__init__(kernel, X, Z, (len(self._P), len(self._Q)), dtype)
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        P, Q = self._P[rows], self._Q[cols]
+        return self.kernel.tile(P, Q, np.empty((len(P), len(Q)), dtype=self.dtype))
+
+    def diagonal(self) -> np.ndarray:
+        if self.symmetric:
+            return np.asarray(self.kernel.diag(self.X))
+        size = min(self.shape)
+        out = np.empty(size, dtype=self.dtype)
+        for start in range(0, size, 64):
+            part = slice(start, min(start + 64, size))
+            out[part] = self.block(part, part).diagonal()
+        return out
+
+    def to_array(self) -> np.ndarray:
+        n, m = self.shape
+        if (needed := n * m * self.dtype.itemsize) > self._budget:
+            raise MemoryBudgetError(
+                f"the array of the {n} x {m} matrix K needs {in_words(needed)}, but the budget is "
+                f"{in_words(self._budget)}; choose a solver that works on tiles (for kernel PCA, "
+                f"eigen_solver='arpack' with n_components), or raise max_memory"
+            )
+        out = np.empty(self.shape, dtype=self.dtype)
+        fill(self.kernel, self._P, self._Q, out, self._n_threads)
+        return out
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        V = np.asarray(V)
+        if np.iscomplexobj(V):
+            return self._matmat(V.real) + 1j * self._matmat(V.imag)
+        product = self._half if self.symmetric else self._full
+        result = product(self._P, self._Q, np.ascontiguousarray(V, dtype=self.dtype))
+        return result.astype(np.result_type(self.dtype, V.dtype), copy=False)
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(v, (-1, 1)))
+
+    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
+        return self._adjoint()._matmat(V)
+
+    def _adjoint(self) -> TiledGram:
+        if self.symmetric:
+            return self
+        return TiledGram(
+            self.kernel, self.Z, self.X, n_threads=self._n_threads, max_memory=self._budget
+        )
+
+    def _transpose(self) -> TiledGram:
+        return self._adjoint()
+
+    def _half(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
+        n, c = V.shape
+        starts = _group_starts(n, c)
+        buffers: list[Any] = [None] * (len(starts) - 1)
+
+        def group(g: int, stop: threading.Event) -> None:
+            # this group's tiles reach no row beyond its last column
+            acc = np.zeros((min(starts[g + 1], n), c))
+            scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
+            for j in range(starts[g], min(starts[g + 1], n), _COLS):
+                cols = slice(j, min(j + _COLS, n))
+                Qj, Vj = Q[cols], V[cols]
+                for i in range(0, cols.stop, _ROWS):
+                    if stop.is_set():
+                        return
+                    rows = slice(i, min(i + _ROWS, cols.stop))
+                    T = _tile(self.kernel, P[rows], Qj, scratch)
+                    acc[rows] += T @ Vj
+                    if i < j:  # beyond the diagonal square, T stands for its mirror image too
+                        acc[cols] += T.T @ V[rows]
+            buffers[g] = acc
+
+        # the largest group first, so that the last to finish is a small one
+        run(group, reversed(range(len(buffers))), self._n_threads)
+        total = np.zeros((n, c))
+        for acc in buffers:
+            total[: len(acc)] += acc
+        return total
+
+    def _full(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(P), V.shape[1]))
+
+        def strip(start: int, stop: threading.Event) -> None:
+            scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
+            last = min(start + _STRIP, len(P))
+            for j in range(0, len(Q), _COLS):
+                Qj, Vj = Q[j : j + _COLS], V[j : j + _COLS]
+                for i in range(start, last, _ROWS):
+                    if stop.is_set():
+                        return
+                    rows = slice(i, min(i + _ROWS, last))
+                    out[rows] += _tile(self.kernel, P[rows], Qj, scratch) @ Vj
+
+        run(strip, range(0, len(P), _STRIP), self._n_threads)
+        return out
+
+
+def fill(
+    kernel: Kernel, P: Prepared, Q: Prepared, out: np.ndarray, n_threads: int | None = None
+) -> None:
+    """Set out <- k(P, Q) with threads over tiles; if P is Q one half mirrors the other."""
+    n, m = out.shape
+    symmetric = P is Q
+
+    def column(j: int, stop: threading.Event) -> None:
+        scratch = np.empty(_ROWS * _COLS, dtype=out.dtype)
+        cols = slice(j, min(j + _COLS, m))
+        Qj = Q[cols]
+        for i in range(0, cols.stop if symmetric else n, _ROWS):
+            if stop.is_set():
+                return
+            rows = slice(i, min(i + _ROWS, cols.stop if symmetric else n))
+            T = _tile(kernel, P[rows], Qj, scratch)
+            out[rows, cols] = T
+            if symmetric and i < j:
+                out[cols, rows] = T.T
+
+    run(column, reversed(range(0, m, _COLS)), n_threads)
+    if symmetric:
+        for j in range(0, n, _COLS):  # the squares on the diagonal, bit by bit
+            square = out[j : j + _COLS, j : j + _COLS]
+            upper = np.triu_indices(len(square), 1)
+            square.T[upper] = square[upper]
+
+
+def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) -> int:
+    """Estimate the memory of one product with `columns` columns: rows, tiles and buffers."""
+    n, m = points_length(X, Z)
+    width = X.shape[1] + 3 if hasattr(X, "shape") and len(X.shape) == 2 else 1
+    points = (n if Z is None else n + m) * width * 8
+    tiles = threads * 8 * (2 * _ROWS * _COLS + _COLS * width)
+    return points + tiles + min(_BUFFERS, 8 * n * columns * _MOST_GROUPS)
+
+
+def _tile(kernel: Kernel, P: Prepared, Q: Prepared, scratch: np.ndarray) -> np.ndarray:
+    T = scratch[: len(P) * len(Q)].reshape(len(P), len(Q))
+    kernel._tile(P, Q, T)
+    return T
+
+
+def _group_starts(n: int, columns: int) -> list[int]:
+    """Return the column at which each group of a symmetric product starts, and n.
+
+    Columns up to c hold c^2 / n^2 of the upper half, so equal work ends at n sqrt(g / groups);
+    buffers that end there take 2/3 of n rows on average.
+    """
+    fits = int(_BUFFERS / max(1.0, 8 * n * columns * 2 / 3))
+    groups = max(2, min(_MOST_GROUPS, fits, -(-n // _COLS)))
+    ends = n * np.sqrt(np.arange(groups + 1) / groups)
+    return sorted({int(e / _COLS + 0.5) * _COLS for e in ends[:-1]} | {-(-n // _COLS) * _COLS})
