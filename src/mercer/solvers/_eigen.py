@@ -1,0 +1,206 @@
+"""The leading eigenpairs of a symmetric operator: K u = l u.
+
+Every solver returns them in the same way: eigenvalues descending, vectors of unit norm with the
+entry of largest modulus positive, and the residuals |K u - l u|, within which an eigenvalue of K
+is certain to lie.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from sklearn.exceptions import ConvergenceWarning
+
+from ._report import Report, Status, Stopwatch
+from ._triangle import Triangle, matrix_of
+
+__all__ = ["Arpack", "DenseEigen", "EigenPairs", "RandomizedEigen"]
+
+
+@dataclass(frozen=True)
+class EigenPairs:
+    """Eigenvalues (k,), descending; eigenvectors (n, k); residuals (k,); what was done."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+    report: Report
+
+
+@dataclass(frozen=True)
+class DenseEigen:
+    """LAPACK on the whole matrix: n^3 operations, 8 n^2 bytes.
+
+    Examples
+    --------
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import DenseEigen
+    >>> DenseEigen().eigenpairs(gram(Linear(), [[3.0], [4.0]]), 1).values.round(10)
+    array([25.])
+    """
+
+    def eigenpairs(self, gram: Any, k: int | None = None, *, overwrite: bool = False) -> EigenPairs:
+        """Return the k largest eigenpairs (all by default); `overwrite` spends the Gram's array."""
+        watch, n = Stopwatch(), gram.shape[0]
+        k = _check_k(k, n)
+        K = Triangle(matrix_of(gram, overwrite))
+        subset = None if k == n else (n - k, n - 1)
+        values, vectors = eigh(
+            K.work, lower=True, subset_by_index=subset, overwrite_a=True, check_finite=False
+        )
+        return _measured(repr(self), K.times, values, vectors, Status.DIRECT, 0, "", watch)
+
+
+@dataclass(frozen=True)
+class Arpack:
+    """Implicitly restarted Lanczos: one product with K per step, no copy of K.
+
+    Parameters
+    ----------
+    tol : float
+        Relative accuracy of the eigenvalues; 0 for machine precision.
+    max_iter : int, optional
+        Restarts; ARPACK's default is 10 n.
+    random_state : int or None
+        Seeds the starting vector, uniform in [-1, 1].
+    """
+
+    tol: float = 0.0
+    max_iter: int | None = None
+    random_state: Any = None
+
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+        """Return the k largest eigenpairs, 1 <= k < n."""
+        watch, n = Stopwatch(), gram.shape[0]
+        k = _check_k(k, n)
+        if k >= n:
+            raise ValueError(
+                f"ARPACK finds fewer than n eigenpairs: {k} asked for, n is {n}; "
+                f"use eigen_solver='dense' or fewer components"
+            )
+        counted = _Counting(gram)
+        start = _rng(self.random_state).uniform(-1.0, 1.0, n).astype(gram.dtype)
+        status, message = Status.CONVERGED, ""
+        try:
+            values, vectors = eigsh(
+                counted, k, which="LA", tol=self.tol, maxiter=self.max_iter, v0=start
+            )
+        except ArpackNoConvergence as stopped:
+            if len(stopped.eigenvalues) == 0:
+                raise
+            values, vectors = stopped.eigenvalues, stopped.eigenvectors
+            status = Status.NOT_CONVERGED
+            message = f"{len(values)} of {k} eigenpairs after {counted.products} products"
+            warnings.warn(
+                f"ARPACK found {message}; the others are missing. Raise max_iter "
+                f"(now {self.max_iter}) or tol (now {self.tol:g})",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return _measured(
+            repr(self), gram.dot, values, vectors, status, counted.products, message, watch
+        )
+
+
+@dataclass(frozen=True)
+class RandomizedEigen:
+    """Rayleigh-Ritz in the range of K^q times a random block (Halko, Martinsson & Tropp 2011).
+
+    Parameters
+    ----------
+    n_iter : int or "auto"
+        q: 4, or 7 if fewer than a tenth of the eigenpairs are asked for.
+    n_oversamples : int
+        Extra columns of the block.
+    random_state : int or None
+    """
+
+    n_iter: int | str = "auto"
+    n_oversamples: int = 10
+    random_state: Any = None
+
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+        """Return approximations of the k eigenpairs largest in modulus, with their residuals."""
+        watch, n = Stopwatch(), gram.shape[0]
+        k = _check_k(k, n)
+        steps = (7 if k < 0.1 * n else 4) if self.n_iter == "auto" else int(self.n_iter)
+        block = _rng(self.random_state).standard_normal((n, min(n, k + self.n_oversamples)))
+        Q = np.linalg.qr(gram @ block.astype(gram.dtype))[0]
+        for _step in range(steps):
+            Q = np.linalg.qr(gram @ Q)[0]
+        KQ = gram @ Q
+        values, inner = eigh(Q.T @ KQ)
+        chosen = np.sort(np.argsort(np.abs(values))[::-1][:k])
+        values, vectors = values[chosen], Q @ inner[:, chosen]
+        return _measured(
+            repr(self), gram.dot, values, vectors, Status.APPROXIMATE, steps + 2, "", watch
+        )
+
+
+class _Counting(LinearOperator):
+    """Another operator, counting the columns it is multiplied with."""
+
+    def __init__(self, inner: LinearOperator) -> None:
+        self.inner, self.products = inner, 0
+        super().__init__(dtype=inner.dtype, shape=inner.shape)
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        self.products += 1
+        return self.inner @ v
+
+
+def _measured(
+    solver: str,
+    times: Callable[[np.ndarray], np.ndarray],
+    values: np.ndarray,
+    vectors: np.ndarray,
+    status: Status,
+    n_iter: int,
+    message: str,
+    watch: Stopwatch,
+) -> EigenPairs:
+    """Order the pairs and recompute their residuals with one more product."""
+    values, vectors = _in_order(values, vectors)
+    residuals = np.linalg.norm(times(vectors) - vectors * values, axis=0)
+    size = max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    report = Report(
+        solver=solver,
+        status=status,
+        n_iter=n_iter,
+        residual=float(residuals.max(initial=0.0)) / size,
+        seconds=watch.seconds,
+        message=message,
+    )
+    return EigenPairs(values, vectors, residuals, report)
+
+
+def _in_order(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(values, kind="stable")[::-1]
+    values, vectors = values[order], vectors[:, order]
+    if vectors.size:
+        largest = np.argmax(np.abs(vectors), axis=0)  # ties: the lowest index
+        signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+        vectors = vectors * np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
+    return values, vectors
+
+
+def _check_k(k: int | None, n: int) -> int:
+    if k is None:
+        return n
+    if not 1 <= k <= n:
+        raise ValueError(f"the number of eigenpairs must lie between 1 and n = {n}, got {k}")
+    return int(k)
+
+
+def _rng(random_state: Any) -> Any:
+    """Return a source of random numbers: RandomState as it is, else a Generator from the seed."""
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return random_state
+    return np.random.default_rng(random_state)

@@ -1,0 +1,239 @@
+"""(K + diag(shift)) a = y.
+
+The shift belongs to the solver, not to the operator: the regularised system is *the* kernel
+problem.  A scalar shift is the ridge; a vector carries sample weights, shift_i = alpha / w_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh, lapack
+
+from .._errors import NotPositiveDefiniteError
+from ..gram import GramOperator
+from ._report import Report, Status, Stopwatch
+from ._triangle import Triangle, matrix_of
+
+__all__ = ["Cholesky", "Factor", "LeastSquares"]
+
+
+class Factor:
+    """A factorisation of A = K + diag(shift), ready to solve with."""
+
+    solver: str
+    _status: Status
+    _message = ""
+
+    def __init__(self, solver: str) -> None:
+        self.solver = solver
+        self._watch = Stopwatch()
+        self._residual = float("nan")
+
+    def solve(self, y: np.ndarray) -> np.ndarray:
+        """Return A^-1 y for one or several columns; the residual goes into the report."""
+        y = np.asarray(y)
+        columns = y[:, None] if y.ndim == 1 else y
+        a = self._solve(columns)
+        gap = columns - self._times(a)
+        size = np.linalg.norm(columns, axis=0)
+        relative = np.linalg.norm(gap, axis=0) / np.where(size > 0, size, 1.0)
+        self._residual = float(relative.max(initial=0.0))
+        return a[:, 0] if y.ndim == 1 else a
+
+    def logdet(self) -> float:
+        """Return log det A."""
+        raise NotImplementedError
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """Return the diagonal of A^-1."""
+        raise NotImplementedError
+
+    @property
+    def report(self) -> Report:
+        """What has been done so far, with the residual of the last solve."""
+        return Report(
+            solver=self.solver,
+            status=self._status,
+            residual=self._residual,
+            seconds=self._watch.seconds,
+            message=self._message,
+            certificate=self._certificate(),
+        )
+
+    def _certificate(self) -> dict[str, Any]:
+        return {}
+
+    def _solve(self, y: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _times(self, a: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Cholesky:
+    """A = L L^T, in place: n^3/3 operations, no memory beside that of K.
+
+    LAPACK writes L over one triangle; the other still holds K, from which the true residual is
+    computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import Cholesky
+    >>> factor = Cholesky().factorize(gram(Linear(), [[1.0], [2.0]]), shift=1.0)
+    >>> factor.solve(np.array([1.0, 2.0])).round(4)
+    array([0.1667, 0.3333])
+    """
+
+    def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
+        """Factorise K + diag(shift).
+
+        Parameters
+        ----------
+        gram : GramOperator
+            Symmetric.  A TiledGram is turned into an array, with a DensifyWarning.
+        shift : float or ndarray of shape (n,)
+            Non-negative.
+        overwrite : bool
+            Work in the Gram's own array, which is then gone; see DenseGram.release.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a pivot is not positive.
+        """
+        return _CholeskyFactor(repr(self), matrix_of(gram, overwrite), _check_shift(gram, shift))
+
+
+class _CholeskyFactor(Factor):
+    _status = Status.DIRECT
+
+    def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray) -> None:
+        super().__init__(solver)
+        self._A = Triangle(K, shift)
+        size = _lapack("lange", K)("1", self._A.work)
+        self._L, info = _lapack("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
+        if info > 0:
+            raise self._failure(f"pivot {info} of {len(K)} is not positive", size, shift)
+        self._rcond, _ = _lapack("pocon", K)(self._L, size, uplo="L")
+        if self._rcond < np.finfo(K.dtype).eps:
+            raise self._failure(
+                f"the reciprocal condition number is {self._rcond:.1e}, below rounding", size, shift
+            )
+
+    @staticmethod
+    def _failure(what: str, size: float, shift: np.ndarray) -> NotPositiveDefiniteError:
+        relative = float(np.min(shift)) / max(float(size), 1e-300)
+        return NotPositiveDefiniteError(
+            f"K + shift is not positive definite: {what}. The usual cause is a shift that is too "
+            f"small ({relative:.1e} of |K|) for repeated or very close points, or a kernel that "
+            f"is not positive semidefinite. Try a larger alpha, or solver='lstsq'"
+        )
+
+    def _solve(self, y: np.ndarray) -> np.ndarray:
+        a, _ = _lapack("potrs", self._L)(self._L, y.astype(self._L.dtype, copy=False), lower=1)
+        return np.ascontiguousarray(a)
+
+    def _times(self, a: np.ndarray) -> np.ndarray:
+        return self._A.times(a)
+
+    def _certificate(self) -> dict[str, Any]:
+        return {"rcond": float(self._rcond)}
+
+    def logdet(self) -> float:
+        return 2.0 * float(np.sum(np.log(self._L.diagonal().astype(float))))
+
+    def inverse_diagonal(self) -> np.ndarray:
+        # (A^-1)_ii = |column i of L^-1|^2, by blocks of columns: no second matrix
+        n = len(self._L)
+        out = np.empty(n)
+        trtrs = _lapack("trtrs", self._L)
+        for start in range(0, n, 256):
+            stop = min(start + 256, n)
+            E = np.zeros((n, stop - start), dtype=self._L.dtype, order="F")
+            E[np.arange(start, stop), np.arange(stop - start)] = 1.0
+            columns, _ = trtrs(self._L, E, lower=1, overwrite_b=1)
+            out[start:stop] = np.einsum("ij,ij->j", columns, columns)
+        return out
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """The a of least norm among those that minimise |y - (K + diag(shift)) a|, by eigenvalues.
+
+    For singular systems: eigenvalues below `rcond` times the largest count as 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import LeastSquares
+    >>> factor = LeastSquares().factorize(gram(Linear(), [[1.0], [2.0]]))
+    >>> factor.solve(np.array([1.0, 2.0])).round(4)
+    array([0.2, 0.4])
+    """
+
+    rcond: float | None = None
+
+    def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
+        """Decompose K + diag(shift); see Cholesky.factorize."""
+        K = matrix_of(gram, overwrite)
+        return _SpectralFactor(repr(self), K, _check_shift(gram, shift), self.rcond)
+
+
+class _SpectralFactor(Factor):
+    _status = Status.DIRECT
+
+    def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:
+        super().__init__(solver)
+        self._A = Triangle(K, shift)
+        self._values, self._vectors = eigh(
+            self._A.work, lower=True, overwrite_a=True, check_finite=False
+        )
+        size = np.abs(self._values).max(initial=0.0)
+        floor = size * (len(K) * np.finfo(K.dtype).eps if rcond is None else rcond)
+        self._kept = np.abs(self._values) > floor
+        lost = int(np.sum(~self._kept))
+        if lost:
+            self._status = Status.SINGULAR
+            self._message = f"{lost} of {len(K)} eigenvalues counted as 0 (below {floor:.1e})"
+
+    def _solve(self, y: np.ndarray) -> np.ndarray:
+        Q, values = self._vectors[:, self._kept], self._values[self._kept]
+        return Q @ ((Q.T @ y) / values[:, None])
+
+    def _times(self, a: np.ndarray) -> np.ndarray:
+        return self._A.times(a)
+
+    def logdet(self) -> float:
+        if not np.all(self._values > 0):
+            raise NotPositiveDefiniteError(
+                f"log det needs a positive definite matrix, but the smallest eigenvalue is "
+                f"{self._values.min(initial=0.0):.3g}; try a larger shift"
+            )
+        return float(np.sum(np.log(self._values)))
+
+    def inverse_diagonal(self) -> np.ndarray:
+        Q = self._vectors[:, self._kept]
+        return np.einsum("ij,j,ij->i", Q, 1.0 / self._values[self._kept], Q)
+
+
+def _check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
+    n = gram.shape[0]
+    shift = np.asarray(shift, dtype=float)
+    if shift.shape not in ((), (n,)):
+        raise ValueError(f"shift must be a number or have shape ({n},), got {shift.shape}")
+    if not np.all(np.isfinite(shift)) or np.any(shift < 0):
+        raise ValueError(f"shift must be finite and non-negative, got a minimum of {shift.min()}")
+    return np.broadcast_to(shift, (n,))
+
+
+def _lapack(name: str, like: np.ndarray) -> Any:
+    return getattr(lapack, ("d" if like.dtype == np.float64 else "s") + name)

@@ -1,0 +1,63 @@
+"""A symmetric matrix that a LAPACK routine is working in.
+
+LAPACK reads and overwrites one triangle of a symmetric matrix.  The other still holds it, so the
+matrix can be multiplied with afterwards, and residuals are true ones, without a second copy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from .._errors import DensifyWarning
+
+__all__ = ["Triangle", "matrix_of"]
+
+
+def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
+    """Return the matrix of a symmetric Gram as an array to work in, saying so if it was none."""
+    if not getattr(gram, "symmetric", True):
+        raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
+    held = getattr(gram, "gram", gram)  # beneath a centred one
+    if not hasattr(held, "release"):
+        n = gram.shape[0]
+        warnings.warn(
+            f"a direct solver turns the {type(held).__name__} of {n} points into an array of "
+            f"{gram.dtype.itemsize * n * n / 2**30:.2f} GiB",
+            DensifyWarning,
+            stacklevel=4,
+        )
+        return gram.to_array()
+    return gram.release() if overwrite else gram.to_array()
+
+
+class Triangle:
+    """The matrix A = K + diag(shift) after its lower triangle has been given away.
+
+    Attributes
+    ----------
+    work : ndarray
+        Fortran order; hand it to LAPACK with lower=1 and overwrite_a=1.
+    diagonal : ndarray
+        That of A.
+    """
+
+    def __init__(self, K: np.ndarray, shift: np.ndarray | float = 0.0) -> None:
+        self.work = K.T if K.flags.c_contiguous else K  # the same matrix, in Fortran order
+        self.diagonal = (K.diagonal() + shift).astype(K.dtype)
+        self.restore_diagonal()
+
+    def restore_diagonal(self) -> None:
+        """Write the diagonal of A back into `work`."""
+        np.fill_diagonal(self.work, self.diagonal)
+
+    def times(self, V: np.ndarray) -> np.ndarray:
+        """Return A V, from the upper triangle."""
+        symm = blas.dsymm if self.work.dtype == np.float64 else blas.ssymm
+        product = symm(1.0, self.work, np.asfortranarray(V, dtype=self.work.dtype), lower=0)
+        # symm has read whatever LAPACK left on the diagonal
+        product += (self.diagonal - self.work.diagonal())[:, None] * V
+        return np.asarray(product)
