@@ -1,0 +1,6 @@
+"""scikit-learn estimators: thin, each a kernel, a Gram, a solver and an expansion."""
+
+from ._pca import KernelPCA
+from ._ridge import KernelRidge
+
+__all__ = ["KernelPCA", "KernelRidge"]

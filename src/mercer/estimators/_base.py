@@ -1,0 +1,140 @@
+"""What every estimator does the same way: kernels from what users write, points from X."""
+
+from __future__ import annotations
+
+import sys
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+from .._points import length
+from ..kernels import Kernel, Precomputed, as_kernel
+from ..kernels._specs import KERNEL_NAMES
+
+__all__ = ["KernelEstimator"]
+
+
+class KernelEstimator(BaseEstimator):
+    """An estimator with the parameters kernel, gamma, degree, coef0 and kernel_params."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "kernel": [
+            StrOptions(set(KERNEL_NAMES) | {"precomputed"}),
+            Kernel,
+            SklearnGPKernel,
+            callable,
+        ],
+        "gamma": [
+            Interval(Real, 0, None, closed="left"),
+            StrOptions({"scale", "auto", "median"}),
+            None,
+        ],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "max_memory": [Interval(Real, 0, None, closed="neither"), str, None],
+        "verbose": ["boolean", Interval(Integral, 0, None, closed="left")],
+    }
+
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    kernel_params: Any
+    verbose: Any
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
+
+        Kernels are values: the estimator gets a new one, and nobody else's kernel changes.
+        """
+        nested = {key[8:]: params.pop(key) for key in list(params) if key.startswith("kernel__")}
+        super().set_params(**params)
+        if nested and isinstance(self.kernel, Kernel):
+            self.kernel = self.kernel.set_params(**nested)
+        elif nested:
+            super().set_params(**{f"kernel__{key}": value for key, value in nested.items()})
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        kernel = self.kernel
+        return (isinstance(kernel, str) and kernel == "precomputed") or (
+            isinstance(kernel, Precomputed) and kernel.matrix is None
+        )
+
+    def _make_kernel(self, gamma: Any) -> Kernel:
+        return as_kernel(
+            self.kernel,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    def _check_points(
+        self, X: Any, y: Any = None, *, reset: bool, copy: bool = False, supervised: bool = False
+    ) -> Any:
+        """Check X (and y, for a supervised model) and return them ready for the kernel.
+
+        Vectors go through scikit-learn's validation; other points pass if the kernel is not one
+        of vectors.
+        """
+        if self._takes(X):
+            options: dict[str, Any] = {
+                "accept_sparse": "csr",
+                "dtype": [np.float64, np.float32],
+                "reset": reset,
+                "copy": copy,
+            }
+            if not supervised:
+                return validate_data(self, X, **options)
+            return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
+        if length(X) == 0:
+            raise ValueError(f"{type(self).__name__} needs at least one point, got none")
+        if not supervised:
+            return X
+        y = validate_data(self, y=y, X="no_validation", multi_output=True, y_numeric=True)
+        if len(y) != length(X):
+            raise ValueError(f"{length(X)} points, but {len(y)} targets")
+        return X, y
+
+    def _takes(self, X: Any) -> bool:
+        """Tell whether X is to be a matrix of numbers: the kernel says so, or X looks like one."""
+        if isinstance(self.kernel, (str, SklearnGPKernel)):
+            return True
+        if isinstance(self.kernel, Kernel) and self.kernel.on_vectors:
+            return True
+        if hasattr(X, "iloc"):  # a table: a kernel that is not one of vectors reads it by names
+            return not isinstance(self.kernel, Kernel)
+        if sp.issparse(X):
+            return True
+        try:
+            array = np.asarray(X)
+        except ValueError:  # ragged: sets, strings, graphs ...
+            return False
+        return array.ndim == 2 and array.dtype.kind in "biuf"
+
+    def _say(self, text: str) -> None:
+        if self.verbose:
+            sys.stdout.write(f"[{type(self).__name__}] {text}\n")
+            sys.stdout.flush()
+
+
+def points_of(kernel: Kernel, X: Any) -> Any:
+    """Return the points to expand in: X, or for values given by the user their indices."""
+    if isinstance(kernel, Precomputed) and kernel.matrix is None:
+        return np.arange(length(X))
+    return X
