@@ -1,0 +1,279 @@
+"""Every kernel, alone and inside composites worth having, with points to try it on.
+
+A new kernel is one line here; the laws then run over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, WhiteKernel
+
+from mercer.gram import DenseGram, TiledGram
+from mercer.kernels import (
+    RBF,
+    AdditiveChi2,
+    Bilinear,
+    Bounded,
+    Callable,
+    Cauchy,
+    Chi2,
+    Constant,
+    Cosine,
+    Distance,
+    Exp,
+    Features,
+    Fixed,
+    GaussianBasis,
+    GaussianSeries,
+    HistogramIntersection,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Linear,
+    Map,
+    Matern,
+    Multiquadric,
+    Normalized,
+    Periodic,
+    Polynomial,
+    PolynomialBasis,
+    Power,
+    Precomputed,
+    Product,
+    QuadraticMap,
+    RankOne,
+    RationalQuadratic,
+    Scale,
+    Select,
+    Sigmoid,
+    SigmoidBasis,
+    SklearnKernel,
+    Stretch,
+    Sum,
+    ThinPlate,
+    White,
+)
+from mercer.solvers import Arpack, Cholesky, DenseEigen, LeastSquares, RandomizedEigen
+
+COLUMNS = 3  # of points for kernels that fix a number of columns
+WIDE = 12  # beyond the eight columns up to which distances are summed directly
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel with what it claims."""
+
+    id: str
+    kernel: Kernel
+    domain: str = "vectors"  # | "nonnegative" | "indices" | "words"
+    columns: int | None = None  # None: any number
+    differentiable: bool = True
+    psd: bool = True
+    cpd_order: int | None = None
+    sparse: bool = True  # takes CSR rows
+
+    def points(self, n: int = 9, columns: int = COLUMNS, seed: int = 0) -> Any:
+        """Return n points of the domain, away from kinks and borders."""
+        rng = np.random.default_rng(seed)
+        shape = (n, self.columns or columns)
+        if self.domain == "words":
+            return ["".join(rng.choice(list("abcde"), size=5)) for _ in range(n)]
+        if self.domain == "indices":
+            return rng.permutation(12)[:n]
+        if self.domain == "nonnegative":
+            return rng.uniform(0.1, 2.0, size=shape)
+        return rng.normal(size=shape)
+
+
+def first_column(X):
+    """f(x) = 1 + x_1^2, with its gradient: a function a RankOne can differentiate."""
+    return 1.0 + np.asarray(X)[:, 0] ** 2
+
+
+def _first_column_pullback(X, G):
+    out = np.zeros_like(X)
+    out[:, 0] = 2.0 * X[:, 0] * G[:, 0]
+    return out
+
+
+first_column.pullback = _first_column_pullback
+
+
+def norms(X):
+    """f(x) = |x|, without a gradient."""
+    return np.sqrt(np.square(X).sum(axis=1))
+
+
+def signs(X):
+    """phi(x) = (sign x_1, x_2), without a gradient."""
+    X = np.asarray(X, dtype=float)
+    return np.column_stack([np.sign(X[:, 0]), X[:, 1]])
+
+
+def laplace(X, Z, rate=1.0):
+    """A kernel by the matrix contract."""
+    return np.exp(-rate * np.abs(X[:, None] - Z[None]).sum(axis=2))
+
+
+def mixed(x, z):
+    """A kernel by the contract of two points."""
+    return float(x @ z + np.exp(-np.square(x - z).sum()))
+
+
+def letters(s, t):
+    """How many pairs of equal letters two words have."""
+    return sum(s.count(c) * t.count(c) for c in set(s))
+
+
+A = [[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 1.5]]
+CENTRES = [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [0.3, 0.8, -1.0], [-1.0, 0.2, 0.4]]
+_ROWS = np.random.default_rng(5).normal(size=(12, 5))
+VALUES = (_ROWS @ _ROWS.T).tolist()  # of a kernel on twelve indices
+
+LEAVES = [
+    Entry("RBF", RBF(length_scale=1.3)),
+    Entry("RBF ARD", RBF(length_scale=(0.7, 1.5, 3.0)), columns=3),
+    Entry("RBF array", RBF(length_scale=np.array([0.7, 1.5, 3.0])), columns=3),
+    Entry("Matern 1/2", Matern(length_scale=1.2, nu=0.5)),
+    Entry("Matern 3/2", Matern(length_scale=1.2, nu=1.5)),
+    Entry("Matern 5/2", Matern(length_scale=1.2, nu=2.5)),
+    Entry("Matern 0.8", Matern(length_scale=1.2, nu=0.8)),
+    Entry("Matern 3.7", Matern(length_scale=1.2, nu=3.7)),
+    Entry("Matern inf", Matern(length_scale=1.2, nu=np.inf)),
+    Entry("Matern ARD", Matern(length_scale=(0.7, 1.5, 3.0), nu=1.5), columns=3),
+    Entry("RationalQuadratic", RationalQuadratic(length_scale=0.8, alpha=0.6)),
+    Entry("RationalQuadratic ARD", RationalQuadratic((0.7, 1.5, 3.0), alpha=2.0), columns=3),
+    Entry("Cauchy", Cauchy(length_scale=1.1)),
+    Entry("InverseMultiquadric", InverseMultiquadric(length_scale=0.9)),
+    Entry("Multiquadric", Multiquadric(length_scale=0.9), psd=False, cpd_order=1),
+    Entry("ThinPlate 2", ThinPlate(length_scale=1.4), psd=False, cpd_order=2),
+    Entry("ThinPlate 4", ThinPlate(length_scale=1.4, degree=4), psd=False, cpd_order=3),
+    Entry("Distance", Distance(length_scale=1.4), psd=False, cpd_order=1),
+    Entry("Distance 0.5", Distance(exponent=0.5), psd=False, cpd_order=1),
+    Entry("Distance 2", Distance(exponent=2), psd=False, cpd_order=1),
+    Entry("Laplacian", Laplacian(length_scale=1.6)),
+    Entry("Laplacian ARD", Laplacian(length_scale=(0.7, 1.5, 3.0)), columns=3),
+    Entry("Chi2", Chi2(gamma=0.4), domain="nonnegative"),
+    Entry("AdditiveChi2", AdditiveChi2(), domain="nonnegative", psd=False, cpd_order=1),
+    Entry("HistogramIntersection", HistogramIntersection(), domain="nonnegative"),
+    Entry("Periodic", Periodic(period=1.7, length_scale=0.9)),
+    Entry("Linear", Linear()),
+    Entry("Polynomial 3", Polynomial(gamma=0.3)),
+    Entry("Polynomial 2", Polynomial(degree=2, coef0=0.0, gamma=0.5)),
+    Entry("Polynomial 1", Polynomial(degree=1, coef0=2.0)),
+    Entry("Sigmoid", Sigmoid(gamma=0.4, coef0=0.5), psd=False),
+    Entry("Sigmoid negative", Sigmoid(gamma=0.4, coef0=-0.5), psd=False),
+    Entry("Cosine", Cosine()),
+    Entry("Bilinear", Bilinear(A=A), columns=3),
+    Entry("Constant", Constant(0.7)),
+    Entry("White", White(0.3)),
+    Entry("RankOne", RankOne(first_column), sparse=False),
+    Entry("RankOne rough", RankOne(norms), differentiable=False, sparse=False),
+    Entry("Features", Features(PolynomialBasis(degree=2))),
+    Entry("Features bumps", Features(GaussianBasis(CENTRES, width=1.3)), columns=3),
+    Entry("Features steps", Features(SigmoidBasis(centres=(-1.0, 0.0, 0.5), width=0.4))),
+    Entry("Features quadratic", Features(QuadraticMap(coef0=0.5))),
+    Entry("Features series", Features(GaussianSeries(length_scale=1.2)), columns=1),
+    Entry("Features rough", Features(signs), differentiable=False, sparse=False),
+    Entry("Select", Select(RBF(0.8), [0, 2])),
+    Entry("Select one", Select(Linear(), -1)),
+    Entry("Select slice", Select(Polynomial(degree=2), slice(0, 2))),
+    Entry("Select twice", Select(Matern(), (1, 1, 0))),
+    Entry("Stretch", Stretch(Matern(nu=2.5), 1.5)),
+    Entry("Stretch ARD", Stretch(Linear(), (0.5, 1.0, 2.0)), columns=3),
+    Entry("Map", Map(Polynomial(degree=2), GaussianBasis(CENTRES)), columns=3),
+    Entry("Map rough", Map(RBF(), np.tanh), differentiable=False, sparse=False),
+    Entry("Callable", Callable(laplace, params={"rate": 0.5}), differentiable=False, sparse=False),
+    Entry("Callable pair", Callable(mixed, "pair"), differentiable=False, sparse=False),
+    Entry("Callable words", Callable(letters), domain="words", differentiable=False, sparse=False),
+    Entry(
+        "SklearnKernel", SklearnKernel(ExpSineSquared(1.5, 2.5)), columns=1, differentiable=False
+    ),
+    Entry(
+        "SklearnKernel power",
+        SklearnKernel(Exponentiation(ExpSineSquared(), 1.5)),
+        columns=1,
+        differentiable=False,
+    ),
+    Entry("SklearnKernel white", SklearnKernel(WhiteKernel(0.3)), differentiable=False),
+    Entry("Precomputed", Precomputed(VALUES), domain="indices", differentiable=False, sparse=False),
+]
+
+COMPOSITES = [
+    Entry("Sum", RBF() + Linear()),
+    Entry("Sum 3", RBF(0.5) + Matern() + Constant(0.2)),
+    Entry("Sum of one", Sum((RBF(),))),
+    Entry("Sum of CPD", Distance() + Multiquadric(), psd=False, cpd_order=1),
+    Entry("Product", RBF() * Linear()),
+    Entry("Product merged", RBF(1.5) * RBF((0.7, 1.5, 3.0)) * RBF(2.0), columns=3),
+    Entry("Product of one", Product((Matern(),))),
+    Entry("Product 3", Cosine() * Cauchy() * Polynomial(degree=2)),
+    Entry("Scale", 2.5 * Matern()),
+    Entry("Scale 0", 0.0 * RBF()),
+    Entry("Scale of Scale", Scale(Scale(RBF(), 0.5), 2.0)),
+    Entry("Power", Linear() ** 2),
+    Entry("Power real", RBF(2.0) ** 0.5),
+    Entry("Power 1", Power(Cosine(), 1)),
+    Entry("Exp", Exp(Scale(Linear(), 0.2))),
+    Entry("Exp of RBF", Exp(RBF())),
+    Entry("Normalized", Normalized(Polynomial(degree=2))),
+    Entry("Normalized Linear", Normalized(Linear())),
+    Entry("Fixed", Fixed(RBF(0.5))),
+    Entry("Fixed Sum", Fixed(RBF() + Linear())),
+    Entry("Bounded", Bounded(2 * RBF(0.5), limits=(0.1, 10.0))),
+    Entry("Bounded inside", Bounded(RationalQuadratic(), ((0.1, 2.0), (0.5, 3.0))) * Linear() + 1),
+    Entry("White inside Sum", RBF() + White(0.1)),
+    Entry("White inside Product", (RBF() + White(0.1)) * Linear()),
+    Entry("sum times", (RBF(0.6) + Linear()) * Matern(nu=2.5)),
+    Entry("sum times sum", (RBF() + 1) * (Linear() + 0.5)),
+    Entry("times plus", RBF() * Linear() + Matern() * Cosine() + 2 * Cauchy()),
+    Entry("Normalized of Sum", Normalized(RBF() + Polynomial(degree=2, gamma=0.3))),
+    Entry("Normalized of White", Normalized(Linear() + White(0.5))),
+    Entry("Power of Product", (RBF() * Linear()) ** 3),
+    Entry("Power of real Product", (RBF() * Cauchy()) ** 1.5),
+    Entry("Exp of Scale", Exp(0.3 * (RBF() + Cosine()))),
+    Entry("Exp of Normalized", Exp(Normalized(Linear() + 1))),
+    Entry("Fixed inside Product", Fixed(RBF(0.5)) * Linear() * RationalQuadratic()),
+    Entry("Fixed inside Sum", Fixed(Matern()) + 3 * RBF()),
+    Entry("Select inside Sum", Select(RBF(0.5), [0]) + Select(Linear(), [1, 2]) * Laplacian()),
+    Entry("Stretch of Sum", Stretch(RBF() + Cosine(), (0.5, 1.0, 2.0)) + 1, columns=3),
+    Entry("Stretch of Stretch", Stretch(Stretch(Periodic(), 2.0), 1.5)),
+    Entry("Map of Sum", 2 * Map(RBF() + Linear(), PolynomialBasis(degree=2))),
+    Entry("Features times", Features(QuadraticMap()) * RBF()),
+    Entry("histograms", Normalized(HistogramIntersection()) * Chi2() + 1, domain="nonnegative"),
+    Entry("Periodic times", Periodic(2.0) * RBF(3.0)),
+    Entry(
+        "Precomputed inside Sum",
+        2 * Precomputed(VALUES) + Normalized(Precomputed(VALUES)) + White(0.1),
+        domain="indices",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry(
+        "words",
+        Normalized(Callable(letters)) ** 2 + 2 * Callable(letters) + White(0.1) + 1,
+        domain="words",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry("RankOne times", RankOne(first_column) * RBF(), sparse=False),
+    Entry(
+        "deep", Normalized(Exp(0.1 * (Linear() + 1) ** 2) + 2 * RBF(0.5)) * Matern() + White(0.1)
+    ),
+]
+
+KERNELS = LEAVES + COMPOSITES
+
+
+def every(entries=KERNELS, **wanted):
+    """Return pytest's arguments and ids for the entries with these attributes."""
+    chosen = [e for e in entries if all(getattr(e, k) == v for k, v in wanted.items())]
+    return {"argvalues": chosen, "ids": [e.id for e in chosen]}
+
+
+GRAMS = [DenseGram, TiledGram]
+LINEAR_SOLVERS = [Cholesky(), LeastSquares()]
+EIGEN_SOLVERS = [DenseEigen(), Arpack(random_state=0), RandomizedEigen(n_iter=200, random_state=0)]
