@@ -1,6 +1,6 @@
-"""Every kernel, alone and inside composites worth having, with points to try it on.
+"""Every kernel, Gram, solver and estimator, with what it claims.
 
-A new kernel is one line here; the laws then run over it.
+A new one is one line here; the laws then run over it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, WhiteKernel
 
+from mercer import KernelPCA, KernelRidge
 from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
     RBF,
@@ -277,3 +278,11 @@ def every(entries=KERNELS, **wanted):
 GRAMS = [DenseGram, TiledGram]
 LINEAR_SOLVERS = [Cholesky(), LeastSquares()]
 EIGEN_SOLVERS = [DenseEigen(), Arpack(random_state=0), RandomizedEigen(n_iter=200, random_state=0)]
+ESTIMATORS = [
+    KernelRidge(),
+    KernelRidge(kernel=RBF(2.0) + Linear()),
+    KernelRidge(kernel="rbf", gamma="auto", solver="lstsq"),
+    KernelPCA(),
+    KernelPCA(n_components=2, kernel=RBF(length_scale="scale")),
+    KernelPCA(n_components=1, kernel="poly", storage="tiled"),
+]

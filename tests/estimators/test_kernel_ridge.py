@@ -14,7 +14,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import Expansion, KernelRidge, MemoryBudgetError, NotPositiveDefiniteError
-from mercer.kernels import RBF, Callable, Features, Linear, Polynomial, QuadraticMap, Sigmoid
+from mercer.kernels import (
+    RBF,
+    Callable,
+    Features,
+    Linear,
+    Polynomial,
+    QuadraticMap,
+    Select,
+    Sigmoid,
+)
 from mercer.solvers import Cholesky, LeastSquares, Status
 
 rng = np.random.default_rng(3)
@@ -202,6 +211,23 @@ def test_the_caller_may_change_x_afterwards():
     before = model.predict(Z)
     A[:] = 0.0
     assert np.array_equal(model.predict(Z), before)
+
+
+def test_numbers_that_overflow():
+    with pytest.raises(ValueError, match="K has entries that are not finite"):
+        KernelRidge(kernel="poly", degree=9).fit(1e150 * X, y)
+
+
+def test_columns_of_a_table_by_name():
+    pd = pytest.importorskip("pandas")
+    words = np.array(["red", "green", "blue", "red"])[rng.integers(0, 4, size=80)]
+    table = pd.DataFrame({"size": X[:, 0], "weight": X[:, 1], "colour": words})
+    same = Callable(lambda s, t: float(s == t), contract="pair")
+    kernel = Select(RBF(0.5), ["size", "weight"]) * Select(same, "colour")
+    model = KernelRidge(0.01, kernel=kernel).fit(table, y)
+    K = RBF(0.5)(X[:, :2]) * (words[:, None] == words)
+    expected = K @ np.linalg.solve(K + 0.01 * np.eye(80), y)
+    np.testing.assert_allclose(model.predict(table), expected, rtol=1e-8)
 
 
 def test_points_of_any_kind():

@@ -6,23 +6,14 @@ import sys
 import pytest
 import sklearn.kernel_ridge
 import sklearn.tests.test_kernel_ridge as theirs
+import zoo
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
-from mercer import KernelPCA, KernelRidge
-from mercer.kernels import RBF, Linear
+from mercer import estimators
 
 
-@parametrize_with_checks(
-    [
-        KernelRidge(),
-        KernelRidge(kernel=RBF(2.0) + Linear()),
-        KernelRidge(kernel="rbf", gamma="auto", solver="lstsq"),
-        KernelPCA(),
-        KernelPCA(n_components=2, kernel=RBF(length_scale="scale")),
-        KernelPCA(n_components=1, kernel="poly", storage="tiled"),
-    ]
-)
+@parametrize_with_checks(zoo.ESTIMATORS)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -62,3 +53,8 @@ def test_their_file_is_all_there():
     assert len(TESTS) >= 7
     assert set(TESTS) == {name for name in vars(theirs) if name.startswith("test_")}
     assert sys.modules[theirs.__name__].KernelRidge is sklearn.kernel_ridge.KernelRidge
+
+
+def test_every_estimator_is_in_the_zoo():
+    ours = {getattr(estimators, name) for name in estimators.__all__}
+    assert ours == {type(e) for e in zoo.ESTIMATORS}

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg, eigsh
+from threadpoolctl import threadpool_info
 
 from mercer import MemoryBudgetError
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
@@ -250,6 +251,35 @@ def test_pools_do_not_nest():
 
     run(outer, range(3), n_threads=2)
     assert deepest == [1, 1, 1]
+
+
+def test_overlapping_calls_give_the_blas_its_threads_back():
+    def blas_threads():
+        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+
+    before = blas_threads()
+    inside, leave = threading.Barrier(2), threading.Event()
+
+    def first(job, stop):
+        if job == 0:
+            inside.wait(10)
+            leave.wait(10)
+
+    thread = threading.Thread(target=run, args=(first, range(2)), kwargs={"n_threads": 2})
+    thread.start()
+    inside.wait(10)  # the first call holds the BLAS ...
+    run(lambda job, stop: leave.set(), range(2), n_threads=2)  # ... and a second comes and goes
+    thread.join(10)
+    assert blas_threads() == before
+
+
+def test_points_that_overflow():
+    far = np.array([[1e200] * 9, [-1e200] * 9])
+    with pytest.raises(ValueError, match=r"RBF: squared distances overflow, because points are up"):
+        gram(RBF(), far)
+    assert RBF(1e200)(far)[0, 1] == pytest.approx(np.exp(-18.0))
+    with pytest.raises(ValueError, match="K has entries that are not finite"):
+        CentredGram(gram(Linear(), far))
 
 
 def test_no_points():

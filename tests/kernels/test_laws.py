@@ -119,16 +119,17 @@ def test_read_only_points(entry):
 
 # ---------------------------------------------------------------------- (k1 + k2) k3, all of them
 
-# One of each class, among those that take the same points: positive ones, so that the kernels of
-# histograms can join.
+# All leaves that take the same points and one composite of each class.  The points are positive,
+# so that the kernels of histograms can join.
 POSITIVE = np.random.default_rng(0).uniform(0.1, 2.0, size=(6, 3))
-VECTORS = list(
-    {
-        type(entry.kernel): entry
-        for entry in reversed(zoo.KERNELS)
-        if entry.domain in ("vectors", "nonnegative") and entry.columns in (None, 3)
-    }.values()
-)
+
+
+def takes_positive(entry):
+    return entry.domain in ("vectors", "nonnegative") and entry.columns in (None, 3)
+
+
+VECTORS = [e for e in zoo.LEAVES if takes_positive(e)]
+VECTORS += {type(e.kernel): e for e in zoo.COMPOSITES if takes_positive(e)}.values()
 
 
 def triples(third):

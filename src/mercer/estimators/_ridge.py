@@ -101,7 +101,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
-        X, y = self._check_points(X, y, reset=True, copy=True, supervised=True)
+        X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
         targets = y.reshape(len(y), -1)
         alpha = _check_alpha(self.alpha, targets.shape[1])
         w = None if sample_weight is None else _check_weights(sample_weight, X)

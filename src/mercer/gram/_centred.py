@@ -55,8 +55,14 @@ class CentredGram(LinearOperator):
         self.gram = gram
         self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
         self.scale = np.sqrt(n * self.weights)
-        self.means = np.asarray(gram @ self.weights, dtype=float)
-        self.grand_mean = float(self.weights @ self.means)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.means = np.asarray(gram @ self.weights, dtype=float)
+            self.grand_mean = float(self.weights @ self.means)
+        if not np.isfinite(self.grand_mean):
+            raise ValueError(
+                f"K has entries that are not finite; the usual cause is a kernel that overflows "
+                f"on these points: {gram.kernel!r}. Scale the features"
+            )
         super().__init__(dtype=gram.dtype, shape=gram.shape)
 
     @property

@@ -30,6 +30,34 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _OneBlasThread:
+    """Hold the BLAS to one thread while anybody is inside.
+
+    The first to enter remembers the number of threads and the last to leave restores it.  If each
+    caller did so for itself, two that overlap would leave the BLAS with one thread for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
+
+
 def run(
     task: Callable[[Any, threading.Event], None], jobs: Iterable[Any], n_threads: int | None = None
 ) -> None:
@@ -46,7 +74,7 @@ def run(
             task(job, stop)
         return
     if workers <= 1:
-        with _blas().limit(limits=1, user_api="blas"):  # tiles are too small to share
+        with _one_blas_thread:  # tiles are too small to share
             for job in jobs:
                 task(job, stop)
         return
@@ -60,7 +88,7 @@ def run(
             stop.set()
             raise
 
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    with _one_blas_thread, ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(guarded, job) for job in jobs]
         try:
             wait(futures)

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from ._bandwidth import gamma_from_rule, median_distance
 from ._base import node, parameter
 from ._exp import exp_inplace
+from ._jit import jit
 from ._prepared import Prepared, pair
 from ._vectors import (
     VectorKernel,
@@ -321,7 +321,7 @@ def _chi2_sums(sample: np.ndarray) -> np.ndarray:
 # Constants are written such that float32 stays float32.
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+@jit()
 def _term(kind: int, a: Any, b: Any) -> Any:
     """g(a, b)."""
     if kind == _ABSOLUTE:
@@ -332,7 +332,7 @@ def _term(kind: int, a: Any, b: Any) -> Any:
     return min(a, b)
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+@jit()
 def _slope(kind: int, a: float, b: float) -> float:
     """dg(a, b) / da, and at a kink the middle of its subgradients."""
     if kind == _ABSOLUTE:
@@ -344,7 +344,7 @@ def _slope(kind: int, a: float, b: float) -> float:
     return 1.0 if a < b else (0.5 if a == b else 0.0)
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+@jit()
 def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
     """out_ij <- sum_c weights_c g(A_ic, B_jc), along j so that the sum is vectorised."""
     sums = np.empty(_WIDTH, dtype=out.dtype)
@@ -363,7 +363,7 @@ def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
 # The sums over j below may be reordered, or they would not be vectorised.
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+@jit("reassoc", "nsz")
 def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
     """out_ic <- out_ic + sum_j M_ij dg(A_ic, B_jc) / dA_ic."""
     for i in range(A.shape[0]):
@@ -375,7 +375,7 @@ def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
             out[i, c] += total
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
+@jit("reassoc", "nsz")
 def _sum_terms_by_column(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
     """out_ic <- out_ic + sum_j M_ij g(A_ic, B_jc)."""
     for i in range(A.shape[0]):

@@ -6,84 +6,78 @@ NumPy has a vectorised float64 exp only where AVX-512 is; elsewhere it calls the
 per entry.  A polynomial written with additions, multiplications and integer shifts is turned
 into vector instructions by LLVM on every machine, and is several times faster there.
 
-With k = round(x / log 2) and r = x - k log 2, |r| <= log(2)/2,
+With t = scale * T / log 2, k = round(t) and r = t - k, |r| <= 1/2,
 
-    exp(x) = 2**k * p(r),
+    exp(scale * T) = 2**k * p(r),
 
-p the Taylor polynomial of degree 13 (6 in float32), whose truncation error is below the last
-bit.  The shift by 1.5 * 2**52 rounds to nearest and leaves k in the low bits, where it is moved
-into the exponent.  Arguments are capped at 0, because a squared distance that rounding made
-negative stands for 0.  Results below the smallest normal number are 0; NaN stays NaN.
+p the polynomial that interpolates 2**r at Chebyshev points, of degree 11 (6 in float32), so that
+its error is below the last bit.  It is summed in pairs (Estrin), because a processor can then work
+on several terms at once.  Adding 1.5 * 2**52 rounds t to k and leaves k in the low bits, where it
+is moved into the exponent.
+
+The result is off by a few units in the last place plus the rounding of t, a relative |t| eps: what
+the rounding of T itself already causes.  Arguments are capped at 0, because a squared distance
+that rounding made negative stands for 0.  Results below the smallest normal number are 0; NaN
+stays NaN.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from ._jit import jit
 
 __all__ = ["exp_inplace"]
 
 _LOG2E = 1.4426950408889634
-# log 2 in two parts: k * high is exact for the k that occur, low carries the rest.
-_HIGH64, _LOW64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_HIGH32, _LOW32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
 _ROUND64 = 6755399441055744.0  # 1.5 * 2**52
 _ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+@jit()
 def _exp64(T: Any, scale: float) -> None:
+    scale = scale * _LOG2E
     for i in range(T.shape[0]):
         row = T[i]
         for j in range(row.shape[0]):
             t = scale * row[j]
-            x = max(min(t, 0.0), -708.0)
-            z = x * _LOG2E + _ROUND64
-            k = z - _ROUND64
-            r = (x - k * _HIGH64) - k * _LOW64
-            p = 1.6059043836821613e-10
-            p = p * r + 2.08767569878681e-09
-            p = p * r + 2.505210838544172e-08
-            p = p * r + 2.755731922398589e-07
-            p = p * r + 2.7557319223985893e-06
-            p = p * r + 2.48015873015873e-05
-            p = p * r + 0.0001984126984126984
-            p = p * r + 0.001388888888888889
-            p = p * r + 0.008333333333333333
-            p = p * r + 0.041666666666666664
-            p = p * r + 0.16666666666666666
-            p = p * r + 0.5
-            p = p * r + 1.0
-            p = p * r + 1.0
+            x = max(min(t, 0.0), -1022.0)
+            z = x + _ROUND64
+            r = x - (z - _ROUND64)
+            r2 = r * r
+            r4 = r2 * r2
+            low = (1.0 + 0.6931471805599453 * r) + (
+                0.24022650695910158 + 0.055504108664821625 * r
+            ) * r2
+            middle = (0.009618129107587256 + 0.001333355814640647 * r) + (
+                0.00015403530463724353 + 1.5252733841556773e-05 * r
+            ) * r2
+            high = (1.3215432535912375e-06 + 1.0178057087733941e-07 * r) + (
+                7.074194297288521e-09 + 4.4558179083360645e-10 * r
+            ) * r2
+            p = low + r4 * (middle + r4 * high)
             shifted = np.float64(z).view(np.int64) << 52
             value = np.int64(np.float64(p).view(np.int64) + shifted).view(np.float64)
-            row[j] = value if t >= -708.0 else (0.0 if t < -708.0 else t)  # t: not a number
+            row[j] = value if t >= -1022.0 else (0.0 if t < -1022.0 else t)  # t: not a number
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+@jit()
 def _exp32(T: Any, scale: Any) -> None:
-    one, half = np.float32(1.0), np.float32(0.5)
-    zero, floor = np.float32(0.0), np.float32(-87.0)
-    log2e = np.float32(_LOG2E)
-    c3, c4 = np.float32(1.0 / 6.0), np.float32(1.0 / 24.0)
-    c5, c6 = np.float32(1.0 / 120.0), np.float32(1.0 / 720.0)
+    scale = scale * np.float32(_LOG2E)
+    zero, floor, one = np.float32(0.0), np.float32(-126.0), np.float32(1.0)
+    c1, c2, c3 = np.float32(0.693147207), np.float32(0.240226509), np.float32(0.0555032723)
+    c4, c5, c6 = np.float32(0.00961805668), np.float32(0.00134004282), np.float32(0.000154614447)
     for i in range(T.shape[0]):
         row = T[i]
         for j in range(row.shape[0]):
             t = scale * row[j]
             x = max(min(t, zero), floor)
-            z = x * log2e + _ROUND32
-            k = z - _ROUND32
-            r = (x - k * _HIGH32) - k * _LOW32
-            p = c6
-            p = p * r + c5
-            p = p * r + c4
-            p = p * r + c3
-            p = p * r + half
-            p = p * r + one
-            p = p * r + one
+            z = x + _ROUND32
+            r = x - (z - _ROUND32)
+            r2 = r * r
+            p = (one + c1 * r) + r2 * ((c2 + c3 * r) + r2 * ((c4 + c5 * r) + r2 * c6))
             shifted = np.int32(np.float32(z).view(np.int32) << 23)
             value = np.int32(np.float32(p).view(np.int32) + shifted).view(np.float32)
             row[j] = value if t >= floor else (zero if t < floor else t)

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
 from ._dot import squared_norms
+from ._jit import jit
 from ._prepared import Prepared, pair
 from ._vectors import (
     VectorKernel,
@@ -118,6 +118,12 @@ class Radial(VectorKernel):
                 norms = squared_norms(rows)
             else:  # from the input again: rounding to float32 cannot be undone
                 rows, norms = self._scaled_rows(as_rows, frame, scale, dtype)
+        if frame.form != "direct" and not np.all(np.isfinite(norms)):
+            raise ValueError(
+                f"{type(self).__name__}: squared distances overflow, because points are up to "
+                f"{np.abs(X).max():.3g} in size for a length scale of {np.min(scale):.3g}; "
+                f"scale the features, or raise length_scale"
+            )
         arrays = (rows, norms) if frame.form == "inner" else (rows,)
         return Prepared(arrays, frame=frame, dtype=dtype)
 
@@ -234,7 +240,7 @@ def _right(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+@jit()
 def _direct(A: Any, Bt: Any, out: Any) -> None:
     """out_ij <- sum_c (A_ic - B_jc)^2, along j so that the sum is vectorised."""
     for i in range(A.shape[0]):

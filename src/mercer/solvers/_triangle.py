@@ -30,8 +30,17 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
             DensifyWarning,
             stacklevel=4,
         )
-        return gram.to_array()
-    return gram.release() if overwrite else gram.to_array()
+        K = gram.to_array()
+    else:
+        K = gram.release() if overwrite else gram.to_array()
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(K.sum(dtype=np.float64))  # one number, no array of flags
+    if not finite:
+        raise ValueError(
+            f"K has entries that are not finite; the usual cause is a kernel that overflows on "
+            f"these points: {gram.kernel!r}. Scale the features"
+        )
+    return K
 
 
 class Triangle:

@@ -1,0 +1,8 @@
+"""mercer side by side with its peers: ratios within one run, after a check of accuracy.
+
+A new suite is a file with a SUITE, and a line here.
+"""
+
+from . import cost, fit, kv, predict
+
+SUITES = {"kv": kv.SUITE, "predict": predict.SUITE, "fit": fit.SUITE, "cost": cost.SUITE}

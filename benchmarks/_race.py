@@ -1,0 +1,139 @@
+"""The race of one case: a process for every contender, accuracy first, then rounds in turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import statistics
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+
+from ._suite import BASELINE, THREADS, Case, relative_error
+
+SLOW = 20.0  # seconds; a warm-up longer than this is the contender's only round
+PATIENCE = 1800.0  # seconds for one answer of a child
+_ENVIRONMENT = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)
+)
+
+
+class Child:
+    """A contender in its own process, which answers one line of JSON to one line of input."""
+
+    def __init__(self, suite: str, name: str, inputs: dict, folder: Path) -> None:
+        self.record = {"status": "ok", "note": "", "seconds": [], "scratch": []}
+        self.traceback: list[str] = []  # for the terminal only: it names folders
+        self.result, self._log = folder / f"{name}.npy", folder / f"{name}.log"
+        self.result.unlink(missing_ok=True)
+        arguments = [suite, name, json.dumps(inputs), str(self.result)]
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks._child", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=os.environ | _ENVIRONMENT,
+                text=True,
+                start_new_session=True,  # Ctrl-C reaches the parent alone, which ends us all
+            )
+
+    def _read(self) -> dict:
+        if not select.select([self._process.stdout], [], [], PATIENCE)[0]:
+            return {"failed": f"no answer within {PATIENCE:.0f} s"}
+        if line := self._process.stdout.readline():
+            return json.loads(line)
+        return {"failed": f"{self._log.read_text()}\nexit code {self._process.wait()}"}
+
+    def answer(self) -> dict | None:
+        """Return the next answer, or None for a child that dropped out; its record says why."""
+        answer = self._read()
+        if "failed" in answer:
+            self.traceback = answer["failed"].strip().splitlines()[-15:]
+            kind = self.traceback[-1].partition(":")[0]  # the message may name a folder
+            self.record.update(status="failed", note=f"failed: {kind}")
+        elif "missing" in answer:
+            self.record.update(status="not installed", note="not installed")
+        else:
+            self.record["note"] = answer.get("ready", self.record["note"])
+            return answer
+        self.close()
+        return None
+
+    def turn(self, reference: np.ndarray, case: Case, counts: bool) -> None:
+        """Call once, and refuse a result that is not the reference's, NaN included."""
+        with suppress(BrokenPipeError):  # the answer says why
+            print("call", file=self._process.stdin, flush=True)
+        if (answer := self.answer()) is None:
+            return
+        if self.result.exists():  # a limit computes nothing that could be compared
+            error = relative_error(np.load(self.result), reference, case.up_to_sign)
+            self.record["error"] = max(error, self.record.get("error", 0.0))
+            if not error <= case.tolerance:
+                note = f"refused: relative error {error:.1e} > {case.tolerance:.0e}"
+                self.record.update(status="refused", note=note)
+                self.close()
+                return
+        if counts or answer["seconds"] > SLOW:
+            self.record["seconds"].append(answer["seconds"])
+            self.record["scratch"].append(answer["scratch"])
+
+    def say(self) -> None:
+        lines = [self.record["note"] or "ready", *self.traceback]
+        print(f"  {self.result.stem}:", "\n    ".join(lines), flush=True)
+
+    def close(self) -> None:
+        """End the child and whatever it started, such as a compiler."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._process.stdout.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+
+def race(suite: str, case: Case, names: list[str], repeat: int, folder: Path) -> dict[str, dict]:
+    """Run one case and return a record for each contender, with its ratio to mercer."""
+    print(f"{suite}: {case.name}", flush=True)
+    children: dict[str, Child] = {}
+    with ExitStack() as stack:
+        for name in ["reference", *names]:
+            child = children[name] = Child(suite, name, case.inputs, folder)
+            stack.callback(child.close)
+            ready = child.answer()
+            if name == "reference":
+                if ready is None:
+                    raise RuntimeError("\n".join(child.traceback))
+                reference = np.load(children.pop(name).result)
+            elif ready is not None:
+                child.turn(reference, case, counts=False)
+            child.say()
+        racing = [c for c in children.values() if not c.record["seconds"]]  # the slow ones are done
+        for number in range(1, repeat + 1):
+            for child in racing:
+                if child.record["status"] == "ok":
+                    child.turn(reference, case, counts=True)
+                    if child.record["status"] != "ok":
+                        child.say()
+            print(f"  round {number} of {repeat}", flush=True)
+    records = {name: child.record for name, child in children.items()}
+    ours = records.get(BASELINE, {"status": "absent"})
+    for record in records.values():
+        comparable = record["status"] == ours["status"] == "ok"
+        record["ratio"] = _ratio(record["seconds"], ours["seconds"]) if comparable else None
+    return records
+
+
+def _ratio(theirs: list[float], ours: list[float]) -> list[float]:
+    """Median, least and greatest ratio theirs / ours, round by round.
+
+    A contender too slow for every round is set against all of ours with the one it has.
+    """
+    ratios = [t / o for t, o in zip(cycle(theirs), ours, strict=False)]
+    return [statistics.median(ratios), min(ratios), max(ratios)]
