@@ -213,6 +213,7 @@ def test_the_caller_may_change_x_afterwards():
     assert np.array_equal(model.predict(Z), before)
 
 
+@pytest.mark.filterwarnings("ignore:overflow")  # NumPy says it too
 def test_numbers_that_overflow():
     with pytest.raises(ValueError, match="K has entries that are not finite"):
         KernelRidge(kernel="poly", degree=9).fit(1e150 * X, y)

@@ -273,6 +273,7 @@ def test_overlapping_calls_give_the_blas_its_threads_back():
     assert blas_threads() == before
 
 
+@pytest.mark.filterwarnings("ignore:overflow")  # NumPy says it too
 def test_points_that_overflow():
     far = np.array([[1e200] * 9, [-1e200] * 9])
     with pytest.raises(ValueError, match=r"RBF: squared distances overflow, because points are up"):

@@ -20,6 +20,7 @@ from ..kernels import Kernel
 from ..kernels._prepared import Prepared, pair
 from ._budget import budget_in_bytes, in_words
 from ._operator import GramOperator, points_length
+from ._products import few_columns, padded, product, products
 from ._threads import run
 
 __all__ = ["TiledGram", "fill", "working_bytes"]
@@ -124,23 +125,34 @@ class TiledGram(GramOperator):
 
     def _half(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
         n, c = V.shape
-        starts = _group_starts(n, c)
+        few = few_columns(V)
+        V = padded(V) if few else V
+        starts = _group_starts(n, V.shape[1])
         buffers: list[Any] = [None] * (len(starts) - 1)
 
         def group(g: int, stop: threading.Event) -> None:
             # this group's tiles reach no row beyond its last column
-            acc = np.zeros((min(starts[g + 1], n), c))
+            acc = np.zeros((min(starts[g + 1], n), V.shape[1]))
             scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
             for j in range(starts[g], min(starts[g + 1], n), _COLS):
                 cols = slice(j, min(j + _COLS, n))
                 Qj, Vj = Q[cols], V[cols]
+                Vt = np.ascontiguousarray(Vj.T)
+                direct = np.empty((_ROWS, len(Vt)), dtype=self.dtype)
+                mirror = np.empty_like(Vt)
                 for i in range(0, cols.stop, _ROWS):
                     if stop.is_set():
                         return
                     rows = slice(i, min(i + _ROWS, cols.stop))
                     T = _tile(self.kernel, P[rows], Qj, scratch)
-                    acc[rows] += T @ Vj
-                    if i < j:  # beyond the diagonal square, T stands for its mirror image too
+                    if i >= j:  # in the square on the diagonal T stands for itself alone
+                        acc[rows] += T @ Vj
+                    elif few:
+                        products(T, Vt, V[rows], direct, mirror)
+                        acc[rows] += direct
+                        acc[cols] += mirror.T
+                    else:
+                        acc[rows] += T @ Vj
                         acc[cols] += T.T @ V[rows]
             buffers[g] = acc
 
@@ -148,25 +160,30 @@ class TiledGram(GramOperator):
         run(group, reversed(range(len(buffers))), self._n_threads)
         total = np.zeros((n, c))
         for acc in buffers:
-            total[: len(acc)] += acc
+            total[: len(acc)] += acc[:, :c]
         return total
 
     def _full(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
+        c, few = V.shape[1], few_columns(V)
+        V = padded(V) if few else V
         out = np.zeros((len(P), V.shape[1]))
 
         def strip(start: int, stop: threading.Event) -> None:
             scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
+            direct = np.empty((_ROWS, V.shape[1]), dtype=self.dtype)
             last = min(start + _STRIP, len(P))
             for j in range(0, len(Q), _COLS):
                 Qj, Vj = Q[j : j + _COLS], V[j : j + _COLS]
+                Vt = np.ascontiguousarray(Vj.T)
                 for i in range(start, last, _ROWS):
                     if stop.is_set():
                         return
                     rows = slice(i, min(i + _ROWS, last))
-                    out[rows] += _tile(self.kernel, P[rows], Qj, scratch) @ Vj
+                    T = _tile(self.kernel, P[rows], Qj, scratch)
+                    out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
 
         run(strip, range(0, len(P), _STRIP), self._n_threads)
-        return out
+        return out[:, :c]
 
 
 def fill(

@@ -14,7 +14,11 @@ def jit(*fastmath: str) -> Callable[[Callable], Any]:
     """Compile a function at its first call; "contract", fusing a * b + c, is always allowed."""
 
     def compiled(function: Callable) -> Any:
-        options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", *fastmath}}
+        options: dict[str, Any] = {
+            "nogil": True,
+            "error_model": "numpy",
+            "fastmath": {"contract", *fastmath},
+        }
         try:
             return numba.njit(cache=True, **options)(function)
         except RuntimeError:  # no folder can be written to: compile again in every process

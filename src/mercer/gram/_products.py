@@ -1,0 +1,106 @@
+"""T V and T^T U for a tile T and few columns.
+
+A BLAS copies T into another order before it multiplies.  With a dozen columns that takes as long
+as the product itself, and it is done twice, for T and for T^T.  Here four rows of T are brought to
+the processor once and used for both, three columns at a time: twelve running sums, which fit the
+registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels._jit import jit
+
+__all__ = ["few_columns", "padded", "product", "products"]
+
+_ROWS, _COLUMNS = 4, 3
+
+
+def few_columns(V: np.ndarray) -> bool:
+    """Tell whether these loops beat the BLAS: not for one column, nor for many."""
+    return 2 <= V.shape[1] <= 16
+
+
+def padded(V: np.ndarray) -> np.ndarray:
+    """Return V with columns of zeros up to a multiple of three."""
+    missing = -V.shape[1] % _COLUMNS
+    return np.pad(V, ((0, 0), (0, missing))) if missing else V
+
+
+def product(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Set out <- T V, with V given by its transpose, and return it."""
+    if len(T) % _ROWS:
+        return np.matmul(T, Vt.T, out=out)
+    _product(T, Vt, out)
+    return out
+
+
+def products(T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: Any) -> None:
+    """Set out <- T V, with V given by its transpose, and mirror <- U^T T."""
+    if len(T) % _ROWS:
+        np.matmul(T, Vt.T, out=out)
+        np.matmul(U.T, T, out=mirror)
+    else:
+        _products(T, Vt, U, out, mirror)
+
+
+@jit("reassoc", "nsz")
+def _product(T: Any, Vt: Any, out: Any) -> None:
+    for i in range(0, T.shape[0], 4):
+        _four_rows(T, Vt, out, i)
+
+
+@jit("reassoc", "nsz")
+def _products(T: Any, Vt: Any, U: Any, out: Any, mirror: Any) -> None:
+    mirror[:] = 0
+    for i in range(0, T.shape[0], 4):
+        _four_rows(T, Vt, out, i)
+        _four_columns(T, U, mirror, i)
+
+
+@jit("reassoc", "nsz")
+def _four_rows(T: Any, Vt: Any, out: Any, i: int) -> None:
+    """Set the rows i to i + 3 of `out`: twelve inner products at a time."""
+    zero = T.dtype.type(0)
+    r0, r1, r2, r3 = T[i], T[i + 1], T[i + 2], T[i + 3]
+    for c in range(0, Vt.shape[0], 3):
+        v0, v1, v2 = Vt[c], Vt[c + 1], Vt[c + 2]
+        a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = zero
+        for j in range(T.shape[1]):
+            x0, x1, x2 = v0[j], v1[j], v2[j]
+            a0 += r0[j] * x0
+            a1 += r0[j] * x1
+            a2 += r0[j] * x2
+            b0 += r1[j] * x0
+            b1 += r1[j] * x1
+            b2 += r1[j] * x2
+            c0 += r2[j] * x0
+            c1 += r2[j] * x1
+            c2 += r2[j] * x2
+            d0 += r3[j] * x0
+            d1 += r3[j] * x1
+            d2 += r3[j] * x2
+        out[i, c], out[i, c + 1], out[i, c + 2] = a0, a1, a2
+        out[i + 1, c], out[i + 1, c + 1], out[i + 1, c + 2] = b0, b1, b2
+        out[i + 2, c], out[i + 2, c + 1], out[i + 2, c + 2] = c0, c1, c2
+        out[i + 3, c], out[i + 3, c + 1], out[i + 3, c + 2] = d0, d1, d2
+
+
+@jit("reassoc", "nsz")
+def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
+    """Add what the rows i to i + 3 of T contribute to U^T T, for three columns of U at a time."""
+    r0, r1, r2, r3 = T[i], T[i + 1], T[i + 2], T[i + 3]
+    for c in range(0, U.shape[1], 3):
+        a0, a1, a2 = U[i, c], U[i, c + 1], U[i, c + 2]
+        b0, b1, b2 = U[i + 1, c], U[i + 1, c + 1], U[i + 1, c + 2]
+        c0, c1, c2 = U[i + 2, c], U[i + 2, c + 1], U[i + 2, c + 2]
+        d0, d1, d2 = U[i + 3, c], U[i + 3, c + 1], U[i + 3, c + 2]
+        m0, m1, m2 = mirror[c], mirror[c + 1], mirror[c + 2]
+        for j in range(T.shape[1]):
+            t0, t1, t2, t3 = r0[j], r1[j], r2[j], r3[j]  # before anything is written
+            m0[j] += t0 * a0 + t1 * b0 + t2 * c0 + t3 * d0
+            m1[j] += t0 * a1 + t1 * b1 + t2 * c1 + t3 * d1
+            m2[j] += t0 * a2 + t1 * b2 + t2 * c2 + t3 * d2
