@@ -5,7 +5,17 @@ import pytest
 import scipy.sparse as sp
 
 from mercer import Expansion, KernelMismatchError
-from mercer.kernels import RBF, Callable, Linear, Polynomial, Precomputed, Sigmoid, White
+from mercer.kernels import (
+    RBF,
+    Callable,
+    Distance,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Select,
+    Sigmoid,
+    White,
+)
 
 rng = np.random.default_rng(2)
 X, Z = rng.normal(size=(15, 3)), rng.normal(size=(9, 3))
@@ -122,3 +132,38 @@ def test_what_is_refused():
 
 def test_repr():
     assert repr(f) == "<Expansion: 2 functions on 15 points, RBF(length_scale=1.5)>"
+
+
+def test_rounding_is_no_indefiniteness():
+    for seed in range(20):
+        A = np.random.default_rng(seed).normal(size=(40, 3))
+        shuffled = A[np.random.default_rng(seed).permutation(40)]
+        mean = Expansion.mean(Distance(), A)
+        assert mean.distance(Expansion.mean(Distance(), shuffled)) == pytest.approx([0.0], abs=1e-6)
+
+
+def test_tables_and_lists_of_arrays_as_points():
+    pd = pytest.importorskip("pandas")
+    kernel = Select(RBF(), ["a"])
+    A, B = (pd.DataFrame({"a": X[:5, i], "b": X[:5, 2]}) for i in (0, 1))
+    f, g = Expansion(kernel, A, np.ones(5)), Expansion(kernel, B, np.ones(5))
+    assert (f - g).norm()[0] ** 2 == pytest.approx(
+        f.norm()[0] ** 2 + g.norm()[0] ** 2 - 2 * f.inner(g)[0, 0]
+    )
+    assert len((f + Expansion(kernel, A.copy(), np.ones(5))).points) == 5
+    pair = Callable(lambda s, t: float(s @ t), contract="pair")
+    h = Expansion(pair, [np.ones(2), np.zeros(2)], np.ones(2))
+    assert len((h + Expansion(pair, [np.ones(2), np.zeros(2)], np.ones(2))).points) == 2
+
+
+def test_more_that_is_refused():
+    with pytest.raises(TypeError):
+        f * f
+    with pytest.raises(TypeError):
+        f / f
+    with pytest.raises(TypeError, match="coefficients must be real"):
+        Expansion(kernel, X, 1j * a)
+    mine = a.copy()
+    h = Expansion(kernel, X, mine)
+    mine[:] = 0.0
+    assert np.array_equal(h.coefficients, a)

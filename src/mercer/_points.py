@@ -6,7 +6,6 @@ The rest of mercer touches points only through these functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,10 @@ def take(X: Any, rows: Any) -> Any:
 
 def concatenate(X: Any, Z: Any) -> Any:
     """Return the points of X followed by those of Z."""
+    if hasattr(X, "iloc") and hasattr(Z, "iloc"):
+        import pandas as pd  # it is there: the points are its tables
+
+        return pd.concat([X, Z], ignore_index=True)
     if sp.issparse(X) or sp.issparse(Z):
         return sp.vstack([sp.csr_array(X), sp.csr_array(Z)], format="csr")
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
@@ -59,9 +62,16 @@ def same_points(X: Any, Z: Any) -> bool:
         return X.shape == Z.shape and (X != Z).nnz == 0
     if sp.issparse(X) or sp.issparse(Z):
         return False
+    if hasattr(X, "iloc") or hasattr(Z, "iloc"):
+        return type(X) is type(Z) and bool(X.equals(Z))
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
         return np.array_equal(np.asarray(X), np.asarray(Z))
-    return isinstance(X, Sequence) and isinstance(Z, Sequence) and list(X) == list(Z)
+    return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
+
+
+def _equal(x: Any, z: Any) -> bool:
+    same = x == z
+    return bool(same) if np.ndim(same) == 0 else bool(np.shape(x) == np.shape(z) and np.all(same))
 
 
 def as_vectors(X: Any, owner: str) -> Any:

@@ -56,9 +56,10 @@ class Expansion:
                 f"coefficients have shape {np.shape(self.coefficients)}, but there are "
                 f"{length(self.points)} points; one row per point is needed"
             )
-        if not np.issubdtype(a.dtype, np.floating):
-            a = a.astype(float)
-        object.__setattr__(self, "coefficients", a)
+        if np.iscomplexobj(a):
+            raise TypeError("coefficients must be real numbers, got complex ones")
+        dtype = a.dtype if a.dtype in (np.float32, np.float64) else np.float64
+        object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))  # nobody else's
 
     @classmethod
     def sections(cls, kernel: Kernel, X: Any) -> Expansion:
@@ -94,9 +95,11 @@ class Expansion:
 
     # ------------------------------------------------------------------ values
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """Return f_c(x_i), shape (n, m), in tiles: k(X, points) is never held."""
-        return np.asarray(gram(self.kernel, X, self.points) @ self.coefficients)
+        return np.asarray(
+            gram(self.kernel, X, self.points, n_threads=n_threads) @ self.coefficients
+        )
 
     def gradient(self, X: Any) -> np.ndarray:
         """Return df_c/dx at each point of X, shape (n, m, d)."""
@@ -128,12 +131,14 @@ class Expansion:
     def norm(self) -> np.ndarray:
         """Return |f_c| in the RKHS, shape (m,)."""
         a = self.coefficients
-        squared = np.einsum("ic,ic->c", a, self._against(self) @ a)
+        K = self._against(self)
+        Ka, sizes = np.hsplit(K @ np.concatenate([a, np.abs(a)], axis=1), 2)
+        squared = np.einsum("ic,ic->c", a, Ka)
         # rounding, not mathematics, makes a tiny square negative; a real one is the kernel's fault
-        size = np.einsum("ic,i,ic->c", np.abs(a), np.abs(self._diagonal()), np.abs(a))
-        if np.any(squared < -1e-8 * np.maximum(size, np.finfo(float).tiny)):
+        bound = np.einsum("ic,ic->c", np.abs(a), np.abs(sizes))
+        if np.any(squared < -max(1e-10, 100 * np.finfo(K.dtype).eps) * bound):
             raise ValueError(
-                f"a squared norm is {squared.min():.3g} < 0: {self.kernel!r} is not positive "
+                f"a squared norm is {squared.min():.3g} < 0: {self.kernel} is not positive "
                 f"semidefinite on these points"
             )
         return np.sqrt(np.maximum(squared, 0.0))
@@ -145,9 +150,6 @@ class Expansion:
     def _against(self, other: Expansion) -> GramOperator:
         same = other is self or same_points(self.points, other.points)
         return gram(self.kernel, self.points, None if same else other.points, storage="tiled")
-
-    def _diagonal(self) -> np.ndarray:
-        return np.asarray(self.kernel.diag(self.points))
 
     # ------------------------------------------------------------------ algebra
 
@@ -174,6 +176,8 @@ class Expansion:
 
     def __mul__(self, factor: Any) -> Expansion:
         """Scale all functions by a number, or each by its own."""
+        if isinstance(factor, Expansion):
+            return NotImplemented
         factor = np.asarray(factor)
         if factor.dtype == object or factor.shape not in ((), (len(self),)):
             return NotImplemented
@@ -183,13 +187,15 @@ class Expansion:
     __array_ufunc__ = None  # so that numpy.float64(2) * f reaches __rmul__
 
     def __truediv__(self, factor: Any) -> Expansion:
+        if isinstance(factor, Expansion):
+            return NotImplemented
         return self * (1.0 / np.asarray(factor, dtype=float))
 
     def _require_same_kernel(self, other: Expansion) -> None:
         if self.kernel != other.kernel:
             raise KernelMismatchError(
                 f"the two expansions live in different spaces: one has the kernel "
-                f"{self.kernel!r}, the other {other.kernel!r}"
+                f"{self.kernel}, the other {other.kernel}"
             )
 
     def __repr__(self) -> str:

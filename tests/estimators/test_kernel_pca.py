@@ -91,11 +91,9 @@ def test_a_matrix_beyond_the_budget_is_never_held():
     model = KernelPCA(2, kernel="rbf", max_memory="9 MiB").fit(np.tile(X, (13, 1)))
     assert isinstance(model.solver_, Arpack)
     assert "TiledGram" in model.summary()
-    with (
-        pytest.raises(MemoryBudgetError, match="eigen_solver='arpack' with n_components"),
-        pytest.warns(UserWarning, match="turns the TiledGram"),
-    ):
-        KernelPCA(kernel="rbf", max_memory="9 MiB").fit(np.tile(X, (13, 1)))
+    for budget in ("9 MiB", "16 MiB"):  # K does not fit; K fits, its eigenvectors do not
+        with pytest.raises(MemoryBudgetError, match="a dense eigenproblem of 1170 points, 1170 c"):
+            KernelPCA(kernel="rbf", max_memory=budget).fit(np.tile(X, (13, 1)))
     with pytest.raises(MemoryBudgetError, match="no plan"):
         KernelPCA(2, kernel="rbf", max_memory=10_000).fit(X)
 
@@ -224,10 +222,70 @@ def test_one_point_bad_numbers_bad_shapes():
         KernelPCA(0).fit(X)
     with pytest.raises(NotFittedError):
         KernelPCA(1).transform(X)
-    with pytest.raises(ValueError, match="ARPACK finds fewer than n"):
-        KernelPCA(eigen_solver="arpack", kernel=Linear()).fit(X)
+    with pytest.warns(UserWarning, match="ARPACK finds fewer than n eigenpairs, but 90 of n = 90"):
+        model = KernelPCA(eigen_solver="arpack", kernel=Linear()).fit(X)
+    assert isinstance(model.solver_, DenseEigen)
+    for n in (3, 300):  # identical points: nothing varies
+        assert np.array_equal(KernelPCA(2).fit_transform(np.ones((n, 2))), np.zeros((n, 2)))
 
 
 def test_progress_is_printed_when_asked(capsys):
     KernelPCA(2, verbose=1).fit(X)
     assert "[KernelPCA] 2 components by DenseEigen()" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("n", "k"), [(50, 1), (80, 5), (100, 9), (150, 5), (200, 12)])
+def test_a_degenerate_spectrum_loses_no_component(n, k):
+    # far apart in units of the length scale: K is the identity, all eigenvalues equal
+    A = np.random.default_rng(0).uniform(size=(n, 4))
+    model = KernelPCA(k, kernel="rbf", gamma=1e6, eigen_solver="dense").fit(A)
+    np.testing.assert_allclose(model.eigenvalues_, np.ones(k), rtol=1e-12)
+    np.testing.assert_allclose(model.eigenvectors_.T @ model.eigenvectors_, np.eye(k), atol=1e-12)
+
+
+def test_options_reach_the_solver():
+    A = rng.normal(size=(300, 10))
+    options = {"n_components": 3, "kernel": "rbf", "gamma": 0.3, "eigen_solver": "arpack"}
+    loose = KernelPCA(tol=0.5, **options).fit(A)
+    tight = KernelPCA(tol=1e-12, **options).fit(A)
+    assert loose.report_.n_iter < tight.report_.n_iter
+    starts = [KernelPCA(random_state=s, **options).fit(A).eigenvectors_ for s in (1, 1, 2)]
+    assert np.array_equal(starts[0], starts[1]) and not np.array_equal(starts[0], starts[2])
+    options |= {"eigen_solver": "randomized", "random_state": 0}
+    few, many = (KernelPCA(iterated_power=p, **options).fit(A) for p in (0, 9))
+    assert few.residuals_.max() > 10 * many.residuals_.max()
+
+
+def test_copy_x():
+    A = X.copy()
+    kept, shared = KernelPCA(2).fit(A), KernelPCA(2, copy_X=False).fit(A)
+    assert kept.X_fit_ is not A and not np.shares_memory(kept.X_fit_, A)
+    assert np.shares_memory(shared.X_fit_, A)
+
+
+def test_n_jobs_reaches_fit_and_transform(monkeypatch):
+    from mercer.gram import _threads
+
+    pools = []
+    real = _threads.ThreadPoolExecutor
+    monkeypatch.setattr(_threads, "ThreadPoolExecutor", lambda n: pools.append(n) or real(n))
+    A = rng.normal(size=(2100, 3))
+    KernelPCA(2, kernel="rbf", n_jobs=1).fit(A).transform(A)
+    assert pools == []
+    KernelPCA(2, kernel="rbf", n_jobs=2).fit(A).transform(A)
+    assert set(pools) == {2}
+    with pytest.raises(ValueError, match="n_jobs"):
+        KernelPCA(2, n_jobs=0).fit(A)
+
+
+def test_the_inverse_uses_the_resolved_kernel():
+    for kernel in (RBF("median"), "rbf"):
+        model = KernelPCA(3, kernel=kernel, gamma="median", fit_inverse_transform=True).fit(X)
+        assert model.inverse_transform(model.transform(Z)).shape == Z.shape
+    named = KernelPCA(3, kernel="rbf", gamma="scale", fit_inverse_transform=True).fit(X)
+    number = KernelPCA(3, kernel="rbf", gamma=named.gamma_, fit_inverse_transform=True).fit(X)
+    np.testing.assert_allclose(named.dual_coef_, number.dual_coef_, rtol=1e-10)
+    with pytest.raises(NotFittedError):
+        KernelPCA(2).fit(X).set_params(fit_inverse_transform=True).inverse_transform(X[:, :2])
+    refit = named.set_params(fit_inverse_transform=False).fit(X)
+    assert not hasattr(refit, "dual_coef_")

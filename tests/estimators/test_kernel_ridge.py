@@ -213,7 +213,6 @@ def test_the_caller_may_change_x_afterwards():
     assert np.array_equal(model.predict(Z), before)
 
 
-@pytest.mark.filterwarnings("ignore:overflow")  # NumPy says it too
 def test_numbers_that_overflow():
     with pytest.raises(ValueError, match="K has entries that are not finite"):
         KernelRidge(kernel="poly", degree=9).fit(1e150 * X, y)
@@ -289,3 +288,50 @@ def test_progress_is_printed_when_asked(capsys):
     assert "[KernelRidge] Cholesky() of <DenseGram 80x80" in out and "residual" in out
     KernelRidge().fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("smallest", [1e-20, 1e-12, 1e-3])
+def test_weights_over_many_orders_of_magnitude(smallest):
+    w = np.geomspace(smallest, 1.0, 80)
+    ours = KernelRidge(0.5, kernel="rbf").fit(X, y, sample_weight=w)
+    theirs = sklearn.kernel_ridge.KernelRidge(0.5, kernel="rbf").fit(X, y, sample_weight=w)
+    np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
+def test_the_type_of_y_costs_no_digits(dtype):
+    t = (y > 0.8).astype(dtype)
+    model = KernelRidge(1e-9, kernel="rbf", gamma=5.0).fit(X, t)
+    assert model.dual_coef_.dtype == np.float64
+    expected = KernelRidge(1e-9, kernel="rbf", gamma=5.0).fit(X, t.astype(float))
+    assert np.array_equal(model.dual_coef_, expected.dual_coef_)
+
+
+def test_nothing_is_left_of_an_earlier_fit():
+    words = ["kernel", "mercer", "hilbert"]
+    overlap = Callable(lambda s, t: len(set(s) & set(t)), contract="pair")
+    model = KernelRidge().fit(X, y).set_params(kernel=overlap).fit(words, [1.0, 2.0, 3.0])
+    assert not hasattr(model, "n_features_in_")
+    words[0] = "changed"
+    assert model.X_fit_[0] == "kernel"
+
+
+def test_parameters_of_a_name():
+    with pytest.raises(ValueError, match="the kernel is the name 'rbf', whose parameters are"):
+        KernelRidge(kernel="rbf").set_params(kernel__length_scale=2.0)
+    with pytest.raises(ValueError, match="The 'gamma' parameter of KernelRidge must be"):
+        KernelRidge(kernel="rbf", gamma=0).fit(X, y)
+
+
+def test_sparse_precomputed_values():
+    K = RBF(0.5)(X)
+    ours = KernelRidge(0.1, kernel="precomputed").fit(sp.csr_array(K), y)
+    expected = KernelRidge(0.1, kernel="precomputed").fit(K, y)
+    np.testing.assert_allclose(ours.dual_coef_, expected.dual_coef_, rtol=1e-12)
+
+
+def test_least_squares_counts_in_the_budget():
+    for model in (KernelRidge(solver="lstsq"), KernelRidge([1.0, 2.0])):
+        model.set_params(max_memory=int(1.5 * 8 * 80 * 80))
+        with pytest.raises(MemoryBudgetError, match="kernel ridge regression of 80 points needs"):
+            model.fit(X, Y)

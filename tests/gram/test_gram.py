@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg, eigsh
+from sklearn.gaussian_process.kernels import ExpSineSquared
 from threadpoolctl import threadpool_info
 
 from mercer import MemoryBudgetError
@@ -15,7 +16,7 @@ from mercer.gram import CentredGram, DenseGram, TiledGram, gram
 from mercer.gram import _tiled as tiled_module
 from mercer.gram._budget import budget_in_bytes, in_words
 from mercer.gram._threads import run
-from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, White
+from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1300, 11))  # several tiles, none of them full at the end
@@ -273,7 +274,6 @@ def test_overlapping_calls_give_the_blas_its_threads_back():
     assert blas_threads() == before
 
 
-@pytest.mark.filterwarnings("ignore:overflow")  # NumPy says it too
 def test_points_that_overflow():
     far = np.array([[1e200] * 9, [-1e200] * 9])
     with pytest.raises(ValueError, match=r"RBF: squared distances overflow, because points are up"):
@@ -287,3 +287,31 @@ def test_no_points():
     K = gram(RBF(), np.empty((0, 3)), storage="tiled")
     assert K.shape == (0, 0)
     assert (gram(RBF(), X[:0], Z) @ np.ones((700, 2))).shape == (0, 2)
+
+
+def test_sums_across_tiles_are_float64():
+    # each tile but the first adds 0.0384 to 10^6, which float32 would not notice
+    column = np.full((3072, 1), 1e-4)
+    column[0] = 1e6
+    total = (TiledGram(RBF(), np.zeros((3072, 1), dtype=np.float32)) @ column)[0, 0]
+    assert total - 1e6 == pytest.approx(7 * 0.0384, abs=1e-3)
+
+
+def test_many_columns_go_in_several_passes():
+    V = rng.normal(size=(1300, 40))
+    K = TiledGram(RBF(3.0), X, max_memory="1 MiB")
+    np.testing.assert_allclose(K @ V, RBF(3.0)(X) @ V, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, True, "2"])
+def test_numbers_of_threads(bad):
+    with pytest.raises(ValueError, match="n_threads must be a positive integer or None"):
+        gram(RBF(), X, n_threads=bad)
+
+
+def test_pullback_of_a_wrapped_kernel_beyond_one_tile():
+    kernel = SklearnKernel(ExpSineSquared(1.5, 2.5))
+    points = np.linspace(0.0, 5.0, 600)[:, None]
+    U = rng.normal(size=(600, 2))
+    expected = kernel.pullback(points, None, U @ U.T)
+    np.testing.assert_allclose(gram(kernel, points).pullback(U, U), expected, rtol=1e-10)

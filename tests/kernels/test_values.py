@@ -13,6 +13,7 @@ from sklearn.metrics import pairwise
 
 from mercer.kernels import (
     RBF,
+    Bilinear,
     Cauchy,
     Constant,
     Cosine,
@@ -25,6 +26,7 @@ from mercer.kernels import (
     Multiquadric,
     Normalized,
     Polynomial,
+    Precomputed,
     RationalQuadratic,
     Sigmoid,
     ThinPlate,
@@ -408,3 +410,86 @@ numbers = st.floats(-50, 50, allow_subnormal=False)
 def test_values_for_chosen_numbers(kernel, formula, x, z):
     assert kernel([x], [z])[0, 0] == pytest.approx(formula(x, z), rel=1e-11, abs=1e-12)
     assert kernel([z], [x])[0, 0] == kernel([x], [z])[0, 0]
+
+
+# ---------------------------------------------------------------------- hard numbers
+
+
+@pytest.mark.parametrize(
+    ("nu", "r", "value"),
+    [
+        (100.0, 100.0, 0.0),
+        (50.0, 1e6, 0.0),
+        (100.0, 1e-3, 1.0),
+        (30.5, 0.0, 1.0),
+        (2.0, 1e-200, 1.0),
+    ],
+)
+def test_matern_at_its_ends(nu, r, value):
+    kernel = Matern(nu=nu)
+    assert kernel([[0.0]], [[r]])[0, 0] == pytest.approx(value, abs=1e-5)
+    assert np.isfinite(kernel.pullback([[0.0]], [[r]], np.ones((1, 1))))
+
+
+def test_matern_of_large_order_is_nearly_the_rbf():
+    A = np.linspace(0.0, 4.0, 30)[:, None]
+    np.testing.assert_allclose(Matern(nu=100.0)(A), RBF()(A), atol=5e-3)
+    with pytest.raises(ValueError, match="nu must be at most 100"):
+        Matern(nu=101.0)
+
+
+@pytest.mark.parametrize("columns", [3, 9])
+@pytest.mark.parametrize("outlier", [1e6, 1e9])
+def test_an_outlier_costs_the_others_no_digits(columns, outlier):
+    A = np.random.default_rng(0).normal(size=(60, columns))
+    reference = RBF(3.0)(A[1:])
+    distances = Distance()(A[1:])
+    A[0] = outlier
+    np.testing.assert_allclose(RBF(3.0)(A)[1:, 1:], reference, atol=1e-13)
+    np.testing.assert_allclose(Distance()(A)[1:, 1:], distances, atol=1e-6)
+    single = RBF(3.0)(A.astype(np.float32))[1:, 1:]
+    np.testing.assert_allclose(single, reference, atol=1e-5)
+
+
+def test_equal_points_of_two_collections_are_equal_at_a_kink():
+    A = 1e3 + np.random.default_rng(0).normal(size=(20, 12))
+    for kernel in (Matern(nu=0.5), Distance(exponent=0.5), Matern(nu=0.8)):
+        assert np.array_equal(kernel(A, A.copy()).diagonal(), kernel.diag(A))
+
+
+def test_cosine_of_large_and_tiny_vectors():
+    for size in (1e-300, 1e-170, 1e170, 1e300):
+        assert Cosine()([[3 * size, 4 * size]], [[size, 0.0]])[0, 0] == pytest.approx(0.6)
+        assert Cosine().diag([[size, size]]) == 1.0
+
+
+def test_powers_where_the_kernel_underflows():
+    kernel = RBF(0.01) ** 0.5
+    assert np.array_equal(kernel.pullback([[0.0], [1.0]], None, np.ones((2, 2))), [0.0])
+    assert np.array_equal(kernel.input_gradient([[0.0]], [[1.0]], np.ones((1, 1))), [[0.0]])
+
+
+def test_normalising_what_overflows_is_refused():
+    with pytest.raises(ValueError, match=r"k\(x, x\) overflows for some x"):
+        Normalized(Exp(Linear()))([[30.0], [1.0]])
+
+
+def test_kernels_are_values():
+    scale, A, K = np.array([1.0, 2.0]), np.eye(2), np.eye(3)
+    k, b, p = RBF(scale), Bilinear(A), Precomputed(K)
+    scale[0], A[0, 0], K[0, 0] = -5.0, -5.0, -5.0
+    assert k == RBF((1.0, 2.0)) and b == Bilinear(np.eye(2)) and p == Precomputed(np.eye(3))
+    with pytest.raises(ValueError, match="read-only"):
+        b.A[0, 0] = 2.0
+    with pytest.raises(ValueError, match="must be symmetric, but it and its transpose differ by 2"):
+        Precomputed([[1.0, 2.0], [0.0, 1.0]])
+    assert str(Precomputed(np.eye(40))) == "Precomputed(matrix=[40 x 40 numbers])"
+
+
+def test_products_of_rbfs_check_their_columns():
+    with pytest.raises(ValueError, match="has 3 length scales, but the points have 2 columns"):
+        (RBF((1.0, 2.0)) * RBF((1.0, 2.0, 3.0)))([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="has 1 length scales, but the points have 2 columns"):
+        (RBF((1.0, 2.0)) * RBF((3.0,)))([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="has 3 length scales, but the points have 2 columns"):
+        RBF((1.0, 2.0, 3.0)).diag([[1.0, 2.0]])

@@ -47,10 +47,14 @@ def test_systems(solver, overwrite, shift):
 def test_the_residual_is_the_true_one():
     # a right-hand side that rounding cannot represent: the residual is small but not 0
     factor = Cholesky().factorize(gram(kernel, X), 1e-9)
-    a = factor.solve(Y)
-    true = np.linalg.norm(Y - (K @ a + 1e-9 * a), axis=0) / np.linalg.norm(Y, axis=0)
-    assert factor.report.residual == pytest.approx(true.max(), rel=0.9)
+    factor.solve(Y)
     assert 0 < factor.report.residual < 1e-6
+    # a singular system cannot be solved: its residual is large, and known to many digits
+    singular = LeastSquares().factorize(gram(Linear(), X), 0.0)
+    a = singular.solve(Y)
+    true = np.linalg.norm(Y - X @ (X.T @ a), axis=0) / np.linalg.norm(Y, axis=0)
+    assert singular.report.residual == pytest.approx(true.max(), rel=1e-10)
+    assert singular.report.residual > 0.5
 
 
 def test_cholesky_in_float32():
@@ -118,6 +122,24 @@ def test_eigenpairs(solver, storage):
     # the sign convention: the entry of largest modulus is positive
     largest = np.abs(pairs.vectors).argmax(axis=0)
     assert np.all(pairs.vectors[largest, np.arange(5)] > 0)
+
+
+def test_residuals_of_pairs_that_are_not_eigenpairs():
+    pairs = RandomizedEigen(n_iter=0, random_state=0).eigenpairs(gram(kernel, X), 5)
+    true = np.linalg.norm(K @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+    assert true.max() > 1e-3
+    np.testing.assert_allclose(pairs.residuals, true, rtol=1e-9)
+
+
+def test_systems_refuse_what_does_not_fit():
+    held = gram(kernel, X)
+    with pytest.raises(ValueError, match=r"has shape \(3,\), but the system has 120"):
+        Cholesky().factorize(held, 1.0).solve(np.ones(3))
+    with pytest.raises(ValueError, match="shift must be finite"):
+        Cholesky().factorize(held, -1.0, overwrite=True)
+    assert (held @ np.ones(120)).shape == (120,)  # a refused shift has spent nothing
+    with pytest.raises(ValueError, match="there are no points"):
+        Cholesky().factorize(gram(kernel, X[:0]), 1.0)
 
 
 def test_all_eigenpairs():

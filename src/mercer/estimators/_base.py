@@ -31,7 +31,7 @@ class KernelEstimator(BaseEstimator):
             callable,
         ],
         "gamma": [
-            Interval(Real, 0, None, closed="left"),
+            Interval(Real, 0, None, closed="neither"),
             StrOptions({"scale", "auto", "median"}),
             None,
         ],
@@ -58,6 +58,11 @@ class KernelEstimator(BaseEstimator):
         super().set_params(**params)
         if nested and isinstance(self.kernel, Kernel):
             self.kernel = self.kernel.set_params(**nested)
+        elif nested and isinstance(self.kernel, str):
+            raise ValueError(
+                f"the kernel is the name {self.kernel!r}, whose parameters are gamma, degree and "
+                f"coef0; give a Kernel, such as RBF(2.0), to set {sorted(nested)}"
+            )
         elif nested:
             super().set_params(**{f"kernel__{key}": value for key, value in nested.items()})
         return self
@@ -93,17 +98,18 @@ class KernelEstimator(BaseEstimator):
         of vectors.
         """
         if self._takes(X):
-            options: dict[str, Any] = {
-                "accept_sparse": "csr",
-                "dtype": [np.float64, np.float32],
-                "reset": reset,
-                "copy": copy,
-            }
+            options: dict[str, Any] = {"accept_sparse": "csr", "reset": reset, "copy": copy}
             if not supervised:
-                return validate_data(self, X, **options)
-            return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
+                return _floating(validate_data(self, X, **options))
+            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
+            return _floating(X), y
         if length(X) == 0:
             raise ValueError(f"{type(self).__name__} needs at least one point, got none")
+        if reset:
+            for learned in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(learned, None)  # of an earlier fit, on vectors
+        if copy:
+            X = X.copy() if hasattr(X, "copy") else list(X)
         if not supervised:
             return X
         y = validate_data(self, y=y, X="no_validation", multi_output=True, y_numeric=True)
@@ -131,6 +137,11 @@ class KernelEstimator(BaseEstimator):
         if self.verbose:
             sys.stdout.write(f"[{type(self).__name__}] {text}\n")
             sys.stdout.flush()
+
+
+def _floating(X: Any) -> Any:
+    """Return X as it is in float32 or float64, and anything else (integers, bool) as float64."""
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
 def points_of(kernel: Kernel, X: Any) -> Any:

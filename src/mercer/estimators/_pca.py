@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -14,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..expansion import Expansion
 from ..gram import CentredGram, gram
+from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..solvers import EIGEN, Cholesky, choose
 from ._base import KernelEstimator, points_of
@@ -29,9 +32,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     with K_c the centred kernel matrix.  The score of x is <w_j, phi(x) - mu>.
 
-    A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
-    Beside it: exact explained-variance ratios, residuals, scores of new points in tiles, and,
-    where the kernel matrix does not fit `max_memory`, ARPACK on a matrix that is never held.
+    A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes, with
+    the two differences that KernelRidge names.  Beside it: exact explained-variance ratios,
+    residuals, scores of new points in tiles, and, where the kernel matrix does not fit
+    `max_memory`, ARPACK on a matrix that is never held.
 
     Parameters
     ----------
@@ -159,7 +163,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Find the components of the points X; y is ignored."""
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        for learned in ("dual_coef_", "X_transformed_fit_", "_inverse"):
+            self.__dict__.pop(learned, None)  # of an earlier fit
         X = self._check_points(X, reset=True, copy=self.copy_X and not self._precomputed)
+        self._dtype = _precision(X)
         self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(X)
         self.gamma_ = self._resolved_gamma(X)
         K = gram(
@@ -167,17 +174,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             X,
             storage=self.storage,
             max_memory=self.max_memory,
-            n_threads=self.n_jobs if self.n_jobs and self.n_jobs > 0 else None,
+            n_threads=self._threads(),
         )
         self._say(f"centring {K!r}")
         centred = CentredGram(K)
         n = centred.shape[0]
         total, size = centred.trace(), float(np.abs(K.diagonal()).sum())
         wanted = n if self.n_components is None else min(n, self.n_components)
+        spec = self.eigen_solver
+        if isinstance(spec, str) and spec == "arpack" and wanted == n:
+            warnings.warn(
+                f"ARPACK finds fewer than n eigenpairs, but {wanted} of n = {n} are asked for; "
+                f"the dense solver is used",
+                stacklevel=3,
+            )
+            spec = "dense"
         self.solver_ = choose(
             EIGEN,
             centred,
-            self.eigen_solver,
+            spec,
             k=None if wanted == n else wanted,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -185,6 +200,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             random_state=0 if self.random_state is None else self.random_state,
         )
         self._say(f"{wanted} components by {self.solver_}")
+        if hasattr(self.solver_, "workspace"):
+            needed = 8 * n * n + self.solver_.workspace(n, wanted)
+            check_budget(
+                needed, self.max_memory, f"a dense eigenproblem of {n} points, {wanted} components,"
+            )
         pairs = self.solver_.eigenpairs(centred, wanted, overwrite=True)
         self._say(f"largest relative residual {pairs.report.residual:.1e}")
 
@@ -221,8 +241,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Return the scores of X, (n, n_components_), in tiles of bounded memory."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        scores = self.expansion_(X) - self._offset
-        return scores.astype(getattr(X, "dtype", scores.dtype), copy=False)
+        scores = self.expansion_(X, n_threads=self._threads()) - self._offset
+        return scores.astype(np.result_type(self._dtype, _precision(X)), copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return the learned pre-images of scores X, (n, n_features)."""
@@ -231,23 +251,33 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
                 "hence the inverse transform is not available."
             )
-        check_is_fitted(self)
-        return self._inverse(np.asarray(X))
+        check_is_fitted(self, "_inverse")
+        return self._inverse(np.asarray(X), n_threads=self._threads())
 
     def summary(self) -> str:
         """Return what was fitted, how well, and at what cost, as text."""
         check_is_fitted(self)
         return summary(self)
 
+    def _threads(self) -> int | None:
+        return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+
     def _training_scores(self) -> np.ndarray:
-        return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        scores = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        return scores.astype(self._dtype, copy=False)
 
     def _fit_inverse(self, X: Any) -> None:
         if sp.issparse(X):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         self.X_transformed_fit_ = scores = self._training_scores()
-        kernel = self._make_kernel(self.gamma_)
-        K = gram(kernel, scores, storage="dense", max_memory=self.max_memory)
+        kernel = self._make_kernel(self.gamma_).resolve(scores)
+        K = gram(
+            kernel,
+            scores,
+            storage="dense",
+            max_memory=self.max_memory,
+            n_threads=self._threads(),
+        )
         self.dual_coef_ = Cholesky().factorize(K, self.alpha, overwrite=True).solve(X)
         self._inverse = Expansion(kernel, scores, self.dual_coef_)
 
@@ -264,6 +294,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             return self.gamma  # a kernel without a gamma: the rule was not used
         return 1.0 / scale if type(kernel).__name__ == "Laplacian" else 0.5 / scale**2
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+
+def _precision(X: Any) -> np.dtype:
+    dtype = np.dtype(getattr(X, "dtype", float))
+    return dtype if dtype.kind == "f" else np.dtype(float)

@@ -15,6 +15,7 @@ from .._errors import NotPositiveDefiniteError
 from .._points import length, take
 from ..expansion import Expansion
 from ..gram import gram
+from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..solvers import LINEAR, LeastSquares, choose
 from ._base import KernelEstimator, points_of
@@ -26,6 +27,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """Minimise  sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2  over the RKHS of the kernel.
 
     A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
+    Two differences: under a name, gamma must be positive, and for "poly" degree a positive integer
+    and coef0 non-negative, because nothing else is a Mercer kernel; and a precomputed matrix that
+    is not symmetric is symmetrised, with a warning.
+
     Predictions are computed in tiles and need no memory for k(X, X_fit).
 
     Parameters
@@ -102,39 +107,39 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
         X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
-        targets = y.reshape(len(y), -1)
+        targets = y.reshape(len(y), -1).astype(float)
         alpha = _check_alpha(self.alpha, targets.shape[1])
-        w = None if sample_weight is None else _check_weights(sample_weight, X)
-        # weight 0 means absent: coefficient 0, whatever y, and no say in data-dependent scales
-        counted = np.arange(len(y)) if w is None else np.flatnonzero(w)
-        inside = self._restricted(X, counted)
-        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(inside)
-        coefficients = np.zeros(targets.shape, dtype=np.result_type(targets, np.float32))
-        coefficients[counted] = self._solve(
-            inside, targets[counted], alpha, 1.0 if w is None else w[counted]
-        )
+        root = np.sqrt(_check_weights(sample_weight, X)) if sample_weight is not None else None
+        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(self._counted(X, root))
+        coefficients = self._solve(X, targets, alpha, root)
         self.X_fit_ = points_of(self.kernel_, X)
         self.expansion_ = Expansion(self.kernel_, self.X_fit_, coefficients)
         self.dual_coef_ = coefficients[:, 0] if y.ndim == 1 else coefficients
         return self
 
-    def _restricted(self, X: Any, rows: np.ndarray) -> Any:
-        if len(rows) == length(X):
+    def _counted(self, X: Any, root: np.ndarray | None) -> Any:
+        """Return the points with a say in data-dependent scales: weight 0 means absent."""
+        if root is None or self._precomputed or np.all(root > 0):
             return X
-        X = take(X, rows)
-        return X[:, rows] if self._precomputed else X
+        return take(X, np.flatnonzero(root))
 
-    def _solve(self, X: Any, y: np.ndarray, alpha: np.ndarray, w: Any) -> np.ndarray:
-        """Return (K + alpha / w)^-1 y, with one factorisation for each distinct alpha."""
-        solution = np.empty_like(y, dtype=float)
+    def _solve(
+        self, X: Any, y: np.ndarray, alpha: np.ndarray, root: np.ndarray | None
+    ) -> np.ndarray:
+        """Return a with (K + alpha / w) a = y, with one factorisation for each distinct alpha.
+
+        Weights enter as (S K S + alpha I) b = S y, a = S b with S = sqrt(w), which stays well
+        conditioned when some of them are tiny, and gives a = 0 where they are 0.
+        """
+        solution = np.empty(y.shape)
         distinct = np.unique(alpha)
-        K = self._gram(X)
+        K = self._gram(X, root, len(distinct))
         self.solver_ = choose(LINEAR, K, self.solver)
         for ridge in distinct:
             last = ridge == distinct[-1]  # then the matrix may be worked in
             self._say(f"{self.solver_} of {K!r}, alpha = {ridge:g}")
             try:
-                factor = self.solver_.factorize(K, ridge / w, overwrite=last)
+                factor = self.solver_.factorize(K, ridge, overwrite=last)
             except NotPositiveDefiniteError as why:
                 if self.solver != "auto":
                     raise
@@ -143,16 +148,22 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                     f"instead. ({why})",
                     stacklevel=4,
                 )
-                K = self._gram(X) if last else K
-                factor = LeastSquares().factorize(K, ridge / w, overwrite=last)
+                K = self._gram(X, root, 2) if last else K
+                factor = LeastSquares().factorize(K, ridge, overwrite=last)
             columns = alpha == ridge
-            solution[:, columns] = factor.solve(y[:, columns])
+            right = y[:, columns]
+            part = factor.solve(right if root is None else root[:, None] * right)
+            solution[:, columns] = part if root is None else root[:, None] * part
             self.report_ = factor.report
             self._say(f"residual {self.report_.residual:.1e}")
         return solution
 
-    def _gram(self, X: Any) -> Any:
-        return gram(self.kernel_, X, storage="dense", max_memory=self.max_memory)
+    def _gram(self, X: Any, root: np.ndarray | None, copies: int) -> Any:
+        copies = 2 if copies > 1 or self.solver == "lstsq" else 1
+        n = length(X)
+        check_budget(8 * n * n * copies, self.max_memory, f"kernel ridge regression of {n} points")
+        K = gram(self.kernel_, X, storage="dense", max_memory=self.max_memory)
+        return K if root is None else K.scaled(root)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) for each point; for a precomputed kernel X is k(X, X_fit)."""

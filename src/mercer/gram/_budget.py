@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["budget_in_bytes", "in_words"]
+from .._errors import MemoryBudgetError
+
+__all__ = ["budget_in_bytes", "check_budget", "in_words"]
 
 _NUMBERS = (int, float, np.integer, np.floating)
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -34,15 +36,24 @@ def budget_in_bytes(max_memory: Any) -> int:
     if max_memory is None:
         return _half_of_memory()
     if isinstance(max_memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?|)b?\s*", max_memory.lower())
-        if match:
-            return int(float(match[1]) * _UNITS[match[2]])
-    elif not isinstance(max_memory, bool) and isinstance(max_memory, _NUMBERS) and max_memory > 0:
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([kmgt]i?|)b?\s*", max_memory.lower())
+        if match and (size := int(float(match[1]) * _UNITS[match[2]])):
+            return size
+    elif isinstance(max_memory, _NUMBERS) and max_memory is not True and 1 <= max_memory < np.inf:
         return int(max_memory)
     raise ValueError(
         f"max_memory must be a positive number of bytes, a text like '2 GiB', or None, "
         f"got {max_memory!r}"
     )
+
+
+def check_budget(needed: int, max_memory: Any, what: str) -> None:
+    """Refuse, before anything is allocated, what needs more bytes than the budget has."""
+    if needed > (budget := budget_in_bytes(max_memory)):
+        raise MemoryBudgetError(
+            f"{what} needs {in_words(needed)}, but the budget is {in_words(budget)}; "
+            f"choose another solver, ask for less, or raise max_memory"
+        )
 
 
 def in_words(size: float) -> str:

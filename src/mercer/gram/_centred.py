@@ -52,6 +52,8 @@ class CentredGram(LinearOperator):
         if not gram.symmetric:
             raise ValueError("centring needs a symmetric Gram k(X, X); got one with Z")
         n = gram.shape[0]
+        if n == 0:
+            raise ValueError("centring needs at least one point, got none")
         self.gram = gram
         self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
         self.scale = np.sqrt(n * self.weights)
@@ -61,7 +63,7 @@ class CentredGram(LinearOperator):
         if not np.isfinite(self.grand_mean):
             raise ValueError(
                 f"K has entries that are not finite; the usual cause is a kernel that overflows "
-                f"on these points: {gram.kernel!r}. Scale the features"
+                f"on these points: {gram.kernel}. Scale the features"
             )
         super().__init__(dtype=gram.dtype, shape=gram.shape)
 

@@ -73,6 +73,15 @@ class DenseGram(GramOperator):
         self._array = None
         return array
 
+    def scaled(self, scale: np.ndarray) -> DenseGram:
+        """Return diag(scale) K diag(scale) as a Gram; an array of its own is worked in."""
+        array = self.release()
+        array *= scale[:, None].astype(array.dtype)
+        array *= scale.astype(array.dtype)
+        result = DenseGram.from_array(array, self.kernel, self.X, self.Z)
+        result._owned = True
+        return result
+
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         return np.array(self.array[rows][:, cols])  # a copy: K is not to be written to
 

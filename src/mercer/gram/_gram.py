@@ -12,7 +12,7 @@ from ..kernels import Kernel, Precomputed
 from ._budget import budget_in_bytes, in_words
 from ._dense import DenseGram
 from ._operator import GramOperator, points_length
-from ._threads import thread_count
+from ._threads import check_threads
 from ._tiled import TiledGram, working_bytes
 
 __all__ = ["gram"]
@@ -78,7 +78,7 @@ def gram(
         return _given(kernel, X, Z)
     n, m = points_length(X, Z)
     dense = 8 * n * m
-    tiled = working_bytes(kernel, X, Z, 1, n_threads or thread_count())
+    tiled = working_bytes(kernel, X, Z, 1, check_threads(n_threads))
     if storage == "auto":
         storage = "dense" if Z is None and dense <= budget else "tiled"
     if storage == "dense":
@@ -103,6 +103,7 @@ def _given(kernel: Precomputed, X: Any, Z: Any) -> DenseGram:
         K = kernel(X, Z)
         return DenseGram.from_array(K, kernel, X, Z)
     kernel.diag(X)  # checks that X is square and finite
+    X = X.toarray() if hasattr(X, "toarray") else X
     K = np.asarray(X) if np.asarray(X).dtype in (np.float32, np.float64) else np.asarray(X, float)
     largest = np.abs(K).max(initial=0.0)
     for start in range(0, len(K), 512):

@@ -64,6 +64,8 @@ class GramOperator(LinearOperator):
         total = np.zeros(self.kernel.theta.size)
         if not total.size:
             return total
+        if self.symmetric and not self.kernel.pullback_in_tiles:
+            return self.kernel.pullback(self.X, None, U @ V.T)
         Z = self.X if self.Z is None else self.Z
         for i in range(0, n, _TILE):
             Xi = take(self.X, slice(i, i + _TILE))

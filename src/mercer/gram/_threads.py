@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["run", "thread_count"]
+__all__ = ["check_threads", "run", "thread_count"]
 
 _inside = threading.local()
 
@@ -21,6 +22,15 @@ def thread_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def check_threads(n_threads: Any) -> int:
+    """Return the number of threads to use; None stands for all processors."""
+    if n_threads is None:
+        return thread_count()
+    if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
+        raise ValueError(f"n_threads must be a positive integer or None, got {n_threads!r}")
+    return int(n_threads)
 
 
 @cache
@@ -67,7 +77,7 @@ def run(
     threads.  An exception, or Ctrl-C, stops the others and is raised here.
     """
     jobs = list(jobs)
-    workers = min(n_threads or thread_count(), len(jobs))
+    workers = min(check_threads(n_threads), len(jobs))
     stop = threading.Event()
     if getattr(_inside, "pool", False):  # never a pool within a pool
         for job in jobs:

@@ -104,8 +104,13 @@ class TiledGram(GramOperator):
         if np.iscomplexobj(V):
             return self._matmat(V.real) + 1j * self._matmat(V.imag)
         product = self._half if self.symmetric else self._full
-        result = product(self._P, self._Q, np.ascontiguousarray(V, dtype=self.dtype))
-        return result.astype(np.result_type(self.dtype, V.dtype), copy=False)
+        out = np.empty((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
+        # a few buffers of n rows must fit the budget, so very many columns go in several passes
+        most = max(16, self._budget // (8 * 6 * max(self.shape)))
+        for start in range(0, V.shape[1], most):
+            part = np.ascontiguousarray(V[:, start : start + most], dtype=self.dtype)
+            out[:, start : start + most] = product(self._P, self._Q, part)
+        return out
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         return self._matmat(np.reshape(v, (-1, 1)))
@@ -230,7 +235,8 @@ def _leaves(kernel: Kernel) -> int:
 
 def _tile(kernel: Kernel, P: Prepared, Q: Prepared, scratch: np.ndarray) -> np.ndarray:
     T = scratch[: len(P) * len(Q)].reshape(len(P), len(Q))
-    kernel._tile(P, Q, T)
+    with np.errstate(over="ignore", invalid="ignore"):  # the solvers and estimators check and say
+        kernel._tile(P, Q, T)
     return T
 
 

@@ -96,7 +96,7 @@ class Sum(_Family):
 
     terms: tuple[Kernel, ...] = ()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._check_members()
 
     def _members(self) -> tuple[Kernel, ...]:
@@ -135,7 +135,7 @@ class Product(_Family):
 
     factors: tuple[Kernel, ...] = ()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._check_members()
 
     def _members(self) -> tuple[Kernel, ...]:
@@ -143,15 +143,13 @@ class Product(_Family):
         return self.factors if merged is None else (merged,)
 
     def _merged(self) -> RBF | None:
-        if len(self.factors) < 2 or not all(type(k) is RBF for k in self.factors):
+        scales = [np.asarray(k.length_scale) for k in self.factors if type(k) is RBF]
+        if len(scales) < max(2, len(self.factors)) or self._unresolved():
             return None
-        if self._unresolved():
-            return None
-        inverse: Any = 0.0
-        for k in self.factors:
-            scale: Any = k.length_scale  # type: ignore[attr-defined]
-            inverse = inverse + np.asarray(scale, dtype=float) ** -2.0
-        return RBF(length_scale=float(inverse**-0.5) if np.ndim(inverse) == 0 else inverse**-0.5)
+        if len({scale.shape for scale in scales} - {()}) > 1:
+            return None  # the numbers of columns disagree: the factors will say so
+        inverse = sum(scale.astype(float) ** -2.0 for scale in scales)
+        return RBF(length_scale=np.asarray(inverse) ** -0.5)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         for block in self._blocks(P, Q, out):
@@ -272,7 +270,13 @@ class Power(Wrapper):
         return self.kernel.input_gradient(X, Z, W * self._slope(X, Z))
 
     def _slope(self, X: Any, Z: Any) -> np.ndarray:
-        return self.exponent * self._raise_to(self.kernel(X, Z), self.exponent - 1)
+        block = self.kernel(X, Z)
+        if self.exponent >= 1:
+            return self.exponent * self._raise_to(block, self.exponent - 1)
+        # where k underflows its derivative does, faster than the power grows
+        slope = np.zeros_like(block)
+        np.power(block, self.exponent - 1, out=slope, where=block > 0)
+        return self.exponent * slope
 
     @staticmethod
     def _raise_to(block: np.ndarray, p: float) -> np.ndarray:

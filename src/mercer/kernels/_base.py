@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import length, take
-from ._fields import key, same, show
+from ._fields import brief, frozen_parameter, key, same, show
 from ._prepared import Prepared, pair
 
 __all__ = ["Kernel", "node", "parameter"]
@@ -57,6 +58,17 @@ class Kernel(ABC):
     """A symmetric function k(x, z) of two points; see the module for the contract."""
 
     __array_ufunc__ = None  # so that numpy.float64(2) * k reaches __rmul__
+
+    def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if "bounds" in f.metadata and not isinstance(value, (str, numbers.Number)):
+                object.__setattr__(self, f.name, frozen_parameter(value))
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse fields that make no kernel."""
+        return
 
     # ------------------------------------------------------------------ evaluation
 
@@ -145,12 +157,21 @@ class Kernel(ABC):
     @property
     def on_vectors(self) -> bool:
         """Whether the points must be rows of a matrix of numbers."""
-        return any(child.on_vectors for _, child in self._children())
+        return any(child.on_vectors for _, child in self._children()) and not self._reads_names()
+
+    def _reads_names(self) -> bool:
+        """Whether a node inside selects columns of a table by their names."""
+        return any(child._reads_names() for _, child in self._children())
 
     @property
     def infinitely_divisible(self) -> bool:
         """Whether k**p is a Mercer kernel for every real p > 0 (log k is then CPD)."""
         return False
+
+    @property
+    def pullback_in_tiles(self) -> bool:
+        """Whether pullback(X, Z, W) exists for two different collections of points."""
+        return all(child.pullback_in_tiles for _, child in self._children())
 
     # ------------------------------------------------------------------ derivatives of k(x, x)
 
@@ -216,7 +237,7 @@ class Kernel(ABC):
 
     @property
     def theta_names(self) -> list[str]:
-        """The nested name of each entry of `theta`, as `set_params` spells it."""
+        """The nested name of each entry of `theta`; entries of a vector carry their place."""
         names: list[str] = []
         for name, part in self._free():
             value = getattr(self, name)
@@ -374,6 +395,12 @@ class Kernel(ABC):
     def __repr__(self) -> str:
         inside = ", ".join(
             f"{f.name}={show(getattr(self, f.name))}" for f in dataclasses.fields(self)
+        )
+        return f"{type(self).__name__}({inside})"
+
+    def __str__(self) -> str:
+        inside = ", ".join(
+            f"{f.name}={brief(getattr(self, f.name))}" for f in dataclasses.fields(self)
         )
         return f"{type(self).__name__}({inside})"
 

@@ -44,22 +44,23 @@ class Callable(Kernel):
     contract: str = "auto"
     params: dict[str, Any] | None = None
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not callable(self.function):
             raise TypeError(f"Callable needs a function, got {self.function!r}")
         if self.contract not in _CONTRACTS:
             raise ValueError(
                 f"Callable: contract must be one of {_CONTRACTS}, got {self.contract!r}"
             )
-        if self.params is not None and not isinstance(self.params, dict):
-            raise TypeError(f"Callable: params must be a dict, got {self.params!r}")
+        if self.params is not None:
+            if not isinstance(self.params, dict):
+                raise TypeError(f"Callable: params must be a dict, got {self.params!r}")
+            object.__setattr__(self, "params", dict(self.params))
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         contract = like.frame if like is not None else None
         if contract is None and length(X):  # no points decide nothing
             contract = self._decide(X) if self.contract == "auto" else self.contract
-        single = getattr(X, "dtype", None) == np.float32
-        return Prepared((X,), frame=contract, dtype=np.float32 if single else np.float64)
+        return Prepared((X,), frame=contract)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         if not out.size:

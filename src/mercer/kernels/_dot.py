@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
+from ._fields import frozen_matrix
 from ._prepared import Prepared
 from ._vectors import VectorKernel, check_gamma, check_positive, inner_products
 
@@ -68,7 +69,8 @@ def squared_norms(X: Any) -> np.ndarray:
     """Return |x_i|^2, in the precision of X."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    with np.errstate(over="ignore"):  # an infinite norm is for the caller to judge
+        return np.einsum("ij,ij->i", X, X)
 
 
 @node
@@ -107,7 +109,7 @@ class Polynomial(DotProduct):
     coef0: float = parameter(1.0)
     gamma: float | str = parameter(1.0)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         degree = self.degree
         if not isinstance(degree, numbers.Real) or degree % 1 != 0 or degree < 1:  # nan % 1 is nan
             raise ValueError(
@@ -156,7 +158,7 @@ class Sigmoid(DotProduct):
     gamma: float | str = parameter(1.0)
     coef0: float = parameter(1.0)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_gamma("Sigmoid", self.gamma)
         if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
             raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
@@ -200,7 +202,7 @@ class Cosine(VectorKernel):
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
-        return (squared_norms(X) > 0).astype(X.dtype)
+        return (_unit_rows(X)[1] > 0).astype(X.dtype)
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {}
@@ -228,20 +230,11 @@ class Bilinear(VectorKernel):
 
     A: Any = ()
 
-    def __post_init__(self) -> None:
-        A = np.asarray(self.A, dtype=float)
-        if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
-            raise ValueError(f"Bilinear: A must be a square matrix, got shape {A.shape}")
-        if not np.all(np.isfinite(A)):
-            raise ValueError("Bilinear: A has entries that are not finite")
-        scale = np.abs(A).max()
-        if np.abs(A - A.T).max() > 1e-12 * scale:
-            raise ValueError(
-                f"Bilinear: A must be symmetric, but A and its transpose differ by "
-                f"{np.abs(A - A.T).max():.3g}; symmetrise it as (A + A.T) / 2"
-            )
+    def _check(self) -> None:
+        A = frozen_matrix(self.A, "Bilinear", "A")
+        object.__setattr__(self, "A", A)
         lowest = np.linalg.eigvalsh(A)[0]
-        if lowest < -1e-10 * scale:
+        if lowest < -1e-10 * np.abs(A).max():
             raise ValueError(
                 f"Bilinear: A must be positive semidefinite, but its smallest eigenvalue is "
                 f"{lowest:.3g}; x^T A z is then not a Mercer kernel"
@@ -291,11 +284,16 @@ def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
 
 def _unit_rows(X: Any) -> tuple[Any, np.ndarray]:
     """Return the rows of X scaled to length 1 (0 stays 0) and the inverse lengths."""
+    # first by the largest entry, so that no square overflows
+    largest: Any = abs(X).max(axis=1) if X.shape[0] else np.zeros(0)
+    largest = np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel()
+    first = np.divide(1.0, largest, out=np.zeros_like(largest), where=largest > 0)
+    X = sp.csr_array(X.multiply(first[:, None])) if sp.issparse(X) else X * first[:, None]
     norms = np.sqrt(squared_norms(X))
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     if sp.issparse(X):
-        return sp.csr_array(X.multiply(inverse[:, None])), inverse
-    return X * inverse[:, None], inverse
+        return sp.csr_array(X.multiply(inverse[:, None])), first * inverse
+    return X * inverse[:, None], first * inverse
 
 
 def _resolve_gamma(kernel: Any, X: Any) -> dict[str, Any]:

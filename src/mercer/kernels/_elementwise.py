@@ -141,7 +141,7 @@ class Laplacian(Elementwise):
 
     _kind: ClassVar[int] = _ABSOLUTE
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_length_scale("Laplacian", self.length_scale)
 
     @classmethod
@@ -205,7 +205,7 @@ class Chi2(Elementwise):
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_gamma("Chi2", self.gamma)
 
     def profile(self, s: np.ndarray) -> np.ndarray:

@@ -54,7 +54,7 @@ class Features(Kernel):
 
     basis: Any = None
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not callable(self.basis):
             raise TypeError(f"Features needs a function of the points, got {self.basis!r}")
 

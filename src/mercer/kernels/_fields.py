@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["key", "same", "show"]
+__all__ = ["brief", "frozen_matrix", "frozen_parameter", "key", "same", "show"]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -47,3 +47,45 @@ def show(value: Any) -> str:
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
     return repr(value)
+
+
+def brief(value: Any) -> str:
+    """Write a field for people: a long array by its shape."""
+    if isinstance(value, (np.ndarray, list, tuple)) and np.size(value) > 12:
+        return f"[{' x '.join(map(str, np.shape(value)))} numbers]"
+    return str(value) if hasattr(value, "theta") else show(value)
+
+
+def frozen_parameter(value: Any) -> Any:
+    """Return numbers in a form that nobody else can change: one number, or a tuple of them."""
+    if not (isinstance(value, (list, tuple)) or hasattr(value, "__array__")):
+        return value
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return value  # not numbers: the check of the kernel says so
+    if array.ndim > 1:
+        return value
+    return array.item() if array.ndim == 0 else tuple(array.tolist())
+
+
+def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
+    """Return a symmetric matrix of finite numbers as an array that cannot be written to."""
+    if hasattr(value, "tocsr"):
+        raise TypeError(f"{owner}: {name} must be a dense array, got a sparse one; use .toarray()")
+    A = np.asarray(value)
+    A = A if A.dtype in (np.float32, np.float64) else A.astype(float)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
+        raise ValueError(f"{owner}: {name} must be square, got shape {A.shape}")
+    if not np.all(np.isfinite(A)):
+        raise ValueError(f"{owner}: {name} has entries that are not finite")
+    gap, largest = float(np.abs(A - A.T).max()), float(np.abs(A).max())
+    if gap > 1e-8 * largest:
+        raise ValueError(
+            f"{owner}: {name} must be symmetric, but it and its transpose differ by {gap:.3g}; "
+            f"symmetrise it as (A + A.T) / 2"
+        )
+    if A.flags.writeable:
+        A = A.copy()
+        A.setflags(write=False)
+    return A

@@ -44,7 +44,7 @@ class Constant(_Flat):
 
     value: float = parameter(1.0)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_positive("Constant", "value", self.value, zero=True)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -77,7 +77,7 @@ class White(_Flat):
 
     noise: float = parameter(1.0)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_positive("White", "noise", self.noise, zero=True)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -108,7 +108,7 @@ class RankOne(Kernel):
 
     function: Any = None
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not callable(self.function):
             raise TypeError(f"RankOne needs a function of the points, got {self.function!r}")
 

@@ -78,10 +78,9 @@ class Select(_Mapped):
         one = isinstance(self.columns, str) and part.dtypes.iloc[0].kind not in "biuf"
         return part.iloc[:, 0] if one else part
 
-    @property
-    def on_vectors(self) -> bool:
+    def _reads_names(self) -> bool:
         named = np.asarray(self.columns).dtype.kind == "U"  # then points are rows of a data frame
-        return not named and self.kernel.on_vectors
+        return named or self.kernel._reads_names()
 
     def _places(self, X: Any) -> list[int]:
         """Return the places of the columns in X, from 0."""
@@ -244,7 +243,7 @@ class Periodic(VectorKernel):
     period: float = parameter(1.0)
     length_scale: float = parameter(1.0)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_positive("Periodic", "period", self.period)
         check_positive("Periodic", "length_scale", self.length_scale)
 

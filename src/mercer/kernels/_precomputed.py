@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from .._points import as_vectors
 from ._base import Kernel, node
+from ._fields import frozen_matrix
 from ._prepared import Prepared
 
 __all__ = ["Precomputed"]
@@ -44,14 +45,10 @@ class Precomputed(Kernel):
 
     matrix: Any = None
 
-    def __post_init__(self) -> None:
-        if self.matrix is None:
-            return
-        K = np.asarray(self.matrix, dtype=float)
-        if K.ndim != 2 or K.shape[0] != K.shape[1]:
-            raise ValueError(f"Precomputed: the matrix must be square, got shape {K.shape}")
-        if not np.all(np.isfinite(K)):
-            raise ValueError("Precomputed: the matrix has entries that are not finite")
+    def _check(self) -> None:
+        if self.matrix is not None:
+            matrix = frozen_matrix(self.matrix, "Precomputed", "the matrix")
+            object.__setattr__(self, "matrix", matrix)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         if self.matrix is not None:
@@ -61,7 +58,7 @@ class Precomputed(Kernel):
                     f"Precomputed: there is no point {index.max()}, the matrix has "
                     f"{len(self.matrix)} (0 to {len(self.matrix) - 1})"
                 )
-            return Prepared((index,), dtype=self._stored().dtype)
+            return Prepared((index,), dtype=self.matrix.dtype)
         if len(getattr(X, "shape", None) or np.shape(X)) == 2:
             points = as_vectors(X, "Precomputed")
             frame, dtype = _Frame(points.shape, -1), points.dtype
@@ -75,7 +72,7 @@ class Precomputed(Kernel):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         A, B = P.arrays[0], Q.arrays[0]
         if self.matrix is not None:
-            out[...] = self._stored()[np.ix_(A, B)]
+            out[...] = self.matrix[np.ix_(A, B)]
             return
         if P.source is Q.source and A.ndim == 2:
             _check_square(P.frame.shape)
@@ -93,7 +90,7 @@ class Precomputed(Kernel):
     def _diag(self, X: Any) -> np.ndarray:
         if self.matrix is not None:
             index = self._prepare(X, None).arrays[0]
-            return self._stored()[index, index]
+            return self.matrix[index, index]
         if len(getattr(X, "shape", None) or np.shape(X)) != 2:
             raise ValueError(
                 "Precomputed() has no values k(j, j) for indices j; keep the matrix, "
@@ -102,10 +99,6 @@ class Precomputed(Kernel):
         X = as_vectors(X, "Precomputed")
         _check_square(X.shape)
         return np.asarray(X.diagonal()).copy()
-
-    def _stored(self) -> np.ndarray:
-        K = np.asarray(self.matrix)
-        return K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
 
 
 def _as_index(X: Any) -> np.ndarray:

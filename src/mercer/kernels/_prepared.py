@@ -80,15 +80,6 @@ class Prepared:
             self.places[rows] if isinstance(rows, slice) else self.index[rows],
         )
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the row-aligned arrays and those of the children."""
-        own = sum(
-            a.data.nbytes + a.indices.nbytes if hasattr(a, "indices") else getattr(a, "nbytes", 0)
-            for a in self.arrays
-        )
-        return own + sum(c.nbytes for c in self.children)
-
     def once(self, key: str, make: Function[[], Any]) -> Any:
         """Return `make()`, computed at the first call and kept with these rows."""
         if key not in self.memo:

@@ -5,9 +5,9 @@ scale, `shape_slopes(s)`.  The base class owns distances, diagonal, derivatives 
 
     s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
 
-one GEMM of augmented rows, with c the mean of the points (distances do not depend on it, rounding
-does).  In up to eight dimensions differences are summed directly, which is faster and does not
-cancel.  Sparse rows cannot be centred and use the same formula with c = 0.
+one GEMM of augmented rows, with c in the middle of the points (distances do not depend on it,
+rounding does).  In up to eight dimensions differences are summed directly, which is faster and
+does not cancel.  Sparse rows cannot be centred and use the same formula with c = 0.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Radial(VectorKernel):
     _kink: ClassVar[bool] = False
     _takes_negative: ClassVar[bool] = False  # profile itself reads s < 0 (rounding) as 0
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_length_scale(type(self).__name__, self.length_scale)
         self._check_shape()
 
@@ -88,7 +88,7 @@ class Radial(VectorKernel):
     # ------------------------------------------------------------------ tiles
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = as_rows = self._vectors(X)
+        X = self._vectors(X)
         scale = self._scale(X.shape[1])
         if like is not None:
             self._same_width(like.frame.columns, X.shape[1])
@@ -97,8 +97,7 @@ class Radial(VectorKernel):
             frame = _Frame("inner", 0.0, X.shape[1])
         else:
             form = "direct" if X.shape[1] <= _DIRECT else "augmented"
-            centre = X.mean(axis=0, dtype=np.float64) if len(X) else 0.0
-            frame = _Frame(form, centre, X.shape[1])
+            frame = _Frame(form, _centre(X), X.shape[1])
         if frame.form == "inner":
             rows = sp.csr_array(X.multiply(1.0 / scale)) if sp.issparse(X) else X / scale
             norms = squared_norms(rows)
@@ -107,9 +106,9 @@ class Radial(VectorKernel):
                 raise ValueError(
                     "a sparse operand must be prepared first, so that no centre is used"
                 )
-            rows, norms = self._scaled_rows(as_rows, frame, scale, X.dtype)
+            rows, norms = self._scaled_rows(X, frame, scale, X.dtype)
         single = X.dtype == np.float32 and not self._kink
-        single = single and (frame.form == "direct" or norms.max(initial=0.0) <= _FLOAT32_NORM)
+        single = single and norms.max(initial=0.0) <= _FLOAT32_NORM
         single = single and (like is None or like.dtype == np.float32)
         dtype = np.dtype(np.float32 if single else np.float64)
         if rows.dtype != dtype:
@@ -117,8 +116,8 @@ class Radial(VectorKernel):
                 rows = rows.astype(dtype)
                 norms = squared_norms(rows)
             else:  # from the input again: rounding to float32 cannot be undone
-                rows, norms = self._scaled_rows(as_rows, frame, scale, dtype)
-        if frame.form != "direct" and not np.all(np.isfinite(norms)):
+                rows, norms = self._scaled_rows(X, frame, scale, dtype)
+        if not np.all(np.isfinite(norms)):
             raise ValueError(
                 f"{type(self).__name__}: squared distances overflow, because points are up to "
                 f"{np.abs(X).max():.3g} in size for a length scale of {np.min(scale):.3g}; "
@@ -178,6 +177,7 @@ class Radial(VectorKernel):
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
+        self._scale(X.shape[1])  # as many columns as length scales
         return np.full(X.shape[0], self.profile(np.zeros((1, 1)))[0, 0], dtype=X.dtype)
 
     # ------------------------------------------------------------------ derivatives
@@ -231,6 +231,14 @@ class Radial(VectorKernel):
 
 
 # ---------------------------------------------------------------------- rows
+
+
+def _centre(X: np.ndarray) -> np.ndarray | float:
+    """Return the median of each column, over 1000 evenly spaced rows: outliers do not move it."""
+    if not len(X):
+        return 0.0
+    rows = np.linspace(0, len(X) - 1, min(len(X), 1000)).astype(int)
+    return np.median(X[rows], axis=0).astype(np.float64)
 
 
 def _right(rows: np.ndarray) -> np.ndarray:

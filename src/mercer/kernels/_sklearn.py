@@ -203,7 +203,7 @@ class SklearnKernel(Kernel):
 
     kernel: Any = None
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not isinstance(self.kernel, gp.Kernel):
             raise TypeError(f"SklearnKernel wraps a scikit-learn GP kernel, got {self.kernel!r}")
         if isinstance(self.kernel, gp.CompoundKernel):
@@ -215,9 +215,7 @@ class SklearnKernel(Kernel):
     # ------------------------------------------------------------------ evaluation
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._points(X)
-        single = getattr(X, "dtype", None) == np.float32
-        return Prepared((X,), dtype=np.float32 if single else np.float64)
+        return Prepared((self._points(X),))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         if not out.size:
@@ -245,6 +243,10 @@ class SklearnKernel(Kernel):
             )
         _, tensor = self.kernel(self._points(X), eval_gradient=True)
         return {"kernel": np.array([np.sum(W * slope) for slope in np.moveaxis(tensor, 2, 0)])}
+
+    @property
+    def pullback_in_tiles(self) -> bool:
+        return False
 
     @property
     def on_vectors(self) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gamma as gamma_function
-from scipy.special import kv
+from scipy.special import gammaln, kve
 
 from ._base import node, parameter
 from ._exp import exp_inplace
@@ -64,12 +63,17 @@ class Matern(Radial):
     def _check_shape(self) -> None:
         if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
             raise ValueError(f"Matern: nu must be positive (or inf), got {self.nu!r}")
+        if 100 < self.nu < np.inf:
+            raise ValueError(
+                f"Matern: nu must be at most 100 (or inf), got {self.nu!r}; beyond that it differs "
+                f"from the RBF by less than a percent: use RBF"
+            )
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         if self.nu == np.inf:
             return exp_inplace(s, -0.5)
         if self.nu not in (0.5, 1.5, 2.5):
-            return self._bessel(s)
+            return _bessel(self.nu, np.sqrt(2.0 * self.nu * s))
         r = np.sqrt(s, out=s)
         r *= np.sqrt(2.0 * self.nu)
         if self.nu == 0.5:
@@ -88,18 +92,11 @@ class Matern(Radial):
         if self.nu == 2.5:
             return -5.0 / 6.0 * (1.0 + u) * np.exp(-u)
         # (u^nu K_nu)' = -u^nu K_(nu-1)  and  du/ds = nu / u
-        limit = -self.nu / (2.0 * (self.nu - 1.0)) if self.nu > 1 else -np.inf
-        value = -self._constant() * self.nu * u ** (self.nu - 1.0) * kv(self.nu - 1.0, u)
-        return np.where(np.isfinite(value), value, limit)
-
-    def _bessel(self, s: np.ndarray) -> np.ndarray:
-        u = np.sqrt(2.0 * self.nu * s)
-        with np.errstate(invalid="ignore", over="ignore"):
-            value = self._constant() * u**self.nu * kv(self.nu, u)
-        return np.where(np.isfinite(value), value, 1.0)  # 0 * inf at u = 0
-
-    def _constant(self) -> float:
-        return float(2.0 ** (1.0 - self.nu) / gamma_function(self.nu))
+        if self.nu > 1:
+            return -0.5 * self.nu / (self.nu - 1.0) * _bessel(self.nu - 1.0, u)
+        log = (1.0 - self.nu) * np.log(2.0) - gammaln(self.nu)
+        log += (self.nu - 1.0) * np.log(u) + np.log(kve(1.0 - self.nu, u)) - u
+        return -self.nu * np.exp(log)
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -184,3 +181,19 @@ class InverseMultiquadric(Radial):
     @property
     def infinitely_divisible(self) -> bool:
         return True
+
+
+def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
+    """Return 2^(1-nu) / Gamma(nu) u^nu K_nu(u), which is 1 at u = 0, in logarithms."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = kve(nu, u)
+        log = (1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(u) + np.log(scaled) - u
+        value = np.exp(log)
+    # Where K_nu overflows, u is so small that the power series has converged after a few terms.
+    small = ~np.isfinite(scaled)
+    q, term, series = u[small] ** 2 / 4.0, 1.0, 1.0
+    for k in range(1, min(8, int(np.ceil(nu)))):
+        term = term * q / (k * (k - nu))
+        series = series + term
+    value[small] = series
+    return value

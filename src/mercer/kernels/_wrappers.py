@@ -21,10 +21,7 @@ class Wrapper(Kernel):
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
             raise TypeError(f"{type(self).__name__} wraps a kernel, got {self.kernel!r}")
-        self._check()
-
-    def _check(self) -> None:
-        """Refuse options that make no kernel."""
+        super().__post_init__()
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None
@@ -144,11 +141,16 @@ class Normalized(Wrapper):
         return (norms > 0).astype(norms.dtype)
 
     def _inverse_norms(self, X: Any) -> np.ndarray:
-        diagonal = self.kernel.diag(X)
+        with np.errstate(over="ignore"):
+            diagonal = self.kernel.diag(X)
+        if not np.all(np.isfinite(diagonal)):
+            raise ValueError(
+                f"Normalized: k(x, x) overflows for some x under {self.kernel}; scale the features"
+            )
         if np.any(diagonal < 0):
             raise ValueError(
                 f"Normalized: k(x, x) is {diagonal.min():.3g} < 0 for some x, so "
-                f"{self.kernel!r} is not a Mercer kernel and has no norm to divide by"
+                f"{self.kernel} is not a Mercer kernel and has no norm to divide by"
             )
         norms = np.sqrt(diagonal)
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from ._report import Report, Status, Stopwatch
@@ -46,6 +46,10 @@ class DenseEigen:
     array([25.])
     """
 
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed beside K: the vectors, and what LAPACK and sorting take."""
+        return 8 * n * (3 * k + 26)
+
     def eigenpairs(self, gram: Any, k: int | None = None, *, overwrite: bool = False) -> EigenPairs:
         """Return the k largest eigenpairs (all by default); `overwrite` spends the Gram's array."""
         watch, n = Stopwatch(), gram.shape[0]
@@ -55,6 +59,12 @@ class DenseEigen:
         values, vectors = eigh(
             K.work, lower=True, subset_by_index=subset, overwrite_a=True, check_finite=False
         )
+        if len(values) < k:  # LAPACK's driver for a subset loses pairs of a degenerate spectrum
+            K.restore()
+            values, vectors = eigh(
+                K.work, lower=True, driver="evd", overwrite_a=True, check_finite=False
+            )
+            values, vectors = values[n - k :], vectors[:, n - k :]
         return _measured(repr(self), K.times, values, vectors, Status.DIRECT, 0, "", watch)
 
 
@@ -92,7 +102,13 @@ class Arpack:
             values, vectors = eigsh(
                 counted, k, which="LA", tol=self.tol, maxiter=self.max_iter, v0=start
             )
-        except ArpackNoConvergence as stopped:
+        except ArpackError as stopped:
+            if not isinstance(stopped, ArpackNoConvergence):
+                if np.any(gram @ start):
+                    raise
+                # K maps the start to 0, as only a K that is 0 does: every vector is an eigenvector
+                values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
+                return _measured(repr(self), gram.dot, values, vectors, status, 0, "K is 0", watch)
             if len(stopped.eigenvalues) == 0:
                 raise
             values, vectors = stopped.eigenvalues, stopped.eigenvectors
@@ -168,7 +184,11 @@ def _measured(
 ) -> EigenPairs:
     """Order the pairs and recompute their residuals with one more product."""
     values, vectors = _in_order(values, vectors)
-    residuals = np.linalg.norm(times(vectors) - vectors * values, axis=0)
+    residuals = np.empty(len(values))
+    for start in range(0, len(values), 256):  # by columns, so that no second set of vectors appears
+        part = slice(start, start + 256)
+        gap = times(vectors[:, part]) - vectors[:, part] * values[part]
+        residuals[part] = np.linalg.norm(gap, axis=0)
     size = max(float(np.abs(values).max(initial=0.0)), 1e-300)
     report = Report(
         solver=solver,
@@ -187,7 +207,7 @@ def _in_order(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.n
     if vectors.size:
         largest = np.argmax(np.abs(vectors), axis=0)  # ties: the lowest index
         signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-        vectors = vectors * np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
+        vectors *= np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
     return values, vectors
 
 

@@ -27,8 +27,8 @@ class Factor:
     _status: Status
     _message = ""
 
-    def __init__(self, solver: str) -> None:
-        self.solver = solver
+    def __init__(self, solver: str, size: int) -> None:
+        self.solver, self.size = solver, size
         self._watch = Stopwatch()
         self._residual = float("nan")
 
@@ -36,6 +36,10 @@ class Factor:
         """Return A^-1 y for one or several columns; the residual goes into the report."""
         y = np.asarray(y)
         columns = y[:, None] if y.ndim == 1 else y
+        if columns.ndim != 2 or len(columns) != self.size:
+            raise ValueError(
+                f"the right-hand side has shape {y.shape}, but the system has {self.size} rows"
+            )
         a = self._solve(columns)
         gap = columns - self._times(a)
         size = np.linalg.norm(columns, axis=0)
@@ -108,14 +112,15 @@ class Cholesky:
         NotPositiveDefiniteError
             If a pivot is not positive.
         """
-        return _CholeskyFactor(repr(self), matrix_of(gram, overwrite), _check_shift(gram, shift))
+        shift = _check_shift(gram, shift)  # before the Gram is spent
+        return _CholeskyFactor(repr(self), matrix_of(gram, overwrite), shift)
 
 
 class _CholeskyFactor(Factor):
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray) -> None:
-        super().__init__(solver)
+        super().__init__(solver, len(K))
         self._A = Triangle(K, shift)
         size = _lapack("lange", K)("1", self._A.work)
         self._L, info = _lapack("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
@@ -184,15 +189,15 @@ class LeastSquares:
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Decompose K + diag(shift); see Cholesky.factorize."""
-        K = matrix_of(gram, overwrite)
-        return _SpectralFactor(repr(self), K, _check_shift(gram, shift), self.rcond)
+        shift = _check_shift(gram, shift)  # before the Gram is spent
+        return _SpectralFactor(repr(self), matrix_of(gram, overwrite), shift, self.rcond)
 
 
 class _SpectralFactor(Factor):
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:
-        super().__init__(solver)
+        super().__init__(solver, len(K))
         self._A = Triangle(K, shift)
         self._values, self._vectors = eigh(
             self._A.work, lower=True, overwrite_a=True, check_finite=False

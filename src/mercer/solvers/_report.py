@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Self
+from typing import Any
 
 __all__ = ["Report", "Status", "Stopwatch"]
 
@@ -38,7 +38,7 @@ class Report:
     message : str
         Anything worth knowing: jitter, a fallback, a plan that was changed.
     certificate : dict
-        Proven bounds by name.
+        Bounds and estimates by name, such as LAPACK's reciprocal condition number `rcond`.
     """
 
     solver: str
@@ -62,14 +62,10 @@ class Report:
 
 
 class Stopwatch:
-    """Seconds since it was made; `with` is not needed."""
+    """Seconds since it was made."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
-
-    @classmethod
-    def start(cls) -> Self:
-        return cls()
 
     @property
     def seconds(self) -> float:

@@ -21,6 +21,8 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
     """Return the matrix of a symmetric Gram as an array to work in, saying so if it was none."""
     if not getattr(gram, "symmetric", True):
         raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
+    if not gram.shape[0]:
+        raise ValueError("there are no points: K is 0 x 0, and there is nothing to solve")
     held = getattr(gram, "gram", gram)  # beneath a centred one
     if not hasattr(held, "release"):
         n = gram.shape[0]
@@ -38,7 +40,7 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
     if not finite:
         raise ValueError(
             f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-            f"these points: {gram.kernel!r}. Scale the features"
+            f"these points: {gram.kernel}. Scale the features"
         )
     return K
 
@@ -62,6 +64,16 @@ class Triangle:
     def restore_diagonal(self) -> None:
         """Write the diagonal of A back into `work`."""
         np.fill_diagonal(self.work, self.diagonal)
+
+    def restore(self) -> None:
+        """Make `work` the matrix A again, from the triangle that is still there."""
+        for start in range(0, len(self.work), 256):
+            rows = slice(start, start + 256)
+            self.work[rows, :start] = self.work[:start, rows].T
+            square = self.work[rows, rows]
+            lower = np.tril_indices(len(square), -1)
+            square[lower] = square.T[lower]
+        self.restore_diagonal()
 
     def times(self, V: np.ndarray) -> np.ndarray:
         """Return A V, from the upper triangle."""
