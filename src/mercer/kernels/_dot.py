@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._points import as_vectors
 from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
 from ._fields import frozen_matrix
@@ -91,8 +92,30 @@ class Linear(DotProduct):
         return np.ones_like(t)
 
 
+class _Affine:
+    """What all k = g(gamma <x, z> + coef0) share; a kernel adds g', in `_outer_slope(t)`."""
+
+    gamma: float | str
+    coef0: float
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return float(self.gamma) * self._outer_slope(t)
+
+    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
+        outer = self._outer_slope(t)
+        return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
+
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _resolve_own(self, X: Any) -> dict[str, Any]:
+        if not isinstance(self.gamma, str):
+            return {}
+        return {"gamma": gamma_from_rule(self.gamma, as_vectors(X, type(self).__name__))}
+
+
 @node
-class Polynomial(DotProduct):
+class Polynomial(_Affine, DotProduct):
     """k(x, z) = (gamma <x, z> + coef0)^degree, with degree a positive integer, coef0 >= 0.
 
     Its features are all monomials up to that degree (of exactly that degree for coef0 = 0).
@@ -124,23 +147,13 @@ class Polynomial(DotProduct):
         t += self.coef0
         return integer_power(t, int(self.degree))
 
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        return float(self.gamma) * self._outer_slope(t)
-
-    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
-        outer = self._outer_slope(t)
-        return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
-
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
         base = float(self.gamma) * t + self.coef0
         return int(self.degree) * integer_power(base, int(self.degree) - 1)
 
-    def _resolve_own(self, X: Any) -> dict[str, Any]:
-        return _resolve_gamma(self, X)
-
 
 @node
-class Sigmoid(DotProduct):
+class Sigmoid(_Affine, DotProduct):
     """k(x, z) = tanh(gamma <x, z> + coef0).
 
     *Not* a Mercer kernel, for any gamma and coef0: tanh(xz) at x = 1, 2 already has a negative
@@ -168,18 +181,8 @@ class Sigmoid(DotProduct):
         t += self.coef0
         return np.tanh(t, out=t)
 
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        return float(self.gamma) * self._outer_slope(t)
-
-    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
-        outer = self._outer_slope(t)
-        return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
-
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
         return 1.0 - np.tanh(float(self.gamma) * t + self.coef0) ** 2
-
-    def _resolve_own(self, X: Any) -> dict[str, Any]:
-        return _resolve_gamma(self, X)
 
 
 @node
@@ -294,9 +297,3 @@ def _unit_rows(X: Any) -> tuple[Any, np.ndarray]:
     if sp.issparse(X):
         return sp.csr_array(X.multiply(inverse[:, None])), first * inverse
     return X * inverse[:, None], first * inverse
-
-
-def _resolve_gamma(kernel: Any, X: Any) -> dict[str, Any]:
-    if not isinstance(kernel.gamma, str):
-        return {}
-    return {"gamma": gamma_from_rule(kernel.gamma, kernel._vectors(X))}
