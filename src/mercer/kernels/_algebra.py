@@ -7,6 +7,7 @@ products inside products become one node, by exact class.
 from __future__ import annotations
 
 import numbers
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,8 @@ def multiply(a: Any, b: Any) -> Kernel:
 class _Family(Kernel):
     """A node over several children that see the same points."""
 
-    def _members(self) -> tuple[Kernel, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def _members(self) -> tuple[Kernel, ...]: ...
 
     def _check_members(self) -> None:
         members = self._members()

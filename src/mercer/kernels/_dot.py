@@ -7,6 +7,7 @@ A new one needs `profile(t)`, `slope(t)` = profile'(t), and, for parameters,
 from __future__ import annotations
 
 import numbers
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,13 @@ __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"
 class DotProduct(VectorKernel):
     """k(x, z) = profile(<x, z>)."""
 
+    @abstractmethod
     def profile(self, t: np.ndarray) -> np.ndarray:
         """Return the kernel at inner products t, which may be overwritten."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slope(self, t: np.ndarray) -> np.ndarray:
         """Return d profile / dt."""
-        raise NotImplementedError
 
     def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
         """Return d profile / d log(parameter) by name."""
@@ -92,7 +93,7 @@ class Linear(DotProduct):
         return np.ones_like(t)
 
 
-class _Affine:
+class _Affine(ABC):
     """What all k = g(gamma <x, z> + coef0) share; a kernel adds g', in `_outer_slope(t)`."""
 
     gamma: float | str
@@ -105,8 +106,8 @@ class _Affine:
         outer = self._outer_slope(t)
         return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
 
-    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    @abstractmethod
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray: ...
 
     def _resolve_own(self, X: Any) -> dict[str, Any]:
         if not isinstance(self.gamma, str):

@@ -8,6 +8,7 @@ which compiles to vector instructions.  Sparse rows are made dense a few at a ti
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
@@ -44,13 +45,13 @@ class Elementwise(VectorKernel):
 
     # ------------------------------------------------------------------ the mathematics
 
+    @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
         """Return the kernel at sums s, which may be overwritten."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slope(self, s: np.ndarray) -> np.ndarray:
         """Return d profile / ds."""
-        raise NotImplementedError
 
     def _weights(self, columns: int) -> Any:
         """Return w, a number or one per column."""

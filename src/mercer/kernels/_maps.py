@@ -8,6 +8,7 @@ sum_c G_ic dphi_c(x_i) / dx_i.
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,9 @@ __all__ = ["Map", "Periodic", "Select", "Stretch"]
 class _Mapped(Wrapper):
     """k(x, z) = k_1(phi(x), phi(z))."""
 
+    @abstractmethod
     def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
         """Return sum_c G_ic dphi_c(x_i) / dx_i, shape (n, d)."""
-        raise NotImplementedError
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return self._pull(X, super()._input_gradient(X, Z, W))

@@ -12,6 +12,7 @@ does not cancel.  Sparse rows cannot be centred and use the same formula with c 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -73,13 +74,13 @@ class Radial(VectorKernel):
 
     # ------------------------------------------------------------------ the mathematics
 
+    @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
         """Return the kernel at squared distances s, which may be overwritten."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slope(self, s: np.ndarray) -> np.ndarray:
         """Return d profile / ds."""
-        raise NotImplementedError
 
     def shape_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
         """Return d profile / d log(parameter) for the parameters beside the length scale."""

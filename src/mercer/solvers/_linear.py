@@ -6,6 +6,7 @@ problem.  A scalar shift is the ridge; a vector carries sample weights, shift_i 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from ._triangle import Triangle, matrix_of
 __all__ = ["Cholesky", "Factor", "LeastSquares"]
 
 
-class Factor:
+class Factor(ABC):
     """A factorisation of A = K + diag(shift), ready to solve with."""
 
     solver: str
@@ -47,13 +48,13 @@ class Factor:
         self._residual = float(relative.max(initial=0.0))
         return a[:, 0] if y.ndim == 1 else a
 
+    @abstractmethod
     def logdet(self) -> float:
         """Return log det A."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inverse_diagonal(self) -> np.ndarray:
         """Return the diagonal of A^-1."""
-        raise NotImplementedError
 
     @property
     def report(self) -> Report:
@@ -70,11 +71,11 @@ class Factor:
     def _certificate(self) -> dict[str, Any]:
         return {}
 
-    def _solve(self, y: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    @abstractmethod
+    def _solve(self, y: np.ndarray) -> np.ndarray: ...
 
-    def _times(self, a: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+    @abstractmethod
+    def _times(self, a: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
