@@ -331,7 +331,11 @@ def test_sparse_precomputed_values():
 
 
 def test_least_squares_counts_in_the_budget():
-    for model in (KernelRidge(solver="lstsq"), KernelRidge([1.0, 2.0])):
+    for model in (
+        KernelRidge(solver="lstsq"),
+        KernelRidge(solver=LeastSquares()),
+        KernelRidge([1.0, 2.0]),
+    ):
         model.set_params(max_memory=int(1.5 * 8 * 80 * 80))
         with pytest.raises(MemoryBudgetError, match="kernel ridge regression of 80 points needs"):
             model.fit(X, Y)

@@ -158,9 +158,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             self._say(f"residual {self.report_.residual:.1e}")
         return solution
 
-    def _gram(self, X: Any, root: np.ndarray | None, copies: int) -> Any:
-        copies = 2 if copies > 1 or self.solver == "lstsq" else 1
-        n = length(X)
+    def _gram(self, X: Any, root: np.ndarray | None, alphas: int) -> Any:
+        # Cholesky works in K itself; eigenvectors, or a K kept for the next alpha, are a second one
+        vectors = self.solver == "lstsq" or isinstance(self.solver, LeastSquares)
+        copies, n = 1 + (alphas > 1 or vectors), length(X)
         check_budget(8 * n * n * copies, self.max_memory, f"kernel ridge regression of {n} points")
         K = gram(self.kernel_, X, storage="dense", max_memory=self.max_memory)
         return K if root is None else K.scaled(root)

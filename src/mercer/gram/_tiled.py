@@ -161,8 +161,7 @@ class TiledGram(GramOperator):
                         acc[cols] += T.T @ V[rows]
             buffers[g] = acc
 
-        # the largest group first, so that the last to finish is a small one
-        run(group, reversed(range(len(buffers))), self._n_threads)
+        run(group, range(len(buffers)), self._n_threads)
         total = np.zeros((n, c))
         for acc in buffers:
             total[: len(acc)] += acc[:, :c]
