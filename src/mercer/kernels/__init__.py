@@ -15,6 +15,7 @@ from ._features import (
     SigmoidBasis,
 )
 from ._flat import Constant, RankOne, White
+from ._fourier import FourierBasis, random_features
 from ._maps import Map, Periodic, Select, Stretch
 from ._precomputed import Precomputed
 from ._prepared import Prepared
@@ -39,6 +40,7 @@ __all__ = [
     "Exp",
     "Features",
     "Fixed",
+    "FourierBasis",
     "GaussianBasis",
     "GaussianSeries",
     "HistogramIntersection",
@@ -74,4 +76,5 @@ __all__ = [
     "from_sklearn",
     "node",
     "parameter",
+    "random_features",
 ]
