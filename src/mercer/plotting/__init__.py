@@ -1,0 +1,22 @@
+"""Pictures of kernels, of kernel matrices and of fitted models, drawn with matplotlib.
+
+Every function draws into the axes it is given, or into a new figure, and returns the axes; none
+shows or saves anything.  matplotlib is an extra, `pip install mercer[plot]`, and is imported when
+a function is called.
+"""
+
+from ._embedding import embedding
+from ._heatmap import gram_heatmap
+from ._line import basis_functions, kernel_sections
+from ._plane import contours, eigenfunctions
+from ._spectrum import spectrum
+
+__all__ = [
+    "basis_functions",
+    "contours",
+    "eigenfunctions",
+    "embedding",
+    "gram_heatmap",
+    "kernel_sections",
+    "spectrum",
+]

@@ -1,0 +1,482 @@
+"""The pictures: what is drawn is what the model says, and nothing is left behind."""
+
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.figure import Figure
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+
+from mercer import Expansion, KernelPCA, plotting
+from mercer.datasets import three_clusters
+from mercer.gram import CentredGram, DenseGram, TiledGram
+from mercer.kernels import RBF, Callable, Features, GaussianBasis, Linear, Polynomial
+from mercer.plotting import (
+    basis_functions,
+    contours,
+    eigenfunctions,
+    embedding,
+    gram_heatmap,
+    kernel_sections,
+    spectrum,
+)
+
+X, y = three_clusters(90, random_state=3)
+NAMES = np.array(["west", "north", "east"])[y]
+LINE = np.linspace(-1.0, 1.0, 41)
+BASIS = GaussianBasis(centres=[-1.0, 0.0, 1.0], width=0.4)
+
+CALLS = {
+    "spectrum": lambda **to: spectrum(MODEL, **to),
+    "embedding": lambda **to: embedding(MODEL, y, **to),
+    "contours": lambda **to: contours(lambda P: P[:, 0], X, **to),
+    "gram_heatmap": lambda **to: gram_heatmap(RBF(0.2), X, **to),
+    "kernel_sections": lambda **to: kernel_sections(RBF(0.2), 0.0, LINE, **to),
+    "basis_functions": lambda **to: basis_functions(BASIS, LINE, **to),
+}
+every_function = pytest.mark.parametrize("name", CALLS)
+
+
+def fitted(k=8, **options):
+    return KernelPCA(k, **({"kernel": RBF.from_gamma(10.0)} | options)).fit(X)
+
+
+MODEL = fitted()
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def scatters(ax):
+    return [c for c in ax.collections if isinstance(c, PathCollection)]
+
+
+# --- what every function promises ---------------------------------------------------------------
+
+
+def test_every_public_name_is_tested():
+    assert plotting.__all__ == sorted([*CALLS, "eigenfunctions"])
+
+
+@every_function
+def test_draws_into_the_axes_given_and_makes_no_figure(name, ax):
+    assert CALLS[name](ax=ax) is ax
+    assert plt.get_fignums() == []
+    ax.figure.canvas.draw()
+
+
+@every_function
+def test_makes_one_figure_without_axes(name):
+    ax = CALLS[name]()
+    assert len(plt.get_fignums()) == 1
+    assert ax.figure is plt.figure(plt.get_fignums()[0])
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", [*CALLS, "eigenfunctions"])
+def test_says_what_to_install_without_matplotlib(name, monkeypatch):
+    for module in [m for m in sys.modules if m.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, module, None)  # as if it were not there
+    call = CALLS.get(name, lambda: eigenfunctions(MODEL))
+    with pytest.raises(ImportError, match=r"matplotlib .* - try pip install mercer\[plot\]"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        spectrum,
+        embedding,
+        eigenfunctions,
+        lambda model: embedding(model, X=X),
+        lambda model: eigenfunctions(model, X),
+    ],
+)
+def test_a_model_that_is_not_fitted_is_refused_and_leaves_no_figure(call):
+    with pytest.raises(NotFittedError, match=r"KernelPCA .* not fitted yet.* - try fit"):
+        call(KernelPCA(2))
+    assert plt.get_fignums() == []
+
+
+# --- spectrum -----------------------------------------------------------------------------------
+
+
+def bars(ax):
+    (lines,) = (c for c in ax.collections if isinstance(c, LineCollection))
+    return np.array([segment[:, 1] for segment in lines.get_segments()])
+
+
+def test_spectrum_draws_the_eigenvalues_and_the_shares(ax):
+    spectrum(MODEL, ax=ax)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), MODEL.eigenvalues_)
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.arange(1, 9))
+    share = ax.figure.axes[-1]
+    np.testing.assert_allclose(
+        share.lines[0].get_ydata(), 100 * np.cumsum(MODEL.explained_variance_ratio_)
+    )
+    assert ax.get_yscale() == "log"
+    assert share.get_ylabel() == "explained variance (%)"
+
+
+def test_bars_of_the_spectrum_are_the_bounds_and_the_legend_says_how_wide(ax):
+    model = fitted()
+    model.eigenvalue_bounds_ = np.column_stack(
+        [0.9 * model.eigenvalues_, 1.05 * model.eigenvalues_]
+    )
+    spectrum(model, ax=ax)
+    np.testing.assert_array_equal(bars(ax), model.eigenvalue_bounds_)
+    text = ax.get_legend().get_texts()[1].get_text()
+    assert text == "certified bounds, relative width at most 15 %"
+
+
+def test_without_bounds_the_residuals_are_the_bars(ax):
+    model = fitted()
+    model.eigenvalue_bounds_ = None
+    model.residuals_ = 1e-6 * model.eigenvalues_
+    spectrum(model, ax=ax)
+    np.testing.assert_allclose(
+        bars(ax), np.outer(model.eigenvalues_, [1 - 1e-6, 1 + 1e-6]), rtol=1e-12
+    )
+    assert "± residual, relative width at most 2e-06" in ax.get_legend().get_texts()[1].get_text()
+
+
+def test_spectrum_of_a_bound_below_zero_and_of_eigenvalues_that_are_zero(ax):
+    model = fitted(6, kernel=Polynomial(degree=1, coef0=0.0))  # two columns: rank two
+    assert np.count_nonzero(model.eigenvalues_) == 2
+    model.eigenvalue_bounds_ = np.column_stack([-np.ones(6), model.eigenvalues_ + 1.0])
+    spectrum(model, ax=ax)
+    ax.figure.canvas.draw()
+    assert len(ax.lines[0].get_xdata()) == 2
+    assert "4 more are 0" in ax.get_legend().get_texts()[0].get_text()
+    assert ax.get_ylim()[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("open_above", "words"),
+    [
+        (slice(5, None), "relative width at most 15 %; 3 open above"),
+        (slice(None), "none from above"),
+    ],
+)
+def test_a_bound_that_is_not_known_leaves_the_picture(ax, open_above, words):
+    model = fitted()
+    model.eigenvalue_bounds_ = np.outer(model.eigenvalues_, [0.9, 1.05])
+    model.eigenvalue_bounds_[open_above, 1] = np.inf
+    spectrum(model, ax=ax)
+    ax.figure.canvas.draw()
+    assert np.all(bars(ax)[open_above, 1] > ax.get_ylim()[1])
+    assert ax.get_legend().get_texts()[1].get_text() == f"certified bounds, {words}"
+
+
+def test_a_spectrum_of_nothing_is_refused():
+    model = KernelPCA(2, kernel="rbf").fit(np.ones((5, 2)))
+    with pytest.raises(ValueError, match=r"none of the 2 eigenvalues is positive - .* - try"):
+        spectrum(model)
+    assert plt.get_fignums() == []
+
+
+# --- embedding ----------------------------------------------------------------------------------
+
+
+def test_embedding_draws_training_scores_with_percentages(ax):
+    embedding(MODEL, ax=ax)
+    (points,) = scatters(ax)
+    np.testing.assert_allclose(points.get_offsets(), MODEL.transform(X)[:, :2], atol=1e-9)
+    assert ax.get_xlabel() == f"component 1 ({100 * MODEL.explained_variance_ratio_[0]:.1f} %)"
+    assert ax.get_ylabel() == f"component 2 ({100 * MODEL.explained_variance_ratio_[1]:.1f} %)"
+    assert ax.get_aspect() == 1.0
+
+
+def test_embedding_of_new_points_and_other_components(ax):
+    new = X[:7] + 0.05
+    embedding(MODEL, X=new, components=(4, 1), ax=ax)
+    (points,) = scatters(ax)
+    np.testing.assert_allclose(points.get_offsets(), MODEL.transform(new)[:, [4, 1]])
+    assert ax.get_xlabel().startswith("component 5 (")
+
+
+def test_embedding_of_scores_and_of_another_model(ax):
+    embedding(MODEL.transform(X), ax=ax)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 1", "component 2")
+    ax.clear()
+    embedding(PCA(2).fit(X), X=X, ax=ax)
+    assert "%" in ax.get_xlabel()
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (y, ["0", "1", "2"]),
+        (y.astype(float), ["0", "1", "2"]),
+        (NAMES, ["east", "north", "west"]),
+        (list(NAMES), ["east", "north", "west"]),
+        (NAMES.astype(object), ["east", "north", "west"]),
+        (y == 1, ["False", "True"]),
+    ],
+)
+def test_classes_have_a_colour_each_and_a_legend(ax, labels, names):
+    embedding(MODEL, labels, ax=ax)
+    drawn = scatters(ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == names
+    assert sum(len(c.get_offsets()) for c in drawn) == len(X)
+    assert len({tuple(c.get_facecolor()[0]) for c in drawn}) == len(names)
+
+
+def test_numbers_have_a_colour_bar(ax):
+    embedding(MODEL, X[:, 0], ax=ax)
+    (points,) = scatters(ax)
+    np.testing.assert_array_equal(points.get_array(), X[:, 0])
+    assert ax.get_legend() is None
+    assert len(ax.figure.axes) == 2
+
+
+def test_more_classes_than_colours_differ_in_their_marker(ax):
+    embedding(MODEL, [f"class {i % 9:02d}" for i in range(90)], ax=ax)
+    looks = {(tuple(c.get_facecolor()[0]), len(c.get_paths()[0])) for c in scatters(ax)}
+    assert len(looks) == 9
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: embedding(MODEL, components=(0, 8)), "component 8 .* there are 8, counted from 0"),
+        (lambda: embedding(MODEL, components=(0, -1)), "component -1 is asked for"),
+        (lambda: embedding(MODEL, components=(0, 1, 2)), "3 components .* two axes"),
+        (lambda: embedding(MODEL, y[:-1]), r"y has shape \(89,\), but there are 90 points"),
+        (lambda: embedding(MODEL, [f"{i}" for i in range(90)]), "90 classes, but only 28"),
+        (lambda: embedding(X[:, 0]), r"scores of shape \(90,\)"),
+        (lambda: embedding(X, X=X), "got X, but no model"),
+    ],
+)
+def test_what_no_map_can_show_is_refused(call, words):
+    with pytest.raises(ValueError, match=rf"{words}.* - .* - try"):
+        call()
+    assert plt.get_fignums() == []
+
+
+# --- functions on the plane ---------------------------------------------------------------------
+
+
+def test_eigenfunctions_make_a_grid_of_panels_with_eigenvalues():
+    axes = eigenfunctions(MODEL, n_grid=15)
+    assert [ax.get_title() for ax in axes] == [
+        f"{j + 1}: eigenvalue {value:.4g}" for j, value in enumerate(MODEL.eigenvalues_)
+    ]
+    assert len(axes[0].figure.axes) == 8
+    assert all(ax.get_aspect() == 1.0 for ax in axes)
+    assert len(plt.get_fignums()) == 1
+
+
+def test_eigenfunctions_in_axes_given_and_for_chosen_components():
+    panels = Figure().subplots(2, 2)
+    axes = eigenfunctions(MODEL, X[:10], components=[7, 0, 2], n_grid=10, axes=panels)
+    assert list(axes) == list(panels.flat[:3])
+    assert [ax.get_title()[0] for ax in axes] == ["8", "1", "3"]
+    (points,) = scatters(axes[0])
+    np.testing.assert_array_equal(points.get_offsets(), X[:10])
+    assert not panels[1, 1].has_data()
+    assert plt.get_fignums() == []
+
+
+def test_empty_panels_are_removed():
+    axes = eigenfunctions(MODEL, components=range(5), n_grid=8)
+    assert axes.shape == (5,)
+    assert len(axes[0].figure.axes) == 5
+
+
+def test_a_component_without_variance_is_flat():
+    model = fitted(3, kernel=Linear())
+    (panel,) = eigenfunctions(model, components=[2], n_grid=8)
+    assert panel.get_title() == "3: eigenvalue 0"
+    panel.figure.canvas.draw()
+
+
+def test_contours_follow_the_function(ax):
+    contours(lambda P: P[:, 0] - 0.1, X, ax=ax)
+    zero = [c for c in ax.collections if list(getattr(c, "levels", [])) == [0.0]]
+    (line,) = zero
+    np.testing.assert_allclose(line.get_paths()[0].vertices[:, 0], 0.1, atol=1e-9)
+
+
+def test_contours_take_an_expansion_and_a_function_of_one_sign(ax):
+    f = Expansion(RBF(0.3), X[:1], [1.0])
+    contours(f, X, ax=ax, n_grid=20)
+    filled, lines, points = ax.collections
+    assert isinstance(points, PathCollection)
+    assert not any(list(c.levels) == [0.0] for c in (filled, lines))
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -3.0])
+def test_a_constant_is_drawn_without_lines(ax, value):
+    contours(lambda P: np.full(len(P), value), X[:1], ax=ax, n_grid=5)
+    assert len(ax.collections) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: contours(MODEL.expansion_, X), r"shape \(10000, 8\) for 10000 points"),
+        (lambda: contours(len, np.ones((4, 3))), r"points have shape \(4, 3\)"),
+        (lambda: contours(len, np.ones((0, 2))), "there are no points"),
+        (lambda: contours(len, X, n_grid=1), "n_grid=1 leaves no grid"),
+        (lambda: eigenfunctions(KernelPCA(1).fit(np.eye(3))), r"points have shape \(3, 3\)"),
+        (lambda: eigenfunctions(MODEL, components=[8]), "component 8 .* there are 8"),
+        (
+            lambda: eigenfunctions(MODEL, n_grid=5, axes=Figure().subplots(1, 3)),
+            "8 functions .* axes holds 3",
+        ),
+    ],
+)
+def test_what_no_plane_can_show_is_refused(call, words):
+    with pytest.raises(ValueError, match=rf"{words}.* - .* - try"):
+        call()
+    assert plt.get_fignums() == []
+
+
+# --- the kernel matrix --------------------------------------------------------------------------
+
+
+def shown(ax):
+    return np.asarray(ax.images[0].get_array())
+
+
+@pytest.mark.parametrize("hold", [None, DenseGram, TiledGram, np.asarray, sp.csr_array])
+def test_heat_map_is_the_matrix_however_it_is_held(ax, hold):
+    k = RBF(0.2)
+    if hold is None:
+        gram_heatmap(k, X, ax=ax)
+    elif hold in (DenseGram, TiledGram):
+        gram_heatmap(hold(k, X), ax=ax)
+    else:
+        gram_heatmap(hold(k(X)), ax=ax)
+    np.testing.assert_allclose(shown(ax), k(X), atol=1e-12)
+    assert ax.get_title() == "90 points"
+
+
+def test_heat_map_of_the_centred_matrix(ax):
+    centred = CentredGram(TiledGram(RBF(0.2), X))
+    gram_heatmap(centred, order=y, ax=ax, max_size=30)
+    rows = np.argsort(y, kind="stable")[np.rint(np.linspace(0, 89, 30)).astype(int)]
+    np.testing.assert_allclose(shown(ax), centred.to_array()[np.ix_(rows, rows)], atol=1e-12)
+    low, high = ax.images[0].get_clim()
+    assert low == -high  # both signs: white is 0
+
+
+def test_heat_map_is_sorted_and_its_classes_are_named(ax):
+    gram_heatmap(RBF(0.2), X, order=NAMES, ax=ax)
+    rows = np.argsort(NAMES, kind="stable")
+    np.testing.assert_array_equal(shown(ax), RBF(0.2)(X[rows]))
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["east", "north", "west"]
+    assert [line.get_ydata()[0] for line in ax.lines[::2]] == [29.5, 59.5]
+
+
+def test_heat_map_sorted_by_a_number_has_no_lines(ax):
+    gram_heatmap(RBF(0.2), X, order=X[:, 0], ax=ax)
+    assert not ax.lines
+    assert np.all(np.diff(shown(ax)[0]) < 0.5)
+
+
+def test_heat_map_of_many_points_is_thinned_before_anything_is_computed(ax):
+    seen = []
+
+    def block(A, B):
+        seen.append((len(A), len(B)))
+        return A @ B.T
+
+    many = np.random.default_rng(0).normal(size=(100_000, 2))
+    gram_heatmap(Callable(block), many, ax=ax, max_size=50)
+    assert shown(ax).shape == (50, 50)
+    assert max(max(size) for size in seen) <= 50
+    assert ax.get_title() == "50 of 100000 points, evenly thinned"
+    np.testing.assert_allclose(shown(ax)[0, -1], many[0] @ many[-1])  # both ends are there
+
+
+def test_a_class_that_thinning_left_out_has_no_name(ax):
+    order = np.r_[np.zeros(60, int), [1], np.full(39, 2)]
+    gram_heatmap(np.eye(100), order=order, ax=ax, max_size=5)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "2"]
+
+
+def test_heat_map_of_two_collections(ax):
+    gram_heatmap(TiledGram(RBF(0.2), X, X[:20]), ax=ax, max_size=30)
+    assert shown(ax).shape == (30, 20)
+    assert ax.get_title() == "30 × 20 of 90 × 20 points, evenly thinned"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: gram_heatmap(RBF()), "a kernel without points"),
+        (lambda: gram_heatmap(np.eye(3), np.eye(3)), "points and a ndarray"),
+        (lambda: gram_heatmap(np.ones(3)), r"got shape \(3,\)"),
+        (lambda: gram_heatmap(np.ones((0, 0))), r"got shape \(0, 0\)"),
+        (lambda: gram_heatmap(np.ones((3, 2)), order=[1, 2, 3]), "matrix is 3 x 2"),
+        (lambda: gram_heatmap(np.eye(3), order=[1, 2]), r"y has shape \(2,\)"),
+        (lambda: gram_heatmap(np.eye(3), max_size=1), "max_size=1 leaves nothing"),
+        (lambda: gram_heatmap(np.eye(3), max_size=0.5), "max_size=0.5 leaves nothing"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(call, words):
+    with pytest.raises(ValueError, match=rf"{words}.* - .* - try"):
+        call()
+    assert plt.get_fignums() == []
+
+
+# --- functions on the line ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [[0.0, -0.5], np.linspace(-1, 1, 5), np.linspace(-1, 1, 12)])
+def test_sections_are_columns_of_the_kernel_and_marked(ax, at):
+    kernel_sections(RBF(0.3), at, LINE, ax=ax)
+    curves, crosses = ax.lines[::2], ax.lines[1::2]
+    values = RBF(0.3)(LINE[:, None], np.asarray(at)[:, None])
+    np.testing.assert_allclose(np.array([c.get_ydata() for c in curves]).T, values)
+    assert [c.get_xdata()[0] for c in crosses] == list(at)
+    assert (ax.get_legend() is not None) == (len(at) <= 10)
+    assert len({str(c.get_color()) for c in curves}) == len(at)
+
+
+def test_sections_resolve_the_kernel_and_write_a_minus(ax):
+    kernel_sections(RBF("median"), -0.5, LINE[:, None], ax=ax)
+    assert ax.lines[0].get_label() == "x' = −0.5"
+
+
+@pytest.mark.parametrize("basis", [BASIS, Features(BASIS), lambda A: sp.csr_array(BASIS(A))])
+def test_basis_functions_are_the_features(ax, basis):
+    basis_functions(basis, LINE, ax=ax)
+    drawn = np.array([line.get_ydata() for line in ax.lines]).T
+    np.testing.assert_array_equal(drawn, BASIS(LINE[:, None]))
+    assert ax.get_xlim() == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: kernel_sections("rbf", 0.0, LINE), TypeError, "'rbf', which is no Kernel"),
+        (lambda: kernel_sections(RBF(), 0.0, X), ValueError, r"x has shape \(90, 2\)"),
+        (lambda: kernel_sections(RBF(), X, LINE), ValueError, r"at has shape \(90, 2\)"),
+        (lambda: kernel_sections(RBF(), [], LINE), ValueError, r"at has shape \(0,\)"),
+        (lambda: basis_functions(RBF(), LINE), TypeError, "which is no basis"),
+        (lambda: basis_functions(3, LINE), TypeError, "got 3, which is no basis"),
+        (lambda: basis_functions(np.ravel, LINE), ValueError, r"shape \(41,\) for 41 points"),
+    ],
+)
+def test_what_no_line_can_show_is_refused(call, error, words):
+    with pytest.raises(error, match=rf"{words}.* - .* - try"):
+        call()
+    assert plt.get_fignums() == []
