@@ -280,7 +280,9 @@ def test_points_that_overflow():
         gram(RBF(), far)
     assert RBF(1e200)(far)[0, 1] == pytest.approx(np.exp(-18.0))
     with pytest.raises(ValueError, match="K has entries that are not finite"):
-        CentredGram(gram(Linear(), far))
+        CentredGram(gram(Linear(), far)).trace()
+    with pytest.raises(ValueError, match="K has entries that are not finite"):
+        CentredGram(gram(Linear(), far, storage="tiled")) @ np.eye(2)
 
 
 def test_no_points():

@@ -1,9 +1,26 @@
-"""How K is held: as an array, in tiles, centred.  `gram` chooses."""
+"""How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
 from ._centred import CentredGram
 from ._dense import DenseGram
+from ._fourier import FourierMap
 from ._gram import gram
+from ._landmarks import choose_landmarks
+from ._lowrank import LowRankGram
+from ._nystroem import NystroemMap
 from ._operator import GramOperator
+from ._rpcholesky import PartialCholesky, rpcholesky
 from ._tiled import TiledGram
 
-__all__ = ["CentredGram", "DenseGram", "GramOperator", "TiledGram", "gram"]
+__all__ = [
+    "CentredGram",
+    "DenseGram",
+    "FourierMap",
+    "GramOperator",
+    "LowRankGram",
+    "NystroemMap",
+    "PartialCholesky",
+    "TiledGram",
+    "choose_landmarks",
+    "gram",
+    "rpcholesky",
+]

@@ -5,6 +5,9 @@ With weights w (sum 1), phi is replaced by phi - mu, mu = sum_j w_j phi(x_j):
     K_c = (I - 1 w^T) K (I - w 1^T)
 
 and kernel PCA needs the eigenpairs of S K_c S, S = diag(sqrt(n w)); for equal weights S = I.
+A product with it needs no more than a product with K.  The means K w and the sum of squares of K,
+which traces, diagonals and certificates need, ride along with the first product of several columns,
+so that they cost no pass over K of their own.
 """
 
 from __future__ import annotations
@@ -57,14 +60,11 @@ class CentredGram(LinearOperator):
         self.gram = gram
         self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
         self.scale = np.sqrt(n * self.weights)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.means = np.asarray(gram @ self.weights, dtype=float)
-            self.grand_mean = float(self.weights @ self.means)
-        if not np.isfinite(self.grand_mean):
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows "
-                f"on these points: {gram.kernel}. Scale the features"
-            )
+        self.uncentred_diagonal = np.asarray(
+            gram.diagonal(), dtype=float
+        )  # K may be given away later
+        self._means: np.ndarray | None = None
+        self._squares: float | None = None  # sum_ij S_ii^2 S_jj^2 K_ij^2
         super().__init__(dtype=gram.dtype, shape=gram.shape)
 
     @property
@@ -72,10 +72,37 @@ class CentredGram(LinearOperator):
         """The kernel of the Gram underneath."""
         return self.gram.kernel
 
+    @property
+    def means(self) -> np.ndarray:
+        """K w."""
+        if self._means is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._keep(np.asarray(self.gram @ self.weights, dtype=float))
+        return self._means  # type: ignore[return-value]
+
+    @property
+    def grand_mean(self) -> float:
+        """w^T K w."""
+        return float(self.weights @ self.means)
+
+    def with_gram(self, gram: GramOperator) -> CentredGram:
+        """Return the same centring of another Gram of these points (one in float32, say)."""
+        return CentredGram(gram, self.weights)
+
+    # ------------------------------------------------------------------ products
+
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         U = self.scale[:, None] * V
         U -= self.weights[:, None] * U.sum(axis=0)
-        Y = np.asarray(self.gram @ U, dtype=float)
+        if self._squares is None and U.shape[1] > 1:
+            U = np.concatenate([U, self.weights[:, None]], axis=1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                Y, self._squares = self.gram.with_squares(U, self.scale**2)
+            Y = np.asarray(Y, dtype=float)
+            self._keep(Y[:, -1].copy())
+            Y = Y[:, :-1]
+        else:
+            Y = np.asarray(self.gram @ U, dtype=float)
         Y -= self.weights @ Y
         Y *= self.scale[:, None]
         return Y.astype(np.result_type(self.dtype, V.dtype), copy=False)
@@ -89,14 +116,44 @@ class CentredGram(LinearOperator):
     def _transpose(self) -> CentredGram:
         return self
 
+    def _keep(self, means: np.ndarray) -> None:
+        if not np.isfinite(self.weights @ means):
+            raise ValueError(
+                f"K has entries that are not finite; the usual cause is a kernel that overflows "
+                f"on these points: {self.gram.kernel}. Scale the features"
+            )
+        if self._means is None:
+            self._means = means
+
+    # ------------------------------------------------------------------ numbers
+
     def diagonal(self) -> np.ndarray:
         """Return n w_i |phi(x_i) - mu|^2."""
-        squared = self.gram.diagonal() - 2.0 * self.means + self.grand_mean
-        return self.scale**2 * squared
+        return self.scale**2 * self.squared_distances()
+
+    def squared_distances(self) -> np.ndarray:
+        """Return |phi(x_i) - mu|^2 = K_ii - 2 (K w)_i + w^T K w."""
+        return self.uncentred_diagonal - 2.0 * self.means + self.grand_mean
 
     def trace(self) -> float:
         """Return the total variance times n, exactly: sum K_ii - 1^T K 1 / n for equal weights."""
         return float(self.diagonal().sum())
+
+    @property
+    def uncentred_norm(self) -> float:
+        """The Frobenius norm of S K S, before centring: what rounding is measured against."""
+        if self._squares is None:
+            Y, self._squares = self.gram.with_squares(self.weights[:, None], self.scale**2)
+            self._keep(np.asarray(Y, dtype=float)[:, 0])
+        return float(np.sqrt(self._squares))
+
+    def squared_norm(self) -> float:
+        """Return |S K_c S|_F^2 = |S K S|_F^2 - 2 n^2 sum w_i (K w)_i^2 + n^2 (w^T K w)^2."""
+        n, size = self.shape[0], self.uncentred_norm
+        means = 2.0 * float(self.weights @ self.means**2) - self.grand_mean**2
+        return size**2 - n**2 * means
+
+    # ------------------------------------------------------------------ as an array
 
     def to_array(self) -> np.ndarray:
         """Return the centred matrix as an array of its own."""
@@ -105,16 +162,18 @@ class CentredGram(LinearOperator):
     def release(self) -> np.ndarray:
         """Centre the Gram's own array in place and hand it over; see DenseGram.release."""
         if isinstance(self.gram, DenseGram):
+            self.uncentred_norm  # noqa: B018 - certificates ask for it when the array is gone
             return self._centre(self.gram.release())
         return self.to_array()
 
     def _centre(self, K: np.ndarray) -> np.ndarray:
         # one rank-two update by strips of rows, so that no second matrix appears
         means, scale = self.means.astype(K.dtype), self.scale.astype(K.dtype)
+        grand_mean = self.grand_mean
         for start in range(0, len(K), 256):
             rows = slice(start, start + 256)
             K[rows] -= means
-            K[rows] -= (means[rows] - self.grand_mean)[:, None]
+            K[rows] -= (means[rows] - grand_mean)[:, None]
             K[rows] *= scale[rows, None]
             K[rows] *= scale
         return K

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Self
 
 import numpy as np
@@ -9,9 +10,14 @@ import numpy as np
 from ..kernels import Kernel
 from ..kernels._prepared import pair
 from ._operator import GramOperator
+from ._products import weighted_squares
+from ._threads import run
 from ._tiled import fill
 
 __all__ = ["DenseGram"]
+
+_STRIP = 512  # rows of a product worked on at a time
+_LARGE = 2**22  # entries of K beyond which a product is shared among threads
 
 
 class DenseGram(GramOperator):
@@ -38,6 +44,7 @@ class DenseGram(GramOperator):
         P, Q = pair(kernel, X, Z)
         array = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
         fill(kernel, P, Q, array, n_threads)
+        self.n_threads = n_threads
         self._hold(kernel, X, Z, array, owned=True)
 
     @classmethod
@@ -79,7 +86,7 @@ class DenseGram(GramOperator):
         array *= scale[:, None].astype(array.dtype)
         array *= scale.astype(array.dtype)
         result = DenseGram.from_array(array, self.kernel, self.X, self.Z)
-        result._owned = True
+        result._owned, result.n_threads = True, self.n_threads
         return result
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
@@ -92,7 +99,26 @@ class DenseGram(GramOperator):
         return self.array.copy()
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self.array @ V
+        K = self.array
+        if V.shape[1] == 1 or K.size < _LARGE or np.iscomplexobj(V):
+            return K @ V
+        # by strips with a BLAS of one thread, so that the bits do not depend on the threads
+        out = np.empty((len(K), V.shape[1]), dtype=np.result_type(K.dtype, V.dtype))
+
+        def strip(start: int, stop: threading.Event) -> None:
+            if not stop.is_set():
+                rows = slice(start, start + _STRIP)
+                np.matmul(K[rows], V, out=out[rows])
+
+        run(strip, range(0, len(K), _STRIP), self.n_threads)
+        return out
+
+    def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        total = 0.0
+        for start in range(0, len(self.array), _STRIP):
+            rows = slice(start, start + _STRIP)
+            total += weighted_squares(self.array[rows], weights[rows], weights)
+        return np.asarray(self @ V), total
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         return self.array @ v

@@ -75,7 +75,9 @@ def gram(
         raise ValueError(f"storage must be 'auto', 'dense' or 'tiled', got {storage!r}")
     budget = budget_in_bytes(max_memory)
     if isinstance(kernel, Precomputed) and kernel.matrix is None and storage != "tiled":
-        return _given(kernel, X, Z)
+        given = _given(kernel, X, Z)
+        given.n_threads = n_threads
+        return given
     n, m = points_length(X, Z)
     dense = 8 * n * m
     tiled = working_bytes(kernel, X, Z, 1, check_threads(n_threads))

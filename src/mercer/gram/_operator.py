@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._points import length, take
 from ..kernels import Kernel
+from ._products import weighted_squares
 
 __all__ = ["GramOperator"]
 
@@ -25,6 +26,7 @@ class GramOperator(LinearOperator):
     kernel: Kernel
     X: Any
     Z: Any
+    n_threads: int | None = None  # all processors
 
     def __init__(self, kernel: Kernel, X: Any, Z: Any, shape: tuple[int, int], dtype: Any) -> None:
         self.kernel, self.X, self.Z = kernel, X, Z
@@ -52,6 +54,14 @@ class GramOperator(LinearOperator):
         if np.ndim(i) == 0 and not isinstance(i, slice):
             return self.block([i], slice(None))[0]
         return self.block(i, slice(None))
+
+    def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return K V and sum_ij w_i w_j K_ij^2: the second is the square of a Frobenius norm."""
+        total = 0.0
+        for start in range(0, self.shape[0], _TILE):
+            rows = slice(start, start + _TILE)
+            total += weighted_squares(self.block(rows, slice(None)), weights[rows], weights)
+        return np.asarray(self @ V), total
 
     def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return sum_ij (U V^T)_ij dK_ij / d theta, tile by tile: U V^T is never formed."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels._jit import jit
 
-__all__ = ["few_columns", "padded", "product", "products"]
+__all__ = ["few_columns", "padded", "product", "products", "weighted_squares"]
 
 _ROWS, _COLUMNS = 4, 3
 
@@ -104,3 +104,12 @@ def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
             m0[j] += t0 * a0 + t1 * b0 + t2 * c0 + t3 * d0
             m1[j] += t0 * a1 + t1 * b1 + t2 * c1 + t3 * d1
             m2[j] += t0 * a2 + t1 * b2 + t2 * c2 + t3 * d2
+
+
+def weighted_squares(T: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
+    """Return sum_ij left_i right_j T_ij^2, added up in float64."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks, and says why
+        if left[0] == right[0] and np.all(left == left[0]) and np.all(right == left[0]):
+            # row by row, so that a float32 tile is not added up in float32 for long
+            return float(left[0] ** 2 * np.einsum("ij,ij->i", T, T).sum(dtype=np.float64))
+        return float(left @ (np.square(T, dtype=np.float64) @ right))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["check_threads", "run", "thread_count"]
+__all__ = ["check_threads", "one_blas_thread", "run", "thread_count"]
 
 _inside = threading.local()
 
@@ -65,7 +65,7 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-_one_blas_thread = _OneBlasThread()
+one_blas_thread = _OneBlasThread()
 
 
 def run(
@@ -84,7 +84,7 @@ def run(
             task(job, stop)
         return
     if workers <= 1:
-        with _one_blas_thread:  # tiles are too small to share
+        with one_blas_thread:  # tiles are too small to share
             for job in jobs:
                 task(job, stop)
         return
@@ -98,7 +98,7 @@ def run(
             stop.set()
             raise
 
-    with _one_blas_thread, ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread, ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(guarded, job) for job in jobs]
         try:
             wait(futures)

@@ -20,7 +20,7 @@ from ..kernels import Kernel
 from ..kernels._prepared import Prepared, pair
 from ._budget import budget_in_bytes, in_words
 from ._operator import GramOperator, points_length
-from ._products import few_columns, padded, product, products
+from ._products import few_columns, padded, product, products, weighted_squares
 from ._threads import run
 
 __all__ = ["TiledGram", "fill", "working_bytes"]
@@ -68,7 +68,7 @@ class TiledGram(GramOperator):
         max_memory: Any = None,
     ) -> None:
         self._P, self._Q = pair(kernel, X, Z)
-        self._n_threads = n_threads
+        self.n_threads = n_threads
         self._budget = budget_in_bytes(max_memory)
         dtype = np.result_type(self._P.dtype, self._Q.dtype)
         super().__init__(kernel, X, Z, (len(self._P), len(self._Q)), dtype)
@@ -96,8 +96,23 @@ class TiledGram(GramOperator):
                 f"eigen_solver='arpack' with n_components), or raise max_memory"
             )
         out = np.empty(self.shape, dtype=self.dtype)
-        fill(self.kernel, self._P, self._Q, out, self._n_threads)
+        fill(self.kernel, self._P, self._Q, out, self.n_threads)
         return out
+
+    def single(self) -> tuple[TiledGram, float] | None:
+        """Return the Gram on float32 tiles, and e with |its K_ij - K_ij| <= e K_ij for K_ij >= 0.
+
+        Rounding of the vectors it is multiplied with is counted in e.  None if the kernel knows no
+        such bound, or the tiles are in float32 already.
+        """
+        error = self.kernel._single_error(self._P) if self.symmetric else None
+        if error is None or self.dtype == np.float32:
+            return None
+        other = TiledGram.__new__(TiledGram)
+        other._P = other._Q = self._P.astype(np.float32)
+        other.n_threads, other._budget = self.n_threads, self._budget
+        GramOperator.__init__(other, self.kernel, self.X, None, self.shape, np.float32)
+        return other, error + float(np.finfo(np.float32).eps)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         V = np.asarray(V)
@@ -112,6 +127,14 @@ class TiledGram(GramOperator):
             out[:, start : start + most] = product(self._P, self._Q, part)
         return out
 
+    def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return K V and sum_ij w_i w_j K_ij^2 from one evaluation of a symmetric K."""
+        if not self.symmetric:
+            return super().with_squares(V, weights)
+        squares: list[float] = []
+        V = np.ascontiguousarray(V, dtype=self.dtype)
+        return self._half(self._P, self._Q, V, weights, squares), float(np.sum(squares))
+
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         return self._matmat(np.reshape(v, (-1, 1)))
 
@@ -122,18 +145,27 @@ class TiledGram(GramOperator):
         if self.symmetric:
             return self
         return TiledGram(
-            self.kernel, self.Z, self.X, n_threads=self._n_threads, max_memory=self._budget
+            self.kernel, self.Z, self.X, n_threads=self.n_threads, max_memory=self._budget
         )
 
     def _transpose(self) -> TiledGram:
         return self._adjoint()
 
-    def _half(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
+    def _half(
+        self,
+        P: Prepared,
+        Q: Prepared,
+        V: np.ndarray,
+        weights: np.ndarray | None = None,
+        squares: list[float] | None = None,
+    ) -> np.ndarray:
+        """Return K V; with weights, put the groups' shares of sum w_i w_j K_ij^2 into `squares`."""
         n, c = V.shape
         few = few_columns(V)
         V = padded(V) if few else V
         starts = _group_starts(n, V.shape[1])
         buffers: list[Any] = [None] * (len(starts) - 1)
+        shares = np.zeros(len(buffers))
 
         def group(g: int, stop: threading.Event) -> None:
             # this group's tiles reach no row beyond its last column
@@ -150,6 +182,9 @@ class TiledGram(GramOperator):
                         return
                     rows = slice(i, min(i + _ROWS, cols.stop))
                     T = _tile(self.kernel, P[rows], Qj, scratch)
+                    if weights is not None:
+                        twice = 1.0 if i >= j else 2.0
+                        shares[g] += twice * weighted_squares(T, weights[rows], weights[cols])
                     if i >= j:  # in the square on the diagonal T stands for itself alone
                         acc[rows] += T @ Vj
                     elif few:
@@ -161,10 +196,12 @@ class TiledGram(GramOperator):
                         acc[cols] += T.T @ V[rows]
             buffers[g] = acc
 
-        run(group, range(len(buffers)), self._n_threads)
+        run(group, range(len(buffers)), self.n_threads)
         total = np.zeros((n, c))
         for acc in buffers:
             total[: len(acc)] += acc[:, :c]
+        if squares is not None:
+            squares.extend(shares)
         return total
 
     def _full(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
@@ -186,7 +223,7 @@ class TiledGram(GramOperator):
                     T = _tile(self.kernel, P[rows], Qj, scratch)
                     out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
 
-        run(strip, range(0, len(P), _STRIP), self._n_threads)
+        run(strip, range(0, len(P), _STRIP), self.n_threads)
         return out[:, :c]
 
 

@@ -215,6 +215,10 @@ class Scale(Wrapper):
         super()._tile(P, Q, out)
         out *= self.factor
 
+    def _single_error(self, P: Prepared) -> float | None:
+        error = self.kernel._single_error(P.children[0])
+        return None if error is None else error + 2e-7  # the factor, and the product with it
+
     def _diag(self, X: Any) -> np.ndarray:
         return self.factor * self.kernel.diag(X)
 

@@ -24,19 +24,23 @@ RULES = ("scale", "auto", "median")
 _MEDIAN_ROWS = 1000
 
 
-def gamma_from_rule(rule: str, X: Any) -> float:
+def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> float:
     """Return the gamma that `rule` gives for the vectors X."""
     if rule == "auto":
         return 1.0 / X.shape[1]
     if rule == "scale":
-        variance = _variance(X)
+        variance = _variance(X, weights)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     if rule == "median":
-        return 0.5 / median_distance(X, "euclidean") ** 2
+        return 0.5 / median_distance(X, "euclidean", weights) ** 2
     raise ValueError(f"unknown rule {rule!r} for a scale; use a positive number or one of {RULES}")
 
 
-def median_distance(X: Any, metric: str | Callable[[np.ndarray], np.ndarray]) -> float:
+def median_distance(
+    X: Any,
+    metric: str | Callable[[np.ndarray], np.ndarray],
+    weights: np.ndarray | None = None,
+) -> float:
     """Return the median distance between two different points of X, 1.0 if there are none.
 
     `metric` is one that SciPy's `pdist` knows, or a function that does what `pdist` does.
@@ -45,11 +49,30 @@ def median_distance(X: Any, metric: str | Callable[[np.ndarray], np.ndarray]) ->
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], _MEDIAN_ROWS)).astype(int))
     sample = X[rows].toarray() if sp.issparse(X) else np.asarray(X[rows], dtype=float)
     distances = metric(sample) if callable(metric) else pdist(sample, metric)
-    distances = distances[distances > 0]
-    return float(np.median(distances)) if distances.size else 1.0
+    apart = distances > 0
+    if not apart.any():
+        return 1.0
+    if weights is None:
+        return float(np.median(distances[apart]))
+    i, j = np.triu_indices(len(rows), 1)  # the order of pdist
+    return _weighted_median(distances[apart], (weights[rows][i] * weights[rows][j])[apart])
 
 
-def _variance(X: Any) -> float:
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the median of values that occur as often as their weights say."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order]) / weights.sum()
+    below = int(np.searchsorted(share, 0.5 - 1e-12))
+    above = min(int(np.searchsorted(share, 0.5 + 1e-12)), len(values) - 1)
+    return float(0.5 * (values[order][below] + values[order][above]))
+
+
+def _variance(X: Any, weights: np.ndarray | None = None) -> float:
+    if weights is not None:
+        share = weights / (weights.sum() * X.shape[1])
+        squares = X.multiply(X) if sp.issparse(X) else X * X
+        mean = float(np.sum(share @ X))
+        return float(np.sum(share @ squares)) - mean**2
     if sp.issparse(X):
         return float(X.multiply(X).mean() - X.mean() ** 2)
     return float(X.var())

@@ -146,11 +146,15 @@ class Kernel(ABC):
             f"choose a method that does not need input_gradient"
         )
 
+    def _single_error(self, P: Prepared) -> float | None:
+        """Return e with |float32 tile - k| <= e k for these points and k >= 0; None: not known."""
+        return None
+
     def _inner_points(self, X: Any) -> Any:
         """Return the points on which the children are evaluated."""
         return X
 
-    def _resolve_own(self, X: Any) -> dict[str, Any]:
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         """Return values for the own fields that depend on the data."""
         return {}
 
@@ -322,18 +326,21 @@ class Kernel(ABC):
 
     # ------------------------------------------------------------------ values that wait for data
 
-    def resolve(self, X: Any) -> Self:
-        """Return this kernel with "scale", "auto" and "median" replaced by their values on X."""
+    def resolve(self, X: Any, weights: np.ndarray | None = None) -> Self:
+        """Return this kernel with "scale", "auto" and "median" replaced by their values on X.
+
+        A point of weight 2 counts as two points, one of weight 0 as none.
+        """
         if not self._unresolved():
             return self
-        changes = self._resolve_own(X)
+        changes = self._resolve_own(X, weights)
         inner = self._inner_points(X) if any(c._unresolved() for _, c in self._children()) else X
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
             if isinstance(value, Kernel):
-                changes[f.name] = value.resolve(inner)
+                changes[f.name] = value.resolve(inner, weights)
             elif _is_family(value):
-                changes[f.name] = tuple(child.resolve(inner) for child in value)
+                changes[f.name] = tuple(child.resolve(inner, weights) for child in value)
         return dataclasses.replace(self, **changes)
 
     def _unresolved(self) -> list[str]:

@@ -109,10 +109,10 @@ class _Affine(ABC):
     @abstractmethod
     def _outer_slope(self, t: np.ndarray) -> np.ndarray: ...
 
-    def _resolve_own(self, X: Any) -> dict[str, Any]:
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.gamma, str):
             return {}
-        return {"gamma": gamma_from_rule(self.gamma, as_vectors(X, type(self).__name__))}
+        return {"gamma": gamma_from_rule(self.gamma, as_vectors(X, type(self).__name__), weights)}
 
 
 @node

@@ -174,13 +174,13 @@ class Laplacian(Elementwise):
         terms = self._per_column(_sum_terms_by_column, P, Q, M).sum(axis=0)
         return {"length_scale": -terms * self._weights(terms.size)}
 
-    def _resolve_own(self, X: Any) -> dict[str, Any]:
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.length_scale, str):
             return {}
         X = self._points(X)
         if self.length_scale == "median":
-            return {"length_scale": median_distance(X, "cityblock")}
-        return {"length_scale": 1.0 / gamma_from_rule(self.length_scale, X)}
+            return {"length_scale": median_distance(X, "cityblock", weights)}
+        return {"length_scale": 1.0 / gamma_from_rule(self.length_scale, X, weights)}
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -226,13 +226,13 @@ class Chi2(Elementwise):
         _, _, s, M = self._weighted_slope(X, Z, W)
         return {"gamma": np.sum(M * s)}
 
-    def _resolve_own(self, X: Any) -> dict[str, Any]:
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.gamma, str):
             return {}
         X = self._points(X)
         if self.gamma == "median":
-            return {"gamma": 1.0 / median_distance(X, _chi2_sums)}
-        return {"gamma": gamma_from_rule(self.gamma, X)}
+            return {"gamma": 1.0 / median_distance(X, _chi2_sums, weights)}
+        return {"gamma": gamma_from_rule(self.gamma, X, weights)}
 
     @property
     def infinitely_divisible(self) -> bool:

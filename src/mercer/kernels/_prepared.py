@@ -80,6 +80,17 @@ class Prepared:
             self.places[rows] if isinstance(rows, slice) else self.index[rows],
         )
 
+    def astype(self, dtype: Any) -> Prepared:
+        """Return the same points in another precision: the arrays of numbers are rounded to it."""
+        return Prepared(
+            tuple(a.astype(dtype) if _is_numeric(a) else a for a in self.arrays),
+            tuple(c.astype(dtype) for c in self.children),
+            self.frame,
+            dtype,
+            self.source,
+            self.places,
+        )
+
     def once(self, key: str, make: Function[[], Any]) -> Any:
         """Return `make()`, computed at the first call and kept with these rows."""
         if key not in self.memo:
@@ -96,6 +107,10 @@ class Prepared:
             return common - a.start, common - b.start
         i, j = np.nonzero(self.index[:, None] == other.index[None, :])
         return i, j
+
+
+def _is_numeric(a: Any) -> bool:
+    return hasattr(a, "dtype") and a.dtype in (np.float32, np.float64)
 
 
 def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:

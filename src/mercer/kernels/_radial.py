@@ -224,10 +224,10 @@ class Radial(VectorKernel):
     def _scale(self, columns: int) -> Any:
         return per_column(type(self).__name__, self.length_scale, columns)
 
-    def _resolve_own(self, X: Any) -> dict[str, Any]:
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.length_scale, str):
             return {}
-        gamma = gamma_from_rule(self.length_scale, self._vectors(X))
+        gamma = gamma_from_rule(self.length_scale, self._vectors(X), weights)
         return {"length_scale": float(np.sqrt(0.5 / gamma))}
 
 

@@ -62,6 +62,9 @@ class Fixed(Wrapper):
         self._require_resolved()
         return iter(())
 
+    def _single_error(self, P: Prepared) -> float | None:
+        return self.kernel._single_error(P.children[0])
+
     def __str__(self) -> str:
         return str(self.kernel)
 
@@ -108,6 +111,9 @@ class Bounded(Wrapper):
                 f"{self.kernel.theta_names}"
             )
         return np.broadcast_to(limits, (p, 2)).copy()
+
+    def _single_error(self, P: Prepared) -> float | None:
+        return self.kernel._single_error(P.children[0])
 
     def __str__(self) -> str:
         return str(self.kernel)

@@ -1,0 +1,241 @@
+"""Nyström features: phi(x) = L^-1 k_S(x) with L L^T = K_SS, for landmarks S.
+
+    phi(x) . phi(z) = k_S(x)^T K_SS^-1 k_S(z)
+
+is the kernel between the projections of k(x, .) and k(z, .) on the span of the k(s, .), so that
+k(x, x) - |phi(x)|^2 is the squared distance of k(x, .) from that span: not negative, 0 on S.
+
+With a `White` part in the kernel, landmarks are other observations than the points, also where
+their values agree, as in every block k(X, Z): k_S(x) has no noise in it, K_SS has its own.  On the
+disjoint union of points and landmarks that is a positive semidefinite kernel, so all of the above
+holds, but for the last: the residual on S is not 0 but at least the noise.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dpstrf
+
+from .._errors import NotPositiveDefiniteError
+from .._points import length, take
+from ..kernels import Kernel
+from ..kernels._prepared import Prepared
+from ._landmarks import doubled, reads_all, sliceable
+from ._rpcholesky import significance
+from ._threads import run
+from ._tiled import fill
+from ._triangular import solve_rows
+
+__all__ = ["NystroemMap"]
+
+_STRIP = 2**22  # bytes of the features that one task computes
+_STRIPS = 8  # in a block: 32 MiB
+_TILE = 2**20  # bytes evaluated at a time, at home in the second-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemMap:
+    """phi(x) = L^-1 k_S(x) with L L^T = K_SS: m features whose products approximate k.
+
+    Make one with `NystroemMap.on(kernel, points)`.  It is a value, computed in float64 throughout,
+    also for float32 points.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : points
+        The landmarks S, without those that depend on others.
+    factor : ndarray of shape (m, m)
+        L, lower triangular, in Fortran order.
+    kept : ndarray of shape (m,)
+        Which of the points given were kept, in the order of `points`.
+    dropped : int
+        How many were not: their residual k(s, s) - |phi(s)|^2 is below 1e-12 of the largest
+        k(s, s), and dividing by it would only magnify rounding.
+    jitter : float
+        0, unless K_SS had a slightly negative eigenvalue; then L L^T = K_SS + jitter I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 3, 7)[:, None]
+    >>> phi = NystroemMap.on(RBF(), X[::2])
+    >>> F = phi.features(X)
+    >>> F.shape
+    (7, 4)
+    >>> bool(np.allclose(F[::2] @ F.T, RBF()(X[::2], X)))  # exact where a landmark is
+    True
+    """
+
+    kernel: Kernel
+    points: Any
+    factor: np.ndarray
+    kept: np.ndarray
+    dropped: int = 0
+    jitter: float = 0.0
+
+    @classmethod
+    def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
+        """Return the map with these landmarks, less those that depend on others.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If K_SS is not positive semidefinite, by more than rounding explains.
+        """
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"NystroemMap needs a Kernel, got {kernel!r}")
+        if not length(points):
+            raise ValueError("NystroemMap needs at least one landmark, got none")
+        if reads_all(kernel):
+            raise ValueError(
+                "Precomputed() knows points by their values with all others, and has none for "
+                "landmarks alone; keep the matrix: Precomputed(K), with indices as points"
+            )
+        points = doubled(sliceable(points))
+        P = kernel.prepare(points)
+        K = np.empty((len(P), len(P)))
+        fill(kernel, P, P, K, n_threads)
+        L, kept, jitter = _factor(K, P.dtype, kernel)
+        L.setflags(write=False)
+        # taken by indices: a copy, which nobody else can change
+        return cls(kernel, take(points, kept), L, kept, len(P) - len(kept), jitter)
+
+    def __len__(self) -> int:
+        """Return m, the number of features."""
+        return len(self.factor)
+
+    def __repr__(self) -> str:
+        return f"<NystroemMap on {len(self)} landmarks, {self.kernel}>"
+
+    # ------------------------------------------------------------------ features
+
+    def features(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """Return phi(x_i) in the rows of an array of shape (n, m)."""
+        X = sliceable(X)
+        return self._some_features(X, slice(0, length(X)), n_threads)
+
+    def blocks(
+        self, X: Any, rows: int | None = None, *, n_threads: int | None = None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (slice of X, its features), `rows` at a time or about 32 MiB.
+
+        Only these rows of X are looked at: X may be a memory map larger than the memory.
+        """
+        if rows is not None and (isinstance(rows, bool) or not rows >= 1):
+            raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
+        X = sliceable(X)
+        n, step = length(X), _STRIPS * self._strip if rows is None else int(rows)
+        for start in range(0, n, step):
+            part = slice(start, min(start + step, n))
+            yield part, self._some_features(X, part, n_threads)
+
+    def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
+        """Return L^-T V: the functions phi(.)^T V as sums of k(s, .), one column each."""
+        V = np.asarray(V, dtype=float)
+        if V.shape[:1] != (len(self),):
+            raise ValueError(f"V has shape {V.shape}, but there are {len(self)} features")
+        return solve_triangular(self.factor, V, trans="T", lower=True) if V.size else V.copy()
+
+    def _some_features(self, X: Any, rows: slice, n_threads: int | None) -> np.ndarray:
+        out = np.empty((rows.stop - rows.start, len(self)))
+
+        def strip(part: slice, stop: threading.Event) -> None:
+            if not stop.is_set():
+                self._fill(X, part, out[part.start - rows.start : part.stop - rows.start])
+
+        run(strip, self._strips(rows), n_threads)
+        return out
+
+    def _strips(self, rows: slice) -> list[slice]:
+        """Cut rows into the parts of one task each, as m alone says: so the bits do not differ."""
+        starts = range(rows.start, rows.stop, self._strip) or [rows.start]
+        return [slice(start, min(start + self._strip, rows.stop)) for start in starts]
+
+    @property
+    def _strip(self) -> int:
+        return int(np.clip(_STRIP // (8 * max(1, len(self))), 64, 4096))
+
+    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+        """Set out <- phi(x_i), i in rows; not whitened, k_S(x_i)."""
+        if not out.size:
+            return
+        Q = self._sparse_landmarks if sp.issparse(X) else self._landmarks
+        P = self.kernel.prepare(doubled(take(X, rows)), like=Q)
+        tile = max(1, _TILE // (8 * len(self)))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+            for i in range(0, len(out), tile):
+                self.kernel.tile(P[i : i + tile], Q, out[i : i + tile])
+        if whiten:
+            solve_rows(self.factor, out)
+        if not np.isfinite(out.sum()):
+            raise ValueError(
+                f"features of the points {rows.start} to {rows.stop - 1} are not finite; the usual "
+                f"cause is a kernel that overflows on these points: {self.kernel}. Scale them"
+            )
+
+    @cached_property
+    def _landmarks(self) -> Prepared:
+        return self.kernel.prepare(self.points)
+
+    @cached_property
+    def _sparse_landmarks(self) -> Prepared:
+        """The landmarks in a frame that sparse points can share: it has no centre."""
+        dense = isinstance(self.points, np.ndarray) and self.points.ndim == 2
+        return self.kernel.prepare(sp.csr_array(self.points)) if dense else self._landmarks
+
+
+def _factor(K: np.ndarray, dtype: Any, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return L, the landmarks kept, and the jitter; `dtype` says how exact the entries of K are."""
+    diagonal = K.diagonal().copy()
+    if not np.isfinite(K.sum()):
+        raise ValueError(
+            f"K_SS has entries that are not finite; the usual cause is a kernel that overflows on "
+            f"the landmarks: {kernel}. Scale the features"
+        )
+    largest = float(np.abs(diagonal).max())
+    floor, negative = (largest * part for part in significance(dtype))
+    L, info = dpotrf(K, lower=1, clean=1)
+    if info == 0 and L.diagonal().min() ** 2 > floor:
+        return L, np.arange(len(K)), 0.0
+    C, order, rank, _ = dpstrf(K, tol=floor, lower=1)
+    order = order.astype(np.intp) - 1
+    kept, others, rest = order[:rank], order[rank:], C[rank:, :rank]
+    # What is left of the others is 0 but for rounding.  Beside a diagonal that is 0 an entry c
+    # means the eigenvalues +c and -c.
+    left = K[np.ix_(others, others)] - rest @ rest.T
+    lowest = min(left.diagonal().min(initial=0.0), floor - np.abs(left).max(initial=0.0))
+    if lowest < -negative:
+        raise NotPositiveDefiniteError(
+            f"{rank} of {len(K)} landmarks leave an eigenvalue of {lowest:.3g} or less to the "
+            f"others, with k(s, s) up to {largest:.3g}: {kernel} is not positive semidefinite on "
+            f"them; choose a Mercer kernel"
+        )
+    if lowest < -10.0 * floor:
+        return _with_jitter(K, kernel)
+    return np.asfortranarray(np.tril(C[:rank, :rank])), kept, 0.0
+
+
+def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, float]:
+    """Factor K + jitter I with the smallest jitter, in steps of ten, that outweighs what is < 0."""
+    trace = float(np.trace(K))
+    for exponent in range(10):
+        jitter = 10.0**exponent * float(np.finfo(float).eps) * trace
+        L, info = dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
+        if info == 0 and L.diagonal().min() ** 2 > 0.5 * jitter:
+            return L, np.arange(len(K)), jitter
+    raise NotPositiveDefiniteError(
+        f"K_SS is not positive definite even with {jitter:.3g} added to its diagonal, of trace "
+        f"{trace:.3g}: {kernel} is not positive semidefinite on the landmarks; choose a Mercer "
+        f"kernel"
+    )
