@@ -11,9 +11,12 @@ from mercer.solvers import (
     EIGEN,
     LINEAR,
     Arpack,
+    BlockKrylov,
     Cholesky,
     DenseEigen,
     LeastSquares,
+    LowRankEigen,
+    PowerPeeling,
     RandomizedEigen,
     Report,
     Status,
@@ -180,14 +183,17 @@ def test_eigenproblems_that_make_no_sense():
 
 
 def test_the_table_of_solvers():
-    small, large = gram(kernel, X), gram(kernel, np.zeros((300, 1)))
+    small, large = gram(kernel, X), gram(kernel, np.zeros((1600, 1)))
     assert choose(LINEAR, small) == Cholesky()
     assert choose(LINEAR, small, "lstsq") == LeastSquares()
     assert choose(EIGEN, small, k=3) == DenseEigen()
-    assert choose(EIGEN, large, k=3, tol=1e-3) == Arpack(tol=1e-3)
-    assert choose(EIGEN, large, k=30) == DenseEigen()
-    assert choose(EIGEN, gram(kernel, X, storage="tiled"), k=30) == Arpack()
-    assert choose(EIGEN, CentredGram(large), k=3) == Arpack()
+    assert choose(EIGEN, large, k=3, tol=1e-3) == BlockKrylov(tol=1e-3)
+    assert choose(EIGEN, large, k=400) == DenseEigen()
+    assert choose(EIGEN, gram(kernel, X, storage="tiled"), k=2) == BlockKrylov()
+    assert choose(EIGEN, CentredGram(large), k=3) == BlockKrylov()
+    assert choose(EIGEN, small, "arpack", tol=1e-3) == Arpack(tol=1e-3)
+    assert choose(EIGEN, small, "power", max_iter=7) == PowerPeeling(max_iter=7)
+    assert choose(EIGEN, small, "nystroem", rank=7) == LowRankEigen(rank=7)
     assert choose(EIGEN, small, DenseEigen()) == DenseEigen()
     with pytest.raises(ValueError, match="unknown solver 'qr'"):
         choose(LINEAR, small, "qr")

@@ -6,7 +6,10 @@ from enum import Enum
 from typing import Any
 
 from ._eigen import Arpack, DenseEigen, RandomizedEigen
+from ._krylov import BlockKrylov
 from ._linear import Cholesky, LeastSquares
+from ._lowrank import FourierEigen, LowRankEigen
+from ._power import PowerPeeling
 
 __all__ = ["EIGEN", "LINEAR", "Problem", "choose"]
 
@@ -22,7 +25,15 @@ LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
 
 _NAMES: dict[Problem, dict[str, Any]] = {
     LINEAR: {"cholesky": Cholesky, "lstsq": LeastSquares},
-    EIGEN: {"dense": DenseEigen, "arpack": Arpack, "randomized": RandomizedEigen},
+    EIGEN: {
+        "dense": DenseEigen,
+        "krylov": BlockKrylov,
+        "nystroem": LowRankEigen,
+        "features": FourierEigen,
+        "power": PowerPeeling,
+        "arpack": Arpack,
+        "randomized": RandomizedEigen,
+    },
 }
 
 
@@ -36,10 +47,11 @@ def choose(
     ========= ========== ============================================ =================
     LINEAR    "auto"                                                  Cholesky
               a name     "cholesky", "lstsq"                          that solver
-    EIGEN     "auto"     n > 200 and fewer than 10 pairs, or K is     Arpack
-                         not an array and fewer than n pairs
+    EIGEN     "auto"     fewer than n / 5 pairs, and n > 1500 or K    BlockKrylov
+                         is not an array
                          otherwise                                    DenseEigen
-              a name     "dense", "arpack", "randomized"              that solver
+              a name     "dense", "krylov", "nystroem", "features",   that solver
+                         "power", "arpack", "randomized"
     either    a solver                                                itself
     ========= ========== ============================================ =================
 
@@ -79,7 +91,7 @@ def choose(
 
 def _eigen_name(gram: Any, k: int | None) -> str:
     n = gram.shape[0]
-    if k is None or k >= n:
+    if k is None or 5 * k >= n:
         return "dense"
     held = getattr(gram, "gram", gram)
-    return "arpack" if (n > 200 and k < 10) or not hasattr(held, "release") else "dense"
+    return "krylov" if n > 1500 or not hasattr(held, "release") else "dense"

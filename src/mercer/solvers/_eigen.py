@@ -1,14 +1,8 @@
-"""The leading eigenpairs of a symmetric operator: K u = l u.
-
-Every solver returns them in the same way: eigenvalues descending, vectors of unit norm with the
-entry of largest modulus positive, and the residuals |K u - l u|, within which an eigenvalue of K
-is certain to lie.
-"""
+"""The leading eigenpairs of a symmetric operator, K u = l u, by well-known libraries."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,20 +11,11 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from ._report import Report, Status, Stopwatch
+from ._pairs import EigenPairs, check_k, generator, measured, norms_of
+from ._report import Status, Stopwatch
 from ._triangle import Triangle, matrix_of
 
-__all__ = ["Arpack", "DenseEigen", "EigenPairs", "RandomizedEigen"]
-
-
-@dataclass(frozen=True)
-class EigenPairs:
-    """Eigenvalues (k,), descending; eigenvectors (n, k); residuals (k,); what was done."""
-
-    values: np.ndarray
-    vectors: np.ndarray
-    residuals: np.ndarray
-    report: Report
+__all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 
 
 @dataclass(frozen=True)
@@ -50,22 +35,35 @@ class DenseEigen:
         """Return the bytes needed beside K: the vectors, and what LAPACK and sorting take."""
         return 8 * n * (3 * k + 26)
 
-    def eigenpairs(self, gram: Any, k: int | None = None, *, overwrite: bool = False) -> EigenPairs:
+    def eigenpairs(
+        self, gram: Any, k: int | None = None, *, overwrite: bool = False, **_: Any
+    ) -> EigenPairs:
         """Return the k largest eigenpairs (all by default); `overwrite` spends the Gram's array."""
         watch, n = Stopwatch(), gram.shape[0]
-        k = _check_k(k, n)
+        k = check_k(k, n)
+        norms = norms_of(gram)
         K = Triangle(matrix_of(gram, overwrite))
-        subset = None if k == n else (n - k, n - 1)
+        more = min(k + 1, n)  # one more shows the gap below the last
+        subset = None if more == n else (n - more, n - 1)
         values, vectors = eigh(
             K.work, lower=True, subset_by_index=subset, overwrite_a=True, check_finite=False
         )
-        if len(values) < k:  # LAPACK's driver for a subset loses pairs of a degenerate spectrum
+        if len(values) < more:  # LAPACK's driver for a subset loses pairs of a degenerate spectrum
             K.restore()
             values, vectors = eigh(
                 K.work, lower=True, driver="evd", overwrite_a=True, check_finite=False
             )
-            values, vectors = values[n - k :], vectors[:, n - k :]
-        return _measured(repr(self), K.times, values, vectors, Status.DIRECT, 0, "", watch)
+        following = float(values[-k - 1]) if k < n else -np.inf
+        return measured(
+            repr(self),
+            K.times,
+            values[-k:],
+            vectors[:, -k:],
+            norms=norms,
+            status=Status.DIRECT,
+            watch=watch,
+            following=following,
+        )
 
 
 @dataclass(frozen=True)
@@ -89,14 +87,14 @@ class Arpack:
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
         """Return the k largest eigenpairs, 1 <= k < n."""
         watch, n = Stopwatch(), gram.shape[0]
-        k = _check_k(k, n)
+        k = check_k(k, n)
         if k >= n:
             raise ValueError(
                 f"ARPACK finds fewer than n eigenpairs: {k} asked for, n is {n}; "
                 f"use eigen_solver='dense' or fewer components"
             )
         counted = _Counting(gram)
-        start = _rng(self.random_state).uniform(-1.0, 1.0, n).astype(gram.dtype)
+        start = generator(self.random_state).uniform(-1.0, 1.0, n).astype(gram.dtype)
         status, message = Status.CONVERGED, ""
         try:
             values, vectors = eigsh(
@@ -108,7 +106,8 @@ class Arpack:
                     raise
                 # K maps the start to 0, as only a K that is 0 does: every vector is an eigenvector
                 values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
-                return _measured(repr(self), gram.dot, values, vectors, status, 0, "K is 0", watch)
+                message = "K is 0"
+                return self._measured(gram, values, vectors, status, 0, message, watch)
             if len(stopped.eigenvalues) == 0:
                 raise
             values, vectors = stopped.eigenvalues, stopped.eigenvectors
@@ -120,8 +119,28 @@ class Arpack:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return _measured(
-            repr(self), gram.dot, values, vectors, status, counted.products, message, watch
+        return self._measured(gram, values, vectors, status, counted.products, message, watch)
+
+    def _measured(
+        self,
+        gram: Any,
+        values: np.ndarray,
+        vectors: np.ndarray,
+        status: Status,
+        n_iter: int,
+        message: str,
+        watch: Stopwatch,
+    ) -> EigenPairs:
+        return measured(
+            repr(self),
+            gram.dot,
+            values,
+            vectors,
+            norms=norms_of(gram),
+            status=status,
+            watch=watch,
+            n_iter=n_iter,
+            message=message,
         )
 
 
@@ -145,9 +164,9 @@ class RandomizedEigen:
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
         """Return approximations of the k eigenpairs largest in modulus, with their residuals."""
         watch, n = Stopwatch(), gram.shape[0]
-        k = _check_k(k, n)
+        k = check_k(k, n)
         steps = (7 if k < 0.1 * n else 4) if self.n_iter == "auto" else int(self.n_iter)
-        block = _rng(self.random_state).standard_normal((n, min(n, k + self.n_oversamples)))
+        block = generator(self.random_state).standard_normal((n, min(n, k + self.n_oversamples)))
         Q = np.linalg.qr(gram @ block.astype(gram.dtype))[0]
         for _step in range(steps):
             Q = np.linalg.qr(gram @ Q)[0]
@@ -155,8 +174,15 @@ class RandomizedEigen:
         values, inner = eigh(Q.T @ KQ)
         chosen = np.sort(np.argsort(np.abs(values))[::-1][:k])
         values, vectors = values[chosen], Q @ inner[:, chosen]
-        return _measured(
-            repr(self), gram.dot, values, vectors, Status.APPROXIMATE, steps + 2, "", watch
+        return measured(
+            repr(self),
+            gram.dot,
+            values,
+            vectors,
+            norms=norms_of(gram),
+            status=Status.APPROXIMATE,
+            watch=watch,
+            n_iter=steps + 2,
         )
 
 
@@ -170,57 +196,3 @@ class _Counting(LinearOperator):
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         self.products += 1
         return self.inner @ v
-
-
-def _measured(
-    solver: str,
-    times: Callable[[np.ndarray], np.ndarray],
-    values: np.ndarray,
-    vectors: np.ndarray,
-    status: Status,
-    n_iter: int,
-    message: str,
-    watch: Stopwatch,
-) -> EigenPairs:
-    """Order the pairs and recompute their residuals with one more product."""
-    values, vectors = _in_order(values, vectors)
-    residuals = np.empty(len(values))
-    for start in range(0, len(values), 256):  # by columns, so that no second set of vectors appears
-        part = slice(start, start + 256)
-        gap = times(vectors[:, part]) - vectors[:, part] * values[part]
-        residuals[part] = np.linalg.norm(gap, axis=0)
-    size = max(float(np.abs(values).max(initial=0.0)), 1e-300)
-    report = Report(
-        solver=solver,
-        status=status,
-        n_iter=n_iter,
-        residual=float(residuals.max(initial=0.0)) / size,
-        seconds=watch.seconds,
-        message=message,
-    )
-    return EigenPairs(values, vectors, residuals, report)
-
-
-def _in_order(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(values, kind="stable")[::-1]
-    values, vectors = values[order], vectors[:, order]
-    if vectors.size:
-        largest = np.argmax(np.abs(vectors), axis=0)  # ties: the lowest index
-        signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-        vectors *= np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
-    return values, vectors
-
-
-def _check_k(k: int | None, n: int) -> int:
-    if k is None:
-        return n
-    if not 1 <= k <= n:
-        raise ValueError(f"the number of eigenpairs must lie between 1 and n = {n}, got {k}")
-    return int(k)
-
-
-def _rng(random_state: Any) -> Any:
-    """Return a source of random numbers: RandomState as it is, else a Generator from the seed."""
-    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
-        return random_state
-    return np.random.default_rng(random_state)

@@ -1,0 +1,257 @@
+"""What is certain about computed eigenpairs, from their residuals and one number of the matrix.
+
+Let t_1 >= ... >= t_j be Ritz values of a symmetric A, with orthonormal Ritz vectors U and the
+residuals R = A U - U T.  In a basis that U begins, A has the blocks T, R and A_perp, and
+
+    |A|_F^2 = |T|_F^2 + 2 |R|_F^2 + |A_perp|_F^2                       (the Frobenius identity)
+
+gives w_j = |A_perp|_F, which bounds every eigenvalue of A_perp: at most j eigenvalues of A exceed
+w_j.  That is the proof that nothing was missed, if w_j < t_k.  Then, for i <= k,
+
+    t_i <= l_i                                                         (Cauchy)
+    l_i <= t_i + 2 |R|^2 / (g + sqrt(g^2 + 4 |R|^2)),  g = t_i - w_j   (Li & Li 2005)
+    l_i <= t_i + |r_i|^2 / (t_i - l_{i+1})                             (Kato-Temple)
+    sin(u_i, v_i) <= |r_i| / gap_i                                     (Davis-Kahan)
+
+where gap_i is the distance of t_i to the rest of the spectrum.  Every j >= k is tried: few vectors
+have small residuals, many leave a small A_perp.  Where neighbours cannot be told apart, their
+common subspace is certified instead of each vector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+__all__ = ["Certificate", "certify", "sandwich", "unknown"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on k eigenpairs; every number holds for the exact matrix, rounding included.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (k,)
+        The i-th largest eigenvalue lies between them.
+    residuals : ndarray of shape (k,)
+        An eigenvalue lies within residuals[i] of the i-th one printed.
+    sines : ndarray of shape (k,)
+        Bounds on the sine of the angle between each computed and exact vector; in a cluster, on
+        the largest one between the two subspaces.  1: nothing is certain.
+    clusters : tuple of (int, int)
+        Half-open ranges of components that cannot be told apart.
+    outside : float
+        No eigenvalue beyond the k largest exceeds it.
+    found : int
+        At most this many eigenvalues exceed `rest`, and the k printed are the largest of them.
+    rest : float
+        The bound on all the others, from the Frobenius identity.
+    nothing_missed : bool
+        Whether rest lies below the k-th eigenvalue: then no larger one was overlooked.
+    slack : float
+        What rounding, and float32 tiles if there were any, added to each bound.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    residuals: np.ndarray
+    sines: np.ndarray
+    clusters: tuple[tuple[int, int], ...]
+    outside: float
+    found: int
+    rest: float
+    nothing_missed: bool
+    slack: float
+
+    def first(self, k: int) -> Certificate:
+        """Return what is certain about the first k alone."""
+        return replace(
+            self,
+            lower=self.lower[:k],
+            upper=self.upper[:k],
+            residuals=self.residuals[:k],
+            sines=self.sines[:k],
+            clusters=tuple((a, min(b, k)) for a, b in self.clusters if a < k),
+            outside=float(self.upper[k]) if k < len(self.upper) else self.outside,
+        )
+
+    def __str__(self) -> str:
+        if self.found == 0:
+            return "no bound is known"
+        verdict = "proved" if self.nothing_missed else "not proved"
+        return (
+            f"{verdict}: at most {self.found} eigenvalues exceed {self.rest:.4g}, "
+            f"and the last one kept is {self.lower[-1]:.4g}"
+        )
+
+
+def certify(
+    values: np.ndarray,
+    residuals: np.ndarray,
+    k: int,
+    *,
+    squared_norm: float = float("inf"),
+    slack: float = 0.0,
+    floor: float = 0.0,
+    following: float | None = None,
+) -> Certificate:
+    """Return what is certain about the first k of the Ritz pairs given.
+
+    Parameters
+    ----------
+    values, residuals : ndarray of shape (j,)
+        All Ritz values, descending, and the norms of their residuals; j >= k.
+    k : int
+    squared_norm : float
+        |A|_F^2; inf if it is not known.
+    slack : float
+        How far rounding may have moved an eigenvalue.
+    floor : float
+        The least |A_perp|_F that the difference of squares can resolve.
+    following : float, optional
+        The (k+1)-th eigenvalue (-inf if there is none), where a direct method has found it: then
+        nothing needs proof.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers._certificate import certify
+    >>> c = certify(np.array([4.0, 2.0]), np.array([0.0, 0.0]), 1, squared_norm=21.0)
+    >>> c.nothing_missed, float(c.rest), float(c.upper[0])
+    (True, 1.0, 4.0)
+    """
+    t, r = np.asarray(values, dtype=float), np.asarray(residuals, dtype=float)
+    if following is None:
+        upper, outside, rest, found = _from_norm(t, r, k, squared_norm, floor)
+        upper, outside = upper + slack, outside + slack
+    else:
+        upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following, k
+    r = r + slack
+    upper = np.minimum.accumulate(upper)  # eigenvalues descend, and so do their bounds
+    upper = _kato_temple(t[:k], r[:k], upper, outside, slack)
+    sines, clusters = _davis_kahan(t[:k], r[:k], upper, outside, slack)
+    return Certificate(
+        lower=t[:k] - slack,
+        upper=np.maximum(upper, t[:k]),
+        residuals=r[:k],
+        sines=sines,
+        clusters=clusters,
+        outside=float(outside),
+        found=found,
+        rest=float(rest),
+        nothing_missed=following is not None or bool(rest < t[k - 1] - slack),
+        slack=slack,
+    )
+
+
+def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Certificate:
+    """Return what is certain of A from an approximation A^ below it, with A - A^ of this trace.
+
+    A - A^ is positive semidefinite, so its j-th eigenvalue is at most trace / j, and by Weyl
+
+        l_i(A^) <= l_i(A) <= min_j l_{i-j+1}(A^) + trace / j
+
+    `values` are all eigenvalues of A^, descending; those not given are 0.
+    """
+    known = np.append(np.asarray(values, dtype=float), 0.0)[: k + 1]
+    upper = np.array(
+        [np.min(known[i::-1] + trace / np.arange(1, i + 2)) for i in range(len(known))]
+    )
+    upper = np.minimum.accumulate(upper) + slack
+    t = known[:k]
+    residuals = np.full(k, trace + slack)
+    outside = float(upper[k]) if len(upper) > k else float(trace + slack)
+    sines, clusters = _davis_kahan(t, residuals, upper[:k], outside, slack)
+    return Certificate(
+        lower=t - slack,
+        upper=upper[:k],
+        residuals=residuals,
+        sines=sines,
+        clusters=clusters,
+        outside=outside,
+        found=k,
+        rest=outside,
+        nothing_missed=bool(outside < t[k - 1] - slack),
+        slack=slack,
+    )
+
+
+def unknown(values: np.ndarray) -> Certificate:
+    """Return the certificate of an approximation about which nothing is certain."""
+    k = len(values)
+    return Certificate(
+        lower=np.full(k, -np.inf),
+        upper=np.full(k, np.inf),
+        residuals=np.full(k, np.inf),
+        sines=np.ones(k),
+        clusters=(),
+        outside=np.inf,
+        found=0,
+        rest=np.inf,
+        nothing_missed=False,
+        slack=0.0,
+    )
+
+
+def _from_norm(
+    t: np.ndarray, r: np.ndarray, k: int, squared_norm: float, floor: float
+) -> tuple[np.ndarray, float, float, int]:
+    """Return upper bounds on l_1 ... l_k and on l_{k+1}, the best w_j, and its j."""
+    T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
+    # R once, not twice: then the bound holds for vectors that are no exact Ritz vectors, too
+    perp = np.sqrt(np.maximum(squared_norm - T - R**2, floor**2))
+    first = k - 1  # the index that belongs to j = k
+    T, R, perp = T[first:], R[first:], perp[first:]
+    # one column per j: the i-th largest of {t_1 ... t_j} and the spectrum of A_perp, at most
+    ranked = np.maximum(t[: k + 1, None], perp)
+    gap = t[: k + 1, None] - perp
+    with np.errstate(invalid="ignore", divide="ignore"):  # where the gap is not used
+        apart = 2.0 * R**2 / (gap + np.sqrt(gap**2 + 4.0 * R**2))
+    bounds = ranked + np.where((gap > 0) & (R > 0), apart, R)
+    if len(t) > k:
+        bounds[k, 0] = perp[0]  # j = k: interlacing, without the residuals
+        outside = float(bounds[k].min())
+    else:
+        outside = float(perp[0])
+    best = int(np.argmin(perp))
+    if not np.isfinite(perp[best]):
+        return bounds[:k].min(axis=1), outside, np.inf, 0
+    return bounds[:k].min(axis=1), outside, float(perp[best]), best + first + 1
+
+
+def _kato_temple(
+    t: np.ndarray, r: np.ndarray, upper: np.ndarray, outside: float, slack: float
+) -> np.ndarray:
+    """Improve the bounds of eigenvalues that are isolated, from the last one upwards."""
+    upper = upper.copy()
+    for i in range(len(t) - 1, -1, -1):
+        below = outside if i == len(t) - 1 else upper[i + 1]
+        above = np.inf if i == 0 else t[i - 1] - slack
+        if below < t[i] - slack and upper[i] < above:
+            upper[i] = min(upper[i], t[i] + r[i] ** 2 / (t[i] - below) + slack)
+    return upper
+
+
+def _davis_kahan(
+    t: np.ndarray, r: np.ndarray, upper: np.ndarray, outside: float, slack: float
+) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
+    """Return the sines of vectors, or of the subspaces of those that cannot be told apart."""
+    k = len(t)
+    below = np.append(upper[1:], outside)
+    gaps = t - below - slack  # from each value down to what may follow it
+    sines = np.ones(k)
+    clusters: list[tuple[int, int]] = []
+    start = 0
+    for i in range(k):
+        if i + 1 < k and gaps[i] <= r[i] + r[i + 1]:
+            continue  # not told apart from the next
+        above = np.inf if start == 0 else t[start - 1] - t[start] - slack
+        gap = min(above, gaps[i])
+        if gap > 0:
+            sines[start : i + 1] = min(1.0, float(np.linalg.norm(r[start : i + 1])) / gap)
+        if i > start:
+            clusters.append((start, i + 1))
+        start = i + 1
+    return sines, tuple(clusters)

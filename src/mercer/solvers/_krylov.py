@@ -1,0 +1,330 @@
+"""Exact leading eigenpairs of a matrix that is never held: a few passes over K.
+
+    Z <- [Z, orth(M^-1 R)],    R = A U - U diag(t),    (t, U) = Rayleigh-Ritz of A in span(Z)
+
+One pass computes A times the newest block of Z; everything else works on tall thin arrays.  Z
+starts as the leading eigenvectors of A^ = F F^T, F a randomly pivoted Cholesky factor of some
+hundred columns, and the residuals are preconditioned by the same factor: M = A^ - t I.  A residual
+is then divided by the distances t - l_j of the *other* eigenvalues, as far as A^ knows them, and a
+pass gains about as many digits as A^ has.  Without a factor (the kernel is not positive
+semidefinite) M is left out, and span(Z) is the block Krylov space of a random start.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, qr
+from sklearn.exceptions import ConvergenceWarning
+
+from .._errors import NotPositiveDefiniteError
+from ..gram._threads import one_blas_thread
+from ._certificate import certify
+from ._pairs import EigenPairs, check_k, generator, in_order, norms_of, reported, rounding
+from ._precondition import Nystroem
+from ._report import Status, Stopwatch
+
+__all__ = ["BlockKrylov"]
+
+_TOL = 1e-8  # the relative residual that tol = 0 stands for: eigenvalues are then exact to rounding
+_PASSES = 100
+_GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
+_WIDEST = 256  # columns of the pass that proves
+_RESOLVED = 100.0  # a component counts as resolved if it is this much larger than the perturbation
+
+
+@dataclass(frozen=True)
+class BlockKrylov:
+    """Preconditioned block Krylov iteration: exact eigenpairs in O(n) memory.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when every residual |A u - t u| is at most tol times its eigenvalue (or at rounding).
+        The error of an eigenvalue is about the square of that.  0 stands for 1e-8.
+    max_iter : int, optional
+        Passes over K; 100 by default.
+    block : int, optional
+        Columns of the first block, k + max(8, k / 4) by default.
+    rank : int, optional
+        Columns of the pivoted Cholesky factor; chosen so that it costs less than a pass by default.
+    precision : {"double", "mixed"}
+        "mixed" evaluates K in float32, about twice as fast.  What this may change is added to every
+        bound; where it would blur a component, the solver goes on in float64, and says so.
+    prove : bool
+        If the Frobenius identity does not prove that nothing was missed, spend one more, wider pass
+        on it, provided that up to 256 more vectors promise to be enough.
+    random_state : int or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import CentredGram, gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import BlockKrylov
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = CentredGram(gram(RBF(2.0), X, storage="tiled"))
+    >>> pairs = BlockKrylov(random_state=0).eigenpairs(K, 2)
+    >>> pairs.certificate.nothing_missed
+    True
+    """
+
+    tol: float = 0.0
+    max_iter: int | None = None
+    block: int | None = None
+    rank: int | None = None
+    precision: str = "double"
+    prove: bool = True
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("double", "mixed"):
+            raise ValueError(f"precision must be 'double' or 'mixed', got {self.precision!r}")
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed beside K: the factor, the basis and its image."""
+        b = self._block(n, k)
+        wide = 3 * min(n, _WIDEST) if self.prove else 0
+        return 8 * n * (self._rank(n, b) + 2 * _capacity(n, b) + 4 * b + wide)
+
+    def eigenpairs(
+        self,
+        gram: Any,
+        k: int | None = None,
+        *,
+        say: Callable[[str], None] | None = None,
+        start: np.ndarray | None = None,
+        **_: Any,
+    ) -> EigenPairs:
+        """Return the k largest eigenpairs; `say` is told of each pass, `start` begins the basis."""
+        watch, n = Stopwatch(), gram.shape[0]
+        k = check_k(k, n)
+        b = self._block(n, k)
+        rng = generator(self.random_state)
+        with one_blas_thread:  # so that the bits do not depend on the number of threads
+            M = self._factor(gram, self._rank(n, b), rng)
+            Z = _orthonormal(_first_block(n, b, M, start, rng), np.empty((n, 0)), rng, fill=b)
+            found, A, slack, message = self._run(gram, Z, k, M, rng, say or _silent)
+            values, vectors = in_order(found.t[:k], found.U, rounding(float, norms_of(A)[1]))
+            squared, norm = norms_of(A)
+            certificate = certify(
+                found.t,
+                found.r,
+                k,
+                squared_norm=squared,
+                slack=rounding(gram.dtype, norm) + slack,
+                floor=float(np.sqrt(8 * np.finfo(A.dtype).eps)) * norm,
+            )
+        status = Status.CONVERGED if found.converged else Status.NOT_CONVERGED
+        if not found.converged:
+            worst = float(np.max(found.r[:k] / np.maximum(np.abs(found.t[:k]), 1e-300)))
+            message = f"relative residual {worst:.1e} after {found.passes} passes. {message}"
+            warnings.warn(
+                f"block Krylov did not converge: largest relative residual {worst:.1e} after "
+                f"{found.passes} passes, {self.tol or _TOL:.1e} was asked for; the usual cause is "
+                f"a slowly decaying spectrum. Raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        residuals = found.r[:k]
+        report = reported(
+            repr(self), status, found.passes, values, residuals, watch, message.strip(), certificate
+        )
+        return EigenPairs(values, vectors, residuals, report, certificate)
+
+    def _run(
+        self,
+        gram: Any,
+        Z: np.ndarray,
+        k: int,
+        M: Nystroem | None,
+        rng: Any,
+        say: Callable[[str], None],
+    ) -> tuple[_Found, Any, float, str]:
+        """Iterate in float32 first, if asked for, and in float64 if that does not resolve all."""
+        if self.precision == "double":
+            return self._iterate(gram, Z, k, M, rng, say, 0.0), gram, 0.0, ""
+        single, message = _in_single(gram)
+        if single is None:
+            return self._iterate(gram, Z, k, M, rng, say, 0.0), gram, 0.0, message
+        A, relative = single
+        say(f"float32 tiles, relative error of K at most {relative:.1e}")
+        A @ Z[:, :1].repeat(2, axis=1)  # its norm and means, before the bound can be said
+        slack = relative * _largest_row_sum(A)
+        found = self._iterate(A, Z, k, M, rng, say, slack)
+        if found.t[k - 1] >= _RESOLVED * slack:
+            return found, A, slack, f"float32 tiles: {slack:.1e} is added to every bound"
+        message = (
+            f"float32 tiles may move eigenvalues by {slack:.1e}, too much for the last one, "
+            f"{found.t[k - 1]:.1e}: float64 was used"
+        )
+        say(message)
+        Z = _orthonormal(found.U, np.empty((len(Z), 0)), rng)
+        again = self._iterate(gram, Z, k, M, rng, say, 0.0)
+        return again._replace(passes=again.passes + found.passes), gram, 0.0, message
+
+    def _iterate(
+        self,
+        A: Any,
+        new: np.ndarray,
+        k: int,
+        M: Nystroem | None,
+        rng: Any,
+        say: Callable[[str], None],
+        blur: float,
+    ) -> _Found:
+        n, b = new.shape
+        most, tol = self.max_iter or _PASSES, self.tol or _TOL
+        capacity = _capacity(n, b)
+        Z = np.empty((n, 0))
+        Y = np.empty((n, 0))
+        passes = 0
+        while True:
+            Z, Y = np.hstack([Z, new]), np.hstack([Y, np.asarray(A @ new, dtype=float)])
+            passes += 1
+            T = Z.T @ Y
+            t, W = eigh(0.5 * (T + T.T))
+            t, W = t[::-1], W[:, ::-1]
+            kept = W[:, : min(k + _GUARDS, len(t))]
+            U, R = Z @ kept, Y @ kept
+            R -= U * t[: kept.shape[1]]
+            r = np.linalg.norm(R, axis=0)
+            enough = np.maximum(tol * np.abs(t[: len(r)]), max(blur, _floor(A)))
+            waiting = np.flatnonzero(r > enough)
+            done = int(np.sum(r[:k] <= enough[:k]))
+            say(
+                f"pass {passes}: {done} of {k} components converged, largest relative residual "
+                f"{np.max(r[:k] / np.maximum(np.abs(t[:k]), 1e-300)):.1e}"
+            )
+            proof = self._proof(A, t, k, M, Z) if done == k and self.prove else None
+            if proof is not None:
+                say(f"one more pass, of {proof.shape[1]} columns, to prove that nothing was missed")
+                Z, Y = np.hstack([Z, proof]), np.hstack([Y, np.asarray(A @ proof, dtype=float)])
+                T = Z.T @ Y
+                t, W = eigh(0.5 * (T + T.T))
+                t, W = t[::-1], W[:, ::-1]
+                return _Found(t, _residuals(Y, Z, t, W), Z @ W[:, :k], passes + 1, True)
+            if done == k or passes >= most or Z.shape[1] == n:
+                return _Found(t, _residuals(Y, Z, t, W), U[:, :k], passes, done == k)
+            if M is None:
+                fresh = np.asarray(Y[:, -new.shape[1] :])
+            else:
+                fresh = M.solve(R[:, waiting], t[waiting])
+            new = _orthonormal(fresh, Z, rng, fill=1)
+            if Z.shape[1] + new.shape[1] > capacity:  # thick restart: the best Ritz vectors stay
+                stay = W[:, : max(b, k + _GUARDS)]
+                Z, Y = Z @ stay, Y @ stay
+
+    def _proof(
+        self, A: Any, t: np.ndarray, k: int, M: Nystroem | None, Z: np.ndarray
+    ) -> np.ndarray | None:
+        """Return the vectors that would bring |A_perp|_F below t_k, if they are few enough."""
+        if M is None:
+            return None
+        left = norms_of(A)[0] - float(np.sum(t**2))
+        enough = 0.8 * max(t[k - 1], 0.0) ** 2
+        if left < enough:
+            return None
+        gained = 0.9 * np.cumsum(M.s[M.used : M.used + _WIDEST] ** 2)
+        if not gained.size or left - gained[-1] >= enough:
+            return None
+        wanted = int(np.argmax(left - gained < enough)) + 1
+        return _orthonormal(M.vectors(M.used, M.used + wanted), Z, None)
+
+    def _factor(self, gram: Any, rank: int, rng: Any) -> Nystroem | None:
+        held = getattr(gram, "gram", gram)
+        if not hasattr(held, "block") or rank < 1:
+            return None
+        try:
+            return Nystroem.of(gram, rank, rng)
+        except NotPositiveDefiniteError:
+            return None
+
+    def _block(self, n: int, k: int) -> int:
+        return min(n, max(self.block or k + max(8, k // 4), k))
+
+    def _rank(self, n: int, b: int) -> int:
+        if self.rank is not None:
+            return min(n, self.rank)
+        # n rank^2 operations against about 100 n^2 of a pass; and not more than 1 GiB
+        affordable = max(8 * b, min(int(4.0 * np.sqrt(n)), 2**27 // n))
+        return min(n // 2, affordable)
+
+
+class _Found(NamedTuple):
+    t: np.ndarray  # all Ritz values, descending
+    r: np.ndarray  # the norms of their residuals
+    U: np.ndarray  # the first k Ritz vectors
+    passes: int
+    converged: bool
+
+
+def _capacity(n: int, b: int) -> int:
+    return min(n, 5 * b)
+
+
+def _first_block(
+    n: int, b: int, M: Nystroem | None, start: np.ndarray | None, rng: Any
+) -> np.ndarray:
+    if start is not None:
+        return np.asarray(start, dtype=float)
+    return rng.standard_normal((n, b)) if M is None else M.leading(b)
+
+
+def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.ndarray:
+    """Return an orthonormal basis of what N adds to span(Z), with random columns up to `fill`."""
+    n = len(N)
+    size = np.linalg.norm(N, axis=0)
+    N = N[:, size > 0] / size[size > 0]
+    for _ in range(2):  # twice is enough
+        N = N - Z @ (Z.T @ N)
+    Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
+    Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
+    Q = Q - Z @ (Z.T @ Q)
+    missing = min(fill, n - Z.shape[1]) - Q.shape[1]
+    if missing > 0:
+        everything = np.hstack([Z, Q])
+        Q = np.hstack([Q, _orthonormal(rng.standard_normal((n, missing)), everything, rng)])
+    return np.linalg.qr(Q)[0]
+
+
+def _residuals(Y: np.ndarray, Z: np.ndarray, t: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Return |A u_i - t_i u_i| for all Ritz vectors, by strips of rows."""
+    total = np.zeros(len(t))
+    for start in range(0, len(Y), 4096):
+        rows = slice(start, start + 4096)
+        total += np.sum((Y[rows] @ W - (Z[rows] @ W) * t) ** 2, axis=0)
+    return np.sqrt(total)
+
+
+def _floor(A: Any) -> float:
+    """Return the residual below which there is only rounding; known after the first product."""
+    return rounding(A.dtype, norms_of(A)[1]) if hasattr(A, "uncentred_norm") else 0.0
+
+
+def _in_single(gram: Any) -> tuple[tuple[Any, float] | None, str]:
+    """Return the operator on float32 tiles and the relative error of its entries, if bounded."""
+    held = getattr(gram, "gram", gram)
+    single = held.single() if hasattr(held, "single") else None
+    if single is None:
+        return None, (
+            f"the rounding of float32 tiles has no known bound for {type(held).__name__} of "
+            f"{gram.kernel}: float64 was used"
+        )
+    tiles, relative = single
+    return (tiles if held is gram else gram.with_gram(tiles), relative), ""
+
+
+def _largest_row_sum(A: Any) -> float:
+    """Return a bound on |S K S|_2 for entries K_ij >= 0: its largest row sum (Perron)."""
+    held = getattr(A, "gram", A)
+    scale = getattr(A, "scale", np.ones(A.shape[0]))
+    return float(np.max(scale * np.asarray(held @ scale, dtype=float)))
+
+
+def _silent(_: str) -> None:
+    return

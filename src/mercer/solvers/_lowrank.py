@@ -1,0 +1,329 @@
+"""Kernel PCA is the PCA of features: of a Cholesky factor, of landmarks, of random waves.
+
+    K^ = F F^T,   eigenvectors of K^_c from those of the m x m co-moment  F^T H F
+
+The points are read in blocks, once for the co-moment and once for the eigenvectors, and nothing
+larger than m x m or n x k is held.  With landmarks, K - K^ is positive semidefinite and its trace
+is added up exactly along the way: that brackets every eigenvalue of K.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from .._points import length, take
+from ..gram import FourierMap, NystroemMap, TiledGram, choose_landmarks
+from ..gram._landmarks import doubled, sliceable
+from ..kernels import Precomputed
+from ._certificate import Certificate, sandwich, unknown
+from ._moments import Moments
+from ._pairs import EigenPairs, check_k, reported, signs_of
+from ._report import Status, Stopwatch
+
+__all__ = [
+    "FeatureBasis",
+    "FourierEigen",
+    "LowRankEigen",
+    "eigenpairs_of_moments",
+    "eigenpairs_of_points",
+    "moments_of",
+]
+
+_ROWS = 2**15  # points projected at a time
+_RANK, _PER_COMPONENT = 500, 10  # landmarks by default: the larger of 500 and 10 k
+
+
+class FeatureBasis(NamedTuple):
+    """Where the eigenvectors of a feature solver come from."""
+
+    map: Any  # NystroemMap or FourierMap
+    moments: Moments
+    axes: np.ndarray  # (m, k), orthonormal
+    distances: np.ndarray | None = None  # |phi(x_i) - mean|^2 of the points, if they are at hand
+
+
+@dataclass(frozen=True)
+class LowRankEigen:
+    """The eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Landmarks; max(500, 10 k) by default, or all points if there are fewer.
+    landmarks : str or points
+        A method of `mercer.gram.choose_landmarks`, or the landmarks themselves.
+    random_state : int or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import CentredGram, gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import LowRankEigen
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> K = CentredGram(gram(RBF(2.0), X, storage="tiled"))
+    >>> pairs = LowRankEigen(rank=60, random_state=0).eigenpairs(K, 2)
+    >>> bool(pairs.certificate.upper[1] - pairs.certificate.lower[1] < 1e-3)
+    True
+    """
+
+    rank: int | None = None
+    landmarks: Any = "rpcholesky"
+    random_state: Any = None
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed: a few m x m matrices, blocks of rows, and the vectors."""
+        m = self.features(n, k)
+        candidates = min(n, max(20_000, 20 * m)) * m
+        return 8 * (8 * m * m + candidates + n * (k + 2)) + _blocks(n, m)
+
+    def features(self, n: int, k: int) -> int:
+        """Return the number of landmarks for n points and k components."""
+        if not isinstance(self.landmarks, str):
+            return length(self.landmarks)
+        return min(n, max(_RANK, _PER_COMPONENT * k)) if self.rank is None else self.rank
+
+    def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> NystroemMap:
+        """Choose the landmarks among the points X and factor their kernel matrix."""
+        points = self.landmarks
+        if isinstance(points, str):
+            m = self.features(length(X), k)
+            chosen = choose_landmarks(
+                kernel, X, m, points, random_state=self.random_state, n_threads=n_threads
+            )
+            points = take(sliceable(X), chosen)
+        return NystroemMap.on(kernel, points, n_threads)
+
+    def eigenpairs(self, gram: Any, k: int | None = None, **options: Any) -> EigenPairs:
+        """Return the k largest eigenpairs of K^, which lie below those of K."""
+        return _of_gram(self, gram, k, **options)
+
+
+@dataclass(frozen=True)
+class FourierEigen:
+    """The eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
+
+    Approximate, without bounds: K^ is K in the mean over the draw, and the error falls with the
+    number of features.  For a stream of points whose landmarks cannot be kept.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Features, an even number; max(500, 10 k) by default.
+    method : {"auto", "orthogonal", "qmc", "iid"}
+        See `mercer.kernels.random_features`.
+    random_state : int or None
+    """
+
+    rank: int | None = None
+    method: str = "auto"
+    random_state: Any = None
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed: a few m x m matrices, blocks of rows, and the vectors."""
+        m = self.features(n, k)
+        return 8 * (8 * m * m + n * (k + 2)) + _blocks(n, m)
+
+    def features(self, n: int, k: int) -> int:
+        """Return the number of features for k components."""
+        return max(_RANK, _PER_COMPONENT * k + k % 2) if self.rank is None else self.rank
+
+    def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
+        """Draw the frequencies for points with the columns of X."""
+        return FourierMap.on(
+            kernel,
+            X.shape[1],
+            self.features(length(X), k),
+            method=self.method,
+            random_state=self.random_state,
+        )
+
+    def eigenpairs(self, gram: Any, k: int | None = None, **options: Any) -> EigenPairs:
+        """Return the k largest eigenpairs of K^."""
+        return _of_gram(self, gram, k, **options)
+
+
+def _blocks(n: int, m: int) -> int:
+    """Return the bytes of two blocks of features, of 32 MiB at most, and some tiles."""
+    return 2 * min(8 * n * m, 2**25) + 2**22
+
+
+def _of_gram(
+    solver: Any,
+    gram: Any,
+    k: int | None,
+    *,
+    say: Callable[[str], None] | None = None,
+    **_: Any,
+) -> EigenPairs:
+    """Solve for a Gram, of which only the kernel, the points and the weights are used."""
+    n = gram.shape[0]
+    k = check_k(k, n)
+    held = getattr(gram, "gram", gram)
+    pairs = eigenpairs_of_points(
+        solver,
+        held.kernel,
+        held.X,
+        lambda *_: k,
+        expected=k,
+        weights=gram.weights * n if held is not gram else None,
+        centred=held is not gram,
+        n_threads=held.n_threads,
+        say=say,
+    )
+    signs = signs_of(pairs.vectors)
+    basis = pairs.basis._replace(axes=pairs.basis.axes * signs)
+    return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
+
+
+def eigenpairs_of_points(
+    solver: Any,
+    kernel: Any,
+    X: Any,
+    count: Callable[[np.ndarray, float], int],
+    *,
+    expected: int,
+    weights: np.ndarray | None = None,
+    centred: bool = True,
+    n_threads: int | None = None,
+    say: Callable[[str], None] | None = None,
+) -> EigenPairs:
+    """Return the eigenpairs of K^ for points that are read in blocks, never prepared as a whole.
+
+    `count(values, total)` tells how many to keep, from all eigenvalues and the trace; landmarks are
+    chosen for the `expected` number.  The signs are those of the axes in feature space, so that a
+    stream of the same points has them too.
+    """
+    watch = Stopwatch()
+    kernel, X = on_indices(kernel, X)
+    n = length(X)
+    phi = solver.map(kernel, X, expected, n_threads)
+    if say is not None:
+        say(f"features by {phi!r}")
+    moments = moments_of(phi, X, weights, n_threads=n_threads, say=say)
+    pairs = eigenpairs_of_moments(solver, phi, moments, count, centred=centred, watch=watch)
+    axes, roots = pairs.basis.axes, np.sqrt(pairs.values)
+    vectors, distances = np.empty((n, len(roots))), np.empty(n)
+    mean = moments.mean if centred else np.zeros(len(phi))
+    for rows, scores, squares in _projections(phi, X, np.c_[axes, mean], n_threads):
+        np.subtract(scores[:, :-1], mean @ axes, out=vectors[rows])
+        distances[rows] = squares - 2.0 * scores[:, -1] + mean @ mean
+    if weights is not None:
+        vectors *= np.sqrt(weights)[:, None]
+    vectors = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
+    report = dataclasses.replace(pairs.report, seconds=watch.seconds)
+    basis = pairs.basis._replace(distances=distances)
+    return dataclasses.replace(pairs, vectors=vectors, report=report, basis=basis)
+
+
+def eigenpairs_of_moments(
+    solver: Any,
+    phi: Any,
+    moments: Moments,
+    count: Callable[[np.ndarray, float], int],
+    *,
+    centred: bool = True,
+    watch: Stopwatch | None = None,
+) -> EigenPairs:
+    """Return the eigenpairs in feature space alone; `vectors` has no rows."""
+    watch = watch or Stopwatch()
+    values, axes = principal_axes(moments, centred=centred)
+    k = count(values, float(values.sum()) + moments.residual)
+    if k > len(phi):
+        raise ValueError(
+            f"{k} components are asked for, but {phi!r} has rank {len(phi)}; "
+            f"use more landmarks, or ask for fewer"
+        )
+    values, axes, all_values = values[:k], axes[:, :k], values
+    axes = axes * signs_of(axes)
+    certificate = certificate_of(phi, all_values, moments, k)
+    report = reported(
+        repr(solver),
+        Status.APPROXIMATE,
+        0,
+        values,
+        certificate.residuals,
+        watch,
+        _message(phi, moments),
+        certificate,
+    )
+    basis = FeatureBasis(phi, moments, axes)
+    return EigenPairs(values, np.empty((0, k)), certificate.residuals, report, certificate, basis)
+
+
+def _projections(
+    phi: Any, X: Any, axes: np.ndarray, n_threads: int | None
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield (rows, phi(x)^T axes, |phi(x)|^2 or what it stands for: k(x, x))."""
+    if not isinstance(phi, NystroemMap):
+        for rows, F in phi.blocks(X, n_threads=n_threads):
+            yield rows, F @ axes, np.einsum("ij,ij->i", F, F)
+        return
+    # phi(x)^T axes is an expansion on the landmarks: there is no need to solve for phi
+    coefficients, points = phi.expansion_coefficients(axes), sliceable(X)
+    for start in range(0, length(X), _ROWS):
+        rows = slice(start, min(start + _ROWS, length(X)))
+        some = doubled(take(points, rows))
+        tiles = TiledGram(phi.kernel, some, phi.points, n_threads=n_threads)
+        yield rows, tiles @ coefficients, phi.kernel.diag(some)
+
+
+def on_indices(kernel: Any, X: Any) -> tuple[Any, Any]:
+    """Turn values that the user computed into a kernel on indices, so that landmarks are points."""
+    if isinstance(kernel, Precomputed) and kernel.matrix is None:
+        K = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+        return Precomputed(K), np.arange(len(K))
+    return kernel, X
+
+
+def moments_of(
+    phi: Any,
+    X: Any,
+    weights: np.ndarray | None = None,
+    *,
+    n_threads: int | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Moments:
+    """Return the moments of the features of X, one block of rows at a time."""
+    moments, n = Moments.none(len(phi)), length(X)
+    points = sliceable(X)
+    exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 a certain quantity
+    for rows, F in phi.blocks(X, n_threads=n_threads):
+        diagonal = phi.kernel.diag(doubled(take(points, rows))) if exact else None
+        some = None if weights is None else weights[rows]
+        part = Moments.of(F, some, diagonal, n_threads=n_threads)
+        moments = moments.merge(part)
+        if say is not None and rows.stop < n:
+            say(f"{rows.stop} of {n} points")
+    return moments
+
+
+def principal_axes(moments: Moments, *, centred: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of the co-moment, descending and not below 0, and its eigenvectors."""
+    C = moments.comoment
+    if not centred:
+        C = C + moments.weight * np.outer(moments.mean, moments.mean)
+    values, axes = eigh(C, check_finite=False)
+    return np.maximum(values[::-1], 0.0), axes[:, ::-1]
+
+
+def certificate_of(phi: Any, values: np.ndarray, moments: Moments, k: int) -> Certificate:
+    """Return the Nyström sandwich; of random features nothing is certain."""
+    if isinstance(phi, NystroemMap):
+        total = float(values.sum()) + moments.residual
+        return sandwich(values, moments.residual, k, slack=1e-14 * total)
+    return unknown(values[:k])
+
+
+def _message(phi: Any, moments: Moments) -> str:
+    if not isinstance(phi, NystroemMap):
+        return "random features: right in the mean, without bounds"
+    text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace"
+    text += f"; {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
+    return text + (f"; jitter {phi.jitter:.1e}" if phi.jitter else "")

@@ -1,0 +1,120 @@
+"""Count, mean and co-moment of features, added up exactly in any order of blocks.
+
+    W = sum w_i,   m = sum w_i phi_i / W,   C = sum w_i (phi_i - m) (phi_i - m)^T
+
+Two parts merge without loss (Chan, Golub & LeVeque 1983):
+
+    C = C_1 + C_2 + W_1 W_2 / W (m_1 - m_2) (m_1 - m_2)^T
+
+whereas sum w phi phi^T - W m m^T would cancel.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ..gram._threads import run
+
+__all__ = ["Moments"]
+
+_GROUPS = 4  # strips of a block, each with a matrix of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The moments of some points' features, and what the features leave of k(x, x).
+
+    Attributes
+    ----------
+    rows : int
+        Points seen.
+    weight : float
+        W; the number of points if they have no weights.
+    mean : ndarray of shape (m,)
+    comoment : ndarray of shape (m, m)
+    residual : float
+        sum w_i (k(x_i, x_i) - |phi_i|^2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Moments
+    >>> Phi = np.array([[0.0], [1.0], [5.0]])
+    >>> whole = Moments.of(Phi)
+    >>> parts = Moments.of(Phi[:1]).merge(Moments.of(Phi[1:]))
+    >>> float(whole.comoment[0, 0]), float(parts.comoment[0, 0])
+    (14.0, 14.0)
+    """
+
+    rows: int
+    weight: float
+    mean: np.ndarray
+    comoment: np.ndarray
+    residual: float = 0.0
+
+    @classmethod
+    def none(cls, m: int) -> Self:
+        """Return the moments of no points."""
+        return cls(0, 0.0, np.zeros(m), np.zeros((m, m)))
+
+    @classmethod
+    def of(
+        cls,
+        Phi: np.ndarray,
+        weights: np.ndarray | None = None,
+        diagonal: np.ndarray | None = None,
+        *,
+        n_threads: int | None = None,
+    ) -> Self:
+        """Return the moments of the rows of Phi; `diagonal` holds their k(x, x)."""
+        w = np.ones(len(Phi)) if weights is None else weights
+        total = float(w.sum())
+        if not total:
+            return cls.none(Phi.shape[1])
+        left = 0.0
+        if diagonal is not None:
+            left = float(w @ np.maximum(diagonal - np.einsum("ij,ij->i", Phi, Phi), 0.0))
+        mean = w @ Phi / total
+        return cls(int(np.sum(w > 0)), total, mean, _scatter(Phi, w, mean, n_threads), left)
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of both sets of points together."""
+        if self.mean.shape != other.mean.shape:
+            raise ValueError(
+                f"moments of {len(self.mean)} features cannot be merged with those of "
+                f"{len(other.mean)}"
+            )
+        weight = self.weight + other.weight
+        if not weight:
+            return self
+        apart = other.mean - self.mean
+        comoment = self.comoment + other.comoment
+        comoment += np.outer(apart, apart) * (self.weight * other.weight / weight)
+        return Moments(
+            self.rows + other.rows,
+            weight,
+            self.mean + apart * (other.weight / weight),
+            comoment,
+            self.residual + other.residual,
+        )
+
+
+def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | None) -> np.ndarray:
+    """Return sum w_i (phi_i - m)(phi_i - m)^T, by strips whose number the threads do not change."""
+    ends = np.linspace(0, len(Phi), _GROUPS + 1).astype(int)
+    parts: list[Any] = [None] * _GROUPS
+    roots = np.sqrt(w)
+
+    def strip(g: int, stop: threading.Event) -> None:
+        if not stop.is_set():
+            rows = slice(ends[g], ends[g + 1])
+            centred = Phi[rows] - mean
+            centred *= roots[rows, None]
+            parts[g] = centred.T @ centred
+
+    run(strip, range(_GROUPS), n_threads)
+    return np.asarray(sum(parts[1:], start=parts[0]))

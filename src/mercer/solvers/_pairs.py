@@ -1,0 +1,201 @@
+"""Eigenpairs as every solver returns them: in order, with a sign, a basis and a certificate.
+
+Eigenvalues descend.  A vector's sign makes its entry of largest modulus positive, the first one if
+several are as large.  Where eigenvalues coincide, any basis of their eigenspace is right: the one
+chosen depends on the eigenspace alone, not on the solver (up to 64 dimensions).  Its first vector
+is the longest projection of a unit vector e_i, i the lowest index of those; then the next in what
+remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ._certificate import Certificate, certify
+from ._report import Report, Status, Stopwatch
+
+__all__ = [
+    "EigenPairs",
+    "check_k",
+    "generator",
+    "in_order",
+    "measured",
+    "norms_of",
+    "reported",
+    "rounding",
+    "signs_of",
+]
+
+_LARGEST = 64  # of the eigenspaces whose basis is chosen
+_TIE = 1e-6  # entries this much smaller than the largest, relatively, count as equal to it
+
+
+@dataclass(frozen=True)
+class EigenPairs:
+    """Eigenvalues (k,), descending; eigenvectors (n, k); residuals (k,); what was done.
+
+    `basis` is set by a solver that works in features phi of the points: the feature map and the
+    eigenvectors in feature space.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+    report: Report
+    certificate: Certificate
+    basis: Any = None
+
+    def first(self, k: int) -> EigenPairs:
+        """Return the first k pairs alone."""
+        basis = self.basis
+        return replace(
+            self,
+            values=self.values[:k],
+            vectors=self.vectors[:, :k],
+            residuals=self.residuals[:k],
+            certificate=self.certificate.first(k),
+            basis=None if basis is None else basis._replace(axes=basis.axes[:, :k]),
+        )
+
+
+def measured(
+    solver: str,
+    times: Callable[[np.ndarray], np.ndarray],
+    values: np.ndarray,
+    vectors: np.ndarray,
+    *,
+    norms: tuple[float, float],
+    status: Status,
+    watch: Stopwatch,
+    n_iter: int = 0,
+    message: str = "",
+    following: float | None = None,
+) -> EigenPairs:
+    """Order the pairs, recompute their residuals with one more product, and certify them.
+
+    `norms` are the squared Frobenius norm of the matrix, and the norm that its rounding goes with.
+    """
+    values, vectors = in_order(values, vectors, rounding(vectors.dtype, norms[1]))
+    residuals = np.empty(len(values))
+    for start in range(0, len(values), 256):  # by columns, so that no second set of vectors appears
+        part = slice(start, start + 256)
+        gap = times(vectors[:, part]) - vectors[:, part] * values[part]
+        residuals[part] = np.linalg.norm(gap, axis=0)
+    certificate = certify(
+        values,
+        residuals,
+        len(values),
+        squared_norm=norms[0],
+        slack=rounding(vectors.dtype, norms[1]),
+        floor=float(np.sqrt(8 * np.finfo(vectors.dtype).eps)) * norms[1],
+        following=following,
+    )
+    return EigenPairs(
+        values,
+        vectors,
+        residuals,
+        reported(solver, status, n_iter, values, residuals, watch, message, certificate),
+        certificate,
+    )
+
+
+def reported(
+    solver: str,
+    status: Status,
+    n_iter: int,
+    values: np.ndarray,
+    residuals: np.ndarray,
+    watch: Stopwatch,
+    message: str,
+    certificate: Certificate,
+) -> Report:
+    """Return the report of an eigensolver."""
+    largest = max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    return Report(
+        solver=solver,
+        status=status,
+        n_iter=n_iter,
+        residual=float(residuals.max(initial=0.0)) / largest,
+        seconds=watch.seconds,
+        message=message,
+        certificate={
+            "nothing missed": str(certificate),
+            "bounds": certificate,
+        },
+    )
+
+
+def norms_of(gram: Any) -> tuple[float, float]:
+    """Return |A|_F^2 and the norm that rounding goes with; for other operators inf and 0."""
+    if hasattr(gram, "uncentred_norm"):
+        return gram.squared_norm(), gram.uncentred_norm
+    if hasattr(gram, "with_squares"):
+        n = gram.shape[0]
+        squared = gram.with_squares(np.zeros((n, 1)), np.ones(n))[1]
+        return squared, float(np.sqrt(squared))
+    return float("inf"), 0.0
+
+
+def rounding(dtype: Any, norm: float) -> float:
+    """Return how far rounding may move an eigenvalue of a matrix of this norm."""
+    return 16.0 * float(np.finfo(dtype).eps) * norm
+
+
+def in_order(
+    values: np.ndarray, vectors: np.ndarray, tolerance: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sort descending, choose the basis of equal eigenvalues, and fix the signs."""
+    order = np.argsort(values, kind="stable")[::-1]
+    values, vectors = values[order], vectors[:, order]
+    start = 0
+    for i in range(1, len(values) + 1):
+        if i < len(values) and values[i - 1] - values[i] <= tolerance:
+            continue
+        # the null space, and a vast eigenspace, keep the basis they were given
+        if 1 < i - start <= _LARGEST and values[i - 1] > tolerance:
+            vectors[:, start:i] = _canonical(vectors[:, start:i])
+        start = i
+    vectors *= signs_of(vectors)
+    return values, vectors
+
+
+def signs_of(vectors: np.ndarray) -> np.ndarray:
+    """Return the signs that make the first entry of largest modulus positive, column by column."""
+    if not vectors.size:
+        return np.ones(vectors.shape[1], dtype=vectors.dtype)
+    size = np.abs(vectors)
+    first = np.argmax(size >= (1.0 - _TIE) * size.max(axis=0), axis=0)
+    signs = np.sign(vectors[first, np.arange(vectors.shape[1])])
+    return np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
+
+
+def _canonical(U: np.ndarray) -> np.ndarray:
+    """Return the basis of span(U) that depends on the span alone; see the module."""
+    rotation, rest = np.zeros((U.shape[1], U.shape[1])), U.astype(float)
+    for j in range(U.shape[1]):
+        length = np.einsum("ij,ij->i", rest, rest)
+        i = int(np.argmax(length >= (1.0 - _TIE) * length.max()))
+        row = rest[i] - rotation @ (rotation.T @ rest[i])
+        rotation[:, j] = row / np.linalg.norm(row)
+        rest -= np.outer(rest @ rotation[:, j], rotation[:, j])
+    return (U @ rotation).astype(U.dtype)
+
+
+def check_k(k: int | None, n: int) -> int:
+    """Return the number of eigenpairs wanted, all by default."""
+    if k is None:
+        return n
+    if not 1 <= k <= n:
+        raise ValueError(f"the number of eigenpairs must lie between 1 and n = {n}, got {k}")
+    return int(k)
+
+
+def generator(random_state: Any) -> Any:
+    """Return a source of random numbers: RandomState as it is, else a Generator from the seed."""
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return random_state
+    return np.random.default_rng(random_state)

@@ -1,0 +1,76 @@
+"""A = F^T F + small as a preconditioner: (A^ - t)^-1 on the part that the factor F leaves to do.
+
+With F F^T = W diag(s) W^T, the eigenpairs of A^ = F^T F are s_j and v_j = F^T w_j / sqrt(s_j).  For
+the directions beyond F a common eigenvalue is assumed: the mean of what is left of the trace.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import eigh
+
+from ..gram._rpcholesky import rpcholesky
+from ..gram._threads import run
+
+__all__ = ["Nystroem"]
+
+_GROUPS = 8
+_CLOSEST = 0.05  # a divisor t - s_j is at least this share of t: A^ does not know s_j better
+
+
+class Nystroem:
+    """The approximation A^ = F^T F of a Gram, centred as it is, from randomly chosen pivots."""
+
+    def __init__(self, F: np.ndarray, tail: float, n_threads: int | None = None) -> None:
+        self.F = F
+        s, W = eigh(_outer(F, n_threads))
+        keep = s > 1e-12 * max(s[-1], 1e-300)
+        self.s, W = s[keep][::-1], W[:, keep][:, ::-1]
+        self.B = W / np.sqrt(self.s)  # v_j = F^T B_j
+        self.tail = tail
+        self.used = 0  # how many of the v_j are in the basis from the start
+
+    @classmethod
+    def of(cls, gram: Any, rank: int, rng: Any) -> Self:
+        """Factor a Gram, or the one beneath a CentredGram."""
+        held = getattr(gram, "gram", gram)
+        partial = rpcholesky(held, rank, random_state=rng, n_threads=held.n_threads)
+        F, n = partial.factor, gram.shape[0]
+        if held is not gram:
+            F -= (F @ gram.weights)[:, None]
+            F *= gram.scale
+        return cls(F, partial.trace / max(1, n - len(F)), held.n_threads)
+
+    def leading(self, b: int) -> np.ndarray:
+        """Return the first b vectors v_j."""
+        self.used = min(b, len(self.s))
+        return self.vectors(0, self.used)
+
+    def vectors(self, start: int, stop: int) -> np.ndarray:
+        """Return v_j for start <= j < stop."""
+        return np.asarray(self.F.T @ self.B[:, start:stop])
+
+    def solve(self, R: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Return (A^ - t_i)^-1 r_i, on the span of the vectors that are not in the basis yet."""
+        scale = np.maximum(np.abs(t), 1e-300)
+        beyond = 1.0 / np.minimum(self.tail - t, -_CLOSEST * scale)
+        B = self.B[:, self.used :]
+        inside = 1.0 / np.minimum(self.s[self.used :, None] - t, -_CLOSEST * scale)
+        return R * beyond + self.F.T @ (B @ ((B.T @ (self.F @ R)) * (inside - beyond)))
+
+
+def _outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
+    """Return F F^T, in threads whose number does not change the bits."""
+    ends = np.linspace(0, F.shape[1], _GROUPS + 1).astype(int)
+    parts: list[Any] = [None] * _GROUPS
+
+    def group(g: int, stop: threading.Event) -> None:
+        if not stop.is_set():
+            strip = F[:, ends[g] : ends[g + 1]]
+            parts[g] = strip @ strip.T
+
+    run(group, range(_GROUPS), n_threads)
+    return np.asarray(sum(parts[1:], start=parts[0]))
