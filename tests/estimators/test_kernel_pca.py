@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from mercer import KernelPCA, MemoryBudgetError
 from mercer.datasets import circles
 from mercer.kernels import RBF, Callable, Distance, Features, Linear, Polynomial, QuadraticMap
-from mercer.solvers import Arpack, DenseEigen
+from mercer.solvers import BlockKrylov, DenseEigen
 
 rng = np.random.default_rng(4)
 X = rng.uniform(0.0, 1.0, size=(90, 6))
@@ -89,12 +89,16 @@ def test_storage_does_not_matter(storage):
 
 def test_a_matrix_beyond_the_budget_is_never_held():
     model = KernelPCA(2, kernel="rbf", max_memory="9 MiB").fit(np.tile(X, (13, 1)))
-    assert isinstance(model.solver_, Arpack)
+    assert isinstance(model.solver_, BlockKrylov)
     assert "TiledGram" in model.summary()
     for budget in ("9 MiB", "16 MiB"):  # K does not fit; K fits, its eigenvectors do not
-        with pytest.raises(MemoryBudgetError, match="a dense eigenproblem of 1170 points, 1170 c"):
+        with pytest.raises(MemoryBudgetError, match="no exact method fits"):
             KernelPCA(kernel="rbf", max_memory=budget).fit(np.tile(X, (13, 1)))
-    with pytest.raises(MemoryBudgetError, match="no plan"):
+        with pytest.raises(MemoryBudgetError, match="a dense eigenproblem of 1170 points, 1170 c"):
+            KernelPCA(kernel="rbf", max_memory=budget, eigen_solver="dense", storage="tiled").fit(
+                np.tile(X, (13, 1))
+            )
+    with pytest.raises(MemoryBudgetError, match="no exact method fits"):
         KernelPCA(2, kernel="rbf", max_memory=10_000).fit(X)
 
 
@@ -204,7 +208,7 @@ def test_points_of_any_kind():
 def test_repeatable_and_printable():
     A = rng.normal(size=(300, 3))
     first, second = (KernelPCA(3, kernel="rbf").fit(A) for _ in range(2))
-    assert isinstance(first.solver_, Arpack)
+    assert isinstance(first.solver_, DenseEigen)
     assert np.array_equal(first.eigenvectors_, second.eigenvectors_)
     text = first.summary()
     assert "the exact total tr(HKH)" in text and "residual" in text and "DenseGram" in text
@@ -231,7 +235,7 @@ def test_one_point_bad_numbers_bad_shapes():
 
 def test_progress_is_printed_when_asked(capsys):
     KernelPCA(2, verbose=1).fit(X)
-    assert "[KernelPCA] 2 components by DenseEigen()" in capsys.readouterr().out
+    assert "[KernelPCA] 2 components of <DenseGram 90x90" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("n", "k"), [(50, 1), (80, 5), (100, 9), (150, 5), (200, 12)])

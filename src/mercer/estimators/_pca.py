@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -14,18 +15,26 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._points import length, take
 from ..expansion import Expansion
 from ..gram import CentredGram, gram
 from ..gram._budget import check_budget
 from ..kernels import Kernel
-from ..solvers import EIGEN, Cholesky, choose
-from ._base import KernelEstimator, points_of
-from ._spectrum import checked_spectrum, summary
+from ..solvers import EIGEN, Cholesky, DenseEigen, choose
+from ._base import KernelEstimator
+from ._components import Components
+from ._exact import exact_components, leading_pairs
+from ._plan import LEAN
+from ._spectrum import POLICIES, gains_of
+from ._streams import Streams
+from ._weights import check_weights, weighted_quantile
 
 __all__ = ["KernelPCA"]
 
+_SOLVERS = {"auto", "dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"}
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     """Principal components w_j of the points phi(x_i) in feature space.
 
         w_j = sum_i a_ij (phi(x_i) - mu),    K_c u_j = l_j u_j,    a_j = u_j / sqrt(l_j)
@@ -33,33 +42,50 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     with K_c the centred kernel matrix.  The score of x is <w_j, phi(x) - mu>.
 
     A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes, with
-    the two differences that KernelRidge names.  Beside it: exact explained-variance ratios,
-    residuals, scores of new points in tiles, and, where the kernel matrix does not fit
-    `max_memory`, ARPACK on a matrix that is never held.
+    the two differences that KernelRidge names.  Beside it: exact kernel PCA of points whose kernel
+    matrix does not fit the memory, with a certificate; everything that PCA has; a Nyström
+    approximation with exact error bounds; streams of points.
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        None for all with a positive eigenvalue.
+    n_components : int, float or None, default=None
+        A number; a share of the variance, between 0 and 1; or None for all with a positive
+        eigenvalue.
     kernel, gamma, degree, coef0, kernel_params
         As in KernelRidge.
     alpha : float, default=1.0
         The ridge of the inverse transform.
     fit_inverse_transform : bool, default=False
         Learn the map from scores back to points by kernel ridge regression.
-    eigen_solver : "auto", "dense", "arpack", "randomized" or a solver, default="auto"
-    tol, max_iter
-        Of ARPACK; 0 and None for machine precision and its own limit.
+    eigen_solver : str or a solver, default="auto"
+        "dense" (LAPACK), "krylov" (exact, in a few passes over a matrix that need not be held),
+        "nystroem" (landmarks), "features" (random Fourier features), "power" (the power method with
+        peeling), "arpack", "randomized".  "auto" takes "dense" or "krylov": see `plan`.
+    tol : float, default=0
+        Relative residual at which iterations stop; 0 for 1e-8 (ARPACK: machine precision).
+    max_iter : int or None, default=None
+        Passes of "krylov", products per component of "power", restarts of ARPACK.
     iterated_power : int or "auto", default="auto"
         Of the randomized solver.
     remove_zero_eig : bool, default=False
         Drop components whose eigenvalue is 0; otherwise their scores are 0.
     random_state : int, RandomState or None, default=None
-        Of the start of ARPACK and the randomized solver; None stands for 0, so that fits repeat.
+        Of starting vectors, landmarks and features; None stands for 0, so that fits repeat.
     copy_X : bool, default=True
         If False, X is kept without a copy and must not be changed afterwards.
     n_jobs : int or None, default=None
         Threads; None for all processors.  Results do not depend on it.
+    whiten : bool, default=False
+        Divide scores by their standard deviation.
+    indefinite : {"raise", "clip", "flip", "shift"}, default="raise"
+        What to do with negative eigenvalues, of a similarity that is not a kernel: see Notes.
+    rank : int or None, default=None
+        Landmarks, or random features; max(500, 10 n_components) by default.
+    landmarks : str or points, default="rpcholesky"
+        How landmarks are chosen ("rpcholesky", "uniform", "kmeans++", "leverage"), or they
+        themselves.
+    contamination : float, default=0.05
+        The share of training points beyond the threshold of `decision_function`.
     storage : "auto", "dense" or "tiled", default="auto"
         How the kernel matrix is held; see `mercer.gram.gram`.
     max_memory : int, str or None, default=None
@@ -70,8 +96,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     ----------
     eigenvalues_ : ndarray of shape (n_components_,)
         Of the centred kernel matrix, not divided by n.
+    eigenvalue_bounds_ : ndarray of shape (n_components_, 2)
+        Certified lower and upper bounds on the exact ones.
     eigenvectors_ : ndarray of shape (n, n_components_)
-        Of unit norm, the entry of largest modulus positive.
+        Of unit norm, the entry of largest modulus positive; not kept by `partial_fit`.
     explained_variance_ : ndarray
         eigenvalues_ / (n - 1), as in PCA.
     explained_variance_ratio_ : ndarray
@@ -80,31 +108,53 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         That trace / (n - 1).
     residuals_ : ndarray
         |K_c u_j - l_j u_j|: an exact eigenvalue lies within it of eigenvalues_[j].
-    expansion_ : Expansion
-        The components w_j, of unit norm in the RKHS.
+    certificate_ : Certificate
+        All bounds, and whether it is proved that nothing was missed.
+    components_ : Expansion
+        The components w_j, of unit norm in the RKHS; also `expansion_`.
+    mean_ : Expansion
+        The mean mu.
+    offset_ : float
+        The threshold of `decision_function` on `score_samples`.
     X_fit_, gamma_, kernel_, n_components_, solver_, report_
     dual_coef_, X_transformed_fit_
         Of the inverse transform, if it was fitted.
+
+    Notes
+    -----
+    Inside the eigenspace of a multiple eigenvalue any basis is right; the one taken depends on the
+    eigenspace alone.
+
+    Kernels that are conditionally positive definite of order 1 (Distance, Multiquadric,
+    AdditiveChi2) are legitimate here, since centring makes their matrix positive semidefinite.  For
+    others with negative eigenvalues `indefinite` says what happens: "raise" refuses, "clip" drops
+    those components, "flip" takes the modulus, "shift" adds the most negative one to all.  The
+    scores of new points follow from the same linear map that yields those of the training points.
+
+    Weights count as repetitions, up to a common factor; a point of weight 0 counts as absent.
 
     Examples
     --------
     >>> from mercer import KernelPCA
     >>> from mercer.datasets import circles
     >>> X, _ = circles(200, random_state=0)
-    >>> scores = KernelPCA(n_components=2, kernel="rbf", gamma=2.0).fit_transform(X)
-    >>> scores.shape
-    (200, 2)
+    >>> pca = KernelPCA(n_components=0.8, kernel="rbf", gamma=2.0).fit(X)
+    >>> pca.n_components_
+    7
+    >>> pca.certificate_.nothing_missed
+    True
     """
 
     _parameter_constraints: ClassVar[dict] = {
         **KernelEstimator._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_inverse_transform": ["boolean"],
-        "eigen_solver": [
-            StrOptions({"auto", "dense", "arpack", "randomized"}),
-            HasMethods(["eigenpairs"]),
-        ],
+        "eigen_solver": [StrOptions(_SOLVERS), HasMethods(["eigenpairs"])],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
@@ -112,6 +162,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         "random_state": ["random_state"],
         "copy_X": ["boolean"],
         "n_jobs": [None, Integral],
+        "whiten": ["boolean"],
+        "indefinite": [StrOptions(set(POLICIES))],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "contamination": [Interval(Real, 0, 0.5, closed="right")],
         "storage": [StrOptions({"auto", "dense", "tiled"})],
     }
 
@@ -134,6 +188,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         random_state: Any = None,
         copy_X: Any = True,
         n_jobs: Any = None,
+        whiten: Any = False,
+        indefinite: Any = "raise",
+        rank: Any = None,
+        landmarks: Any = "rpcholesky",
+        contamination: Any = 0.05,
         storage: Any = "auto",
         max_memory: Any = None,
         verbose: Any = 0,
@@ -154,42 +213,94 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.random_state = random_state
         self.copy_X = copy_X
         self.n_jobs = n_jobs
+        self.whiten = whiten
+        self.indefinite = indefinite
+        self.rank = rank
+        self.landmarks = landmarks
+        self.contamination = contamination
         self.storage = storage
         self.max_memory = max_memory
         self.verbose = verbose
 
+    # ------------------------------------------------------------------ fitting
+
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of the points X; y is ignored."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the components of the points X; y is ignored.
+
+        Interrupted, it leaves the estimator as it was before its first fit.
+        """
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        for learned in ("dual_coef_", "X_transformed_fit_", "_inverse"):
-            self.__dict__.pop(learned, None)  # of an earlier fit
-        X = self._check_points(X, reset=True, copy=self.copy_X and not self._precomputed)
-        self._dtype = _precision(X)
-        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(X)
-        self.gamma_ = self._resolved_gamma(X)
-        K = gram(
-            self.kernel_,
-            X,
-            storage=self.storage,
-            max_memory=self.max_memory,
-            n_threads=self._threads(),
+        self._forget()
+        streamed = self._by_features
+        copy = self.copy_X and not self._precomputed and not streamed
+        X = self._check_points(X, reset=True, copy=copy)
+        n = length(X)
+        X, kept, weights = self._weighted(X, sample_weight)
+        self._left_out = len(kept) < n
+        kernel = self._make_kernel(self.gamma).resolve(X, weights)
+        if streamed:
+            *learned, errors = self._fit_features(X, kernel, weights, kept)
+        else:
+            *learned, errors = self._fit_exact(X, kernel, weights, kept)
+        self._learn(X, kernel, *learned)
+        self.offset_ = -weighted_quantile(errors, 1.0 - self.contamination, weights)
+        if self.fit_inverse_transform:
+            self._fit_inverse(X)
+        return self
+
+    def _fit_exact(self, X: Any, kernel: Kernel, weights: Any, kept: Any) -> tuple[Any, ...]:
+        spec, storage = self._planned(X, kernel)
+        n, whole = length(X), self.indefinite != "raise"
+        K = gram(kernel, X, storage=storage, max_memory=self.max_memory, n_threads=self._threads())
+        centred = CentredGram(K, weights)
+        wanted = n if self.n_components is None or whole else self.n_components
+        solver = self._exact_solver(centred, spec, wanted)
+        if whole and not isinstance(solver, DenseEigen):
+            raise ValueError(
+                f"indefinite={self.indefinite!r} needs the whole spectrum, which {solver} does not "
+                f"find; use eigen_solver='dense' or 'auto'"
+            )
+        self._say(f"{wanted:g} components of {K!r} by {solver}")
+        pairs = leading_pairs(centred, solver, wanted, self._say)
+        self._say(f"largest residual {pairs.report.residual:.1e} of the largest eigenvalue")
+        parts = exact_components(
+            centred,
+            pairs,
+            kept if self._precomputed else X,
+            n_components=self.n_components,
+            policy=self.indefinite,
+            drop_zeros=self.remove_zero_eig or self.n_components is None,
         )
-        self._say(f"centring {K!r}")
-        centred = CentredGram(K)
+        errors = parts.left(centred.squared_distances(), np.asarray(parts.scores))
+        return parts, solver, repr(K), errors
+
+    def _planned(self, X: Any, kernel: Kernel) -> tuple[Any, str]:
+        """Return the eigensolver and the storage that the parameters and the budget ask for."""
+        spec, storage = self.eigen_solver, self.storage
+        if isinstance(spec, str) and spec == "auto":
+            if self.indefinite != "raise":
+                return "dense", "dense"
+            chosen = self._plan(X, kernel).require()
+            spec = chosen.eigen_solver
+            if chosen.lean:
+                spec = dataclasses.replace(
+                    LEAN, tol=self.tol, max_iter=self.max_iter, random_state=self._seed
+                )
+            return spec, chosen.storage
+        return spec, storage
+
+    def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
         n = centred.shape[0]
-        total, size = centred.trace(), float(np.abs(K.diagonal()).sum())
-        wanted = n if self.n_components is None else min(n, self.n_components)
-        spec = self.eigen_solver
-        if isinstance(spec, str) and spec == "arpack" and wanted == n:
+        if isinstance(spec, str) and spec == "arpack" and wanted >= n:
             warnings.warn(
                 f"ARPACK finds fewer than n eigenpairs, but {wanted} of n = {n} are asked for; "
                 f"the dense solver is used",
-                stacklevel=3,
+                stacklevel=4,
             )
             spec = "dense"
-        self.solver_ = choose(
+        solver = choose(
             EIGEN,
             centred,
             spec,
@@ -197,52 +308,55 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             tol=self.tol,
             max_iter=self.max_iter,
             n_iter=self.iterated_power,
-            random_state=0 if self.random_state is None else self.random_state,
+            random_state=self._seed,
         )
-        self._say(f"{wanted} components by {self.solver_}")
-        if hasattr(self.solver_, "workspace"):
-            needed = 8 * n * n + self.solver_.workspace(n, wanted)
+        if isinstance(solver, DenseEigen):
+            k = min(n, int(wanted)) if wanted >= 1 else n
             check_budget(
-                needed, self.max_memory, f"a dense eigenproblem of {n} points, {wanted} components,"
+                8 * n * n + solver.workspace(n, k),
+                self.max_memory,
+                f"a dense eigenproblem of {n} points, {k} components,",
             )
-        pairs = self.solver_.eigenpairs(centred, wanted, overwrite=True)
-        self._say(f"largest relative residual {pairs.report.residual:.1e}")
+        return solver
 
-        values = checked_spectrum(pairs.values, size)
-        drop = self.remove_zero_eig or self.n_components is None
-        kept = values > 0 if drop else np.ones(len(values), dtype=bool)
-        self.eigenvalues_ = values[kept]
-        self.eigenvectors_ = pairs.vectors[:, kept]
-        self.residuals_ = pairs.residuals[kept]
-        self.explained_variance_ = self.eigenvalues_ / max(n - 1, 1)
+    def _learn(self, X: Any, kernel: Kernel, parts: Components, solver: Any, held: str) -> None:
+        """Set the fitted attributes, all at once: an interrupted fit sets none."""
+        n, total = parts.rows, parts.total
+        single = _precision(X) == np.float32
+        self.kernel_, self.solver_, self.report_ = kernel, solver, parts.report
+        self.certificate_, self._components, self._held = parts.certificate, parts, held
+        self._dtype = np.dtype(np.float32 if single else np.float64)
+        self.gamma_ = self._resolved_gamma(X)
+        self.eigenvalues_ = parts.values
+        self.residuals_ = parts.certificate.residuals
+        bounds = np.column_stack([parts.certificate.lower, parts.certificate.upper])
+        self.eigenvalue_bounds_ = bounds
+        self.n_components_ = len(parts.values)
+        self.explained_variance_ = parts.values / max(n - 1, 1)
         self.total_variance_ = total / max(n - 1, 1)
         self.explained_variance_ratio_ = (
-            self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
+            parts.values / total if total > 0 else np.zeros_like(parts.values)
         )
-        self.report_ = pairs.report
-        self.n_components_ = len(self.eigenvalues_)
+        if parts.vectors is not None:
+            self.eigenvectors_ = parts.vectors
+        self.expansion_, self.mean_ = parts.functions, parts.mean
+        self.X_fit_ = parts.expansion.points
 
-        roots = np.sqrt(self.eigenvalues_)
-        inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-        coefficients, self._offset = centred.centre_expansion(self.eigenvectors_ * inverse)
-        self.X_fit_ = points_of(self.kernel_, X)
-        self.expansion_ = Expansion(self.kernel_, self.X_fit_, coefficients)
-        self._held = repr(K)
-        if self.fit_inverse_transform:
-            self._fit_inverse(X)
-        return self
+    # ------------------------------------------------------------------ using it
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
         """Fit, and return the scores u_j sqrt(l_j) of the training points, (n, n_components_)."""
         self.fit(X, **params)
-        return self._training_scores()
+        if self._left_out:  # points of weight 0 have a score, too
+            return self.transform(X)
+        return self._finished(self._training_scores, self._dtype)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of X, (n, n_components_), in tiles of bounded memory."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        scores = self.expansion_(X, n_threads=self._threads()) - self._offset
-        return scores.astype(np.result_type(self._dtype, _precision(X)), copy=False)
+        scores = self._components.score(X, self._threads())
+        return self._finished(scores, np.result_type(self._dtype, _precision(X)))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return the learned pre-images of scores X, (n, n_features)."""
@@ -254,22 +368,47 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         check_is_fitted(self, "_inverse")
         return self._inverse(np.asarray(X), n_threads=self._threads())
 
-    def summary(self) -> str:
-        """Return what was fitted, how well, and at what cost, as text."""
-        check_is_fitted(self)
-        return summary(self)
+    # ------------------------------------------------------------------ parts
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has learned."""
+        for name in [v for v in vars(self) if v.endswith("_") and not v.startswith("_")]:
+            delattr(self, name)
+        for name in ("_components", "_inverse", "_held", "_dtype"):
+            self.__dict__.pop(name, None)
+
+    def _weighted(self, X: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return the points of positive weight, their places, and the weights."""
+        n = length(X)
+        if sample_weight is None:
+            return X, np.arange(n), None
+        weights = check_weights(sample_weight, X)
+        kept = np.flatnonzero(weights)
+        if len(kept) < n:
+            X = take(X, kept)
+            X = X[:, kept] if self._precomputed else X
+        return X, kept, weights[kept]
+
+    @property
+    def _seed(self) -> Any:
+        return 0 if self.random_state is None else self.random_state
 
     def _threads(self) -> int | None:
         return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
 
+    @property
     def _training_scores(self) -> np.ndarray:
-        scores = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-        return scores.astype(self._dtype, copy=False)
+        return np.asarray(self._components.scores)
+
+    def _finished(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
+        if self.whiten:
+            scores = scores * gains_of(self.explained_variance_)
+        return scores.astype(dtype, copy=False)
 
     def _fit_inverse(self, X: Any) -> None:
         if sp.issparse(X):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        self.X_transformed_fit_ = scores = self._training_scores()
+        self.X_transformed_fit_ = scores = self._finished(self._training_scores, self._dtype)
         kernel = self._make_kernel(self.gamma_).resolve(scores)
         K = gram(
             kernel,
@@ -293,6 +432,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if scale is None or np.ndim(scale):
             return self.gamma  # a kernel without a gamma: the rule was not used
         return 1.0 / scale if type(kernel).__name__ == "Laplacian" else 0.5 / scale**2
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_components")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

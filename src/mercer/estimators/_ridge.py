@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
@@ -19,6 +19,7 @@ from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..solvers import LINEAR, LeastSquares, choose
 from ._base import KernelEstimator, points_of
+from ._weights import check_weights
 
 __all__ = ["KernelRidge"]
 
@@ -109,19 +110,20 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
         targets = y.reshape(len(y), -1).astype(float)
         alpha = _check_alpha(self.alpha, targets.shape[1])
-        root = np.sqrt(_check_weights(sample_weight, X)) if sample_weight is not None else None
-        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(self._counted(X, root))
+        root = np.sqrt(check_weights(sample_weight, X)) if sample_weight is not None else None
+        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(*self._counted(X, root))
         coefficients = self._solve(X, targets, alpha, root)
         self.X_fit_ = points_of(self.kernel_, X)
         self.expansion_ = Expansion(self.kernel_, self.X_fit_, coefficients)
         self.dual_coef_ = coefficients[:, 0] if y.ndim == 1 else coefficients
         return self
 
-    def _counted(self, X: Any, root: np.ndarray | None) -> Any:
-        """Return the points with a say in data-dependent scales: weight 0 means absent."""
-        if root is None or self._precomputed or np.all(root > 0):
-            return X
-        return take(X, np.flatnonzero(root))
+    def _counted(self, X: Any, root: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
+        """Return the points with a say in data-dependent scales, and how much of one."""
+        if root is None or self._precomputed:
+            return X, None
+        counted = np.flatnonzero(root)
+        return take(X, counted), root[counted] ** 2
 
     def _solve(
         self, X: Any, y: np.ndarray, alpha: np.ndarray, root: np.ndarray | None
@@ -184,15 +186,3 @@ def _check_alpha(alpha: Any, n_targets: int) -> np.ndarray:
     if not np.all(np.isfinite(alpha)) or np.any(alpha < 0):
         raise ValueError(f"alpha must be finite and non-negative, got {alpha!r}")
     return np.broadcast_to(alpha.reshape(-1), (n_targets,))
-
-
-def _check_weights(sample_weight: Any, X: Any) -> np.ndarray:
-    if hasattr(X, "shape"):
-        w = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    else:
-        w = np.broadcast_to(np.asarray(sample_weight, dtype=float), (length(X),))
-    if np.any(w < 0):
-        raise ValueError(f"sample_weight must be non-negative, got a minimum of {w.min():g}")
-    if not np.any(w > 0):
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return w

@@ -1,23 +1,28 @@
-"""The spectrum of a kernel PCA: is it one, and what does it say."""
+"""The spectrum of a kernel PCA: is it that of a kernel, and what to do if it is not."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-__all__ = ["checked_spectrum", "summary"]
+from ..solvers import EigenPairs
+from ..solvers._certificate import certify
+
+__all__ = ["POLICIES", "checked_spectrum", "gains_of", "how_many", "mended"]
+
+POLICIES = ("raise", "clip", "flip", "shift")
 
 
 def checked_spectrum(values: np.ndarray, size: float) -> np.ndarray:
     """Return eigenvalues of a matrix that ought to be positive semidefinite, without the noise.
 
     Values within rounding of 0 become 0: relative to the largest 1e-12 (2e-7 in float32), or
-    relative to `size`, the trace of the matrix before centring, the machine epsilon.  A clearly
+    relative to `size`, the trace of the matrix before centring, eight machine epsilons.  A clearly
     negative one (1e-5 of the largest, 5e-3 in float32) is an error: its component has no variance.
     """
     single = values.dtype == np.float32
-    significant, noise = (5e-3, 2e-7) if single else (1e-5, 1e-12)
+    significant = 5e-3 if single else 1e-5
     rounding = float(np.finfo(values.dtype).eps) * size
     largest, smallest = values.max(initial=0.0), values.min(initial=0.0)
     if smallest < -10.0 * rounding:
@@ -31,36 +36,75 @@ def checked_spectrum(values: np.ndarray, size: float) -> np.ndarray:
                 f"There are significant negative eigenvalues ({-smallest / largest:g} of the "
                 f"maximum positive). Either the kernel is not positive semidefinite on these "
                 f"points (the sigmoid kernel never is), or the matrix is not a kernel matrix. "
-                f"Ask for fewer components, or choose another kernel"
+                f"Ask for fewer components, choose another kernel, or say what to do with them: "
+                f"indefinite='clip', 'flip' or 'shift'"
             )
     values = values.copy()
-    values[values < max(noise * largest, rounding)] = 0.0
+    values[values < _noise(values, largest, size)] = 0.0
     return values
 
 
-def summary(model: Any) -> str:
-    """Return the text of KernelPCA.summary."""
-    report, ratios = model.report_, model.explained_variance_ratio_
-    lines = [
-        f"Kernel PCA of {model.eigenvectors_.shape[0]} points, {model.n_components_} components",
-        f"  kernel     {model.kernel_}",
-        f"  matrix     {model._held}",
-        f"  solver     {report.solver}",
-        f"  status     {report.status.value}",
-        f"  time       {report.seconds:.3g} s in the eigensolver",
-        f"  variance   {ratios.sum():.2%} of {model.total_variance_:.6g}, the exact total "
-        f"tr(HKH) / (n - 1)",
-        "",
-        "  component   eigenvalue    explained   cumulative     residual",
-    ]
-    shown = min(model.n_components_, 10)
-    for j in range(shown):
-        lines.append(
-            f"  {j + 1:9d} {model.eigenvalues_[j]:12.6g} {ratios[j]:12.2%} "
-            f"{ratios[: j + 1].sum():12.2%} {model.residuals_[j]:12.1e}"
-        )
-    if shown < model.n_components_:
-        lines.append(f"  ... and {model.n_components_ - shown} more")
-    lines.append("")
-    lines.append("  An exact eigenvalue lies within the residual of each one printed.")
-    return "\n".join(lines)
+def _noise(values: np.ndarray, largest: float, size: float) -> float:
+    relative = 2e-7 if values.dtype == np.float32 else 1e-12
+    return max(relative * largest, 8.0 * float(np.finfo(values.dtype).eps) * size)
+
+
+def mended(pairs: EigenPairs, policy: str, size: float) -> tuple[EigenPairs, np.ndarray]:
+    """Turn the whole spectrum of an indefinite matrix into that of a kernel; return the gains too.
+
+    ======= ============================ =================================
+    policy  eigenvalue                   gain of the out-of-sample map
+    ======= ============================ =================================
+    clip    max(l, 0)                    1 / sqrt(l)
+    flip    |l|                          sign(l) / sqrt(|l|)
+    shift   l - min l                    sqrt(l - min l) / l
+    ======= ============================ =================================
+
+    The score of x is gain_j u_j^T k_c(x): the linear map that gives training points the scores
+    u_j sqrt(new l_j), applied to all points alike.
+    """
+    old = pairs.values.astype(float)
+    noise = _noise(old, float(np.abs(old).max(initial=0.0)), size)
+    if policy == "clip":
+        new = np.maximum(old, 0.0)
+    elif policy == "flip":
+        new = np.abs(old)
+    else:
+        lowest = min(0.0, float(old.min(initial=0.0)))
+        # the constant vector is an eigenvector of centring, and no direction of variance
+        new = np.where(np.abs(old) > noise, old - (lowest if lowest < -noise else 0.0), 0.0)
+    new[new < noise] = 0.0
+    real = (new > 0) & (np.abs(old) > noise)
+    gains = np.divide(np.sqrt(new), old, out=np.zeros_like(new), where=real)
+    order = np.argsort(-new, kind="stable")
+    values, residuals = new[order], pairs.residuals[order]
+    certificate = certify(
+        values, residuals, len(values), slack=pairs.certificate.slack, following=-np.inf
+    )
+    changed = replace(
+        pairs,
+        values=values,
+        vectors=pairs.vectors[:, order],
+        residuals=residuals,
+        certificate=certificate,
+    )
+    return changed, gains[order]
+
+
+def gains_of(values: np.ndarray) -> np.ndarray:
+    """Return 1 / sqrt(l), and 0 where l is 0."""
+    roots = np.sqrt(values)
+    return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+
+
+def how_many(values: np.ndarray, total: float, wanted: int | float | None) -> int:
+    """Return how many components n_components means: a number, a share of the variance, or all."""
+    n = len(values)
+    if wanted is None:
+        return n
+    if isinstance(wanted, float) and wanted < 1:
+        if not total > 0:
+            return min(n, 1)
+        reached = np.cumsum(values) >= wanted * total * (1.0 - 1e-12)
+        return int(np.argmax(reached)) + 1 if reached.any() else n
+    return min(n, int(wanted))

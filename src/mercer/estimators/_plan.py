@@ -1,0 +1,148 @@
+"""What a kernel PCA would cost, by each method, before anything is allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._errors import MemoryBudgetError
+from .._points import length
+from ..gram._budget import budget_in_bytes, in_words
+from ..gram._threads import check_threads
+from ..gram._tiled import working_bytes
+from ..kernels import Kernel, Precomputed
+from ..solvers import BlockKrylov, DenseEigen, LowRankEigen
+
+__all__ = ["LEAN", "Option", "Plan", "make_plan"]
+
+_SMALL = 1500  # points below which LAPACK on the whole matrix is quick
+_SHARE = 5  # beyond n / 5 components the whole spectrum is cheaper
+_HELD = 2**28  # bytes of K that are held without a second thought
+LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
+_COSTLY = 128  # columns beyond which evaluating K costs more than reading it
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to go: what it needs, and what it gives."""
+
+    eigen_solver: str
+    storage: str
+    memory: int
+    passes: str
+    entries: float
+    exact: bool
+    why_not: str = ""
+    lean: bool = False
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.why_not
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What each method would cost; `chosen` is what "auto" takes, None if nothing exact fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCA
+    >>> plan = KernelPCA(n_components=10, kernel="rbf").plan(np.zeros((50_000, 20)))
+    >>> plan.chosen.eigen_solver, plan.chosen.storage
+    ('krylov', 'tiled')
+    """
+
+    n: int
+    components: str
+    budget: int
+    options: tuple[Option, ...]
+    chosen: Option | None
+
+    def __str__(self) -> str:
+        lines = [
+            f"Kernel PCA of {self.n} points, {self.components} components, "
+            f"budget {in_words(self.budget)}",
+            "  eigen_solver  storage      memory   passes over K   entries of K   result",
+        ]
+        for option in self.options:
+            mark = ">" if option is self.chosen else " "
+            result = "exact" if option.exact else "approximate"
+            if not option.fits:
+                result = option.why_not
+            lines.append(
+                f"{mark} {option.eigen_solver:<13} {option.storage:<8} "
+                f"{in_words(option.memory):>10}   {option.passes:>13}   {option.entries:>12.1e}   "
+                f"{result}"
+            )
+        if self.chosen is None:
+            lines.append(
+                "  nothing exact fits: raise max_memory, ask for fewer components, or take"
+            )
+            lines.append("  eigen_solver='nystroem', whose error is certified")
+        return "\n".join(lines)
+
+    def require(self) -> Option:
+        """Return the choice, or refuse with the alternatives."""
+        if self.chosen is None:
+            raise MemoryBudgetError(f"no exact method fits the memory budget.\n{self}")
+        return self.chosen
+
+
+def make_plan(
+    kernel: Kernel,
+    X: Any,
+    wanted: int | float | None,
+    *,
+    max_memory: Any = None,
+    n_threads: int | None = None,
+    storage: str = "auto",
+    rank: int | None = None,
+) -> Plan:
+    """Return what each method would cost for these points; nothing is evaluated."""
+    n, budget = length(X), budget_in_bytes(max_memory)
+    k = n if wanted is None else max(1, min(n, int(wanted) if wanted >= 1 else min(n, 100)))
+    whole = 8 * n * n
+    given = isinstance(kernel, Precomputed)
+    tiled = working_bytes(kernel, X, None, k + 16, check_threads(n_threads))
+    krylov, low = BlockKrylov(), LowRankEigen(rank=rank)
+    m = low.features(n, k)
+    needed = {
+        ("dense", "dense"): (whole + DenseEigen().workspace(n, k), "1", n**2 / 2),
+        ("krylov", "dense"): (whole + krylov.workspace(n, k), "3-6, stored", n**2 / 2),
+        ("krylov", "tiled"): (tiled + krylov.workspace(n, k), "3-6", 2.5 * n**2),
+        ("nystroem", "low rank"): (low.workspace(n, k), "-", 2.0 * n * m),
+    }
+    if given:
+        del needed["krylov", "tiled"]
+    options = []
+    for (name, held), (memory, passes, entries) in needed.items():
+        why = "" if memory <= budget else "does not fit the budget"
+        exact, lean = name != "nystroem", False
+        if why and name == "krylov":  # with a small factor, or none, at the price of more passes
+            least = memory - krylov.workspace(n, k) + LEAN.workspace(n, k)
+            if least <= budget:
+                memory, passes, why, lean = least, "5-20", "", True
+        if storage != "auto" and held in ("dense", "tiled") and held != storage:
+            why = f"storage is {storage!r}"
+        options.append(Option(name, held, memory, passes, entries, exact, why, lean))
+    shown = "all" if wanted is None else f"{wanted:g}"
+    return Plan(n, shown, budget, tuple(options), _choose(options, kernel, X, n, k, whole))
+
+
+def _choose(
+    options: list[Option], kernel: Kernel, X: Any, n: int, k: int, whole: int
+) -> Option | None:
+    """Return the first exact option that fits, in the order of what is quickest."""
+    columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else np.inf
+    stored = whole <= _HELD or columns > _COSTLY or not kernel.on_vectors
+    order = [("krylov", "dense" if stored else "tiled"), ("krylov", "tiled"), ("krylov", "dense")]
+    order.insert(0 if n <= _SMALL or k > n // _SHARE else len(order), ("dense", "dense"))
+    for wish in order:
+        for option in options:
+            if option.fits and (option.eigen_solver, option.storage) == wish:
+                return option
+    return None

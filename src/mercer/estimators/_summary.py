@@ -1,0 +1,69 @@
+"""KernelPCA.summary: what was fitted, how well, and at what cost, as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["summary"]
+
+_SHOWN = 10
+
+
+def summary(model: Any) -> str:
+    """Return the text of KernelPCA.summary."""
+    report, ratios, c = model.report_, model.explained_variance_ratio_, model.certificate_
+    exact = model._components.basis is None
+    total = "the exact total tr(HKH) / (n - 1)" if exact else "an upper bound on the total"
+    k = model.n_components_
+    lines = [
+        f"Kernel PCA of {model._components.rows} points, {k} components",
+        f"  kernel     {model.kernel_}",
+        f"  matrix     {model._held}",
+        f"  solver     {report.solver}",
+        f"  status     {report.status.value}",
+        f"  time       {report.seconds:.3g} s in the eigensolver"
+        + (f", {report.n_iter} passes" if report.n_iter else ""),
+        *([f"  note       {report.message}"] if report.message else []),
+        f"  variance   {ratios.sum():.2%} of {model.total_variance_:.6g}, {total}",
+        "",
+        "  component   eigenvalue     at most +   explained   cumulative     residual  sine below",
+    ]
+    for j in range(min(k, _SHOWN)):
+        lines.append(
+            f"  {j + 1:9d} {model.eigenvalues_[j]:12.6g} "
+            f"{c.upper[j] - model.eigenvalues_[j]:13.1e} {ratios[j]:11.2%} "
+            f"{ratios[: j + 1].sum():12.2%} {model.residuals_[j]:12.1e} {_sine(c, j):>11}"
+        )
+    if k > _SHOWN:
+        lines.append(f"  ... and {k - _SHOWN} more")
+    lines += ["", *_words(c, exact, k)]
+    return "\n".join(lines)
+
+
+def _sine(certificate: Any, j: int) -> str:
+    sine = certificate.sines[j]
+    mark = "*" if any(a <= j < b for a, b in certificate.clusters) else ""
+    return f"{sine:.1e}{mark}" if sine < 1 else f"no bound{mark}"
+
+
+def _words(c: Any, exact: bool, k: int) -> list[str]:
+    if not exact and not np.isfinite(c.upper).all():
+        return ["  Random features: right in the mean over the draw, without bounds."]
+    if not exact:
+        return [
+            "  Nystroem sandwich, for a positive semidefinite kernel: the exact eigenvalue lies",
+            "  between the one printed and the one printed plus `at most +`, which comes from the",
+            "  exact trace that the landmarks leave over.",
+        ]
+    lines = [
+        "  The exact eigenvalue lies between the one printed and that plus `at most +`, give or",
+        f"  take {c.slack:.1e} for rounding; another bound is the residual.  The sine bounds the",
+        "  angle between the computed and the exact component.",
+        f"  Nothing missed: {c}.",
+    ]
+    if c.clusters:
+        groups = ", ".join(f"{a + 1} to {min(b, k)}" for a, b in c.clusters)
+        lines.append(f"  * Not told apart: components {groups}; their common subspace is bounded.")
+    return lines
