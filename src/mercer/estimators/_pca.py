@@ -81,9 +81,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         What to do with negative eigenvalues, of a similarity that is not a kernel: see Notes.
     rank : int or None, default=None
         Landmarks, or random features; max(500, 10 n_components) by default.
-    landmarks : str or points, default="rpcholesky"
-        How landmarks are chosen ("rpcholesky", "uniform", "kmeans++", "leverage"), or they
-        themselves.
+    landmarks : str or points, default="auto"
+        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", "kmeans++", "leverage"), or
+        they themselves.  "auto" is "kmeans" for radial kernels on dense vectors, else "rpcholesky".
     contamination : float, default=0.05
         The share of training points beyond the threshold of `decision_function`.
     storage : "auto", "dense" or "tiled", default="auto"
@@ -191,7 +191,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         whiten: Any = False,
         indefinite: Any = "raise",
         rank: Any = None,
-        landmarks: Any = "rpcholesky",
+        landmarks: Any = "auto",
         contamination: Any = 0.05,
         storage: Any = "auto",
         max_memory: Any = None,

@@ -109,7 +109,7 @@ def certify(
     slack : float
         How far rounding may have moved an eigenvalue.
     floor : float
-        The least |A_perp|_F that the difference of squares can resolve.
+        What rounding may take from |A_perp|_F: the difference of squares is exact to floor^2.
     following : float, optional
         The (k+1)-th eigenvalue (-inf if there is none), where a direct method has found it: then
         nothing needs proof.
@@ -201,7 +201,7 @@ def _from_norm(
     """Return upper bounds on l_1 ... l_k and on l_{k+1}, the best w_j, and its j."""
     T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
     # R once, not twice: then the bound holds for vectors that are no exact Ritz vectors, too
-    perp = np.sqrt(np.maximum(squared_norm - T - R**2, floor**2))
+    perp = np.sqrt(np.maximum(squared_norm - T - R**2, 0.0) + floor**2)
     first = k - 1  # the index that belongs to j = k
     T, R, perp = T[first:], R[first:], perp[first:]
     # one column per j: the i-th largest of {t_1 ... t_j} and the spectrum of A_perp, at most

@@ -121,7 +121,7 @@ class BlockKrylov:
             )
         status = Status.CONVERGED if found.converged else Status.NOT_CONVERGED
         if not found.converged:
-            worst = float(np.max(found.r[:k] / np.maximum(np.abs(found.t[:k]), 1e-300)))
+            worst = _relative(found.r[:k], found.t[:k])
             message = f"relative residual {worst:.1e} after {found.passes} passes. {message}"
             warnings.warn(
                 f"block Krylov did not converge: largest relative residual {worst:.1e} after "
@@ -186,9 +186,7 @@ class BlockKrylov:
         while True:
             Z, Y = np.hstack([Z, new]), np.hstack([Y, np.asarray(A @ new, dtype=float)])
             passes += 1
-            T = Z.T @ Y
-            t, W = eigh(0.5 * (T + T.T))
-            t, W = t[::-1], W[:, ::-1]
+            t, W = _ritz(Z, Y)
             kept = W[:, : min(k + _GUARDS, len(t))]
             U, R = Z @ kept, Y @ kept
             R -= U * t[: kept.shape[1]]
@@ -198,15 +196,13 @@ class BlockKrylov:
             done = int(np.sum(r[:k] <= enough[:k]))
             say(
                 f"pass {passes}: {done} of {k} components converged, largest relative residual "
-                f"{np.max(r[:k] / np.maximum(np.abs(t[:k]), 1e-300)):.1e}"
+                f"{_relative(r[:k], t[:k]):.1e}"
             )
             proof = self._proof(A, t, k, M, Z) if done == k and self.prove else None
             if proof is not None:
                 say(f"one more pass, of {proof.shape[1]} columns, to prove that nothing was missed")
                 Z, Y = np.hstack([Z, proof]), np.hstack([Y, np.asarray(A @ proof, dtype=float)])
-                T = Z.T @ Y
-                t, W = eigh(0.5 * (T + T.T))
-                t, W = t[::-1], W[:, ::-1]
+                t, W = _ritz(Z, Y)
                 return _Found(t, _residuals(Y, Z, t, W), Z @ W[:, :k], passes + 1, True)
             if done == k or passes >= most or Z.shape[1] == n:
                 return _Found(t, _residuals(Y, Z, t, W), U[:, :k], passes, done == k)
@@ -250,8 +246,8 @@ class BlockKrylov:
     def _rank(self, n: int, b: int) -> int:
         if self.rank is not None:
             return min(n, self.rank)
-        # n rank^2 operations against about 100 n^2 of a pass; and not more than 1 GiB
-        affordable = max(8 * b, min(int(4.0 * np.sqrt(n)), 2**27 // n))
+        # n rank^2 operations against about 100 n^2 of a pass; and not more than 512 MiB
+        affordable = max(8 * b, min(int(4.0 * np.sqrt(n)), 2**26 // n))
         return min(n // 2, affordable)
 
 
@@ -284,12 +280,21 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
         N = N - Z @ (Z.T @ N)
     Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
     Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
-    Q = Q - Z @ (Z.T @ Q)
+    for _ in range(2):  # and again: dividing by R has magnified what was left of span(Z)
+        Q = np.linalg.qr(Q - Z @ (Z.T @ Q))[0]
     missing = min(fill, n - Z.shape[1]) - Q.shape[1]
     if missing > 0:
         everything = np.hstack([Z, Q])
         Q = np.hstack([Q, _orthonormal(rng.standard_normal((n, missing)), everything, rng)])
-    return np.linalg.qr(Q)[0]
+    return Q
+
+
+def _ritz(Z: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the Ritz values in span(Z), descending, and their vectors in the basis Z."""
+    T = Z.T @ Y
+    # divide and conquer: LAPACK's default, MRRR, loses three digits of orthogonality
+    t, W = eigh(0.5 * (T + T.T), driver="evd", check_finite=False)
+    return t[::-1], W[:, ::-1]
 
 
 def _residuals(Y: np.ndarray, Z: np.ndarray, t: np.ndarray, W: np.ndarray) -> np.ndarray:
@@ -299,6 +304,12 @@ def _residuals(Y: np.ndarray, Z: np.ndarray, t: np.ndarray, W: np.ndarray) -> np
         rows = slice(start, start + 4096)
         total += np.sum((Y[rows] @ W - (Z[rows] @ W) * t) ** 2, axis=0)
     return np.sqrt(total)
+
+
+def _relative(r: np.ndarray, t: np.ndarray) -> float:
+    """Return the largest residual relative to its eigenvalue; inf where that is 0."""
+    with np.errstate(over="ignore"):
+        return float(np.max(r / np.maximum(np.abs(t), 1e-300)))
 
 
 def _floor(A: Any) -> float:

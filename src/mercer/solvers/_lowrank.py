@@ -19,6 +19,7 @@ from scipy.linalg import eigh
 
 from .._points import length, take
 from ..gram import FourierMap, NystroemMap, TiledGram, choose_landmarks
+from ..gram._centroids import centroids, has_centroids
 from ..gram._landmarks import doubled, sliceable
 from ..kernels import Precomputed
 from ._certificate import Certificate, sandwich, unknown
@@ -57,7 +58,9 @@ class LowRankEigen:
     rank : int, optional
         Landmarks; max(500, 10 k) by default, or all points if there are fewer.
     landmarks : str or points
-        A method of `mercer.gram.choose_landmarks`, or the landmarks themselves.
+        "kmeans" (centroids, for a radial kernel on dense vectors), a method of
+        `mercer.gram.choose_landmarks`, or the landmarks themselves.  "auto": "kmeans" where that is
+        possible, else "rpcholesky".
     random_state : int or None
 
     Examples
@@ -74,7 +77,7 @@ class LowRankEigen:
     """
 
     rank: int | None = None
-    landmarks: Any = "rpcholesky"
+    landmarks: Any = "auto"
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
@@ -93,11 +96,14 @@ class LowRankEigen:
         """Choose the landmarks among the points X and factor their kernel matrix."""
         points = self.landmarks
         if isinstance(points, str):
-            m = self.features(length(X), k)
-            chosen = choose_landmarks(
-                kernel, X, m, points, random_state=self.random_state, n_threads=n_threads
-            )
-            points = take(sliceable(X), chosen)
+            method, m = points, self.features(length(X), k)
+            options = {"random_state": self.random_state, "n_threads": n_threads}
+            if method == "auto":
+                method = "kmeans" if has_centroids(kernel, X) else "rpcholesky"
+            if method == "kmeans":
+                points = centroids(kernel, X, m, **options)
+            else:
+                points = take(sliceable(X), choose_landmarks(kernel, X, m, method, **options))
         return NystroemMap.on(kernel, points, n_threads)
 
     def eigenpairs(self, gram: Any, k: int | None = None, **options: Any) -> EigenPairs:
@@ -316,7 +322,9 @@ def principal_axes(moments: Moments, *, centred: bool = True) -> tuple[np.ndarra
 def certificate_of(phi: Any, values: np.ndarray, moments: Moments, k: int) -> Certificate:
     """Return the Nyström sandwich; of random features nothing is certain."""
     if isinstance(phi, NystroemMap):
-        total = float(values.sum()) + moments.residual
+        # rounding goes with the trace before centring
+        mean = moments.weight * float(moments.mean @ moments.mean)
+        total = float(values.sum()) + moments.residual + mean
         return sandwich(values, moments.residual, k, slack=1e-14 * total)
     return unknown(values[:k])
 

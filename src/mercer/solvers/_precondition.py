@@ -27,7 +27,7 @@ class Nystroem:
     def __init__(self, F: np.ndarray, tail: float, n_threads: int | None = None) -> None:
         self.F = F
         s, W = eigh(_outer(F, n_threads))
-        keep = s > 1e-12 * max(s[-1], 1e-300)
+        keep = s > 1e-12 * s.max(initial=1e-300)
         self.s, W = s[keep][::-1], W[:, keep][:, ::-1]
         self.B = W / np.sqrt(self.s)  # v_j = F^T B_j
         self.tail = tail

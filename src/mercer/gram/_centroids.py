@@ -1,0 +1,82 @@
+"""Landmarks that are no points of the data: centroids of k-means in R^d.
+
+    S = the means of the m parts of the points nearest to each s in S
+
+For a kernel that is a function of distances the centroids cover the data with the least mean
+squared distance, and so leave less of the trace over than any m of the points (Zhang, Tsang & Kwok
+2008).  A few rounds are enough; they start from pivots of RPCholesky, so that outliers and small
+clusters keep a landmark.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from .._points import length, take
+from ..kernels import Kernel
+from ..kernels._radial import Radial
+from ..kernels._wrappers import Wrapper
+from ._landmarks import choose_landmarks, doubled, sliceable
+from ._rpcholesky import generator
+
+__all__ = ["centroids", "has_centroids"]
+
+_ROUNDS = 5
+_CANDIDATES, _PER_LANDMARK = 20_000, 20
+
+
+def has_centroids(kernel: Kernel, X: Any) -> bool:
+    """Tell whether k-means makes sense: dense vectors, and a kernel that is radial."""
+    return isinstance(X, np.ndarray) and X.ndim == 2 and _radial(kernel) is not None
+
+
+def centroids(
+    kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
+) -> np.ndarray:
+    """Return m landmarks in R^d, or fewer if the points coincide.
+
+    Lloyd's algorithm runs on at most max(20 000, 20 m) of the points, in the scaled coordinates of
+    the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram._centroids import centroids
+    >>> from mercer.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [10.0], [12.0]])
+    >>> np.sort(centroids(RBF(5.0), X, 2, random_state=0)[:, 0]).round(8)
+    array([ 0.5, 11. ])
+    """
+    radial = _radial(kernel)
+    if radial is None or not has_centroids(kernel, X):
+        raise ValueError(
+            f"landmarks='kmeans' needs dense vectors and a kernel that is a function of distances, "
+            f"not {kernel} of {type(X).__name__}; use 'rpcholesky'"
+        )
+    rng = generator(random_state)
+    among = max(_CANDIDATES, _PER_LANDMARK * m)
+    if length(X) > among:
+        X = take(sliceable(X), np.sort(rng.choice(length(X), among, replace=False)))
+    X = doubled(X)
+    scale = radial._scale(X.shape[1])
+    first = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
+    model = KMeans(len(first), init=X[first] / scale, n_init=1, max_iter=_ROUNDS, tol=0.0)
+    # one thread: the order in which threads add up centroids is not always the same
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than landmarks
+        model.fit(X / scale)
+    return np.asarray(model.cluster_centers_ * scale)
+
+
+def _radial(kernel: Kernel) -> Radial | None:
+    while isinstance(kernel, Wrapper):
+        if kernel._inner_points.__func__ is not Kernel._inner_points:  # type: ignore[attr-defined]
+            return None  # of other points than those at hand
+        kernel = kernel.kernel
+    return kernel if isinstance(kernel, Radial) else None
