@@ -1,8 +1,14 @@
 """mercer side by side with its peers: ratios within one run, after a check of accuracy.
 
-A new suite is a file with a SUITE, and a line here.
+A new suite is a file with a SUITE, and a line here; `pca` stands for all suites `pca-…`.
 """
 
-from . import cost, fit, kv, predict
+from . import cost, fit, kv, pca, predict
 
-SUITES = {"kv": kv.SUITE, "predict": predict.SUITE, "fit": fit.SUITE, "cost": cost.SUITE}
+SUITES = {
+    "kv": kv.SUITE,
+    "predict": predict.SUITE,
+    "fit": fit.SUITE,
+    "cost": cost.SUITE,
+    **pca.SUITES,
+}

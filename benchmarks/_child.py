@@ -20,17 +20,17 @@ from ._measure import measure, settle
 
 
 def answers(suite: str, name: str, inputs: str, path: str):
-    """Yield {"ready": …} and then, for one call each, {"seconds": …, "scratch": …}."""
+    """Yield {"note": …} when ready and then, for one call each, "seconds" and "scratch" too."""
     if name == "reference":
         np.save(path, SUITES[suite].reference(**json.loads(inputs)))
-        yield {"ready": ""}
+        yield {"note": ""}
         return
     contender = SUITES[suite].contenders[name]
     if importlib.util.find_spec(contender.package) is None:
         yield {"missing": contender.package}
         return
     call = contender.make(**json.loads(inputs))
-    yield {"ready": getattr(call, "note", "")}
+    yield {"note": getattr(call, "note", "")}
     for turn, _ in enumerate(sys.stdin):
         if turn < 2:  # the warm-up, and the first round, from which memory is taken
             settle()
@@ -38,7 +38,7 @@ def answers(suite: str, name: str, inputs: str, path: str):
         if result is not None:
             np.save(path, result)
         del result
-        yield {"seconds": seconds, "scratch": scratch}
+        yield {"note": getattr(call, "note", ""), "seconds": seconds, "scratch": scratch}
 
 
 if __name__ == "__main__":

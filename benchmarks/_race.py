@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
@@ -15,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ._suite import BASELINE, THREADS, Case, relative_error
+from ._suite import BASELINE, THREADS, Case, Suite
 
-SLOW = 20.0  # seconds; a warm-up longer than this is the contender's only round
+BEHIND = 1.5  # times the fastest candidate; a slower one is not called again
 PATIENCE = 1800.0  # seconds for one answer of a child
 _ENVIRONMENT = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)
@@ -61,28 +62,27 @@ class Child:
         elif "missing" in answer:
             self.record.update(status="not installed", note="not installed")
         else:
-            self.record["note"] = answer.get("ready", self.record["note"])
+            self.record["note"] = answer["note"]
             return answer
         self.close()
         return None
 
-    def turn(self, reference: np.ndarray, case: Case, counts: bool) -> None:
+    def turn(self, reference: np.ndarray, case: Case) -> None:
         """Call once, and refuse a result that is not the reference's, NaN included."""
         with suppress(BrokenPipeError):  # the answer says why
             print("call", file=self._process.stdin, flush=True)
         if (answer := self.answer()) is None:
             return
         if self.result.exists():  # a limit computes nothing that could be compared
-            error = relative_error(np.load(self.result), reference, case.up_to_sign)
+            error = case.error(np.load(self.result), reference)
             self.record["error"] = max(error, self.record.get("error", 0.0))
             if not error <= case.tolerance:
                 note = f"refused: relative error {error:.1e} > {case.tolerance:.0e}"
                 self.record.update(status="refused", note=note)
                 self.close()
                 return
-        if counts or answer["seconds"] > SLOW:
-            self.record["seconds"].append(answer["seconds"])
-            self.record["scratch"].append(answer["scratch"])
+        self.record["seconds"].append(answer["seconds"])
+        self.record["scratch"].append(answer["scratch"])
 
     def say(self) -> None:
         lines = [self.record["note"] or "ready", *self.traceback]
@@ -98,13 +98,15 @@ class Child:
             self._process.stdin.close()
 
 
-def race(suite: str, case: Case, names: list[str], repeat: int, folder: Path) -> dict[str, dict]:
+def race(
+    key: str, suite: Suite, case: Case, names: list[str], repeat: int, folder: Path
+) -> dict[str, dict]:
     """Run one case and return a record for each contender, with its ratio to mercer."""
-    print(f"{suite}: {case.name}", flush=True)
+    print(f"{key}: {case.name}", flush=True)
     children: dict[str, Child] = {}
     with ExitStack() as stack:
         for name in ["reference", *names]:
-            child = children[name] = Child(suite, name, case.inputs, folder)
+            child = children[name] = Child(key, name, case.inputs, folder)
             stack.callback(child.close)
             ready = child.answer()
             if name == "reference":
@@ -112,13 +114,13 @@ def race(suite: str, case: Case, names: list[str], repeat: int, folder: Path) ->
                     raise RuntimeError("\n".join(child.traceback))
                 reference = np.load(children.pop(name).result)
             elif ready is not None:
-                child.turn(reference, case, counts=False)
+                child.turn(reference, case)
             child.say()
-        racing = [c for c in children.values() if not c.record["seconds"]]  # the slow ones are done
+        racing = _forget_warm_ups(suite, children)
         for number in range(1, repeat + 1):
             for child in racing:
                 if child.record["status"] == "ok":
-                    child.turn(reference, case, counts=True)
+                    child.turn(reference, case)
                     if child.record["status"] != "ok":
                         child.say()
             print(f"  round {number} of {repeat}", flush=True)
@@ -126,11 +128,25 @@ def race(suite: str, case: Case, names: list[str], repeat: int, folder: Path) ->
     ours = records.get(BASELINE, {"status": "absent"})
     for record in records.values():
         comparable = record["status"] == ours["status"] == "ok"
-        record["ratio"] = _ratio(record["seconds"], ours["seconds"]) if comparable else None
+        record["ratio"] = ratio(record["seconds"], ours["seconds"]) if comparable else None
     return records
 
 
-def _ratio(theirs: list[float], ours: list[float]) -> list[float]:
+def _forget_warm_ups(suite: Suite, children: dict[str, Child]) -> list[Child]:
+    """Return who races; for the slow, and candidates far behind, the warm-up was the only round."""
+    warm_ups = {n: c.record["seconds"][0] for n, c in children.items() if c.record["seconds"]}
+    candidates = {name for name in warm_ups if suite.contenders[name].candidate}
+    fastest = min((warm_ups[name] for name in candidates), default=math.inf)
+    racing = []
+    for name, seconds in warm_ups.items():
+        limit = min(suite.slow, BEHIND * fastest) if name in candidates else suite.slow
+        if seconds <= limit:
+            racing.append(children[name])
+            children[name].record.update(seconds=[], scratch=[])
+    return racing
+
+
+def ratio(theirs: list[float], ours: list[float]) -> list[float]:
     """Median, least and greatest ratio theirs / ours, round by round.
 
     A contender too slow for every round is set against all of ours with the one it has.
