@@ -287,4 +287,20 @@ ESTIMATORS = [
     KernelPCA(),
     KernelPCA(n_components=2, kernel=RBF(length_scale="scale")),
     KernelPCA(n_components=1, kernel="poly", storage="tiled"),
+    KernelPCA(n_components=2, kernel="rbf", eigen_solver="krylov"),
+    KernelPCA(n_components=2, kernel="rbf", eigen_solver="krylov", storage="tiled", whiten=True),
+    KernelPCA(n_components=1, kernel="rbf", eigen_solver="power", tol=1e-10),
+    # x_1^2 z_1^2 has rank one: a single landmark is enough, and any point will do
+    KernelPCA(
+        n_components=1,
+        kernel=Select(Polynomial(degree=2, coef0=0.0), 0),
+        eigen_solver="nystroem",
+        rank=1,
+    ),
+    KernelPCA(n_components=2, kernel="rbf", eigen_solver="nystroem"),
+    KernelPCA(n_components=2, kernel="rbf", eigen_solver="features", rank=50),
+    KernelPCA(n_components=0.9, kernel="rbf"),
+    KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="krylov", storage="tiled"),
+    KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="nystroem"),
+    KernelPCA(n_components=2, kernel="rbf", whiten=True),
 ]

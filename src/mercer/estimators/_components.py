@@ -10,15 +10,17 @@ they map to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..expansion import Expansion
-from ..gram import CentredGram, FourierMap
+from ..gram import CentredGram, FourierMap, NystroemMap
 from ..kernels import Kernel, Linear
 from ..solvers import Certificate, EigenPairs, Report
+from ..solvers._pairs import signs_of
+from ._spectrum import noise_of
 
 __all__ = ["Components"]
 
@@ -89,9 +91,32 @@ class Components:
         )
 
     @classmethod
-    def of_features(cls, pairs: EigenPairs, scale: np.ndarray | None) -> Components:
-        """Return the components on landmarks, or in the space of random features."""
+    def of_features(
+        cls, pairs: EigenPairs, scale: np.ndarray | None, *, drop_zeros: bool = False
+    ) -> Components:
+        """Return the components on landmarks, or in the space of random features.
+
+        A component without variance is 0, or dropped.  The largest score among the landmarks is
+        positive, so that the signs are those of an exact solver if all points are landmarks.
+        """
         phi, moments, axes, _ = pairs.basis
+        total = float(np.trace(moments.comoment)) + moments.residual
+        size = total + moments.weight * float(moments.mean @ moments.mean)
+        null = pairs.values < noise_of(pairs.values, float(pairs.values.max(initial=0.0)), size)
+        signs = np.ones(axes.shape[1])
+        if isinstance(phi, NystroemMap):
+            signs = signs_of(phi.factor @ axes - moments.mean @ axes)
+        signs[null] = 0.0
+        axes = axes * signs
+        pairs = replace(
+            pairs,
+            values=np.where(null, 0.0, pairs.values),
+            vectors=pairs.vectors * signs,
+            basis=pairs.basis._replace(axes=axes),
+        )
+        if drop_zeros:
+            pairs = pairs.first(int(np.count_nonzero(~null)))
+            axes = pairs.basis.axes
         columns = np.column_stack([axes, moments.mean])
         kernel: Kernel
         if isinstance(phi, FourierMap):
@@ -107,7 +132,7 @@ class Components:
             None if scale is None else pairs.vectors,
             pairs.certificate,
             pairs.report,
-            float(np.trace(moments.comoment)) + moments.residual,
+            total,
             moments.rows,
             Expansion(kernel, points, coefficients),
             axes.T @ moments.mean,

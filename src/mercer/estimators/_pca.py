@@ -24,7 +24,7 @@ from ..solvers import EIGEN, Cholesky, DenseEigen, choose
 from ._base import KernelEstimator
 from ._components import Components
 from ._exact import exact_components, leading_pairs
-from ._plan import LEAN
+from ._plan import LEAN, dense_bytes
 from ._spectrum import POLICIES, gains_of
 from ._streams import Streams
 from ._weights import check_weights, weighted_quantile
@@ -132,6 +132,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     scores of new points follow from the same linear map that yields those of the training points.
 
     Weights count as repetitions, up to a common factor; a point of weight 0 counts as absent.
+    Eigenvalues are scaled to n points.  Variances are those of as many points as the weights sum
+    to, n at least.
 
     Examples
     --------
@@ -240,14 +242,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         X, kept, weights = self._weighted(X, sample_weight)
         self._left_out = len(kept) < n
         kernel = self._make_kernel(self.gamma).resolve(X, weights)
-        if streamed:
-            *learned, errors = self._fit_features(X, kernel, weights, kept)
-        else:
-            *learned, errors = self._fit_exact(X, kernel, weights, kept)
-        self._learn(X, kernel, *learned)
+        run = self._fit_features if streamed else self._fit_exact
+        parts, solver, held, errors = run(X, kernel, weights, kept)
+        self._learn(X, kernel, parts, solver, held, None if weights is None else weights.sum())
         self.offset_ = -weighted_quantile(errors, 1.0 - self.contamination, weights)
         if self.fit_inverse_transform:
-            self._fit_inverse(X)
+            try:
+                self._fit_inverse(X)
+            except BaseException:
+                self._forget()
+                raise
         return self
 
     def _fit_exact(self, X: Any, kernel: Kernel, weights: Any, kept: Any) -> tuple[Any, ...]:
@@ -271,7 +275,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
             kept if self._precomputed else X,
             n_components=self.n_components,
             policy=self.indefinite,
-            drop_zeros=self.remove_zero_eig or self.n_components is None,
+            drop_zeros=self._drops_zeros,
         )
         errors = parts.left(centred.squared_distances(), np.asarray(parts.scores))
         return parts, solver, repr(K), errors
@@ -293,7 +297,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
 
     def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
         n = centred.shape[0]
-        if isinstance(spec, str) and spec == "arpack" and wanted >= n:
+        leading = self.indefinite == "raise"
+        if isinstance(spec, str) and spec == "arpack" and leading and wanted >= n:
             warnings.warn(
                 f"ARPACK finds fewer than n eigenpairs, but {wanted} of n = {n} are asked for; "
                 f"the dense solver is used",
@@ -313,18 +318,28 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         if isinstance(solver, DenseEigen):
             k = min(n, int(wanted)) if wanted >= 1 else n
             check_budget(
-                8 * n * n + solver.workspace(n, k),
+                dense_bytes(n, k),
                 self.max_memory,
                 f"a dense eigenproblem of {n} points, {k} components,",
             )
         return solver
 
-    def _learn(self, X: Any, kernel: Kernel, parts: Components, solver: Any, held: str) -> None:
+    def _learn(
+        self,
+        X: Any,
+        kernel: Kernel,
+        parts: Components,
+        solver: Any,
+        held: str,
+        weight: float | None = None,
+    ) -> None:
         """Set the fitted attributes, all at once: an interrupted fit sets none."""
         n, total = parts.rows, parts.total
+        count = max(n, weight or n)  # repetitions, if the weights can be that
+        divisor = n * (count - 1) / count if count > 1 else 1
         single = _precision(X) == np.float32
         self.kernel_, self.solver_, self.report_ = kernel, solver, parts.report
-        self.certificate_, self._components, self._held = parts.certificate, parts, held
+        self.certificate_, self._held = parts.certificate, held
         self._dtype = np.dtype(np.float32 if single else np.float64)
         self.gamma_ = self._resolved_gamma(X)
         self.eigenvalues_ = parts.values
@@ -332,8 +347,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         bounds = np.column_stack([parts.certificate.lower, parts.certificate.upper])
         self.eigenvalue_bounds_ = bounds
         self.n_components_ = len(parts.values)
-        self.explained_variance_ = parts.values / max(n - 1, 1)
-        self.total_variance_ = total / max(n - 1, 1)
+        self.explained_variance_ = parts.values / divisor
+        self.total_variance_ = total / divisor
         self.explained_variance_ratio_ = (
             parts.values / total if total > 0 else np.zeros_like(parts.values)
         )
@@ -341,6 +356,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
             self.eigenvectors_ = parts.vectors
         self.expansion_, self.mean_ = parts.functions, parts.mean
         self.X_fit_ = parts.expansion.points
+        self._components = parts  # the last: with it the estimator counts as fitted
 
     # ------------------------------------------------------------------ using it
 

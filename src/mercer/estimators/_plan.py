@@ -15,12 +15,14 @@ from ..gram._tiled import working_bytes
 from ..kernels import Kernel, Precomputed
 from ..solvers import BlockKrylov, DenseEigen, LowRankEigen
 
-__all__ = ["LEAN", "Option", "Plan", "make_plan"]
+__all__ = ["LEAN", "Option", "Plan", "block_bytes", "dense_bytes", "make_plan"]
 
 _SMALL = 1500  # points below which LAPACK on the whole matrix is quick
 _SHARE = 5  # beyond n / 5 components the whole spectrum is cheaper
 _HELD = 2**28  # bytes of K that are held without a second thought
 LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
+_BLOCK = 2**15  # points of a block
+_STRIP = 512  # rows of K that are looked at together
 _COSTLY = 128  # columns beyond which evaluating K costs more than reading it
 
 
@@ -107,14 +109,18 @@ def make_plan(
     k = n if wanted is None else max(1, min(n, int(wanted) if wanted >= 1 else min(n, 100)))
     whole = 8 * n * n
     given = isinstance(kernel, Precomputed)
-    tiled = working_bytes(kernel, X, None, k + 16, check_threads(n_threads))
+    threads = check_threads(n_threads)
+    tiled = working_bytes(kernel, X, None, k + 16, threads)
+    filling = 8 * n * min(n, _STRIP) * (3 if given else 1)  # weighted sums; checks of what is given
+    filling += 0 if given else working_bytes(kernel, X, None, 0, threads)
+    found = n if wanted is not None and wanted < 1 else k  # LAPACK finds all for a share
     krylov, low = BlockKrylov(), LowRankEigen(rank=rank)
     m = low.features(n, k)
     needed = {
-        ("dense", "dense"): (whole + DenseEigen().workspace(n, k), "1", n**2 / 2),
+        ("dense", "dense"): (filling + dense_bytes(n, found), "1", n**2 / 2),
         ("krylov", "dense"): (whole + krylov.workspace(n, k), "3-6, stored", n**2 / 2),
         ("krylov", "tiled"): (tiled + krylov.workspace(n, k), "3-6", 2.5 * n**2),
-        ("nystroem", "low rank"): (low.workspace(n, k), "-", 2.0 * n * m),
+        ("nystroem", "low rank"): (low.workspace(n, k) + block_bytes(X, given), "-", 2.0 * n * m),
     }
     if given:
         del needed["krylov", "tiled"]
@@ -131,6 +137,22 @@ def make_plan(
         options.append(Option(name, held, memory, passes, entries, exact, why, lean))
     shown = "all" if wanted is None else f"{wanted:g}"
     return Plan(n, shown, budget, tuple(options), _choose(options, kernel, X, n, k, whole))
+
+
+def dense_bytes(n: int, k: int) -> int:
+    """Return the bytes of LAPACK on the whole matrix and, when that is gone, of k components.
+
+    Those are seven arrays: the vectors, scores and coefficients, and what they are made from.
+    """
+    return max(8 * n * n + DenseEigen().workspace(n, k), 8 * n * 7 * k)
+
+
+def block_bytes(X: Any, given: bool = False) -> int:
+    """Return the bytes of two blocks of points, or of three copies of values that were given."""
+    if given:
+        return 3 * 8 * length(X) ** 2
+    columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 1
+    return 16 * min(length(X), _BLOCK) * (columns + 3)
 
 
 def _choose(

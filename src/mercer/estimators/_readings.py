@@ -82,6 +82,8 @@ class Readings(KernelEstimator):
             )
         X = self.X_fit_ if X is None else self._check_points(X, reset=False)
         X = X.toarray() if sp.issparse(X) else X
+        if not self.n_components_:
+            return np.zeros((0, X.shape[1]))
         squares = np.mean((self.expansion_.gradient(X) * np.std(X, axis=0)) ** 2, axis=0)
         total = squares.sum(axis=1, keepdims=True)
         return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)

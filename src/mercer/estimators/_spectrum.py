@@ -9,7 +9,7 @@ import numpy as np
 from ..solvers import EigenPairs
 from ..solvers._certificate import certify
 
-__all__ = ["POLICIES", "checked_spectrum", "gains_of", "how_many", "mended"]
+__all__ = ["POLICIES", "checked_spectrum", "gains_of", "how_many", "mended", "noise_of"]
 
 POLICIES = ("raise", "clip", "flip", "shift")
 
@@ -40,11 +40,12 @@ def checked_spectrum(values: np.ndarray, size: float) -> np.ndarray:
                 f"indefinite='clip', 'flip' or 'shift'"
             )
     values = values.copy()
-    values[values < _noise(values, largest, size)] = 0.0
+    values[values < noise_of(values, largest, size)] = 0.0
     return values
 
 
-def _noise(values: np.ndarray, largest: float, size: float) -> float:
+def noise_of(values: np.ndarray, largest: float, size: float) -> float:
+    """Return what an eigenvalue must reach to be told from 0; see `checked_spectrum`."""
     relative = 2e-7 if values.dtype == np.float32 else 1e-12
     return max(relative * largest, 8.0 * float(np.finfo(values.dtype).eps) * size)
 
@@ -64,7 +65,7 @@ def mended(pairs: EigenPairs, policy: str, size: float) -> tuple[EigenPairs, np.
     u_j sqrt(new l_j), applied to all points alike.
     """
     old = pairs.values.astype(float)
-    noise = _noise(old, float(np.abs(old).max(initial=0.0)), size)
+    noise = noise_of(old, float(np.abs(old).max(initial=0.0)), size)
     if policy == "clip":
         new = np.maximum(old, 0.0)
     elif policy == "flip":
@@ -102,7 +103,7 @@ def how_many(values: np.ndarray, total: float, wanted: int | float | None) -> in
     n = len(values)
     if wanted is None:
         return n
-    if isinstance(wanted, float) and wanted < 1:
+    if wanted < 1:
         if not total > 0:
             return min(n, 1)
         reached = np.cumsum(values) >= wanted * total * (1.0 - 1e-12)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, same_points
@@ -14,9 +15,10 @@ from ..expansion import Expansion
 from ..gram import FourierMap, gram
 from ..gram._budget import check_budget
 from ..kernels import Kernel, Precomputed
-from ..solvers import FourierEigen, LowRankEigen
+from ..solvers import FourierEigen, LowRankEigen, Moments
 from ..solvers._lowrank import eigenpairs_of_moments, eigenpairs_of_points, moments_of
 from ._components import Components
+from ._plan import block_bytes
 from ._readings import Readings
 from ._spectrum import how_many
 
@@ -32,6 +34,17 @@ class Streams(Readings):
     _forget: Any
     _weighted: Any
 
+    def _can_stream(self) -> bool:
+        if self._precomputed:
+            raise ValueError("partial_fit needs points, not a precomputed kernel matrix")
+        if not self._by_features and self.eigen_solver != "auto":
+            raise ValueError(
+                f"partial_fit needs eigen_solver='nystroem' or 'features', which keep a summary of "
+                f"the points; {self.eigen_solver!r} needs them all at once"
+            )
+        return True
+
+    @available_if(_can_stream)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in more points, which need not be kept.
@@ -41,13 +54,6 @@ class Streams(Readings):
         The first block should be a fair sample: it provides the landmarks and, for a gamma that
         depends on the data, the gamma.
         """
-        if self._precomputed:
-            raise ValueError("partial_fit needs points, not a precomputed kernel matrix")
-        if not self._by_features and self.eigen_solver != "auto":
-            raise ValueError(
-                f"partial_fit needs eigen_solver='nystroem' or 'features', which keep a summary of "
-                f"the points; {self.eigen_solver!r} needs them all at once"
-            )
         solver, basis = self._feature_solver(), getattr(self, "_components", None)
         basis = None if basis is None else basis.basis
         if basis is None:
@@ -56,7 +62,7 @@ class Streams(Readings):
         X, _, weights = self._weighted(X, sample_weight)
         if basis is None:
             kernel = self._make_kernel(self.gamma).resolve(X, weights)
-            self._check_rank(solver, length(X))
+            self._check_rank(solver, X)
             phi = solver.map(kernel, X, self._expected(length(X)), self._threads())
         else:
             kernel, phi = self.kernel_, basis.map
@@ -97,15 +103,18 @@ class Streams(Readings):
         return result
 
     def _read_out(self, X: Any, kernel: Kernel, solver: Any, phi: Any, moments: Any) -> None:
-        pairs = eigenpairs_of_moments(solver, phi, moments, self._count)
+        scaled = _times(moments, moments.rows / moments.weight)
+        pairs = eigenpairs_of_moments(solver, phi, scaled, self._count)
+        parts = Components.of_features(pairs, None, drop_zeros=self._drops_zeros)
+        parts = _with_moments(parts, moments)
         for name in ("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_", "_inverse"):
             self.__dict__.pop(name, None)  # of points that are not kept
-        self._learn(X, kernel, Components.of_features(pairs, None), solver, repr(phi))
+        self._learn(X, kernel, parts, solver, repr(phi), moments.weight)
 
     def _fit_features(self, X: Any, kernel: Kernel, weights: Any, kept: Any) -> tuple[Any, ...]:
         solver, n = self._feature_solver(), length(X)
-        self._check_rank(solver, n)
-        needed = solver.workspace(n, self._expected(n))
+        self._check_rank(solver, X)
+        needed = solver.workspace(n, self._expected(n)) + block_bytes(X, self._precomputed)
         check_budget(needed, self.max_memory, f"{solver} of {n} points")
         scale = np.ones(n) if weights is None else weights * (n / weights.sum())
         pairs = eigenpairs_of_points(
@@ -118,7 +127,9 @@ class Streams(Readings):
             n_threads=self._threads(),
             say=self._say if self.verbose else None,
         )
-        parts = Components.of_features(pairs, np.sqrt(scale))
+        parts = Components.of_features(pairs, np.sqrt(scale), drop_zeros=self._drops_zeros)
+        if weights is not None:  # as they were given, for points to come
+            parts = _with_moments(parts, _times(pairs.basis.moments, weights.sum() / n))
         if self._precomputed:
             points = kept[parts.expansion.points]  # among all points that were given
             expansion = Expansion(kernel, points, parts.expansion.coefficients)
@@ -137,15 +148,30 @@ class Streams(Readings):
         if not isinstance(spec, str):
             return spec
         if spec == "features":
-            return FourierEigen(rank=self.rank, random_state=self._seed)
+            seed = self._seed
+            if isinstance(seed, np.random.RandomState):  # no source for SciPy's Sobol points
+                seed = int(seed.randint(2**31 - 1))
+            return FourierEigen(rank=self.rank, random_state=seed)
         return LowRankEigen(rank=self.rank, landmarks=self.landmarks, random_state=self._seed)
 
-    def _check_rank(self, solver: Any, n: int) -> None:
+    def _check_rank(self, solver: Any, X: Any) -> None:
+        n, vectors = length(X), len(getattr(X, "shape", ())) == 2 and not self._precomputed
+        if isinstance(solver, FourierEigen) and not vectors:
+            raise ValueError(
+                "random features are functions of vectors, and these points are none; "
+                "use eigen_solver='nystroem'"
+            )
         chosen = isinstance(solver, LowRankEigen) and isinstance(solver.landmarks, str)
         if chosen and solver.rank is not None and solver.rank > n:
             raise ValueError(
                 f"rank={solver.rank} landmarks are to be chosen among {n} points; ask for fewer, "
                 f"or give more points (partial_fit takes them from the first block)"
+            )
+        wanted, most = self.n_components, solver.features(n, self._expected(n))
+        if wanted is not None and min(wanted, n) > most:
+            raise ValueError(
+                f"{wanted} components are asked for, but there are {most} landmarks or features; "
+                f"raise rank, or ask for fewer"
             )
 
     def _expected(self, n: int) -> int:
@@ -155,10 +181,27 @@ class Streams(Readings):
 
     def _count(self, values: np.ndarray, total: float) -> int:
         """Return the number of components to keep, of all eigenvalues that a feature map has."""
-        k = how_many(values, total, self.n_components)
-        if self.remove_zero_eig or self.n_components is None:
-            k = min(k, int(np.sum(values > 1e-12 * values[0])))
-        return k
+        return how_many(values, total, self.n_components)
+
+    @property
+    def _drops_zeros(self) -> bool:
+        return self.remove_zero_eig or self.n_components is None
+
+
+def _times(moments: Moments, factor: float) -> Moments:
+    """Return the moments of points whose weights are all multiplied by the factor."""
+    if factor == 1.0:
+        return moments
+    return dataclasses.replace(
+        moments,
+        weight=moments.weight * factor,
+        comoment=moments.comoment * factor,
+        residual=moments.residual * factor,
+    )
+
+
+def _with_moments(parts: Components, moments: Moments) -> Components:
+    return dataclasses.replace(parts, basis=parts.basis._replace(moments=moments))
 
 
 def _same_map(a: Any, b: Any) -> bool:

@@ -49,6 +49,8 @@ def _sine(certificate: Any, j: int) -> str:
 
 
 def _words(c: Any, exact: bool, k: int) -> list[str]:
+    if k == 0:
+        return ["  No component: the points do not vary."]
     if not exact and not np.isfinite(c.upper).all():
         return ["  Random features: right in the mean over the draw, without bounds."]
     if not exact:

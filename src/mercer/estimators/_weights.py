@@ -18,6 +18,8 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
     else:
         w = np.broadcast_to(np.asarray(sample_weight, dtype=float), (length(X),))
+        if not np.isfinite(w).all():
+            raise ValueError("sample_weight contains NaN or infinity")
     if np.any(w < 0):
         raise ValueError(f"sample_weight must be non-negative, got a minimum of {w.min():g}")
     if not np.any(w > 0):

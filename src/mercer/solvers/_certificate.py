@@ -6,16 +6,22 @@ residuals R = A U - U T.  In a basis that U begins, A has the blocks T, R and A_
     |A|_F^2 = |T|_F^2 + 2 |R|_F^2 + |A_perp|_F^2                       (the Frobenius identity)
 
 gives w_j = |A_perp|_F, which bounds every eigenvalue of A_perp: at most j eigenvalues of A exceed
-w_j.  That is the proof that nothing was missed, if w_j < t_k.  Then, for i <= k,
+w_j.  If w_j < t_k, then for i <= k
 
     t_i <= l_i                                                         (Cauchy)
     l_i <= t_i + 2 |R|^2 / (g + sqrt(g^2 + 4 |R|^2)),  g = t_i - w_j   (Li & Li 2005)
     l_i <= t_i + |r_i|^2 / (t_i - l_{i+1})                             (Kato-Temple)
     sin(u_i, v_i) <= |r_i| / gap_i                                     (Davis-Kahan)
 
-where gap_i is the distance of t_i to the rest of the spectrum.  Every j >= k is tried: few vectors
-have small residuals, many leave a small A_perp.  Where neighbours cannot be told apart, their
-common subspace is certified instead of each vector.
+where gap_i is the distance of t_i to the rest of the spectrum.  What is not among the k first lies
+in the complement of their vectors, where A has the blocks t_{k+1} ... t_j, their residuals and
+A_perp; a Schur complement shows that
+
+    l_{k+1} <= x   if   sum_{k < i <= j} |r_i|^2 / (x - t_i) <= x - w_j,   x > t_{k+1}, w_j
+
+Nothing was missed if there is such an x that is not above t_k + |r_k|.  Every j >= k is tried: few
+vectors have small residuals, many leave a small A_perp.  Where neighbours cannot be told apart,
+their common subspace is certified instead of each vector.
 """
 
 from __future__ import annotations
@@ -49,7 +55,8 @@ class Certificate:
     rest : float
         The bound on all the others, from the Frobenius identity.
     nothing_missed : bool
-        Whether rest lies below the k-th eigenvalue: then no larger one was overlooked.
+        Whether no larger eigenvalue was overlooked: since rest lies below the k-th, and outside no
+        further above it than its residual; or since a direct method has found them all.
     slack : float
         What rounding, and float32 tiles if there were any, added to each bound.
     """
@@ -66,13 +73,17 @@ class Certificate:
     slack: float
 
     def first(self, k: int) -> Certificate:
-        """Return what is certain about the first k alone."""
+        """Return what is certain about the first k alone; of a cluster that is cut, no angle."""
+        sines = self.sines[:k].copy()
+        for a, b in self.clusters:
+            if a < k < b:
+                sines[a:] = 1.0
         return replace(
             self,
             lower=self.lower[:k],
             upper=self.upper[:k],
             residuals=self.residuals[:k],
-            sines=self.sines[:k],
+            sines=sines,
             clusters=tuple((a, min(b, k)) for a, b in self.clusters if a < k),
             outside=float(self.upper[k]) if k < len(self.upper) else self.outside,
         )
@@ -96,6 +107,7 @@ def certify(
     slack: float = 0.0,
     floor: float = 0.0,
     following: float | None = None,
+    ritz: bool = False,
 ) -> Certificate:
     """Return what is certain about the first k of the Ritz pairs given.
 
@@ -113,6 +125,9 @@ def certify(
     following : float, optional
         The (k+1)-th eigenvalue (-inf if there is none), where a direct method has found it: then
         nothing needs proof.
+    ritz : bool
+        Whether U^T R is 0 to rounding, as Rayleigh-Ritz leaves it; else |R|^2 counts only once in
+        the identity, which then holds for all orthonormal vectors.
 
     Examples
     --------
@@ -124,10 +139,10 @@ def certify(
     """
     t, r = np.asarray(values, dtype=float), np.asarray(residuals, dtype=float)
     if following is None:
-        upper, outside, rest, found = _from_norm(t, r, k, squared_norm, floor)
-        upper, outside = upper + slack, outside + slack
+        upper, outside, rest, found = _from_norm(t, r, k, squared_norm, floor, ritz)
+        upper, outside, rest = upper + slack, outside + slack, rest + slack
     else:
-        upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following, k
+        upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following + slack, k
     r = r + slack
     upper = np.minimum.accumulate(upper)  # eigenvalues descend, and so do their bounds
     upper = _kato_temple(t[:k], r[:k], upper, outside, slack)
@@ -141,7 +156,8 @@ def certify(
         outside=float(outside),
         found=found,
         rest=float(rest),
-        nothing_missed=following is not None or bool(rest < t[k - 1] - slack),
+        nothing_missed=following is not None
+        or bool(rest < t[k - 1] - slack and outside <= t[k - 1] + r[k - 1]),
         slack=slack,
     )
 
@@ -196,29 +212,39 @@ def unknown(values: np.ndarray) -> Certificate:
 
 
 def _from_norm(
-    t: np.ndarray, r: np.ndarray, k: int, squared_norm: float, floor: float
+    t: np.ndarray, r: np.ndarray, k: int, squared_norm: float, floor: float, ritz: bool
 ) -> tuple[np.ndarray, float, float, int]:
     """Return upper bounds on l_1 ... l_k and on l_{k+1}, the best w_j, and its j."""
     T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
-    # R once, not twice: then the bound holds for vectors that are no exact Ritz vectors, too
-    perp = np.sqrt(np.maximum(squared_norm - T - R**2, 0.0) + floor**2)
+    perp = np.sqrt(np.maximum(squared_norm - T - (1 + ritz) * R**2, 0.0) + floor**2)
     first = k - 1  # the index that belongs to j = k
     T, R, perp = T[first:], R[first:], perp[first:]
     # one column per j: the i-th largest of {t_1 ... t_j} and the spectrum of A_perp, at most
-    ranked = np.maximum(t[: k + 1, None], perp)
-    gap = t[: k + 1, None] - perp
+    ranked = np.maximum(t[:k, None], perp)
+    gap = t[:k, None] - perp
     with np.errstate(invalid="ignore", divide="ignore"):  # where the gap is not used
         apart = 2.0 * R**2 / (gap + np.sqrt(gap**2 + 4.0 * R**2))
     bounds = ranked + np.where((gap > 0) & (R > 0), apart, R)
-    if len(t) > k:
-        bounds[k, 0] = perp[0]  # j = k: interlacing, without the residuals
-        outside = float(bounds[k].min())
-    else:
-        outside = float(perp[0])
+    outside = _beyond(t[k:], r[k:], perp)
     best = int(np.argmin(perp))
     if not np.isfinite(perp[best]):
-        return bounds[:k].min(axis=1), outside, np.inf, 0
-    return bounds[:k].min(axis=1), outside, float(perp[best]), best + first + 1
+        return bounds.min(axis=1), outside, np.inf, 0
+    return bounds.min(axis=1), outside, float(perp[best]), best + first + 1
+
+
+def _beyond(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> float:
+    """Return the least x, to rounding, that bounds l_{k+1} by one of the j; see the module.
+
+    `t` and `r` belong to the Ritz vectors k + 1, k + 2 ...; `perp` are w_k, w_{k+1} ...
+    """
+    high = float(perp[0])  # j = k
+    if not len(t) or not np.isfinite(high):
+        return high
+    low = max(float(t[0]), float(perp.min()))
+    while low < (x := 0.5 * (low + high)) < high:
+        enough = np.cumsum(r**2 / (x - t)) <= x - perp[1:]
+        low, high = (low, x) if enough.any() else (x, high)
+    return high
 
 
 def _kato_temple(

@@ -109,8 +109,8 @@ class BlockKrylov:
             M = self._factor(gram, self._rank(n, b), rng)
             Z = _orthonormal(_first_block(n, b, M, start, rng), np.empty((n, 0)), rng, fill=b)
             found, A, slack, message = self._run(gram, Z, k, M, rng, say or _silent)
-            values, vectors = in_order(found.t[:k], found.U, rounding(float, norms_of(A)[1]))
             squared, norm = norms_of(A)
+            values, vectors = in_order(found.t[:k], found.U, rounding(float, norm))
             certificate = certify(
                 found.t,
                 found.r,
@@ -118,6 +118,7 @@ class BlockKrylov:
                 squared_norm=squared,
                 slack=rounding(gram.dtype, norm) + slack,
                 floor=float(np.sqrt(8 * np.finfo(A.dtype).eps)) * norm,
+                ritz=True,
             )
         status = Status.CONVERGED if found.converged else Status.NOT_CONVERGED
         if not found.converged:
@@ -153,9 +154,8 @@ class BlockKrylov:
             return self._iterate(gram, Z, k, M, rng, say, 0.0), gram, 0.0, message
         A, relative = single
         say(f"float32 tiles, relative error of K at most {relative:.1e}")
-        A @ Z[:, :1].repeat(2, axis=1)  # its norm and means, before the bound can be said
-        slack = relative * _largest_row_sum(A)
-        found = self._iterate(A, Z, k, M, rng, say, slack)
+        found = self._iterate(A, Z, k, M, rng, say, relative)
+        slack = found.blur
         if found.t[k - 1] >= _RESOLVED * slack:
             return found, A, slack, f"float32 tiles: {slack:.1e} is added to every bound"
         message = (
@@ -175,37 +175,41 @@ class BlockKrylov:
         M: Nystroem | None,
         rng: Any,
         say: Callable[[str], None],
-        blur: float,
+        relative: float,
     ) -> _Found:
+        """Iterate until all residuals are small; `relative` is the error of the entries of K."""
         n, b = new.shape
         most, tol = self.max_iter or _PASSES, self.tol or _TOL
         capacity = _capacity(n, b)
         Z = np.empty((n, 0))
         Y = np.empty((n, 0))
-        passes = 0
+        passes, proving, blur = 0, False, 0.0
         while True:
             Z, Y = np.hstack([Z, new]), np.hstack([Y, np.asarray(A @ new, dtype=float)])
             passes += 1
+            if relative and passes == 1:
+                blur = relative * _largest_row_sum(A)
             t, W = _ritz(Z, Y)
             kept = W[:, : min(k + _GUARDS, len(t))]
             U, R = Z @ kept, Y @ kept
             R -= U * t[: kept.shape[1]]
             r = np.linalg.norm(R, axis=0)
-            enough = np.maximum(tol * np.abs(t[: len(r)]), max(blur, _floor(A)))
+            enough = np.maximum(tol * np.abs(t[: len(r)]), max(blur, _floor(A, t)))
             waiting = np.flatnonzero(r > enough)
             done = int(np.sum(r[:k] <= enough[:k]))
             say(
                 f"pass {passes}: {done} of {k} components converged, largest relative residual "
                 f"{_relative(r[:k], t[:k]):.1e}"
             )
-            proof = self._proof(A, t, k, M, Z) if done == k and self.prove else None
+            wanted = done == k and self.prove and not proving
+            proof = self._proof(A, t, k, M, Z) if wanted else None
+            proving = proof is not None
             if proof is not None:
                 say(f"one more pass, of {proof.shape[1]} columns, to prove that nothing was missed")
-                Z, Y = np.hstack([Z, proof]), np.hstack([Y, np.asarray(A @ proof, dtype=float)])
-                t, W = _ritz(Z, Y)
-                return _Found(t, _residuals(Y, Z, t, W), Z @ W[:, :k], passes + 1, True)
+                new = proof  # if something was, the next residuals show it
+                continue
             if done == k or passes >= most or Z.shape[1] == n:
-                return _Found(t, _residuals(Y, Z, t, W), U[:, :k], passes, done == k)
+                return _Found(t, _residuals(Y, Z, t, W), U[:, :k], passes, done == k, blur)
             if M is None:
                 fresh = np.asarray(Y[:, -new.shape[1] :])
             else:
@@ -229,7 +233,8 @@ class BlockKrylov:
         if not gained.size or left - gained[-1] >= enough:
             return None
         wanted = int(np.argmax(left - gained < enough)) + 1
-        return _orthonormal(M.vectors(M.used, M.used + wanted), Z, None)
+        proof = _orthonormal(M.vectors(M.used, M.used + wanted), Z, None)
+        return proof if proof.size else None
 
     def _factor(self, gram: Any, rank: int, rng: Any) -> Nystroem | None:
         held = getattr(gram, "gram", gram)
@@ -257,6 +262,7 @@ class _Found(NamedTuple):
     U: np.ndarray  # the first k Ritz vectors
     passes: int
     converged: bool
+    blur: float  # how far the error of the entries may have moved an eigenvalue
 
 
 def _capacity(n: int, b: int) -> int:
@@ -293,7 +299,7 @@ def _ritz(Z: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the Ritz values in span(Z), descending, and their vectors in the basis Z."""
     T = Z.T @ Y
     # divide and conquer: LAPACK's default, MRRR, loses three digits of orthogonality
-    t, W = eigh(0.5 * (T + T.T), driver="evd", check_finite=False)
+    t, W = eigh(0.5 * (T + T.T), driver="evd")
     return t[::-1], W[:, ::-1]
 
 
@@ -312,9 +318,10 @@ def _relative(r: np.ndarray, t: np.ndarray) -> float:
         return float(np.max(r / np.maximum(np.abs(t), 1e-300)))
 
 
-def _floor(A: Any) -> float:
+def _floor(A: Any, t: np.ndarray) -> float:
     """Return the residual below which there is only rounding; known after the first product."""
-    return rounding(A.dtype, norms_of(A)[1]) if hasattr(A, "uncentred_norm") else 0.0
+    norm = norms_of(A)[1] if hasattr(A, "uncentred_norm") else float(np.abs(t).max())
+    return rounding(A.dtype, norm)
 
 
 def _in_single(gram: Any) -> tuple[tuple[Any, float] | None, str]:
@@ -331,10 +338,15 @@ def _in_single(gram: Any) -> tuple[tuple[Any, float] | None, str]:
 
 
 def _largest_row_sum(A: Any) -> float:
-    """Return a bound on |S K S|_2 for entries K_ij >= 0: its largest row sum (Perron)."""
-    held = getattr(A, "gram", A)
-    scale = getattr(A, "scale", np.ones(A.shape[0]))
-    return float(np.max(scale * np.asarray(held @ scale, dtype=float)))
+    """Return a bound on |S K S|_2 for entries K_ij >= 0 (Perron).
+
+    That is the largest row sum, also of the similar matrix S^-1 (S K S) S = K S^2, whose row sums
+    are n K w: the means that a centred Gram knows after its first product.
+    """
+    n = A.shape[0]
+    if hasattr(A, "means"):
+        return n * float(np.max(A.means))
+    return float(np.max(np.asarray(A @ np.ones(n), dtype=float)))
 
 
 def _silent(_: str) -> None:

@@ -322,11 +322,21 @@ def principal_axes(moments: Moments, *, centred: bool = True) -> tuple[np.ndarra
 def certificate_of(phi: Any, values: np.ndarray, moments: Moments, k: int) -> Certificate:
     """Return the Nyström sandwich; of random features nothing is certain."""
     if isinstance(phi, NystroemMap):
-        # rounding goes with the trace before centring
-        mean = moments.weight * float(moments.mean @ moments.mean)
-        total = float(values.sum()) + moments.residual + mean
-        return sandwich(values, moments.residual, k, slack=1e-14 * total)
+        return sandwich(values, moments.residual, k, slack=_rounding(phi, moments))
     return unknown(values[:k])
+
+
+def _rounding(phi: NystroemMap, moments: Moments) -> float:
+    """Return how far rounding may move K^: a part of the trace before centring, and of K_SS.
+
+    With D for the rounding in L L^T, K^ moves by A^T D A, A = K_SS^-1 K_Sn = L^-T F^T: much where
+    landmarks are close to each other, and far from the points.
+    """
+    square = moments.comoment + moments.weight * np.outer(moments.mean, moments.mean)  # F^T F
+    total = float(np.trace(square)) + moments.residual
+    weights = phi.expansion_coefficients(phi.expansion_coefficients(square).T)
+    largest = float(np.square(phi.factor).sum(axis=1).max(initial=0.0))
+    return 1e-14 * total + 8.0 * float(np.finfo(float).eps * largest * np.trace(weights))
 
 
 def _message(phi: Any, moments: Moments) -> str:

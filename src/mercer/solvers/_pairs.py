@@ -74,12 +74,16 @@ def measured(
     n_iter: int = 0,
     message: str = "",
     following: float | None = None,
+    dtype: Any = None,
 ) -> EigenPairs:
     """Order the pairs, recompute their residuals with one more product, and certify them.
 
-    `norms` are the squared Frobenius norm of the matrix, and the norm that its rounding goes with.
+    `norms` are the squared Frobenius norm of the matrix, and the norm that its rounding goes with;
+    `dtype` is its precision, that of the vectors by default.
     """
-    values, vectors = in_order(values, vectors, rounding(vectors.dtype, norms[1]))
+    dtype = vectors.dtype if dtype is None else dtype
+    slack = rounding(dtype, norms[1])
+    values, vectors = in_order(values, vectors, slack)
     residuals = np.empty(len(values))
     for start in range(0, len(values), 256):  # by columns, so that no second set of vectors appears
         part = slice(start, start + 256)
@@ -90,8 +94,8 @@ def measured(
         residuals,
         len(values),
         squared_norm=norms[0],
-        slack=rounding(vectors.dtype, norms[1]),
-        floor=float(np.sqrt(8 * np.finfo(vectors.dtype).eps)) * norms[1],
+        slack=slack,
+        floor=float(np.sqrt(8 * np.finfo(dtype).eps)) * norms[1],
         following=following,
     )
     return EigenPairs(

@@ -114,6 +114,7 @@ class PowerPeeling:
             watch=watch,
             n_iter=steps,
             message=f"residual {worst:.1e} after {most} products" if worst else "",
+            dtype=gram.dtype,
         )
 
 
@@ -127,4 +128,4 @@ def _apart(v: np.ndarray, U: np.ndarray, unit: bool = True) -> np.ndarray:
 def _nothing(gram: Any, largest: float) -> float:
     """Return the length below which A v is 0 but for rounding: v is then in the null space."""
     norm = gram.uncentred_norm if hasattr(gram, "uncentred_norm") else largest
-    return rounding(float, max(norm, largest))
+    return rounding(gram.dtype, max(norm, largest))
