@@ -58,7 +58,16 @@ from mercer.kernels import (
     ThinPlate,
     White,
 )
-from mercer.solvers import Arpack, Cholesky, DenseEigen, LeastSquares, RandomizedEigen
+from mercer.solvers import (
+    Arpack,
+    BlockKrylov,
+    Cholesky,
+    DenseEigen,
+    LeastSquares,
+    LowRankEigen,
+    PowerPeeling,
+    RandomizedEigen,
+)
 
 COLUMNS = 3  # of points for kernels that fix a number of columns
 WIDE = 12  # beyond the eight columns up to which distances are summed directly
@@ -279,7 +288,14 @@ def every(entries=KERNELS, **wanted):
 
 GRAMS = [DenseGram, TiledGram]
 LINEAR_SOLVERS = [Cholesky(), LeastSquares()]
-EIGEN_SOLVERS = [DenseEigen(), Arpack(random_state=0), RandomizedEigen(n_iter=200, random_state=0)]
+EIGEN_SOLVERS = [
+    DenseEigen(),
+    BlockKrylov(random_state=0),
+    PowerPeeling(tol=5e-8, max_iter=5000, random_state=0),
+    LowRankEigen(landmarks="rpcholesky", random_state=0),  # on all points, where it is exact
+    Arpack(random_state=0),
+    RandomizedEigen(n_iter=200, random_state=0),
+]
 ESTIMATORS = [
     KernelRidge(),
     KernelRidge(kernel=RBF(2.0) + Linear()),

@@ -186,9 +186,12 @@ def test_the_whole_spectrum_is_needed(policy, solver):
 @every_policy
 def test_approximations_of_what_is_no_kernel(policy):
     """Landmarks and features stand for positive semidefinite kernels alone, and say so."""
-    model = KernelPCA(2, kernel=KERNEL, indefinite=policy, eigen_solver="nystroem")
-    with pytest.raises(ValueError, match="not positive semidefinite"):
-        model.fit(X)
+    for solver in ("nystroem", "features"):
+        model = KernelPCA(2, kernel=KERNEL, indefinite=policy, eigen_solver=solver)
+        text = f"indefinite='{policy}' needs the whole spectrum, and landmarks or random features a"
+        for method in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match=text):
+                method(X)
 
 
 def test_landmarks_refuse_what_is_no_kernel():

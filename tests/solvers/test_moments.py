@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from mercer import NotPositiveDefiniteError
 from mercer.solvers import Moments
 
 numbers = st.floats(-100.0, 100.0, allow_subnormal=False)
@@ -88,6 +89,8 @@ def test_a_residual_that_rounding_made_negative_counts_as_zero():
     moments = Moments.of(Phi, None, np.array([1.0 - 1e-15, 4.5]))
     assert moments.residual == 0.5
     assert Moments.of(Phi).residual == 0.0
+    with pytest.raises(NotPositiveDefiniteError, match=r"goes down to -0\.25, with .* up to 3\.75"):
+        Moments.of(Phi, None, np.array([1.5, 3.75]))
 
 
 def test_parts_of_different_features_do_not_merge():

@@ -54,6 +54,13 @@ def exact_components(
     if policy == "raise":
         pairs = dataclasses.replace(pairs, values=checked_spectrum(pairs.values, size))
         gains, total, k = gains_of(pairs.values), centred.trace(), len(pairs.values)
+        if pairs.values.sum() > total + 1e-8 * (size + abs(total)):
+            text = (
+                f"the eigenvalues printed add up to more than the trace {total:.6g} of all: there "
+                f"are negative ones, and shares and errors mean little; see indefinite="
+            )
+            report = dataclasses.replace(pairs.report, message=f"{pairs.report.message} {text}")
+            pairs = dataclasses.replace(pairs, report=report)
     else:
         pairs, gains = mended(pairs, policy, size)
         total = float(pairs.values.sum())

@@ -111,7 +111,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     certificate_ : Certificate
         All bounds, and whether it is proved that nothing was missed.
     components_ : Expansion
-        The components w_j, of unit norm in the RKHS; also `expansion_`.
+        The components w_j, of unit norm in the RKHS; also `expansion_`.  With random features they
+        live in the space of the features, and take those as points.
+    training_scores_ : ndarray of shape (n, n_components_)
+        What fit_transform returns for the points of positive weight.
     mean_ : Expansion
         The mean mu.
     offset_ : float
@@ -123,7 +126,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     Notes
     -----
     Inside the eigenspace of a multiple eigenvalue any basis is right; the one taken depends on the
-    eigenspace alone.
+    eigenspace alone, if all of it is kept.
 
     Kernels that are conditionally positive definite of order 1 (Distance, Multiquadric,
     AdditiveChi2) are legitimate here, since centring makes their matrix positive semidefinite.  For
@@ -234,6 +237,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         """
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        self._check_policy()
         self._forget()
         streamed = self._by_features
         copy = self.copy_X and not self._precomputed and not streamed
@@ -245,10 +249,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         run = self._fit_features if streamed else self._fit_exact
         parts, solver, held, errors = run(X, kernel, weights, kept)
         self._learn(X, kernel, parts, solver, held, None if weights is None else weights.sum())
-        self.offset_ = -weighted_quantile(errors, 1.0 - self.contamination, weights)
+        margin = 1e-9 * parts.total / parts.rows  # an error of this size is rounding
+        self.offset_ = -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
         if self.fit_inverse_transform:
             try:
-                self._fit_inverse(X)
+                self._fit_inverse(X, weights)
             except BaseException:
                 self._forget()
                 raise
@@ -365,7 +370,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         self.fit(X, **params)
         if self._left_out:  # points of weight 0 have a score, too
             return self.transform(X)
-        return self._finished(self._training_scores, self._dtype)
+        return self.training_scores_
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of X, (n, n_components_), in tiles of bounded memory."""
@@ -381,7 +386,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
                 "hence the inverse transform is not available."
             )
-        check_is_fitted(self, "_inverse")
+        check_is_fitted(self)
+        if not hasattr(self, "_inverse"):
+            raise NotFittedError(
+                "the inverse transform was not learned: fit_inverse_transform must be True when "
+                "fit is called, and partial_fit does not keep the points it needs"
+            )
         return self._inverse(np.asarray(X), n_threads=self._threads())
 
     # ------------------------------------------------------------------ parts
@@ -412,19 +422,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     def _threads(self) -> int | None:
         return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
 
-    @property
-    def _training_scores(self) -> np.ndarray:
-        return np.asarray(self._components.scores)
-
     def _finished(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
         if self.whiten:
             scores = scores * gains_of(self.explained_variance_)
         return scores.astype(dtype, copy=False)
 
-    def _fit_inverse(self, X: Any) -> None:
+    def _fit_inverse(self, X: Any, weights: np.ndarray | None) -> None:
         if sp.issparse(X):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        self.X_transformed_fit_ = scores = self._finished(self._training_scores, self._dtype)
+        self.X_transformed_fit_ = scores = self.training_scores_
         kernel = self._make_kernel(self.gamma_).resolve(scores)
         K = gram(
             kernel,
@@ -433,12 +439,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
             max_memory=self.max_memory,
             n_threads=self._threads(),
         )
-        self.dual_coef_ = Cholesky().factorize(K, self.alpha, overwrite=True).solve(X)
+        shift = self.alpha if weights is None else self.alpha / weights
+        self.dual_coef_ = Cholesky().factorize(K, shift, overwrite=True).solve(X)
         self._inverse = Expansion(kernel, scores, self.dual_coef_)
 
     def _resolved_gamma(self, X: Any) -> Any:
         """Return the number that gamma stands for; 1 / n_features if it is None."""
-        if not isinstance(self.gamma, str):
+        if not isinstance(self.gamma, str) and not isinstance(self.kernel, Kernel):
             columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else 1
             return 1.0 / columns if self.gamma is None else self.gamma
         kernel = self.kernel_

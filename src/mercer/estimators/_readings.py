@@ -27,6 +27,8 @@ class Readings(KernelEstimator):
     offset_: float
     _components: Components
     _threads: Any
+    _finished: Any
+    _dtype: np.dtype
 
     def reconstruction_error(self, X: Any) -> np.ndarray:
         """Return |phi(x) - mu - sum_j score_j w_j|^2 for each point, exactly, in feature space."""
@@ -44,6 +46,7 @@ class Readings(KernelEstimator):
         """Return minus the reconstruction error: the lower, the less x is like the training points.
 
         PCA's scores are log-likelihoods; in a feature space without a density this is what stays.
+        Different kernels have different feature spaces: it does not choose between them.
         """
         return -self.reconstruction_error(X)
 
@@ -52,7 +55,11 @@ class Readings(KernelEstimator):
         return float(np.mean(self.score_samples(X)))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return score_samples(X) - offset_: negative for outliers."""
+        """Return score_samples(X) - offset_: negative for outliers.
+
+        With so many components that the training points have no error left, every other point has
+        more: ask for fewer.
+        """
         check_is_fitted(self)
         if not hasattr(self, "offset_"):
             raise NotFittedError(
@@ -111,4 +118,13 @@ class Readings(KernelEstimator):
     @property
     def components_(self) -> Expansion:
         """The components w_j, of unit norm in the RKHS: a_j has length 1 / sqrt(l_j)."""
+        check_is_fitted(self)
         return self.expansion_
+
+    @property
+    def training_scores_(self) -> np.ndarray:
+        """The scores of the training points that count; a stream has not kept them."""
+        check_is_fitted(self)
+        if self._components.scores is None:
+            raise AttributeError("partial_fit does not keep its points: give X to transform")
+        return self._finished(self._components.scores, self._dtype)

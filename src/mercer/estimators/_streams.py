@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ class Streams(Readings):
     _learn: Any
     _forget: Any
     _weighted: Any
+    gamma_: Any
 
     def _can_stream(self) -> bool:
         if self._precomputed:
@@ -52,11 +54,14 @@ class Streams(Readings):
         Landmarks or features are fixed by the first block, and the moments of the features are
         added up exactly, so that the result does not depend on how the points were cut into blocks.
         The first block should be a fair sample: it provides the landmarks and, for a gamma that
-        depends on the data, the gamma.
+        depends on the data, the gamma.  After an exact fit, which keeps no such summary, it starts
+        anew; after one on landmarks or features it goes on.
         """
-        solver, basis = self._feature_solver(), getattr(self, "_components", None)
-        basis = None if basis is None else basis.basis
-        if basis is None:
+        self._check_policy()
+        basis = self._components.basis if hasattr(self, "_components") else None
+        fitted = basis is not None
+        solver = self.solver_ if fitted else self._feature_solver()
+        if not fitted:
             self._forget()
         X = self._check_points(X, reset=basis is None)
         X, _, weights = self._weighted(X, sample_weight)
@@ -70,7 +75,9 @@ class Streams(Readings):
         moments = moments_of(phi, X, weights, n_threads=self._threads(), say=say)
         if basis is not None:
             moments = basis.moments.merge(moments)
+        gamma = {"gamma_": self.gamma_} if fitted else {}
         self._read_out(X, kernel, solver, phi, moments)
+        self.__dict__.update(gamma)  # that of the first block stays
         return self
 
     def merge(self, other: Streams) -> Self:
@@ -121,7 +128,7 @@ class Streams(Readings):
             solver,
             kernel,
             _symmetric(X) if self._precomputed else X,
-            self._count,
+            lambda values, total: min(n, self._count(values, total)),
             expected=self._expected(n),
             weights=None if weights is None else scale,
             n_threads=self._threads(),
@@ -134,6 +141,7 @@ class Streams(Readings):
             points = kept[parts.expansion.points]  # among all points that were given
             expansion = Expansion(kernel, points, parts.expansion.coefficients)
             parts = dataclasses.replace(parts, expansion=expansion)
+        self._check_share(parts)
         errors = parts.left(pairs.basis.distances, np.asarray(parts.scores))
         return parts, solver, repr(pairs.basis.map), errors
 
@@ -172,6 +180,25 @@ class Streams(Readings):
             raise ValueError(
                 f"{wanted} components are asked for, but there are {most} landmarks or features; "
                 f"raise rank, or ask for fewer"
+            )
+
+    def _check_policy(self) -> None:
+        if self._by_features and self.indefinite != "raise":
+            raise ValueError(
+                f"indefinite={self.indefinite!r} needs the whole spectrum, and landmarks or random "
+                f"features a positive semidefinite kernel; use eigen_solver='dense' or 'auto'"
+            )
+
+    def _check_share(self, parts: Components) -> None:
+        wanted = self.n_components
+        if wanted is None or wanted >= 1 or not parts.total > 0:
+            return
+        reached = float(parts.values.sum()) / parts.total
+        if reached < wanted * (1.0 - 1e-9):
+            warnings.warn(
+                f"all {len(parts.values)} components of the landmarks or features explain "
+                f"{reached:.2%} of the variance, less than the {wanted:.2%} asked for; raise rank",
+                stacklevel=4,
             )
 
     def _expected(self, n: int) -> int:

@@ -16,6 +16,10 @@ def summary(model: Any) -> str:
     report, ratios, c = model.report_, model.explained_variance_ratio_, model.certificate_
     exact = model._components.basis is None
     total = "the exact total tr(HKH) / (n - 1)" if exact else "an upper bound on the total"
+    if exact and model.indefinite != "raise":
+        total = f"the total after indefinite={model.indefinite!r}"
+    if model._components.in_features:
+        total = "the total of the random features"
     k = model.n_components_
     lines = [
         f"Kernel PCA of {model._components.rows} points, {k} components",

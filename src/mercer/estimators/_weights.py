@@ -17,7 +17,10 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     if hasattr(X, "shape"):
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
     else:
-        w = np.broadcast_to(np.asarray(sample_weight, dtype=float), (length(X),))
+        w = np.asarray(sample_weight, dtype=float)
+        if w.shape not in ((), (length(X),)):
+            raise ValueError(f"sample_weight has shape {w.shape}, but there are {length(X)} points")
+        w = np.broadcast_to(w, (length(X),))
         if not np.isfinite(w).all():
             raise ValueError("sample_weight contains NaN or infinity")
     if np.any(w < 0):

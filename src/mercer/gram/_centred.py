@@ -141,15 +141,31 @@ class CentredGram(LinearOperator):
 
     @property
     def uncentred_norm(self) -> float:
-        """The Frobenius norm of S K S, before centring: what rounding is measured against."""
+        """The Frobenius norm of S K S, before centring: what rounding is measured against.
+
+        Its trace instead, for a positive semidefinite K not less, if squares are out of range.
+        """
         if self._squares is None:
             Y, self._squares = self.gram.with_squares(self.weights[:, None], self.scale**2)
             self._keep(np.asarray(Y, dtype=float)[:, 0])
-        return float(np.sqrt(self._squares))
+        if self._in_range:
+            return float(np.sqrt(self._squares))
+        return float(np.sum(self.scale**2 * np.abs(self.uncentred_diagonal)))
+
+    @property
+    def _in_range(self) -> bool:
+        """Whether squares of the entries of K are numbers: neither overflow nor underflow."""
+        squares = self._squares or 0.0
+        return 1e-250 < squares < 1e250 or not np.any(self.uncentred_diagonal)
 
     def squared_norm(self) -> float:
-        """Return |S K_c S|_F^2 = |S K S|_F^2 - 2 n^2 sum w_i (K w)_i^2 + n^2 (w^T K w)^2."""
+        """Return |S K_c S|_F^2 = |S K S|_F^2 - 2 n^2 sum w_i (K w)_i^2 + n^2 (w^T K w)^2.
+
+        inf, of which nothing follows, if the squares are out of the range of numbers.
+        """
         n, size = self.shape[0], self.uncentred_norm
+        if not self._in_range:
+            return float("inf")
         means = 2.0 * float(self.weights @ self.means**2) - self.grand_mean**2
         return size**2 - n**2 * means
 

@@ -22,13 +22,13 @@ from .._points import length, take
 from ..kernels import Kernel
 from ..kernels._radial import Radial
 from ..kernels._wrappers import Wrapper
-from ._landmarks import choose_landmarks, doubled, sliceable
+from ._landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks, doubled, sliceable
 from ._rpcholesky import generator
+from ._threads import one_blas_thread
 
 __all__ = ["centroids", "has_centroids"]
 
 _ROUNDS = 5
-_CANDIDATES, _PER_LANDMARK = 20_000, 20
 
 
 def has_centroids(kernel: Kernel, X: Any) -> bool:
@@ -60,7 +60,7 @@ def centroids(
             f"not {kernel} of {type(X).__name__}; use 'rpcholesky'"
         )
     rng = generator(random_state)
-    among = max(_CANDIDATES, _PER_LANDMARK * m)
+    among = max(CANDIDATES, PER_LANDMARK * m)
     if length(X) > among:
         X = take(sliceable(X), np.sort(rng.choice(length(X), among, replace=False)))
     X = doubled(X)
@@ -68,7 +68,8 @@ def centroids(
     first = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
     model = KMeans(len(first), init=X[first] / scale, n_init=1, max_iter=_ROUNDS, tol=0.0)
     # one thread: the order in which threads add up centroids is not always the same
-    with threadpool_limits(1), warnings.catch_warnings():
+    openmp = threadpool_limits(1, user_api="openmp")
+    with one_blas_thread, openmp, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than landmarks
         model.fit(X / scale)
     return np.asarray(model.cluster_centers_ * scale)

@@ -27,7 +27,7 @@ from ._tiled import TiledGram
 
 __all__ = ["choose_landmarks", "doubled", "reads_all", "sliceable"]
 
-_CANDIDATES, _PER_LANDMARK = 20_000, 20  # points among which landmarks are chosen, by default
+CANDIDATES, PER_LANDMARK = 20_000, 20  # points among which landmarks are chosen, by default
 _STRIP = 1024  # rows of K that one task works on
 _PILOT = 1000  # rank, at most, of the factor behind leverage scores
 
@@ -125,7 +125,7 @@ def _check_count(m: Any, n: int) -> None:
 def _count_candidates(n: int, m: int, candidates: Any) -> int:
     """Return the number of points to choose among."""
     if candidates is None:
-        return min(n, max(_CANDIDATES, _PER_LANDMARK * m))
+        return min(n, max(CANDIDATES, PER_LANDMARK * m))
     integer = isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool)
     if not integer or candidates < m:
         raise ValueError(

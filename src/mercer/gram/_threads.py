@@ -54,9 +54,9 @@ class _OneBlasThread:
 
     def __enter__(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
+            if self._inside == 0:
                 self._limit = _blas().limit(limits=1, user_api="blas")
+            self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

@@ -93,7 +93,7 @@ class TiledGram(GramOperator):
             raise MemoryBudgetError(
                 f"the array of the {n} x {m} matrix K needs {in_words(needed)}, but the budget is "
                 f"{in_words(self._budget)}; choose a solver that works on tiles (for kernel PCA, "
-                f"eigen_solver='arpack' with n_components), or raise max_memory"
+                f"eigen_solver='krylov' with n_components), or raise max_memory"
             )
         out = np.empty(self.shape, dtype=self.dtype)
         fill(self.kernel, self._P, self._Q, out, self.n_threads)

@@ -25,7 +25,7 @@ def learned(model: Any, name: str) -> Any:
 
 
 def scores_of(model: Any, X: Any) -> np.ndarray:
-    """Return the scores of X, or for None those of the training points, u_j sqrt(l_j)."""
+    """Return the scores of X, or for None those of the training points."""
     if X is not None:
         check_is_fitted(
             model,
@@ -33,6 +33,8 @@ def scores_of(model: Any, X: Any) -> np.ndarray:
             "try fit(X) first",
         )
         return np.asarray(model.transform(X))
+    if hasattr(model, "training_scores_"):  # of ours, which weights and whitening may have changed
+        return np.asarray(model.training_scores_)
     return learned(model, "eigenvectors_") * np.sqrt(learned(model, "eigenvalues_"))
 
 

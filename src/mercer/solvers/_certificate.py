@@ -35,7 +35,7 @@ __all__ = ["Certificate", "certify", "sandwich", "unknown"]
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds on k eigenpairs; every number holds for the exact matrix, rounding included.
+    """Bounds on k eigenpairs of the matrix as it was evaluated, with the rounding of the solver.
 
     Attributes
     ----------
@@ -215,6 +215,8 @@ def _from_norm(
     t: np.ndarray, r: np.ndarray, k: int, squared_norm: float, floor: float, ritz: bool
 ) -> tuple[np.ndarray, float, float, int]:
     """Return upper bounds on l_1 ... l_k and on l_{k+1}, the best w_j, and its j."""
+    if not np.isfinite(squared_norm):
+        return np.full(k, np.inf), np.inf, np.inf, 0
     T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
     perp = np.sqrt(np.maximum(squared_norm - T - (1 + ritz) * R**2, 0.0) + floor**2)
     first = k - 1  # the index that belongs to j = k
@@ -227,8 +229,6 @@ def _from_norm(
     bounds = ranked + np.where((gap > 0) & (R > 0), apart, R)
     outside = _beyond(t[k:], r[k:], perp)
     best = int(np.argmin(perp))
-    if not np.isfinite(perp[best]):
-        return bounds.min(axis=1), outside, np.inf, 0
     return bounds.min(axis=1), outside, float(perp[best]), best + first + 1
 
 
@@ -238,7 +238,7 @@ def _beyond(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> float:
     `t` and `r` belong to the Ritz vectors k + 1, k + 2 ...; `perp` are w_k, w_{k+1} ...
     """
     high = float(perp[0])  # j = k
-    if not len(t) or not np.isfinite(high):
+    if not len(t):
         return high
     low = max(float(t[0]), float(perp.min()))
     while low < (x := 0.5 * (low + high)) < high:
@@ -256,7 +256,7 @@ def _kato_temple(
         below = outside if i == len(t) - 1 else upper[i + 1]
         above = np.inf if i == 0 else t[i - 1] - slack
         if below < t[i] - slack and upper[i] < above:
-            upper[i] = min(upper[i], t[i] + r[i] ** 2 / (t[i] - below) + slack)
+            upper[i] = min(upper[i], t[i] + r[i] ** 2 / (t[i] - slack - below) + slack)
     return upper
 
 

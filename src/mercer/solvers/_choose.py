@@ -63,7 +63,7 @@ def choose(
     k : int, optional
         How many eigenpairs are wanted; None for all.
     **options
-        For a solver given by name; "auto" drops those that its choice does not have.
+        For a solver given by name; those that only other solvers have are dropped.
 
     Examples
     --------
@@ -85,6 +85,9 @@ def choose(
         raise ValueError(
             f"unknown solver {spec!r} for {problem.value}; use 'auto', {sorted(names)} or a solver"
         )
+    known = {name for solver in names.values() for name in solver.__dataclass_fields__}
+    if unknown := sorted(options.keys() - known):
+        raise TypeError(f"no solver for {problem.value} has the options {unknown}")
     fields = names[spec].__dataclass_fields__
     return names[spec](**{name: v for name, v in options.items() if name in fields})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +99,7 @@ class Arpack:
         status, message = Status.CONVERGED, ""
         try:
             values, vectors = eigsh(
-                counted, k, which="LA", tol=self.tol, maxiter=self.max_iter, v0=start
+                counted, k, which="LA", tol=self.tol, maxiter=self.max_iter, v0=start, **_seed()
             )
         except ArpackError as stopped:
             if not isinstance(stopped, ArpackNoConvergence):
@@ -166,14 +167,18 @@ class RandomizedEigen:
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         steps = (7 if k < 0.1 * n else 4) if self.n_iter == "auto" else int(self.n_iter)
-        block = generator(self.random_state).standard_normal((n, min(n, k + self.n_oversamples)))
-        Q = np.linalg.qr(gram @ block.astype(gram.dtype))[0]
-        for _step in range(steps):
-            Q = np.linalg.qr(gram @ Q)[0]
-        KQ = gram @ Q
-        values, inner = eigh(Q.T @ KQ)
+        if k + self.n_oversamples >= n and hasattr(gram, "to_array"):
+            values, vectors = eigh(gram.to_array())  # the range of a block as large as K is all
+        else:
+            block = generator(self.random_state).standard_normal((n, k + self.n_oversamples))
+            Q = np.linalg.qr(gram @ block[:, :n].astype(gram.dtype))[0]
+            for _step in range(steps):
+                Q = np.linalg.qr(gram @ Q)[0]
+            KQ = gram @ Q
+            values, inner = eigh(Q.T @ KQ)
+            vectors = Q @ inner
         chosen = np.sort(np.argsort(np.abs(values))[::-1][:k])
-        values, vectors = values[chosen], Q @ inner[:, chosen]
+        values, vectors = values[chosen], vectors[:, chosen]
         return measured(
             repr(self),
             gram.dot,
@@ -184,6 +189,12 @@ class RandomizedEigen:
             watch=watch,
             n_iter=steps + 2,
         )
+
+
+def _seed() -> dict[str, Any]:
+    """Return what makes ARPACK repeatable where it draws anew: when its space is exhausted."""
+    known = "rng" in inspect.signature(eigsh).parameters  # since SciPy 1.17
+    return {"rng": np.random.default_rng(0)} if known else {}
 
 
 class _Counting(LinearOperator):

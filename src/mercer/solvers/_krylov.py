@@ -24,7 +24,16 @@ from sklearn.exceptions import ConvergenceWarning
 from .._errors import NotPositiveDefiniteError
 from ..gram._threads import one_blas_thread
 from ._certificate import certify
-from ._pairs import EigenPairs, check_k, generator, in_order, norms_of, reported, rounding
+from ._pairs import (
+    EigenPairs,
+    check_k,
+    equal_ranges,
+    generator,
+    in_order,
+    norms_of,
+    reported,
+    rounding,
+)
 from ._precondition import Nystroem
 from ._report import Status, Stopwatch
 
@@ -82,14 +91,20 @@ class BlockKrylov:
     random_state: Any = None
 
     def __post_init__(self) -> None:
+        least = {"tol": 0.0, "max_iter": 1, "block": 1, "rank": 0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= bound:
+                raise ValueError(f"BlockKrylov: {name} must be at least {bound:g}, got {value!r}")
         if self.precision not in ("double", "mixed"):
             raise ValueError(f"precision must be 'double' or 'mixed', got {self.precision!r}")
 
     def workspace(self, n: int, k: int) -> int:
         """Return the bytes needed beside K: the factor, the basis and its image."""
         b = self._block(n, k)
-        wide = 3 * min(n, _WIDEST) if self.prove else 0
-        return 8 * n * (self._rank(n, b) + 2 * _capacity(n, b) + 4 * b + wide)
+        wide = 4 * min(n, _WIDEST) if self.prove else 0
+        # twice for basis and image, twice for the moment when they grow
+        return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + wide)
 
     def eigenpairs(
         self,
@@ -111,6 +126,9 @@ class BlockKrylov:
             found, A, slack, message = self._run(gram, Z, k, M, rng, say or _silent)
             squared, norm = norms_of(A)
             values, vectors = in_order(found.t[:k], found.U, rounding(float, norm))
+            residuals = found.r[:k].copy()
+            for a, b in equal_ranges(values, rounding(float, norm)):
+                residuals[a:b] = np.linalg.norm(residuals[a:b])  # the basis was rotated
             certificate = certify(
                 found.t,
                 found.r,
@@ -121,6 +139,13 @@ class BlockKrylov:
                 ritz=True,
             )
         status = Status.CONVERGED if found.converged else Status.NOT_CONVERGED
+        blurred = residuals > max(self.tol, 1e-3) * np.abs(values)
+        blurred &= values > 0.01 * certificate.slack  # what is further below is 0
+        if found.converged and blurred.any():
+            message = (
+                f"{message} {int(blurred.sum())} eigenvalues are not far above the rounding of K "
+                f"in {gram.dtype}, {certificate.slack:.1e}: see their residuals"
+            )
         if not found.converged:
             worst = _relative(found.r[:k], found.t[:k])
             message = f"relative residual {worst:.1e} after {found.passes} passes. {message}"
@@ -131,7 +156,6 @@ class BlockKrylov:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        residuals = found.r[:k]
         report = reported(
             repr(self), status, found.passes, values, residuals, watch, message.strip(), certificate
         )
@@ -225,7 +249,10 @@ class BlockKrylov:
         """Return the vectors that would bring |A_perp|_F below t_k, if they are few enough."""
         if M is None:
             return None
-        left = norms_of(A)[0] - float(np.sum(t**2))
+        squared = norms_of(A)[0]
+        if not np.isfinite(squared):
+            return None
+        left = squared - float(np.sum(t**2))
         enough = 0.8 * max(t[k - 1], 0.0) ** 2
         if left < enough:
             return None
@@ -286,13 +313,12 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
         N = N - Z @ (Z.T @ N)
     Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
     Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
-    for _ in range(2):  # and again: dividing by R has magnified what was left of span(Z)
-        Q = np.linalg.qr(Q - Z @ (Z.T @ Q))[0]
+    Q = Q - Z @ (Z.T @ Q)
     missing = min(fill, n - Z.shape[1]) - Q.shape[1]
     if missing > 0:
         everything = np.hstack([Z, Q])
         Q = np.hstack([Q, _orthonormal(rng.standard_normal((n, missing)), everything, rng)])
-    return Q
+    return np.linalg.qr(Q)[0]
 
 
 def _ritz(Z: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

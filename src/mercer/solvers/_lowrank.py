@@ -20,7 +20,8 @@ from scipy.linalg import eigh
 from .._points import length, take
 from ..gram import FourierMap, NystroemMap, TiledGram, choose_landmarks
 from ..gram._centroids import centroids, has_centroids
-from ..gram._landmarks import doubled, sliceable
+from ..gram._landmarks import CANDIDATES, PER_LANDMARK, doubled, sliceable
+from ..gram._threads import one_blas_thread
 from ..kernels import Precomputed
 from ._certificate import Certificate, sandwich, unknown
 from ._moments import Moments
@@ -36,6 +37,7 @@ __all__ = [
     "moments_of",
 ]
 
+_METHODS = ("auto", "kmeans", "rpcholesky", "uniform", "kmeans++", "leverage")
 _ROWS = 2**15  # points projected at a time
 _RANK, _PER_COMPONENT = 500, 10  # landmarks by default: the larger of 500 and 10 k
 
@@ -80,10 +82,17 @@ class LowRankEigen:
     landmarks: Any = "auto"
     random_state: Any = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.landmarks, str) and self.landmarks not in _METHODS:
+            raise ValueError(
+                f"there is no method {self.landmarks!r} to choose landmarks; there are "
+                f"{', '.join(map(repr, _METHODS))}, or give the landmarks themselves"
+            )
+
     def workspace(self, n: int, k: int) -> int:
         """Return the bytes needed: a few m x m matrices, blocks of rows, and the vectors."""
         m = self.features(n, k)
-        candidates = min(n, max(20_000, 20 * m)) * m
+        candidates = min(n, max(CANDIDATES, PER_LANDMARK * m)) * m
         return 8 * (8 * m * m + candidates + n * (k + 2)) + _blocks(n, m)
 
     def features(self, n: int, k: int) -> int:
@@ -138,7 +147,7 @@ class FourierEigen:
 
     def features(self, n: int, k: int) -> int:
         """Return the number of features for k components."""
-        return max(_RANK, _PER_COMPONENT * k + k % 2) if self.rank is None else self.rank
+        return max(_RANK, _PER_COMPONENT * k) if self.rank is None else self.rank
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
         """Draw the frequencies for points with the columns of X."""
@@ -206,6 +215,21 @@ def eigenpairs_of_points(
     chosen for the `expected` number.  The signs are those of the axes in feature space, so that a
     stream of the same points has them too.
     """
+    with one_blas_thread:  # so that the bits do not depend on the number of threads
+        return _of_points(solver, kernel, X, count, expected, weights, centred, n_threads, say)
+
+
+def _of_points(
+    solver: Any,
+    kernel: Any,
+    X: Any,
+    count: Callable[[np.ndarray, float], int],
+    expected: int,
+    weights: np.ndarray | None,
+    centred: bool,
+    n_threads: int | None,
+    say: Callable[[str], None] | None,
+) -> EigenPairs:
     watch = Stopwatch()
     kernel, X = on_indices(kernel, X)
     n = length(X)
@@ -222,7 +246,7 @@ def eigenpairs_of_points(
         distances[rows] = squares - 2.0 * scores[:, -1] + mean @ mean
     if weights is not None:
         vectors *= np.sqrt(weights)[:, None]
-    vectors = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
+    vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     report = dataclasses.replace(pairs.report, seconds=watch.seconds)
     basis = pairs.basis._replace(distances=distances)
     return dataclasses.replace(pairs, vectors=vectors, report=report, basis=basis)

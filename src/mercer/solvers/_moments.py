@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._errors import NotPositiveDefiniteError
 from ..gram._threads import run
 
 __all__ = ["Moments"]
@@ -77,7 +78,7 @@ class Moments:
             return cls.none(Phi.shape[1])
         left = 0.0
         if diagonal is not None:
-            left = float(w @ np.maximum(diagonal - np.einsum("ij,ij->i", Phi, Phi), 0.0))
+            left = float(w @ residuals(Phi, diagonal))
         mean = w @ Phi / total
         return cls(int(np.sum(w > 0)), total, mean, _scatter(Phi, w, mean, n_threads), left)
 
@@ -101,6 +102,19 @@ class Moments:
             comoment,
             self.residual + other.residual,
         )
+
+
+def residuals(Phi: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """Return k(x, x) - |phi(x)|^2; if it is below 0 by more than rounding, k is no kernel."""
+    left = diagonal - np.einsum("ij,ij->i", Phi, Phi)
+    lowest, largest = left.min(initial=0.0), np.abs(diagonal).max(initial=0.0)
+    if lowest < -1e-7 * largest:
+        raise NotPositiveDefiniteError(
+            f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to {largest:.3g}: "
+            f"the kernel is not positive semidefinite on points and landmarks, as Nyström needs. "
+            f"Choose a Mercer kernel, or an exact solver with indefinite='clip', 'flip' or 'shift'"
+        )
+    return np.maximum(left, 0.0)
 
 
 def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | None) -> np.ndarray:

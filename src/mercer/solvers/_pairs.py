@@ -2,9 +2,9 @@
 
 Eigenvalues descend.  A vector's sign makes its entry of largest modulus positive, the first one if
 several are as large.  Where eigenvalues coincide, any basis of their eigenspace is right: the one
-chosen depends on the eigenspace alone, not on the solver (up to 64 dimensions).  Its first vector
-is the longest projection of a unit vector e_i, i the lowest index of those; then the next in what
-remains.
+chosen depends on the eigenspace alone, not on the solver (if all of it, up to 64 dimensions, is
+among the k).  Its first vector is the longest projection of a unit vector e_i, i the lowest index
+of those; then the next in what remains.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from ..gram._rpcholesky import generator
 from ._certificate import Certificate, certify
 from ._report import Report, Status, Stopwatch
 
 __all__ = [
     "EigenPairs",
     "check_k",
+    "equal_ranges",
     "generator",
     "in_order",
     "measured",
@@ -155,16 +157,25 @@ def in_order(
     """Sort descending, choose the basis of equal eigenvalues, and fix the signs."""
     order = np.argsort(values, kind="stable")[::-1]
     values, vectors = values[order], vectors[:, order]
-    start = 0
+    for start, stop in equal_ranges(values, tolerance):
+        vectors[:, start:stop] = _canonical(vectors[:, start:stop])
+    vectors *= signs_of(vectors)
+    return values, vectors
+
+
+def equal_ranges(values: np.ndarray, tolerance: float) -> list[tuple[int, int]]:
+    """Return the ranges of equal eigenvalues whose basis is chosen.
+
+    The null space, and a vast eigenspace, keep the basis they were given.
+    """
+    ranges, start = [], 0
     for i in range(1, len(values) + 1):
         if i < len(values) and values[i - 1] - values[i] <= tolerance:
             continue
-        # the null space, and a vast eigenspace, keep the basis they were given
         if 1 < i - start <= _LARGEST and values[i - 1] > tolerance:
-            vectors[:, start:i] = _canonical(vectors[:, start:i])
+            ranges.append((start, i))
         start = i
-    vectors *= signs_of(vectors)
-    return values, vectors
+    return ranges
 
 
 def signs_of(vectors: np.ndarray) -> np.ndarray:
@@ -196,10 +207,3 @@ def check_k(k: int | None, n: int) -> int:
     if not 1 <= k <= n:
         raise ValueError(f"the number of eigenpairs must lie between 1 and n = {n}, got {k}")
     return int(k)
-
-
-def generator(random_state: Any) -> Any:
-    """Return a source of random numbers: RandomState as it is, else a Generator from the seed."""
-    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
-        return random_state
-    return np.random.default_rng(random_state)
