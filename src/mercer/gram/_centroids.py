@@ -28,7 +28,7 @@ from ._threads import one_blas_thread
 
 __all__ = ["centroids", "has_centroids"]
 
-_ROUNDS = 5
+_ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
 
 def has_centroids(kernel: Kernel, X: Any) -> bool:
@@ -66,7 +66,9 @@ def centroids(
     X = doubled(X)
     scale = radial._scale(X.shape[1])
     first = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
-    model = KMeans(len(first), init=X[first] / scale, n_init=1, max_iter=_ROUNDS, tol=0.0)
+    # means of few points shrink towards the middle of the data: then one round is best
+    rounds = _ROUNDS if len(X) >= _MANY * len(first) else 1
+    model = KMeans(len(first), init=X[first] / scale, n_init=1, max_iter=rounds, tol=0.0)
     # one thread: the order in which threads add up centroids is not always the same
     openmp = threadpool_limits(1, user_api="openmp")
     with one_blas_thread, openmp, warnings.catch_warnings():
