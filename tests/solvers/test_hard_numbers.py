@@ -5,7 +5,7 @@ import pytest
 
 from mercer import KernelPCA, NotPositiveDefiniteError
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
-from mercer.kernels import RBF, Linear, Precomputed, Sigmoid
+from mercer.kernels import RBF, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.solvers import (
     EIGEN,
     BlockKrylov,
@@ -103,3 +103,13 @@ def test_names_that_no_solver_has():
         choose(EIGEN, K, "krylov", tolerance=1e-3)
     with pytest.raises(ValueError, match="there is no method 'foo' to choose landmarks; there are"):
         LowRankEigen(landmarks="foo")
+
+
+def test_landmarks_that_nearly_coincide_are_no_fault_of_the_kernel():
+    for seed in range(20):
+        local = np.random.default_rng(seed)
+        points = local.normal(size=(40, 3))
+        close = points[:1] + 10.0 ** local.uniform(-4, -2) * local.normal(size=(12, 3))
+        K = CentredGram(gram(Polynomial(degree=2, gamma=0.5), points))
+        pairs = LowRankEigen(landmarks=close).eigenpairs(K, 2)
+        assert np.all(np.isfinite(pairs.values))
