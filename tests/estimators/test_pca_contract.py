@@ -215,7 +215,7 @@ def test_words(solver):
     [
         ("krylov", "tiled", 2100),
         ("krylov", "dense", 2100),
-        ("dense", "dense", 700),
+        ("dense", "dense", 500),
         ("power", "tiled", 500),
         ("power", "dense", 2100),
         ("arpack", "tiled", 2100),

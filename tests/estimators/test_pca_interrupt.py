@@ -91,7 +91,6 @@ CASES = {
         " of 60000 points",
         {"eigen_solver": "nystroem", "rank": 300, "landmarks": "uniform"},
     ),
-    "power": (3000, "components of", {"eigen_solver": "power", "storage": "tiled"}),
 }
 
 
@@ -205,9 +204,7 @@ def test_passes_are_told_with_falling_residuals(capsys):
 
 
 def test_a_share_of_the_variance_is_told(capsys):
-    A = np.random.default_rng(0).normal(size=(600, 12))
-    model = KernelPCA(0.6, kernel="linear", eigen_solver="krylov", verbose=1).fit(A[:, :4])
-    assert "4 components explain" in capsys.readouterr().out or model.n_components_ <= 4
+    A = np.random.default_rng(0).normal(size=(300, 12))
     KernelPCA(0.9, kernel="rbf", gamma=0.1, eigen_solver="krylov", verbose=1).fit(A)
     out = capsys.readouterr().out
     shares = [float(s) for s in re.findall(r"components explain ([\d.]+)%", out)]

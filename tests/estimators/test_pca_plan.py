@@ -238,7 +238,7 @@ def test_the_lean_option_is_exact_too():
 @pytest.mark.parametrize(
     ("solver", "storage", "n", "k", "columns"),
     [
-        ("dense", "dense", 1500, 5, 8),
+        ("dense", "dense", 1100, 5, 8),
         ("dense", "dense", 1000, 200, 8),
         ("dense", "dense", 800, None, 8),
         ("dense", "dense", 800, 0.9, 8),
@@ -280,7 +280,7 @@ def test_precomputed_values_stay_below_the_estimate(kind):
 
 
 def test_a_budget_of_the_estimate_is_enough():
-    A = points(2000, 4)
+    A = points(1200, 4)
     for solver in ("dense", "krylov", "nystroem"):
         storage = {"nystroem": "low rank", "krylov": "tiled"}.get(solver, "dense")
         model = KernelPCA(3, kernel="rbf", eigen_solver=solver, rank=60, n_jobs=2)
@@ -288,12 +288,12 @@ def test_a_budget_of_the_estimate_is_enough():
         needed = option(model.plan(A), solver, storage).memory
         model.set_params(max_memory=needed).fit(A)
         assert model.n_components_ == 3
-    with pytest.raises(MemoryBudgetError, match=r"LowRankEigen.* of 2000 points needs \d+\.\d MiB"):
-        KernelPCA(3, kernel="rbf", eigen_solver="nystroem", max_memory="20 MiB").fit(A)
+    with pytest.raises(MemoryBudgetError, match=r"LowRankEigen.* of 1200 points needs \d+\.\d MiB"):
+        KernelPCA(3, kernel="rbf", eigen_solver="nystroem", max_memory="10 MiB").fit(A)
     with pytest.raises(
-        MemoryBudgetError, match="a dense eigenproblem of 2000 points, 3 components"
+        MemoryBudgetError, match="a dense eigenproblem of 1200 points, 3 components"
     ):
-        KernelPCA(3, kernel="rbf", eigen_solver="dense", max_memory=8 * 2000**2).fit(A)
+        KernelPCA(3, kernel="rbf", eigen_solver="dense", max_memory=8 * 1200**2).fit(A)
     assert isinstance(
         KernelPCA(3, kernel="rbf", eigen_solver="nystroem", rank=60).fit(A).solver_, LowRankEigen
     )
