@@ -16,12 +16,14 @@ from mercer import KernelPCA
 
 # Run in a process of its own, so that an interrupt that comes late hits nobody else.
 SCRIPT = """
-import _thread, json, sys, threading, time
+import _thread, json, signal, sys, threading, time
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info
 from mercer import KernelPCA
 
+# a shell that runs a job in the background has its children ignore Ctrl-C
+signal.signal(signal.SIGINT, signal.default_int_handler)
 n, after, options = int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 X = np.random.default_rng(0).normal(size=(n, 6))
 
