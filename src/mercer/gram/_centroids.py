@@ -3,8 +3,8 @@
     S = the means of the m parts of the points nearest to each s in S
 
 For a kernel that is a function of distances the centroids cover the data with the least mean
-squared distance, and so leave less of the trace over than any m of the points (Zhang, Tsang & Kwok
-2008).  A few rounds are enough; they start from pivots of RPCholesky, so that outliers and small
+squared distance, and so tend to leave less of the trace over than m of the points do (Zhang, Tsang
+& Kwok 2008).  A few rounds are enough; they start from pivots of RPCholesky, so that outliers and small
 clusters keep a landmark.
 """
 
