@@ -4,8 +4,8 @@
 
 For a kernel that is a function of distances the centroids cover the data with the least mean
 squared distance, and so tend to leave less of the trace over than m of the points do (Zhang, Tsang
-& Kwok 2008).  A few rounds are enough; they start from pivots of RPCholesky, so that outliers and small
-clusters keep a landmark.
+& Kwok 2008).  A few rounds are enough; they start from pivots of RPCholesky, so that outliers and
+small clusters keep a landmark.
 """
 
 from __future__ import annotations
