@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, WhiteKernel
 
-from mercer import KernelPCA, KernelRidge
+from mercer import (
+    KernelPCA,
+    KernelRidge,
+)
 from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
     RBF,

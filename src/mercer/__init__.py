@@ -11,8 +11,13 @@ from ._errors import (
     NotDifferentiableError,
     NotPositiveDefiniteError,
 )
+from ._reduce import Reduction
 from ._version import __version__
-from .estimators import KernelPCA, KernelRidge
+from .estimators import (
+    KernelPCA,
+    KernelRidge,
+    compress,
+)
 from .expansion import Expansion
 
 __all__ = [
@@ -24,7 +29,9 @@ __all__ = [
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
+    "Reduction",
     "__version__",
+    "compress",
     "datasets",
     "gram",
     "kernels",

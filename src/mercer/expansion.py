@@ -9,6 +9,8 @@ import numpy as np
 
 from ._errors import KernelMismatchError
 from ._points import concatenate, length, same_points, take
+from ._preimage import PreImages, preimage
+from ._reduce import Reduction, reduce
 from .gram import GramOperator, gram
 from .kernels import Kernel
 
@@ -29,6 +31,8 @@ class Expansion:
     points : points
         The x_i, n of them.
     coefficients : array of shape (n, m) or (n,)
+    reduction : Reduction, optional
+        Of an expansion that `compress` has returned: how far it is from the one before.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class Expansion:
     kernel: Kernel
     points: Any
     coefficients: np.ndarray
+    reduction: Reduction | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
@@ -150,6 +155,175 @@ class Expansion:
     def _against(self, other: Expansion) -> GramOperator:
         same = other is self or same_points(self.points, other.points)
         return gram(self.kernel, self.points, None if same else other.points, storage="tiled")
+
+    # ------------------------------------------------------------------ fewer points
+
+    def compress(
+        self,
+        n_points: int | None = None,
+        *,
+        max_error: float | None = None,
+        method: str = "auto",
+        max_iter: int = 100,
+        random_state: Any = None,
+        max_memory: Any = None,
+    ) -> Expansion:
+        """Return g_c = sum_j b_jc k(z_j, .) near the f_c, in fewer points z_j: a reduced set.
+
+            min_{Z, B}  sum_c |f_c - g_c|^2,     B = K_zz^-1 K_zx A  for the points Z
+
+        All functions share the points.  The result carries a `reduction`: the exact errors
+        |f_c - g_c|, and bounds on |f_c(x) - g_c(x)|.
+
+        =========== ================================================== =========================
+        method      new points                                         needs
+        =========== ================================================== =========================
+        "select"    some of the old ones, chosen greedily, so that     any points; memory n m
+                    each lowers the error as much as possible
+        "kmeans"    centres of clusters, weighted by |coefficients|    dense vectors
+        "construct" moved freely by L-BFGS, from both of these         and an `input_gradient`
+        "auto"      "construct" if it can be had in about a minute,
+                    else "select"
+        =========== ================================================== =========================
+
+        Parameters
+        ----------
+        n_points : int, optional
+            How many points at most: fewer than before.  There are fewer if more would add nothing.
+        max_error : float, optional
+            Instead of a number of points, the largest |f_c - g_c| allowed, as `norm` measures it:
+            ``0.01 * f.norm().max()`` for one percent.
+        method : {"auto", "select", "kmeans", "construct"}
+        max_iter : int, default=100
+            Steps of L-BFGS.  More make the error smaller, slowly.
+        random_state : int, Generator, RandomState or None
+            Of k-means; None stands for 0, so that results repeat.
+        max_memory : int, str or None
+            Bytes, or "2 GiB"; None for half of the machine's memory.
+
+        Notes
+        -----
+        New points are in float64, also if the old ones are not: coefficients of either sign nearly
+        cancel, and need the digits.  They do not share the noise of a `White` part.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import RBF
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> f = Expansion(RBF(0.5), X, np.sin(9 * X))
+        >>> g = f.compress(max_error=1e-3 * f.norm()[0], method="select")
+        >>> g.reduction.n_points
+        7
+        >>> bool(np.abs(f(X) - g(X)).max() <= g.reduction.sup_bound[0])
+        True
+        """
+        Z, B, reduction = reduce(
+            self.kernel,
+            self.points,
+            self.coefficients,
+            n_points,
+            max_error=max_error,
+            method=method,
+            max_iter=max_iter,
+            random_state=random_state,
+            max_memory=max_memory,
+        )
+        return Expansion(self.kernel, Z, B, reduction)
+
+    # ------------------------------------------------------------------ back to points
+
+    def preimage(
+        self,
+        method: str = "auto",
+        *,
+        start: Any = None,
+        candidates: Any = None,
+        neighbours: Any = None,
+        n_neighbors: int = 10,
+        regularization: float = 0.01,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        max_memory: Any = None,
+    ) -> PreImages:
+        """Return points z_c with phi(z_c) as close as possible to f_c, and how close that is.
+
+            min_z  |phi(z) - f_c|^2  =  k(z, z) - 2 f_c(z) + |f_c|^2
+
+        Exact pre-images rarely exist; what is returned says its residual.  The f_c that have one
+        are combinations like means and reconstructions, whose coefficients sum to about 1.
+
+        ============= ================================================== ========================
+        method        how                                                kernels
+        ============= ================================================== ========================
+        "nearest"     the candidate with the smallest residual           any points
+        "convex"      a convex combination of `n_neighbors` candidates   on vectors
+        "distance"    meets the distances that f_c asks for              of distance, polynomial
+        "fixed_point" iterates z = weighted mean of the points           of distance, of <x, z>
+        "regularized" the same, pulled towards the start                 of distance, of <x, z>
+        "gradient"    L-BFGS, from the start if there is one, else       with `input_gradient`
+                      from the better of "nearest" and "distance"
+        "conformal"   inner products of a conformal map                  on vectors; n^2 memory
+        "learned"     ridge regression from feature space to points,     on vectors; n^2 memory
+                      its kernel and ridge chosen by leave-one-out
+        "search"      "nearest", then hill climbing through              any points
+                      `neighbours`
+        "auto"        in closed form if there is one; else all of the
+                      above that apply ("conformal" and "learned" up
+                      to 1000 points), the best refined by L-BFGS
+        ============= ================================================== ========================
+
+        Parameters
+        ----------
+        method : str
+        start : array of shape (m, d), optional
+            Where "fixed_point", "regularized" and "gradient" start, one row per function.
+        candidates : points, optional
+            The points to begin with; those of the expansion by default.
+        neighbours : function, optional
+            For points that are not vectors: `neighbours(obj)` lists objects one change away.
+        n_neighbors : int
+            Of "convex" and "distance".
+        regularization : float
+            The weight of the start in "regularized", where a point at distance 0 has weight 1.
+        tol : float
+            Steps end when shorter than this, relative to the spread of the points.
+        max_iter : int
+        max_memory : int, str or None
+            For the n x n systems of "conformal" and "learned".
+
+        Returns
+        -------
+        PreImages
+            `points`, `residuals`, `methods` (which one found each point) and `report`.
+
+        Examples
+        --------
+        The average of some points, under a kernel that is not linear:
+
+        >>> import numpy as np
+        >>> from mercer import Expansion
+        >>> from mercer.kernels import RBF
+        >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+        >>> centre = Expansion.mean(RBF(2.0), X).preimage()
+        >>> centre.points.round(2)
+        array([[0.33, 0.33]])
+        """
+        return preimage(
+            self.kernel,
+            self.points,
+            self.coefficients,
+            method,
+            start=start,
+            candidates=candidates,
+            neighbours=neighbours,
+            n_neighbors=n_neighbors,
+            regularization=regularization,
+            tol=tol,
+            max_iter=max_iter,
+            max_memory=max_memory,
+        )
 
     # ------------------------------------------------------------------ algebra
 

@@ -164,23 +164,6 @@ def test_sparse_and_float32():
     same_up_to_sign(scores, dense.transform(Z), 1e-4)
 
 
-def test_inverse_transform():
-    model = KernelPCA(4, kernel="rbf", gamma=0.3, fit_inverse_transform=True, alpha=0.05)
-    theirs = sklearn.decomposition.KernelPCA(
-        4, kernel="rbf", gamma=0.3, fit_inverse_transform=True, alpha=0.05
-    )
-    back = model.fit(X).inverse_transform(model.transform(Z))
-    expected = theirs.fit(X).inverse_transform(theirs.transform(Z))
-    np.testing.assert_allclose(back, expected, atol=1e-7)
-    np.testing.assert_allclose(model.dual_coef_, theirs.dual_coef_, atol=1e-6)
-    with pytest.raises(NotFittedError, match="fit_inverse_transform parameter was not set to True"):
-        KernelPCA(2).fit(X).inverse_transform(X[:, :2])
-    with pytest.raises(ValueError, match="Cannot fit_inverse_transform with a precomputed kernel"):
-        KernelPCA(2, kernel="precomputed", fit_inverse_transform=True).fit(np.eye(4))
-    with pytest.raises(NotImplementedError, match="sparse matrices"):
-        KernelPCA(2, fit_inverse_transform=True).fit(sp.csr_array(X))
-
-
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "chi2"])
 @pytest.mark.parametrize("rule", ["scale", "auto", "median"])
 def test_gamma_is_resolved_to_a_number(name, rule):

@@ -141,14 +141,14 @@ def test_an_exception_inside_a_fit_leaves_nothing_behind(solver, monkeypatch):
 def test_an_interrupted_inverse_leaves_nothing_behind(monkeypatch):
     A = np.random.default_rng(1).normal(size=(100, 4))
     model = KernelPCA(2, kernel="rbf", fit_inverse_transform=True)
-    import mercer.estimators._pca as pca
+    import mercer.estimators._inverse as inverse
 
     class Interrupted:
         def factorize(self, *args, **options):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(pca, "Cholesky", Interrupted)
+        patch.setattr(inverse, "Cholesky", Interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(A)
     with pytest.raises(NotFittedError):

@@ -83,4 +83,5 @@ def test_their_classes_are_left_alone():
 
 def test_every_estimator_is_in_the_zoo():
     ours = {getattr(estimators, name) for name in estimators.__all__}
+    ours = {thing for thing in ours if isinstance(thing, type)}  # compress is a function
     assert ours == {type(e) for e in zoo.ESTIMATORS}

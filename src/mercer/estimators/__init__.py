@@ -1,6 +1,11 @@
 """scikit-learn estimators: thin, each a kernel, a Gram, a solver and an expansion."""
 
+from ._compress import compress
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 
-__all__ = ["KernelPCA", "KernelRidge"]
+__all__ = [
+    "KernelPCA",
+    "KernelRidge",
+    "compress",
+]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable as Function
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -14,6 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from .._points import length
+from .._reduce import Reduction
+from ..expansion import Expansion
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..kernels._specs import KERNEL_NAMES
 
@@ -48,6 +52,8 @@ class KernelEstimator(BaseEstimator):
     coef0: Any
     kernel_params: Any
     verbose: Any
+    expansion_: Expansion
+    dual_coef_: np.ndarray
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
@@ -132,6 +138,25 @@ class KernelEstimator(BaseEstimator):
         except ValueError:  # ragged: sets, strings, graphs ...
             return False
         return array.ndim == 2 and array.dtype.kind in "biuf"
+
+    @property
+    def reduction_(self) -> Reduction | None:
+        """The certificate of an estimator that `compress` has returned; None for others."""
+        return self.expansion_.reduction
+
+    def _compress(self, shrink: Function[[Expansion], Expansion]) -> None:
+        """Replace the expansion of this copy of a fitted estimator by one in fewer points.
+
+        Called by `compress`.  For an estimator that has learned more than an expansion, this is
+        the place to bring the rest in line.
+        """
+        small = shrink(self.expansion_)
+        self.expansion_ = replace(small, kernel=self.expansion_.kernel)
+        if hasattr(self, "X_fit_"):
+            self.X_fit_ = small.points
+        if hasattr(self, "dual_coef_"):
+            flat = self.dual_coef_.ndim == 1
+            self.dual_coef_ = small.coefficients[:, 0] if flat else small.coefficients
 
     def _say(self, text: str) -> None:
         if self.verbose:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._reduce import Reduction
 from ..expansion import Expansion
 from ..gram import CentredGram, FourierMap, NystroemMap
 from ..kernels import Kernel, Linear
@@ -50,6 +51,8 @@ class Components:
     scores : ndarray of shape (n, k) or None
         Of the training points.
     basis : FeatureBasis or None
+    reduction : Reduction or None
+        Of components on fewer points than they were found on.
     """
 
     values: np.ndarray
@@ -63,6 +66,7 @@ class Components:
     squared_mean: float
     scores: np.ndarray | None
     basis: Any = None
+    reduction: Reduction | None = None
 
     @classmethod
     def exact(

@@ -8,23 +8,21 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
-from ..expansion import Expansion
 from ..gram import CentredGram, gram
 from ..gram._budget import check_budget
 from ..kernels import Kernel
-from ..solvers import EIGEN, Cholesky, DenseEigen, choose
+from ..solvers import EIGEN, DenseEigen, choose
 from ._base import KernelEstimator
 from ._components import Components
 from ._exact import exact_components, leading_pairs
 from ._plan import LEAN, dense_bytes
+from ._reduced import reduced_components
 from ._spectrum import POLICIES, gains_of
 from ._streams import Streams
 from ._weights import check_weights, weighted_quantile
@@ -32,6 +30,11 @@ from ._weights import check_weights, weighted_quantile
 __all__ = ["KernelPCA"]
 
 _SOLVERS = {"auto", "dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"}
+# what is known of each training point, or learned from it
+_OF_POINTS = (
+    *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
+    *("inverse_kernel_", "inverse_alpha_", "_inverse", "_centre"),
+)
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
@@ -53,10 +56,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         eigenvalue.
     kernel, gamma, degree, coef0, kernel_params
         As in KernelRidge.
-    alpha : float, default=1.0
-        The ridge of the inverse transform.
+    alpha : float or "auto", default=1.0
+        The ridge of the learned inverse transform; "auto" chooses it by leave-one-out.
     fit_inverse_transform : bool, default=False
-        Learn the map from scores back to points by kernel ridge regression.
+        Learn the map from scores back to points by kernel ridge regression, with a kernel of its
+        own chosen by leave-one-out (scikit-learn takes the one of the PCA).  Other ways back,
+        `denoise` and `inverse_transform(X, method=...)`, need no such map.
     eigen_solver : str or a solver, default="auto"
         "dense" (LAPACK), "krylov" (exact, in a few passes over a matrix that need not be held),
         "nystroem" (landmarks), "features" (random Fourier features), "power" (the power method with
@@ -120,8 +125,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     offset_ : float
         The threshold of `decision_function` on `score_samples`.
     X_fit_, gamma_, kernel_, n_components_, solver_, report_
-    dual_coef_, X_transformed_fit_
-        Of the inverse transform, if it was fitted.
+    dual_coef_, X_transformed_fit_, inverse_kernel_, inverse_alpha_
+        Of the inverse transform, if it was learned: coefficients, scores, kernel and ridge.
 
     Notes
     -----
@@ -157,7 +162,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
             Interval(Real, 0, 1, closed="neither"),
             None,
         ],
-        "alpha": [Interval(Real, 0, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "fit_inverse_transform": ["boolean"],
         "eigen_solver": [StrOptions(_SOLVERS), HasMethods(["eigenpairs"])],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -249,8 +254,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         run = self._fit_features if streamed else self._fit_exact
         parts, solver, held, errors = run(X, kernel, weights, kept)
         self._learn(X, kernel, parts, solver, held, None if weights is None else weights.sum())
-        margin = 1e-9 * parts.total / parts.rows  # an error of this size is rounding
-        self.offset_ = -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
+        self.offset_ = self._threshold(parts, errors, weights)
         if self.fit_inverse_transform:
             try:
                 self._fit_inverse(X, weights)
@@ -339,15 +343,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         weight: float | None = None,
     ) -> None:
         """Set the fitted attributes, all at once: an interrupted fit sets none."""
-        n, total = parts.rows, parts.total
+        n = parts.rows
         count = max(n, weight or n)  # repetitions, if the weights can be that
         divisor = n * (count - 1) / count if count > 1 else 1
         single = _precision(X) == np.float32
         self.kernel_, self.solver_, self.report_ = kernel, solver, parts.report
-        self.certificate_, self._held = parts.certificate, held
+        self._held = held
         self._dtype = np.dtype(np.float32 if single else np.float64)
         self.gamma_ = self._resolved_gamma(X)
-        self.eigenvalues_ = parts.values
+        self._learn_spectrum(parts, divisor)
+
+    def _learn_spectrum(self, parts: Components, divisor: float) -> None:
+        total = parts.total
+        self.certificate_, self.eigenvalues_ = parts.certificate, parts.values
         self.residuals_ = parts.certificate.residuals
         bounds = np.column_stack([parts.certificate.lower, parts.certificate.upper])
         self.eigenvalue_bounds_ = bounds
@@ -362,6 +370,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         self.expansion_, self.mean_ = parts.functions, parts.mean
         self.X_fit_ = parts.expansion.points
         self._components = parts  # the last: with it the estimator counts as fitted
+
+    def _threshold(self, parts: Components, errors: np.ndarray, weights: Any) -> float:
+        """Return minus the error that a share of `contamination` of the training points exceeds."""
+        margin = 1e-9 * parts.total / parts.rows  # an error of this size is rounding
+        return -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
 
     # ------------------------------------------------------------------ using it
 
@@ -379,22 +392,28 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         scores = self._components.score(X, self._threads())
         return self._finished(scores, np.result_type(self._dtype, _precision(X)))
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return the learned pre-images of scores X, (n, n_features)."""
-        if not self.fit_inverse_transform:
-            raise NotFittedError(
-                "The fit_inverse_transform parameter was not set to True when instantiating and "
-                "hence the inverse transform is not available."
-            )
-        check_is_fitted(self)
-        if not hasattr(self, "_inverse"):
-            raise NotFittedError(
-                "the inverse transform was not learned: fit_inverse_transform must be True when "
-                "fit is called, and partial_fit does not keep the points it needs"
-            )
-        return self._inverse(np.asarray(X), n_threads=self._threads())
-
     # ------------------------------------------------------------------ parts
+
+    def _compress(self, shrink: Any) -> None:
+        old = self._components
+        if old.in_features:
+            raise ValueError(
+                "a kernel PCA of random features keeps no points that could be fewer; choose a "
+                "smaller rank, or fit with eigen_solver='nystroem'"
+            )
+        if self.indefinite != "raise":
+            raise ValueError(
+                f"with indefinite={self.indefinite!r} components are not functions in the space of "
+                f"the kernel, and have no norm there in which they could be compressed"
+            )
+        parts, errors = reduced_components(old, shrink)
+        divisor = old.total / self.total_variance_ if old.total > 0 else 1.0
+        for name in _OF_POINTS:
+            self.__dict__.pop(name, None)
+        self._learn_spectrum(parts, divisor)
+        if errors is not None:
+            weights = old.expansion.coefficients[:, -1]
+            self.offset_ = self._threshold(parts, errors, weights)
 
     def _forget(self) -> None:
         """Drop what an earlier fit has learned."""
@@ -426,22 +445,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         if self.whiten:
             scores = scores * gains_of(self.explained_variance_)
         return scores.astype(dtype, copy=False)
-
-    def _fit_inverse(self, X: Any, weights: np.ndarray | None) -> None:
-        if sp.issparse(X):
-            raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        self.X_transformed_fit_ = scores = self.training_scores_
-        kernel = self._make_kernel(self.gamma_).resolve(scores)
-        K = gram(
-            kernel,
-            scores,
-            storage="dense",
-            max_memory=self.max_memory,
-            n_threads=self._threads(),
-        )
-        shift = self.alpha if weights is None else self.alpha / weights
-        self.dual_coef_ = Cholesky().factorize(K, shift, overwrite=True).solve(X)
-        self._inverse = Expansion(kernel, scores, self.dual_coef_)
 
     def _resolved_gamma(self, X: Any) -> Any:
         """Return the number that gamma stands for; 1 / n_features if it is None."""

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from .._reduce import Reduction
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ._base import KernelEstimator
@@ -63,8 +64,9 @@ class Readings(KernelEstimator):
         check_is_fitted(self)
         if not hasattr(self, "offset_"):
             raise NotFittedError(
-                "partial_fit sees each point once, so the threshold of its training points is not "
-                "known; compare score_samples with a threshold of your own"
+                "partial_fit sees each point once, and compress has landmarks alone, so the "
+                "threshold of its training points is not known; compare score_samples with a "
+                "threshold of your own"
             )
         return self.score_samples(X) - self.offset_
 
@@ -82,7 +84,8 @@ class Readings(KernelEstimator):
         parts = self._components
         if parts.in_features:
             raise ValueError("random features have no gradient here; use eigen_solver='nystroem'")
-        if X is None and (self._precomputed or parts.basis is not None):
+        gone = parts.basis is not None or parts.reduction is not None
+        if X is None and (self._precomputed or gone):
             raise ValueError(
                 "this model does not hold its training points; give the points X at which the "
                 "gradients are to be taken"
@@ -116,6 +119,12 @@ class Readings(KernelEstimator):
         return summary(self)
 
     @property
+    def reduction_(self) -> Reduction | None:
+        """The certificate of a model that `compress` has returned; None for others."""
+        check_is_fitted(self)
+        return self._components.reduction
+
+    @property
     def components_(self) -> Expansion:
         """The components w_j, of unit norm in the RKHS: a_j has length 1 / sqrt(l_j)."""
         check_is_fitted(self)
@@ -126,5 +135,7 @@ class Readings(KernelEstimator):
         """The scores of the training points that count; a stream has not kept them."""
         check_is_fitted(self)
         if self._components.scores is None:
-            raise AttributeError("partial_fit does not keep its points: give X to transform")
+            raise AttributeError(
+                "partial_fit and compress do not keep the training points: give X to transform"
+            )
         return self._finished(self._components.scores, self._dtype)

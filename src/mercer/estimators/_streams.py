@@ -19,8 +19,8 @@ from ..kernels import Kernel, Precomputed
 from ..solvers import FourierEigen, LowRankEigen, Moments
 from ..solvers._lowrank import eigenpairs_of_moments, eigenpairs_of_points, moments_of
 from ._components import Components
+from ._inverse import Inverse
 from ._plan import block_bytes
-from ._readings import Readings
 from ._spectrum import how_many
 
 __all__ = ["Streams"]
@@ -28,7 +28,7 @@ __all__ = ["Streams"]
 _UNKNOWN = 50  # components that landmarks are chosen for, when their number depends on the spectrum
 
 
-class Streams(Readings):
+class Streams(Inverse):
     """The part of KernelPCA that works on features: at once, in blocks, and merged."""
 
     _learn: Any

@@ -9,12 +9,17 @@ import numpy as np
 __all__ = ["summary"]
 
 _SHOWN = 10
+_REDUCED = [
+    "  Compressed: a variance printed is that of the training points along a component on fewer",
+    "  points; the exact eigenvalue lies between it and it plus `at most +`.",
+]
 
 
 def summary(model: Any) -> str:
     """Return the text of KernelPCA.summary."""
     report, ratios, c = model.report_, model.explained_variance_ratio_, model.certificate_
-    exact = model._components.basis is None
+    reduction = model._components.reduction
+    exact = model._components.basis is None and reduction is None
     total = "the exact total tr(HKH) / (n - 1)" if exact else "an upper bound on the total"
     if exact and model.indefinite != "raise":
         total = f"the total after indefinite={model.indefinite!r}"
@@ -25,6 +30,7 @@ def summary(model: Any) -> str:
         f"Kernel PCA of {model._components.rows} points, {k} components",
         f"  kernel     {model.kernel_}",
         f"  matrix     {model._held}",
+        *([f"  reduced    {str(reduction)[1:-1]}"] if reduction is not None else []),
         f"  solver     {report.solver}",
         f"  status     {report.status.value}",
         f"  time       {report.seconds:.3g} s in the eigensolver"
@@ -42,7 +48,7 @@ def summary(model: Any) -> str:
         )
     if k > _SHOWN:
         lines.append(f"  ... and {k - _SHOWN} more")
-    lines += ["", *_words(c, exact, k)]
+    lines += ["", *(_words(c, exact, k) if reduction is None else _REDUCED)]
     return "\n".join(lines)
 
 

@@ -117,6 +117,10 @@ class Sum(_Family):
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
 
+    @property
+    def diagonal_bound(self) -> float:
+        return float(sum(child.diagonal_bound for child in self.terms))
+
     def __str__(self) -> str:
         return " + ".join(map(str, self.terms))
 
@@ -183,6 +187,11 @@ class Product(_Family):
         ]
 
     @property
+    def diagonal_bound(self) -> float:
+        bounds = [child.diagonal_bound for child in self.factors]
+        return 0.0 if 0.0 in bounds else float(np.prod(bounds))
+
+    @property
     def infinitely_divisible(self) -> bool:
         return all(child.infinitely_divisible for child in self.factors)
 
@@ -230,6 +239,10 @@ class Scale(Wrapper):
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(X, Z, self.factor * W)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(self.factor * self.kernel.diagonal_bound) if self.factor > 0 else 0.0
 
     def __str__(self) -> str:
         inside = f"({self.kernel})" if isinstance(self.kernel, Sum) else str(self.kernel)
@@ -289,6 +302,10 @@ class Power(Wrapper):
             return integer_power(block, int(p))
         return np.power(block, p, out=block)
 
+    @property
+    def diagonal_bound(self) -> float:
+        return float(np.power(self.kernel.diagonal_bound, float(self.exponent)))
+
     def __str__(self) -> str:
         return f"({self.kernel})^{self.exponent:g}"
 
@@ -316,6 +333,10 @@ class Exp(Wrapper):
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(X, Z, W * self(X, Z))
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(np.exp(self.kernel.diagonal_bound))
 
     @property
     def infinitely_divisible(self) -> bool:

@@ -150,6 +150,13 @@ class Kernel(ABC):
         """Return e with |float32 tile - k| <= e k for these points and k >= 0; None: not known."""
         return None
 
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
+
+        None: there is none, and a search is needed.
+        """
+        return None
+
     def _inner_points(self, X: Any) -> Any:
         """Return the points on which the children are evaluated."""
         return X
@@ -171,6 +178,11 @@ class Kernel(ABC):
     def infinitely_divisible(self) -> bool:
         """Whether k**p is a Mercer kernel for every real p > 0 (log k is then CPD)."""
         return False
+
+    @property
+    def diagonal_bound(self) -> float:
+        """A number that |k(x, x)| exceeds for no x; inf if none is known."""
+        return np.inf
 
     @property
     def pullback_in_tiles(self) -> bool:

@@ -92,6 +92,9 @@ class Linear(DotProduct):
     def slope(self, t: np.ndarray) -> np.ndarray:
         return np.ones_like(t)
 
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        return np.asarray(C.T @ X)  # phi(x) = x
+
 
 class _Affine(ABC):
     """What all k = g(gamma <x, z> + coef0) share; a kernel adds g', in `_outer_slope(t)`."""
@@ -185,6 +188,10 @@ class Sigmoid(_Affine, DotProduct):
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
         return 1.0 - np.tanh(float(self.gamma) * t + self.coef0) ** 2
 
+    @property
+    def diagonal_bound(self) -> float:
+        return 1.0
+
 
 @node
 class Cosine(VectorKernel):
@@ -207,6 +214,10 @@ class Cosine(VectorKernel):
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
         return (_unit_rows(X)[1] > 0).astype(X.dtype)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return 1.0
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {}
@@ -263,6 +274,9 @@ class Bilinear(VectorKernel):
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         _, Z = self._operands(X, Z)
         return np.asarray(W @ np.asarray(self._checked(Z) @ self._matrix(Z.dtype)))
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        return np.asarray(C.T @ X)  # phi(x) = A^(1/2) x
 
     def _checked(self, X: Any) -> Any:
         self._same_width(len(self.A), X.shape[1])

@@ -183,6 +183,10 @@ class Laplacian(Elementwise):
         return {"length_scale": 1.0 / gamma_from_rule(self.length_scale, X, weights)}
 
     @property
+    def diagonal_bound(self) -> float:
+        return 1.0
+
+    @property
     def infinitely_divisible(self) -> bool:
         return True
 
@@ -235,6 +239,10 @@ class Chi2(Elementwise):
         return {"gamma": gamma_from_rule(self.gamma, X, weights)}
 
     @property
+    def diagonal_bound(self) -> float:
+        return 1.0
+
+    @property
     def infinitely_divisible(self) -> bool:
         return True
 
@@ -265,6 +273,10 @@ class AdditiveChi2(Elementwise):
     def _diag(self, X: Any) -> np.ndarray:
         X = self._points(X)
         return np.zeros(X.shape[0], dtype=X.dtype)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return 0.0
 
 
 @node

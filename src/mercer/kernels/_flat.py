@@ -56,6 +56,10 @@ class Constant(_Flat):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"value": self.value * np.sum(W)}
 
+    @property
+    def diagonal_bound(self) -> float:
+        return float(self.value)
+
     def __str__(self) -> str:
         return f"{self.value:g}"
 
@@ -89,6 +93,10 @@ class White(_Flat):
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(self.noise)
 
 
 @node

@@ -296,6 +296,10 @@ class Periodic(VectorKernel):
         return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
 
     @property
+    def diagonal_bound(self) -> float:
+        return 1.0
+
+    @property
     def infinitely_divisible(self) -> bool:
         return True
 

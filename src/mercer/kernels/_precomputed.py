@@ -100,6 +100,10 @@ class Precomputed(Kernel):
         _check_square(X.shape)
         return np.asarray(X.diagonal()).copy()
 
+    @property
+    def diagonal_bound(self) -> float:
+        return np.inf if self.matrix is None else float(np.abs(np.diag(self.matrix)).max(initial=0))
+
 
 def _as_index(X: Any) -> np.ndarray:
     index = np.asarray(X)

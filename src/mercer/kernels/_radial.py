@@ -181,6 +181,10 @@ class Radial(VectorKernel):
         self._scale(X.shape[1])  # as many columns as length scales
         return np.full(X.shape[0], self.profile(np.zeros((1, 1)))[0, 0], dtype=X.dtype)
 
+    @property
+    def diagonal_bound(self) -> float:
+        return abs(float(self.profile(np.zeros((1, 1)))[0, 0]))
+
     # ------------------------------------------------------------------ derivatives
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:

@@ -43,6 +43,10 @@ class Wrapper(Kernel):
         return self._inner_points(X), None if Z is None else self._inner_points(Z)
 
     @property
+    def diagonal_bound(self) -> float:
+        return self.kernel.diagonal_bound
+
+    @property
     def infinitely_divisible(self) -> bool:
         return self.kernel.infinitely_divisible
 
@@ -178,6 +182,10 @@ class Normalized(Wrapper):
         rows = 0.5 * (W * self(X, Z)).sum(axis=1) * a**2
         direct = self.kernel.input_gradient(X, Z, W * a[:, None] * b)
         return direct - self.kernel._diag_gradient(X, rows)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return 1.0
 
     def __str__(self) -> str:
         return f"normalized({self.kernel})"

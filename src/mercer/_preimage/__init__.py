@@ -1,0 +1,6 @@
+"""Pre-images: points z with phi(z) close to a given element of the RKHS. Arrays in, arrays out."""
+
+from ._learned import choose_map, evenly
+from ._preimage import PreImages, joined, local_method, preimage
+
+__all__ = ["PreImages", "choose_map", "evenly", "joined", "local_method", "preimage"]

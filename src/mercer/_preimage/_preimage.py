@@ -1,0 +1,342 @@
+"""From a point of feature space back to a point: the methods by name, and the best of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable as Function
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._errors import NotDifferentiableError, NotPositiveDefiniteError
+from .._points import concatenate, length, take
+from ..kernels import Bilinear, DotProduct, Kernel, Linear, Radial
+from ..solvers import Report, Status
+from ..solvers._report import Stopwatch
+from ._closed import conformal, convex, distance, has_distance, nearest
+from ._descent import descend
+from ._fixed_point import fixed_point
+from ._given import NO_CANDIDATES, are_vectors, candidates_of, check, dense, starts
+from ._learned import learned
+from ._search import climb
+from ._target import Target, core_of
+
+__all__ = ["PreImages", "joined", "local_method", "preimage"]
+
+_SMALL = 1000  # points up to which "auto" also solves the systems of "learned" and "conformal"
+
+
+@dataclass(frozen=True, eq=False)
+class PreImages:
+    """Points z_c with phi(z_c) close to Psi_c.
+
+    Attributes
+    ----------
+    points : points
+        One for each function of the expansion.
+    residuals : ndarray of shape (m,)
+        |phi(z_c) - Psi_c|^2 in the RKHS, computed for the points returned.
+    methods : tuple of str
+        Which method found each of them.
+    report : Report
+    """
+
+    points: Any
+    residuals: np.ndarray
+    methods: tuple[str, ...]
+    report: Report
+
+    def __len__(self) -> int:
+        return len(self.residuals)
+
+    def __repr__(self) -> str:
+        found = {name: self.methods.count(name) for name in dict.fromkeys(self.methods)}
+        by = ", ".join(f"{count} by {name}" for name, count in found.items())
+        return (
+            f"<PreImages: {len(self)} points, {by}, "
+            f"mean residual {np.mean(self.residuals):.3g}, {self.report.status.value}>"
+        )
+
+
+def preimage(
+    kernel: Kernel,
+    points: Any,
+    coefficients: np.ndarray,
+    method: str = "auto",
+    *,
+    start: Any = None,
+    candidates: Any = None,
+    neighbours: Function[[Any], Any] | None = None,
+    n_neighbors: int = 10,
+    regularization: float = 0.01,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    max_memory: Any = None,
+) -> PreImages:
+    """Return points whose phi is as close as the method gets to each sum_i c_i phi(x_i).
+
+    See Expansion.preimage, which calls this.
+    """
+    check(coefficients, method, neighbours, n_neighbors, regularization, tol, max_iter)
+    watch = Stopwatch()
+    vectors = are_vectors(kernel, points)
+    if vectors:
+        points = dense(points, max_memory)
+        candidates = candidates_of(candidates, points, max_memory)
+        start = None if start is None else starts(start, coefficients.shape[1], points.shape[1])
+    elif candidates is not None and length(candidates) == 0:
+        raise ValueError(NO_CANDIDATES)
+    target = Target(kernel, points, coefficients.T, candidates)
+    exact = target.core._preimage(points, coefficients) if method == "auto" else None
+    if exact is not None:
+        found = _Found(exact, "exact")
+    elif vectors:
+        options = _Options(n_neighbors, regularization, tol, max_iter, max_memory, start)
+        found = _Vectors(target, options).find(method)
+    else:
+        found = _among_objects(target, method, neighbours, max_iter)
+    residuals = target.residuals(found.points)
+    names = found.names or (found.name,) * len(target)
+    report = _report(method, found, residuals, watch.seconds)
+    if report.status is Status.NOT_CONVERGED:
+        stuck = int(np.count_nonzero(~found.converged))
+        warnings.warn(
+            f"{stuck} of {len(target)} pre-images by {method!r} still moved after "
+            f"{found.steps} steps by more than {tol:g} of the spread of the points; raise "
+            f"max_iter or tol (the residuals returned are those of the points returned)",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return PreImages(found.points, residuals, names, report)
+
+
+def local_method(kernel: Kernel) -> str:
+    """Return the method that descends from a given start, if the kernel has one."""
+    core, _, _ = core_of(kernel)
+    if isinstance(core, (Linear, Bilinear)) or not core.on_vectors:
+        return "auto"  # in closed form, or among candidates
+    if isinstance(core, (Radial, DotProduct)):
+        return "fixed_point"
+    return "gradient"
+
+
+def joined(parts: list[PreImages]) -> PreImages:
+    """Return the pre-images of several blocks of targets as one."""
+    if len(parts) == 1:
+        return parts[0]
+    points = parts[0].points
+    for part in parts[1:]:
+        points = concatenate(points, part.points)
+    reports = [part.report for part in parts]
+    worst = max(reports, key=lambda r: (r.status is Status.NOT_CONVERGED, r.residual))
+    return PreImages(
+        points,
+        np.concatenate([part.residuals for part in parts]),
+        sum((part.methods for part in parts), ()),
+        replace(
+            worst,
+            n_iter=max(r.n_iter for r in reports),
+            residual=max(r.residual for r in reports),
+            seconds=sum(r.seconds for r in reports),
+        ),
+    )
+
+
+@dataclass
+class _Options:
+    n_neighbors: int
+    regularization: float
+    tol: float
+    max_iter: int
+    max_memory: Any
+    start: np.ndarray | None
+
+
+@dataclass
+class _Found:
+    """Points by one method, or for each target by the best of several."""
+
+    points: Any
+    name: str
+    steps: int = 0
+    converged: np.ndarray | bool = True
+    message: str = ""
+    names: tuple[str, ...] = ()
+
+
+class _Vectors:
+    """The methods for points of R^d."""
+
+    def __init__(self, target: Target, options: _Options) -> None:
+        self.target, self.options = target, options
+        self._memo: dict[str, _Found] = {}
+
+    def find(self, method: str) -> _Found:
+        """Return what a method finds; methods that start from another one share it."""
+        if method == "search":
+            raise ValueError(
+                "'search' is for points that are not vectors; for vectors use 'auto' or 'gradient'"
+            )
+        if method not in self._memo:
+            self._memo[method] = getattr(self, f"_{method}")()
+        return self._memo[method]
+
+    # ------------------------------------------------------------------ one method
+
+    def _nearest(self) -> _Found:
+        return _Found(self.target.candidates[nearest(self.target)].copy(), "nearest")
+
+    def _convex(self) -> _Found:
+        return _Found(convex(self.target, self.options.n_neighbors), "convex")
+
+    def _distance(self) -> _Found:
+        if not has_distance(self.target):
+            raise TypeError(
+                f"the distance method inverts a kernel of the distance or of the inner product, "
+                f"and {self.target.core} is none that it can invert; use 'gradient' or 'auto'"
+            )
+        return _Found(distance(self.target, self.options.n_neighbors), "distance")
+
+    def _conformal(self) -> _Found:
+        return _Found(conformal(self.target, self.options.max_memory), "conformal")
+
+    def _learned(self) -> _Found:
+        Z, choice = learned(self.target, self.options.max_memory)
+        kind = "linear" if choice.width is None else f"Gaussian of width {choice.width:.3g}"
+        message = f"map: {kind}, shift {choice.shift:.1g}, left-out error {choice.error:.3g}"
+        return _Found(Z, "learned", message=message)
+
+    def _fixed_point(self, pull: float = 0.0, name: str = "fixed_point") -> _Found:
+        if not (self.target.is_radial or self.target.is_dot_product):
+            raise TypeError(
+                f"the fixed point exists for kernels of the distance or of the inner product, and "
+                f"{self.target.core} is neither; use 'gradient' or 'auto'"
+            )
+        start = self.options.start
+        if start is None:
+            start = self.find("distance" if has_distance(self.target) else "nearest").points
+        tol, max_iter = self.options.tol, self.options.max_iter
+        found = fixed_point(self.target, start, pull=pull, tol=tol, max_iter=max_iter)
+        return _Found(found[0], name, found[1], found[2])
+
+    def _regularized(self) -> _Found:
+        return self._fixed_point(self.options.regularization, "regularized")
+
+    def _gradient(self) -> _Found:
+        names = ["nearest", *(["distance"] if has_distance(self.target) else [])]
+        Z, _, _ = self._best([self.find(name).points for name in names])
+        if self.options.start is not None:
+            # a start is where its descent begins, unless J is flat there: too far from all points
+            slopes = self.target.slopes(self.options.start, np.arange(len(Z)))[1]
+            felt = np.linalg.norm(slopes, axis=1, keepdims=True) > 0
+            Z = np.where(felt, self.options.start, Z)
+        return self._descend(Z)
+
+    # ------------------------------------------------------------------ the best of all
+
+    def _auto(self) -> _Found:
+        found = [self.find(name) for name in self._applicable()]
+        Z, costs, winner = self._best([f.points for f in found])
+        names = [found[i].name for i in winner]
+        steps, converged = max(f.steps for f in found), np.ones(len(Z), dtype=bool)
+        # what L-BFGS has left is stationary; the rest may still fall
+        rest = np.array([i for i, name in enumerate(names) if name != "gradient"], dtype=int)
+        if len(rest) and self._differentiable:
+            polished = self._descend(Z[rest], rest)
+            lower = self.target.costs(polished.points, rest)
+            for i in np.flatnonzero(lower < costs[rest]):
+                Z[rest[i]], names[rest[i]] = polished.points[i], "gradient"
+            steps, converged[rest] = steps + polished.steps, polished.converged
+        tried = ", ".join(f.name for f in found)
+        return _Found(Z, "auto", steps, converged, f"best of {tried}", tuple(names))
+
+    def _applicable(self) -> list[str]:
+        target = self.target
+        names = ["nearest", "convex"]
+        names += ["distance"] if has_distance(target) else []
+        if target.is_radial or target.is_dot_product:
+            names += ["fixed_point", "regularized"]
+        names += ["gradient"] if self._differentiable else []
+        if len(target.points) <= _SMALL and len(target.candidates) <= _SMALL:
+            for name in ("conformal", "learned"):
+                try:
+                    self.find(name)
+                except NotPositiveDefiniteError:  # a kernel that is only conditionally so
+                    continue
+                names.append(name)
+        return names
+
+    @property
+    def _differentiable(self) -> bool:
+        try:
+            self.find("gradient")
+        except NotDifferentiableError:
+            return False
+        return True
+
+    # ------------------------------------------------------------------ parts
+
+    def _descend(self, Z: np.ndarray, rows: np.ndarray | None = None) -> _Found:
+        """Run L-BFGS from Z, for all targets or some of them."""
+        target, options = self.target, self.options
+        rows = np.arange(len(target)) if rows is None else rows
+        found = descend(
+            lambda Y, some: target.slopes(Y, rows[some]),
+            Z,
+            scale=target.scale,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            lower=0.0 if _nonnegative(target.core) else None,
+        )
+        return _Found(found[0], "gradient", found[1], found[2])
+
+    def _costs(self, Z: np.ndarray) -> np.ndarray:
+        """J, and infinity where z is outside the kernel's domain."""
+        rows = np.arange(len(self.target))
+        inside = ~(
+            np.any(Z < 0, axis=1) if _nonnegative(self.target.core) else np.zeros(len(Z)) > 0
+        )
+        costs = np.full(len(Z), np.inf)
+        costs[inside] = self.target.costs(Z[inside], rows[inside])
+        return costs
+
+    def _best(self, all_points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return for each target the points of smallest J, that J, and whose they are."""
+        costs = np.array([self._costs(Z) for Z in all_points])
+        winner = np.argmin(costs, axis=0)
+        rows = np.arange(len(self.target))
+        return np.array(all_points)[winner, rows], costs[winner, rows], winner
+
+
+def _among_objects(
+    target: Target, method: str, neighbours: Function[[Any], Any] | None, max_iter: int
+) -> _Found:
+    if method not in ("auto", "nearest", "search"):
+        raise TypeError(
+            f"the method {method!r} needs points that are vectors, and {target.core} has others; "
+            f"use 'nearest', or 'search' with a function neighbours(obj)"
+        )
+    start = take(target.candidates, nearest(target))
+    if method == "nearest" or neighbours is None:
+        return _Found(start, "nearest")
+    found, moves, converged = climb(target, list(start), neighbours, max_iter)
+    return _Found(found, "search", moves, converged)
+
+
+def _nonnegative(kernel: Kernel) -> bool:
+    """Tell whether the kernel, or one inside it, compares histograms."""
+    own = getattr(kernel, "_nonnegative", False)
+    return bool(own) or any(_nonnegative(child) for _, child in kernel._children())
+
+
+def _report(method: str, found: _Found, residuals: np.ndarray, seconds: float) -> Report:
+    status = Status.CONVERGED if found.steps else Status.DIRECT
+    status = status if np.all(found.converged) else Status.NOT_CONVERGED
+    if found.name not in ("exact", "auto", "gradient", "fixed_point"):
+        status = Status.APPROXIMATE if status is Status.DIRECT else status
+    largest = float(np.max(residuals, initial=0.0))
+    return Report(
+        f"preimage(method={method!r})", status, found.steps, largest, seconds, found.message
+    )

@@ -1,0 +1,270 @@
+"""The point of feature space that is looked for, and how far any phi(z) is from it.
+
+    Psi = sum_i g_i phi(x_i),    |phi(z) - Psi|^2 = J(z) + |Psi|^2,    J(z) = k(z, z) - 2 Psi(z)
+
+Several targets on the same points are worked on together, so that one block k(Z, X) and one GEMM
+serve them all.  A factor of the kernel scales J, and a constant added to it moves J: neither moves
+its minimum, so both are taken off, which shows the radial or dot-product kernel inside.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._points import length, same_points, take
+from ..gram import gram
+from ..kernels import (
+    RBF,
+    Bounded,
+    Constant,
+    DotProduct,
+    Fixed,
+    Kernel,
+    Linear,
+    Polynomial,
+    Prepared,
+    Radial,
+    Scale,
+    Sum,
+)
+
+__all__ = ["Attraction", "Target", "core_of"]
+
+_ENTRIES = 2**21  # of k(Z, X) held at a time
+
+
+class Attraction(NamedTuple):
+    """Where the points pull z: J(z) is stationary where a = b z.
+
+    Radial: a = sum_i w_i x_i, b = sum_i w_i with w_i = g_i p'(s_i) / p'(0).  Dot product:
+    a = sum_i g_i p'(<z, x_i>) x_i, b = p'(|z|^2).
+    """
+
+    J: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    size: np.ndarray  # sum_i |w_i|: a b far smaller than this is rounding
+    unit: np.ndarray  # what a, b and size have been divided by, to stay in range far away
+
+
+class Target:
+    """q targets Psi_c = sum_i G[c, i] phi(x_i), and the candidates among which to look first.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : points
+        The x_i; vectors as a dense float64 array.
+    G : ndarray of shape (q, n)
+    candidates : points
+        From which nearest neighbours are taken; the x_i by default.
+    """
+
+    def __init__(self, kernel: Kernel, points: Any, G: np.ndarray, candidates: Any = None) -> None:
+        self.core, self.factor, self.constant = core_of(kernel)
+        self.points, self.G = points, np.ascontiguousarray(G, dtype=float)
+        self.candidates = points if candidates is None else candidates
+
+    def __len__(self) -> int:
+        return len(self.G)
+
+    # ------------------------------------------------------------------ what is known beforehand
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Psi_c at the points, (q, n)."""
+        return np.asarray(gram(self.core, self.points, storage="tiled") @ self.G.T).T
+
+    @cached_property
+    def candidate_values(self) -> np.ndarray:
+        """Psi_c at the candidates, (q, number of candidates)."""
+        if same_points(self.candidates, self.points):
+            return self.values
+        K = gram(self.core, self.candidates, self.points, storage="tiled")
+        return np.asarray(K @ self.G.T).T
+
+    @cached_property
+    def squared_norms(self) -> np.ndarray:
+        """|Psi_c|^2, of the kernel without its factor and constant."""
+        return np.einsum("ci,ci->c", self.G, self.values)
+
+    @cached_property
+    def candidate_costs(self) -> np.ndarray:
+        """J_c at the candidates, (q, number of candidates)."""
+        return self.core.diag(self.candidates) - 2.0 * self.candidate_values
+
+    @cached_property
+    def scale(self) -> float:
+        """The spread of the vectors, against which steps are measured."""
+        X = np.asarray(self.points)
+        spread = float(np.sqrt(np.mean((X - X.mean(axis=0)) ** 2)))
+        return spread if spread > 0 else max(1.0, float(np.abs(X).max(initial=0.0)))
+
+    def neighbours(self, count: int) -> np.ndarray:
+        """Return the places of the candidates nearest to Psi_c, the nearest first, (q, count)."""
+        cost, count = self.candidate_costs, min(count, length(self.candidates))
+        some = np.argpartition(cost, count - 1, axis=1)[:, :count]
+        order = np.argsort(np.take_along_axis(cost, some, axis=1), axis=1, kind="stable")
+        return np.take_along_axis(some, order, axis=1)
+
+    # ------------------------------------------------------------------ at any point
+
+    def residuals(self, Z: Any) -> np.ndarray:
+        """Return |phi(z_c) - Psi_c|^2 under the whole kernel, for one z_c per target."""
+        return self.residuals_of(self.costs(Z, np.arange(len(self))))
+
+    def residuals_of(self, costs: np.ndarray) -> np.ndarray:
+        """Return the residuals that belong to values of J; what is below 0 is rounding."""
+        apart = self.constant * (1.0 - self.G.sum(axis=1)) ** 2
+        return self.factor * np.maximum(costs + self.squared_norms, 0.0) + apart
+
+    def costs(self, Z: Any, rows: np.ndarray) -> np.ndarray:
+        """Return J_c(z) for the targets `rows`, each with its own z."""
+        out = np.empty(len(rows))
+        for part in self._parts(len(rows)):
+            Zi = take(Z, part)
+            inner = np.einsum("ci,ci->c", self.block(Zi), self.G[rows[part]])
+            out[part] = self.core.diag(Zi) - 2.0 * inner
+        return out
+
+    def block(self, Z: Any) -> np.ndarray:
+        """Return k(Z, points) in the frame of the points: a z far away costs others no digits."""
+        P = self.core.prepare(Z, like=self._frame)
+        return self.core.tile(P, self._frame, np.empty((len(P), len(self._frame))))
+
+    def slopes(self, Z: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return J_c(z) and its gradient in z, for the targets `rows`, each with its own z."""
+        values, gradients = np.empty(len(rows)), np.empty(Z.shape)
+        for part in self._parts(len(rows)):
+            one = self._radial_slopes if self.is_radial else self._any_slopes
+            values[part], gradients[part] = one(Z[part], self.G[rows[part]])
+        return values, gradients
+
+    def attractions(self, Z: np.ndarray, rows: np.ndarray) -> Attraction:
+        """Return J(z), and the a, b with a = b z where J is stationary; see Attraction."""
+        q = len(rows)
+        out = Attraction(np.empty(q), np.empty(Z.shape), np.empty(q), np.empty(q), np.ones(q))
+        for part in self._parts(q):
+            one = self._radial_attraction if self.is_radial else self._dot_attraction
+            for whole, found in zip(out, one(Z[part], self.G[rows[part]]), strict=True):
+                whole[part] = found
+        return out
+
+    def _radial_attraction(self, Z: np.ndarray, G: np.ndarray) -> Attraction:
+        kernel: Any = self.core
+        s, _, _ = self._squared(Z)
+        if isinstance(kernel, RBF):  # p' and p are the same exponential
+            low = s.min(axis=1)
+            unit = np.exp(-0.5 * low)
+            W = np.exp(-0.5 * (s - low[:, None])) * G
+            inner = unit * W.sum(axis=1)
+        else:
+            unit = np.ones(len(Z))
+            W = kernel._finite_slope(s) * (G / self.slope_at_zero)
+            inner = np.einsum("ci,ci->c", kernel.profile(s), G)
+        return Attraction(
+            self.at_zero - 2.0 * inner,
+            W @ self.points,
+            W.sum(axis=1),
+            np.abs(W).sum(axis=1),
+            unit,
+        )
+
+    def _dot_attraction(self, Z: np.ndarray, G: np.ndarray) -> Attraction:
+        kernel: Any = self.core
+        t, own = Z @ self.points.T, np.einsum("cj,cj->c", Z, Z)
+        a, b = (G * kernel.slope(t)) @ self.points, kernel.slope(own.copy())
+        J = kernel.profile(own) - 2.0 * np.einsum("ci,ci->c", kernel.profile(t), G)
+        return Attraction(J, a, b, np.abs(b), np.ones(len(Z)))
+
+    # ------------------------------------------------------------------ kinds of kernels
+
+    @property
+    def is_radial(self) -> bool:
+        return isinstance(self.core, Radial)
+
+    @property
+    def is_dot_product(self) -> bool:
+        return isinstance(self.core, DotProduct)
+
+    def invert(self, values: np.ndarray) -> np.ndarray:
+        """Return s (radial) or <x, z> (dot product) at which the kernel has these values."""
+        kernel: Any = self.core
+        if isinstance(kernel, Linear):
+            return values
+        if isinstance(kernel, Polynomial):
+            root = np.sign(values) * np.abs(values) ** (1.0 / kernel.degree)
+            return (root - kernel.coef0) / kernel.gamma
+        if isinstance(kernel, RBF):
+            return -2.0 * np.log(values)
+        low, high = np.full(values.shape, 1e-12), np.full(values.shape, 1e12)
+        for _ in range(60):  # in log s: far more digits than a distance is known to
+            middle = np.sqrt(low * high)
+            beyond = kernel.profile(middle.copy()) > values
+            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        return np.sqrt(low * high)
+
+    @cached_property
+    def _frame(self) -> Prepared:
+        return self.core.prepare(self.points)
+
+    @cached_property
+    def slope_at_zero(self) -> float:
+        """p'(0) of a radial kernel, or -1 where it is 0 or not finite."""
+        kernel: Any = self.core
+        slope = float(kernel._finite_slope(np.zeros((1, 1)))[0, 0])
+        return slope if slope < 0 else -1.0
+
+    @cached_property
+    def at_zero(self) -> float:
+        kernel: Any = self.core
+        return float(kernel.profile(np.zeros((1, 1)))[0, 0])
+
+    def _squared(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the squared scaled distances to the points, and both in scaled coordinates."""
+        kernel: Any = self.core
+        P, Q = kernel.prepare(Z, like=self._frame), self._frame
+        s = np.empty((len(P), len(Q)))
+        kernel._distances(P, Q, s)
+        s = s if P.frame.form == "direct" else kernel._clip(P, Q, s)
+        columns = P.frame.columns
+        return s, P.arrays[0][:, :columns], Q.arrays[0][:, :columns]
+
+    def _radial_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        kernel: Any = self.core
+        s, Y, V = self._squared(Z)
+        M = kernel._finite_slope(s)
+        M *= G
+        gradient = -4.0 * (M.sum(axis=1)[:, None] * Y - M @ V) / kernel._scale(Z.shape[1])
+        return self.at_zero - 2.0 * np.einsum("ci,ci->c", kernel.profile(s), G), gradient
+
+    def _any_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values = self.core.diag(Z) - 2.0 * np.einsum("ci,ci->c", self.block(Z), G)
+        gradient = self.core._diag_gradient(Z, np.ones(len(Z)))
+        return values, gradient - 2.0 * self.core.input_gradient(Z, self.points, G)
+
+    def _parts(self, count: int) -> Any:
+        rows = max(1, _ENTRIES // max(1, length(self.points)))
+        return (slice(start, min(start + rows, count)) for start in range(0, count, rows))
+
+
+def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
+    """Return k', f, c with kernel = f k' + c."""
+    factor, constant = 1.0, 0.0
+    while True:
+        if isinstance(kernel, (Fixed, Bounded)):
+            kernel = kernel.kernel
+        elif isinstance(kernel, Scale) and kernel.factor > 0:
+            factor, kernel = factor * kernel.factor, kernel.kernel
+        elif isinstance(kernel, Sum):
+            moving = [term for term in kernel.terms if not isinstance(term, Constant)]
+            if len(moving) != 1:
+                return kernel, factor, constant
+            flat = [term.value for term in kernel.terms if isinstance(term, Constant)]
+            constant += factor * sum(flat)
+            kernel = moving[0]
+        else:
+            return kernel, factor, constant

@@ -1,0 +1,124 @@
+"""The functions to be approximated, and their projection on the span of new points.
+
+    |f - g|^2  =  a^T K a  -  2 b^T K_zx a  +  b^T K_zz b         b = K_zz^-1 K_zx a
+
+The formula holds for every b, not only for the best one: it is evaluated with the b that is
+returned, in float64, so that a b damaged by rounding shows in the error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from .._errors import NotPositiveDefiniteError
+from .._points import length, take
+from ..gram import NystroemMap, gram
+from ..gram._landmarks import doubled, sliceable
+from ..gram._threads import one_blas_thread
+from ..kernels import Kernel, SklearnKernel, White
+
+__all__ = ["Functions", "Projection"]
+
+_UNITS = 8.0  # of rounding, relative to sum_ij |a_i| |k_ij| |a_j|; measured: up to 4
+_NEGATIVE = 1e-10  # relative to the same sum: a square that rounding does not explain
+
+
+@dataclass(frozen=True, eq=False)
+class Functions:
+    """f_c = sum_i A_ic k(x_i, .), with what every method needs to know of them.
+
+    Attributes
+    ----------
+    kernel, X, A
+        X in float64, if it holds numbers.
+    values : ndarray of shape (n, m)
+        <f_c, k(z, .)> for a new point z at each x_i; without noise (`White`), which new points do
+        not share.
+    squares : ndarray of shape (m,)
+        |f_c|^2.
+    rounding : ndarray of shape (m,)
+        What rounding may have changed in them.
+    """
+
+    kernel: Kernel
+    X: Any
+    A: np.ndarray
+    values: np.ndarray
+    squares: np.ndarray
+    rounding: np.ndarray
+    max_memory: Any = None
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any = None) -> Functions:
+        """Evaluate the functions in their own points, with one product K A."""
+        X, A = doubled(sliceable(X)), np.asarray(A, dtype=np.float64)
+        m = A.shape[1]
+        options: dict[str, Any] = {"storage": "tiled", "max_memory": max_memory}
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+            product = np.asarray(gram(kernel, X, **options) @ np.hstack([A, np.abs(A)]))
+        values, sizes = product[:, :m], np.einsum("ic,ic->c", np.abs(A), np.abs(product[:, m:]))
+        if not np.all(np.isfinite(product)):
+            raise ValueError(
+                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
+                f"these points: {kernel}. Scale the features"
+            )
+        squares = np.einsum("ic,ic->c", A, values)
+        if np.any(squares < -_NEGATIVE * sizes):
+            raise NotPositiveDefiniteError(
+                f"a squared norm is {squares.min():.3g} < 0: {kernel} is not positive semidefinite "
+                f"on these points, and without a norm there is no error to keep small"
+            )
+        if _tells_observations_apart(kernel):
+            values = np.asarray(gram(kernel, X, take(X, slice(None)), **options) @ A)
+        rounding = _UNITS * np.finfo(float).eps * sizes
+        return cls(kernel, X, A, values, np.maximum(squares, 0.0), rounding, max_memory)
+
+    def project(self, Z: Any) -> Projection:
+        """Return the best approximation in the points Z, without those that depend on others."""
+        phi = NystroemMap.on(self.kernel, Z)
+        L, m = phi.factor, self.A.shape[1]
+        options: dict[str, Any] = {"storage": "tiled", "max_memory": self.max_memory}
+        K_zx = gram(self.kernel, phi.points, self.X, **options)
+        C, C_size = np.hsplit(np.asarray(K_zx @ np.hstack([self.A, np.abs(self.A)])), [m])
+        with one_blas_thread:  # the bits depend on nothing else
+            B = solve_triangular(L, solve_triangular(L, C, lower=True), trans="T", lower=True)
+            K_zz = gram(self.kernel, phi.points, **options)
+            D, D_size = np.hsplit(np.asarray(K_zz @ np.hstack([B, np.abs(B)])), [m])
+            squares = self.squares + np.einsum("jc,jc->c", B, D - 2.0 * C)
+            sizes = np.einsum("jc,jc->c", np.abs(B), np.abs(D_size) + 2.0 * np.abs(C_size))
+        rounding = self.rounding + _UNITS * np.finfo(float).eps * sizes
+        return Projection(phi.points, B, np.maximum(squares, 0.0), rounding)
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """g_c = sum_j B_jc k(z_j, .), with |f_c - g_c|^2 and what rounding may add to it."""
+
+    points: Any
+    coefficients: np.ndarray
+    squares: np.ndarray
+    rounding: np.ndarray
+
+    @property
+    def error(self) -> np.ndarray:
+        """|f_c - g_c|, not below the true one."""
+        return np.sqrt(self.squares + self.rounding)
+
+    @property
+    def total(self) -> float:
+        """sum_c |f_c - g_c|^2, by which methods are compared."""
+        return float((self.squares + self.rounding).sum())
+
+    def __len__(self) -> int:
+        return length(self.points)
+
+
+def _tells_observations_apart(kernel: Kernel) -> bool:
+    """Tell whether k(X, Z) may differ from k(X) where Z equals X: noise belongs to observations."""
+    if isinstance(kernel, (White, SklearnKernel)):
+        return True
+    return any(_tells_observations_apart(child) for _, child in kernel._children())

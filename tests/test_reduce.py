@@ -1,0 +1,407 @@
+"""Reduced sets: errors against brute force, bounds that hold, and what each method promises."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zoo
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import check_grad
+
+from mercer import (
+    Expansion,
+    MemoryBudgetError,
+    NotDifferentiableError,
+    NotPositiveDefiniteError,
+    Reduction,
+)
+from mercer._reduce._construct import _Energy
+from mercer._reduce._functions import Functions
+from mercer._reduce._select import select
+from mercer.gram import DenseGram, rpcholesky
+from mercer.kernels import (
+    RBF,
+    Callable,
+    Chi2,
+    Distance,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    White,
+)
+
+MOVING = ("kmeans", "construct")
+
+
+def smooth(n=150, m=2, d=2, kernel=None, seed=0):
+    """Functions whose coefficients vary smoothly, as those of a fitted model do."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    waves = np.sin(X @ np.random.default_rng(seed + 1).normal(size=(d, m)) + np.arange(m))
+    return Expansion(RBF(1.0) if kernel is None else kernel, X, waves)
+
+
+def squared_distance(f, g):
+    """|f_c - g_c|^2 from the three blocks, and the sum of the sizes of its terms."""
+    k, A, B = f.kernel, f.coefficients, g.coefficients
+    blocks = (A, k(f.points), A, 1.0), (A, k(f.points, g.points), B, -2.0), (B, k(g.points), B, 1.0)
+    square = sum(c * np.einsum("ic,ij,jc->c", U, K, V) for U, K, V, c in blocks)
+    size = sum(abs(c) * np.einsum("ic,ij,jc->c", abs(U), abs(K), abs(V)) for U, K, V, c in blocks)
+    return square, size
+
+
+def check(f, g, X=None):
+    """The certificate is the distance, not below it, and bounds values; both are of f's kernel."""
+    r = g.reduction
+    assert isinstance(r, Reduction) and r.n_points == len(g.coefficients) == len(g.points)
+    assert r.n_points_before == len(f.coefficients) and len(r.error) == len(f)
+    square, size = squared_distance(f, g)
+    np.testing.assert_allclose(r.error**2, square, rtol=1e-9, atol=1e-14 * size.max())
+    assert np.all(r.error**2 >= square - 1e-15 * size)
+    np.testing.assert_allclose(r.norm, f.norm(), rtol=1e-9, atol=1e-9)
+    if X is not None:
+        apart = np.abs(f(X) - g(X))
+        slack = 1e-12 * (1.0 + np.abs(f.kernel(X, g.points)) @ np.abs(g.coefficients))
+        assert np.all(apart <= r.bound(X) + slack)
+        assert np.all(apart <= r.sup_bound + slack)
+
+
+# ---------------------------------------------------------------------- the zoo
+
+
+@pytest.mark.parametrize("entry", **zoo.every(psd=True))
+def test_selection_over_the_zoo(entry):
+    points, X = entry.points(11), entry.points(6, seed=1)
+    a = np.random.default_rng(2).normal(size=(11, 2))
+    f = Expansion(entry.kernel, points, a)
+    g = f.compress(4, method="select")
+    check(f, g, X)
+    r = g.reduction
+    assert r.method == "select" and r.n_points <= 4
+    if r.curve is not None:
+        assert np.all(np.diff(r.curve, axis=0) <= 0.0)
+        np.testing.assert_allclose(r.curve[-1], r.error, rtol=1e-6, atol=1e-6 * r.norm.max())
+
+
+@pytest.mark.parametrize("entry", **zoo.every(psd=True, differentiable=True))
+def test_construction_over_the_zoo(entry):
+    f = Expansion(entry.kernel, entry.points(10), np.random.default_rng(2).normal(size=(10, 2)))
+    g = f.compress(3, method="construct", max_iter=8)
+    check(f, g, entry.points(6, seed=1))
+    selected = f.compress(3, method="select").reduction
+    assert np.sum(g.reduction.error**2) <= np.sum(selected.error**2) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("entry", **zoo.every())
+def test_diagonal_bound(entry):
+    bound = entry.kernel.diagonal_bound
+    diagonal = entry.kernel.diag(entry.points(12))
+    assert isinstance(bound, float) and np.all(np.abs(diagonal) <= bound * (1 + 1e-12))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bound"),
+    [
+        (RBF(), 1.0),
+        (2.5 * Matern() + 1, 3.5),
+        ((RBF() + 1) * (3 * Laplacian()), 6.0),
+        ((2 * RBF()) ** 3, 8.0),
+        (RBF() * Linear(), np.inf),
+        (0.0 * Linear(), 0.0),
+        (Linear() * (0.0 * RBF()), 0.0),
+        (Precomputed([[2.0, 1.0], [1.0, 3.0]]), 3.0),
+        (Sigmoid(), 1.0),
+        (White(0.3) + Chi2(), 1.3),
+    ],
+    ids=str,
+)
+def test_diagonal_bounds_are_tight(kernel, bound):
+    assert kernel.diagonal_bound == pytest.approx(bound)
+
+
+# ---------------------------------------------------------------------- selection
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    X=arrays(float, (9, 2), elements=st.floats(-3, 3)),
+    a=arrays(float, (9, 2), elements=st.floats(-5, 5)),
+    n_points=st.integers(1, 8),
+    kernel=st.sampled_from([RBF(0.7), Matern(nu=0.5), Linear(), Polynomial(degree=2), RBF() + 1]),
+)
+def test_selection_of_any_points(X, a, n_points, kernel):
+    f = Expansion(kernel, X, a)
+    g = f.compress(n_points, method="select")
+    check(f, g, X)
+
+
+def test_each_choice_is_the_best_one():
+    f = smooth(30)
+    functions = Functions.of(f.kernel, f.points, f.coefficients)
+    chosen, curve = select(functions, 5)
+    for j in range(5):
+        errors = [
+            functions.project(f.points[[*chosen[:j], i]]).squares.sum()
+            for i in range(30)
+            if i not in chosen[:j]
+        ]
+        assert np.sum(curve[j] ** 2) == pytest.approx(min(errors), rel=1e-6)
+
+
+def test_selected_points_are_points_of_the_expansion():
+    f = smooth()
+    g = f.compress(9, method="select")
+    assert all(any(np.array_equal(z, x) for x in f.points) for z in g.points)
+    g = Expansion(Precomputed(zoo.VALUES), np.arange(12), np.ones(12)).compress(3)
+    assert g.reduction.method == "select" and set(g.points) <= set(range(12))
+
+
+def test_one_term_compresses_without_error():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    a = np.zeros((40, 1))
+    a[17] = 2.0
+    for method in ("select", "construct", "auto"):
+        g = Expansion(RBF(), X, a).compress(1, method=method)
+        assert g.reduction.error[0] < 1e-6
+        np.testing.assert_allclose(g(X), RBF()(X, X[[17]]) * 2.0, atol=1e-6)
+    alone = Expansion(RBF(), X[:1], [[3.0]])
+    assert alone.compress(1).reduction.error[0] < 1e-6
+
+
+def test_a_space_of_few_dimensions_needs_no_more_points():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    f = Expansion(Linear(), X, np.ones((60, 1)))
+    g = f.compress(20, method="select")
+    assert g.reduction.n_points <= 3
+    np.testing.assert_allclose(g(X), f(X), atol=1e-9)
+
+
+def test_functions_that_are_zero():
+    f = Expansion(RBF(), np.random.default_rng(0).normal(size=(20, 2)), np.zeros((20, 2)))
+    for method in ("auto", "select", "construct"):
+        g = f.compress(5, method=method)
+        np.testing.assert_array_equal(g.reduction.error, [0.0, 0.0])
+        np.testing.assert_array_equal(g.reduction.relative_error, [0.0, 0.0])
+        assert not np.any(g(f.points))
+
+
+def test_selection_is_better_than_pivots_of_rpcholesky():
+    f = smooth(400, m=1, d=3)
+    functions = Functions.of(f.kernel, f.points, f.coefficients)
+    pivots = rpcholesky(DenseGram(f.kernel, f.points), 40, random_state=0).pivots
+    ours = f.compress(40, method="select").reduction.error
+    assert ours < 0.8 * functions.project(f.points[pivots]).error
+
+
+def test_max_error_stops_at_the_first_number_of_points_that_does():
+    f = smooth(200)
+    whole = f.compress(60, method="select").reduction.curve.max(axis=1)
+    for goal in (0.3 * f.norm().max(), 0.01 * f.norm().max()):
+        r = f.compress(max_error=goal, method="select").reduction
+        assert r.error.max() <= goal
+        assert r.n_points == 1 + np.argmax(whole <= goal)
+    r = smooth(700, kernel=RBF(0.15)).compress(max_error=1.0, method="select").reduction
+    assert r.n_points > 256 and r.error.max() <= 1.0  # beyond the room made at first
+
+
+def test_construction_to_an_error_needs_fewer_points():
+    f = smooth(200)
+    goal = 0.02 * f.norm().max()
+    selected = f.compress(max_error=goal, method="select").reduction
+    constructed = f.compress(max_error=goal, method="construct").reduction
+    assert constructed.error.max() <= goal and constructed.n_points < selected.n_points
+
+
+# ---------------------------------------------------------------------- points that move
+
+
+def test_construction_is_better_than_selection_and_clusters():
+    f = smooth(300, d=3)
+    errors = {m: f.compress(15, method=m).reduction for m in ("select", "kmeans", "construct")}
+    total = {m: np.sum(r.error**2) for m, r in errors.items()}
+    assert total["construct"] < 0.5 * min(total["select"], total["kmeans"])
+    assert all(r.method == m for m, r in errors.items())
+
+
+@pytest.mark.parametrize("kernel", [RBF((0.7, 2.0)), Polynomial(gamma=0.2) + Matern()], ids=str)
+def test_gradient_of_the_energy(kernel):
+    f = smooth(600, kernel=kernel)  # more than a block of points
+    energy = _Energy(Functions.of(kernel, f.points, f.coefficients), (4, 2), None)
+    z = np.random.default_rng(1).normal(size=8)
+    size = np.linalg.norm(energy(z)[1])
+    assert check_grad(lambda z: energy(z)[0], lambda z: energy(z)[1], z) < 1e-5 * size
+
+
+@pytest.mark.parametrize("method", ["select", *MOVING])
+def test_results_repeat(method):
+    f = smooth()
+    one, two = (f.compress(10, method=method, max_iter=10) for _ in range(2))
+    np.testing.assert_array_equal(one.points, two.points)
+    np.testing.assert_array_equal(one.coefficients, two.coefficients)
+    for seed in (np.random.default_rng(0), np.random.RandomState(0)):
+        check(f, f.compress(10, method=method, max_iter=5, random_state=seed))
+
+
+def test_auto_says_what_it_did(monkeypatch):
+    assert smooth().compress(10).reduction.method == "construct"
+    words = zoo.Entry("", Callable(zoo.letters), domain="words").points(15)
+    f = Expansion(Callable(zoo.letters), words, np.ones(15))
+    assert f.compress(3).reduction.method == "select"
+    sparse = Expansion(RBF(), sp.random_array((20, 5), density=0.3, rng=0).tocsr(), np.ones(20))
+    g = sparse.compress(5)
+    assert g.reduction.method == "select" and sp.issparse(g.points)
+    monkeypatch.setattr("mercer._reduce._reduce._WORK", 150 * 10 * 52 - 1)
+    assert smooth().compress(10).reduction.method == "select"  # more work than that
+    assert smooth().compress(9).reduction.method == "construct"
+
+
+def test_points_stay_in_the_domain_of_the_kernel():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 4)) * (rng.uniform(size=(60, 4)) > 0.4)
+    f = Expansion(Chi2(0.5), X, rng.normal(size=(60, 1)))
+    g = f.compress(8, method="construct", max_iter=20)
+    assert g.points.min() >= 0.0
+    check(f, g, X)
+
+
+def test_clusters_of_points_that_coincide():
+    X = np.repeat(np.arange(4.0), 10)[:, None]
+    f = Expansion(RBF(), X, np.ones(40))
+    for method in MOVING:
+        g = f.compress(12, method=method)
+        assert g.reduction.n_points <= 12 and g.reduction.error[0] < 1e-5
+
+
+def test_points_in_single_precision_and_in_lists():
+    f = smooth(80)
+    single = Expansion(f.kernel, f.points.astype(np.float32), f.coefficients)
+    for method in ("select", "construct"):
+        g = single.compress(20, method=method, max_iter=10)
+        assert g.points.dtype == np.float64
+        np.testing.assert_allclose(
+            g.reduction.error,
+            f.compress(20, method=method, max_iter=10).reduction.error,
+            rtol=1e-2,
+        )
+    listed = Expansion(f.kernel, f.points.tolist(), f.coefficients)
+    np.testing.assert_array_equal(
+        listed.compress(5, method="select").points, f.compress(5, method="select").points
+    )
+
+
+# ---------------------------------------------------------------------- the result
+
+
+def test_algebra_drops_the_reduction():
+    f = smooth()
+    g = f.compress(10, method="select")
+    assert f.reduction is None and g.reduction is not None
+    for h in (g + g, 2 * g, -g, g[0], f - g):
+        assert h.reduction is None
+
+
+def test_repr():
+    f = smooth()
+    text = repr(f.compress(10, method="select").reduction)
+    assert text.startswith("<Reduction by select: 150 to 10 points, errors up to ")
+    assert "% of |f|" in text
+    assert ", error " in repr(f[0].compress(10, method="select").reduction)
+
+
+def test_bounds_without_a_bound_on_the_diagonal():
+    f = Expansion(Polynomial(degree=2), np.random.default_rng(0).normal(size=(30, 4)), np.ones(30))
+    r = f.compress(3, method="select").reduction
+    assert np.isinf(r.sup_bound).all() and np.isfinite(r.bound(f.points)).all()
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "n_points or max_error, one of the two; neither is given"),
+        ({"n_points": 3, "max_error": 1.0}, "one of the two; both are given"),
+        ({"n_points": 30}, "n_points=30 is not fewer than the 30 points"),
+        ({"n_points": 31}, "n_points=31 is not fewer"),
+        ({"n_points": 0}, "n_points must be a positive integer, got 0"),
+        ({"n_points": 2.5}, "n_points must be a positive integer, got 2.5"),
+        ({"max_error": 0.0}, "max_error must be a positive number"),
+        ({"max_error": -1.0}, "max_error must be a positive number"),
+        ({"max_error": np.nan}, "max_error must be a positive number"),
+        ({"n_points": 3, "method": "best"}, "there is no method 'best' to compress by"),
+        ({"max_error": 1.0, "method": "kmeans"}, "method='kmeans' needs n_points"),
+        ({"n_points": 3, "max_iter": 0}, "max_iter must be a positive integer, got 0"),
+    ],
+)
+def test_bad_wishes(options, text):
+    with pytest.raises(ValueError, match=text):
+        smooth(30).compress(**options)
+
+
+def test_an_error_out_of_reach():
+    f = Expansion(RBF(0.01), np.arange(12.0)[:, None], np.ones(12))  # all orthogonal
+    for method in ("select", "construct"):
+        with pytest.raises(
+            ValueError, match=r"max_error=0\.5 is out of reach .* the 12 points .* 11 points leave"
+        ):
+            f.compress(max_error=0.5, method=method)
+    assert f.compress(max_error=1.01, method="select").reduction.n_points == 11
+
+
+def test_nothing_to_compress():
+    f = smooth(30)
+    with pytest.raises(ValueError, match="nothing to compress: 0 functions on 30 points"):
+        f[slice(0)].compress(3)
+    with pytest.raises(ValueError, match="nothing to compress: 1 functions on 0 points"):
+        Expansion(RBF(), np.empty((0, 2)), np.empty((0, 1))).compress(3)
+
+
+@pytest.mark.parametrize("method", MOVING)
+def test_points_that_cannot_move(method):
+    words = Expansion(Callable(zoo.letters), ["ab", "bc", "ca"], np.ones(3))
+    with pytest.raises(ValueError, match=f"method='{method}' makes new points.*are a list.*select"):
+        words.compress(2, method=method)
+    sparse = Expansion(RBF(), sp.eye_array(5, format="csr"), np.ones(5))
+    with pytest.raises(ValueError, match="needs dense vectors; these points are a csr"):
+        sparse.compress(2, method=method)
+    places = Expansion(Precomputed(zoo.VALUES), np.arange(12), np.ones(12))
+    with pytest.raises(ValueError, match=r"an array of int64 of shape \(12,\)"):
+        places.compress(2, method=method)
+
+
+def test_a_kernel_without_gradient():
+    f = smooth(20, kernel=Callable(zoo.laplace))
+    with pytest.raises(NotDifferentiableError, match="choose a method that does not need"):
+        f.compress(3, method="construct")
+    assert f.compress(3).reduction.method == "select"
+    check(f, f.compress(3, method="kmeans"), f.points)
+
+
+def test_kernels_that_are_none():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(NotPositiveDefiniteError, match=r"a squared norm is .* < 0"):
+        Expansion(Distance(), X, np.ones(20)).compress(3)
+    a = np.random.default_rng(3).normal(size=20)
+    with pytest.raises(NotPositiveDefiniteError, match="not positive semidefinite"):
+        Expansion(Sigmoid(2.0, -1.0), X, a).compress(19, method="select")
+
+
+def test_values_between_indices_are_needed():
+    f = Expansion(Precomputed(), np.arange(5), np.ones(5))
+    with pytest.raises(ValueError, match=r"keep the matrix: Precomputed\(K\)"):
+        f.compress(2)
+
+
+def test_memory():
+    with pytest.raises(MemoryBudgetError, match=r"400 of 3000 points needs 9\.2 MiB"):
+        smooth(3000).compress(400, method="select", max_memory="6 MiB")
+
+
+def test_overflow():
+    f = Expansion(Polynomial(degree=9), 1e40 * np.ones((4, 2)), np.ones(4))
+    with pytest.raises(ValueError, match="not finite; the usual cause is a kernel that overflows"):
+        f.compress(2)
