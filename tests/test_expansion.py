@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import Expansion, KernelMismatchError
+from mercer import Expansion, KernelMismatchError, mmd
 from mercer.kernels import (
     RBF,
     Callable,
@@ -55,6 +55,27 @@ def test_the_mean_embedding():
         Expansion.mean(kernel, X[:0])
     with pytest.raises(ValueError, match=r"weights have shape \(3,\), but there are 15 points"):
         Expansion.mean(kernel, X, np.ones(3))
+
+
+def test_the_distance_of_weighted_means():
+    w, v = rng.uniform(size=15), rng.uniform(size=9)
+    difference = np.concatenate([w / w.sum(), -v / v.sum()])
+    both = np.concatenate([X, Z])
+    for k in (kernel, Distance(), Polynomial(2)):  # for weights of sum 0, CPD of order 1 is enough
+        squared = difference @ k(both) @ difference
+        mean, other = (
+            Expansion.mean(k, X, w / w.sum()),
+            Expansion.mean(k, Z, v / v.sum()),
+        )
+        assert mean.distance(other)[0] ** 2 == pytest.approx(squared, rel=1e-8)
+        assert mean.distance(other)[0] ** 2 == pytest.approx(
+            mmd(X, Z, k, "biased", x_weights=w, y_weights=v), rel=1e-8
+        )
+        assert other.distance(mean) == pytest.approx(mean.distance(other), rel=1e-10)
+    counts = np.arange(1.0, 16.0)  # a weight of 2 is a point that is there twice
+    repeated = Expansion.mean(kernel, np.repeat(X, counts.astype(int), axis=0))
+    assert Expansion.mean(kernel, X, counts / 120).distance(repeated) == pytest.approx(0, abs=1e-7)
+    assert len((mean - Expansion.mean(Polynomial(2), X)).points) == 15  # the same points, once
 
 
 def test_algebra():

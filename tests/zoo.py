@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, Whi
 from mercer import (
     KernelPCA,
     KernelRidge,
+    ParzenDensity,
 )
 from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
@@ -322,4 +323,6 @@ ESTIMATORS = [
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="krylov", storage="tiled"),
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="nystroem"),
     KernelPCA(n_components=2, kernel="rbf", whiten=True),
+    ParzenDensity(),
+    ParzenDensity(bandwidth="silverman", kernel=Matern(nu=2.5)),
 ]

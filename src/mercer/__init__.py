@@ -3,7 +3,7 @@
 points -> Kernel -> Gram operator -> solver -> Expansion -> predict, transform, ...
 """
 
-from . import datasets, gram, kernels, solvers
+from . import datasets, gram, kernels, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
@@ -16,9 +16,11 @@ from ._version import __version__
 from .estimators import (
     KernelPCA,
     KernelRidge,
+    ParzenDensity,
     compress,
 )
 from .expansion import Expansion
+from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 
 __all__ = [
     "DensifyWarning",
@@ -29,11 +31,19 @@ __all__ = [
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
+    "ParzenDensity",
     "Reduction",
     "__version__",
     "compress",
     "datasets",
     "gram",
+    "herd",
+    "hsic",
+    "independence_test",
     "kernels",
+    "means",
+    "mmd",
     "solvers",
+    "thin",
+    "two_sample_test",
 ]

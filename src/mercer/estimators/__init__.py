@@ -1,11 +1,13 @@
 """scikit-learn estimators: thin, each a kernel, a Gram, a solver and an expansion."""
 
 from ._compress import compress
+from ._density import ParzenDensity
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 
 __all__ = [
     "KernelPCA",
     "KernelRidge",
+    "ParzenDensity",
     "compress",
 ]

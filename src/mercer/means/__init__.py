@@ -1,0 +1,21 @@
+"""Mean embeddings: distances of samples, tests, and summaries of a sample by a few points."""
+
+from ._herding import herd
+from ._hsic import hsic
+from ._independence import IndependenceResult, independence_test
+from ._mmd import mmd
+from ._summary import Summary
+from ._thinning import thin
+from ._two_sample import TwoSampleResult, two_sample_test
+
+__all__ = [
+    "IndependenceResult",
+    "Summary",
+    "TwoSampleResult",
+    "herd",
+    "hsic",
+    "independence_test",
+    "mmd",
+    "thin",
+    "two_sample_test",
+]

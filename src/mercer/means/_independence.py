@@ -1,0 +1,266 @@
+"""Are x and y independent?  The permutation test by HSIC."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._errors import NotPositiveDefiniteError
+from .._points import length
+from ..gram import DenseGram, LowRankGram
+from ..gram._budget import budget_in_bytes, check_budget
+from ..gram._threads import run
+from ..kernels import Kernel
+from ..kernels._jit import jit
+from ._hsic import Centring, check_hsic, count_of_pairs, not_negative, paired
+from ._landmarks import landmark_gram, truncation
+from ._permutation import check_count, orders, pvalue, random_numbers, rounding, warn_of_few
+
+__all__ = ["IndependenceResult", "independence_test"]
+
+_METHODS = ("auto", "permutation", "lowrank")
+_LARGE = 4000  # pairs beyond which "auto" takes features
+_BLOCK = 2**26  # bytes of permutations at a time
+_CHUNK = 16  # permutations to a task on matrices, or as many as need
+_WORK = 2**20  # terms
+_FEATURES = 2**22  # bytes of permuted features to a task
+
+# sum_ij A_ij B_(p_i p_j) for each p in the rows of an array of int32
+Sums = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class IndependenceResult:
+    """What a test of independence found.
+
+    Attributes
+    ----------
+    statistic : float
+        HSIC; see `hsic` for the estimators.
+    pvalue : float
+        The probability, if x and y are independent, of a statistic as large.
+    method : {"permutation", "lowrank"}
+        What was done; never "auto".
+    estimator : {"biased", "unbiased"}
+    n_permutations : int
+        With how many random pairings the statistic was compared.
+    smallest_pvalue : float
+        No data could have given less.
+    truncation : pair of float
+        tr(K - F F^T) / tr K for the features F of X, and the same for Y: what "lowrank" leaves
+        out.  Zeros if nothing.  The biased statistic is then too small by at most their sum times
+        tr K tr L / n^2.
+    rank : pair of int, or None
+        The numbers of features.
+    kernel, kernel_y : Kernel
+        With all their values.
+    null : ndarray of shape (n_permutations,)
+        The statistics of the random pairings.
+    """
+
+    statistic: float
+    pvalue: float
+    method: str
+    estimator: str
+    n_permutations: int
+    smallest_pvalue: float
+    truncation: tuple[float, float]
+    rank: tuple[int, int] | None
+    kernel: Kernel
+    kernel_y: Kernel
+    null: np.ndarray = field(repr=False)
+
+
+def independence_test(
+    X: Any,
+    Y: Any,
+    kernel: Any = None,
+    kernel_y: Any = None,
+    *,
+    estimator: str = "biased",
+    method: str = "auto",
+    n_permutations: int = 999,
+    rank: int | None = None,
+    random_state: Any = None,
+    max_memory: Any = None,
+) -> IndependenceResult:
+    """Test whether x and y are independent, from n pairs, by HSIC = tr(K H L H) / n^2.
+
+    The p-value is (1 + #{HSIC of a random pairing >= that of the data}) / (1 + n_permutations),
+    whose level is exact for every n.
+
+    ============= ============================================================================
+    method        a pairing p
+    ============= ============================================================================
+    "permutation" sum_ij A_ij B_(p_i p_j) over the centred matrices, which are held: 16 n^2 bytes,
+                  O(n^2) time.
+    "lowrank"     |F^T G_p|^2 with `rank` Nyström features of X and of Y, centred: O(n rank)
+                  memory, O(n rank^2) time.  A test with the kernels f(x) . f(z): the level is as
+                  exact, whatever the rank; what may suffer is the power.
+    "auto"        "permutation" for up to 4000 pairs, if the matrices fit the budget, "lowrank"
+                  otherwise; `result.method` says which.
+    ============= ============================================================================
+
+    If the points have no more than `n_permutations` permutations, each is tried once.
+
+    Parameters
+    ----------
+    X, Y : points
+        As many of the one as of the other: the pairs (x_i, y_i).
+    kernel, kernel_y : Kernel, str, callable or None
+        For X and for Y; see `hsic`.  With `Distance()` this is the test by distance covariance.
+    estimator : {"biased", "unbiased"}
+    method : {"auto", "permutation", "lowrank"}
+    n_permutations : int
+    rank : int, optional
+        Of "lowrank"; 100 by default.
+    random_state : int, Generator, RandomState or None
+        None stands for 0.
+    max_memory : int, str or None
+        The budget; see `mercer.gram.gram`.
+
+    Returns
+    -------
+    IndependenceResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import independence_test
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, size=(200, 1))
+    >>> y = x**2 + 0.1 * rng.normal(size=(200, 1))  # uncorrelated, but not independent
+    >>> independence_test(x, y).pvalue
+    0.001
+    """
+    check_hsic(estimator)
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {_METHODS}, got {method!r}")
+    count, rng = check_count(n_permutations), random_numbers(random_state)
+    (kernel, X), (kernel_y, Y) = paired(X, Y, kernel, kernel_y, estimator)
+    n = length(X)
+    fits = 16 * n * n <= budget_in_bytes(max_memory)
+    grams: tuple[LowRankGram, LowRankGram] | None = None
+    if method == "lowrank" or (method == "auto" and not (n <= _LARGE and fits)):
+        try:
+            F = landmark_gram(kernel, X, rank, rng, max_memory)
+            grams = F, landmark_gram(kernel_y, Y, rank, rng, max_memory)
+        except NotPositiveDefiniteError:
+            if method == "lowrank" or not fits:
+                raise
+    if grams is not None:
+        sums, margin = _of_features(grams[0].features(), grams[1].features(), estimator)
+    else:
+        check_budget(16 * n * n, max_memory, f"the test of {n} pairs by method='permutation'")
+        A, B = _centred(kernel, X, estimator), _centred(kernel_y, Y, estimator)
+        sums, margin = _of_matrices(A, B)
+    done, blocks = orders(n, count, rng, max(64, _BLOCK // (4 * n)))
+    values = np.concatenate([sums(rows) for rows in blocks]) / count_of_pairs(n, estimator)
+    margin /= count_of_pairs(n, estimator)
+    warn_of_few(1 / (1 + done), f"there are {n} pairs, and {done} permutations")
+    return IndependenceResult(
+        statistic=not_negative(float(values[0]), margin, estimator, kernel, kernel_y),
+        pvalue=pvalue(values[0], values[1:], margin),
+        method="permutation" if grams is None else "lowrank",
+        estimator=estimator,
+        n_permutations=done,
+        smallest_pvalue=1 / (1 + done),
+        truncation=(0.0, 0.0) if grams is None else (truncation(grams[0]), truncation(grams[1])),
+        rank=None if grams is None else (len(grams[0].map), len(grams[1].map)),
+        kernel=kernel,
+        kernel_y=kernel_y,
+        null=values[1:],
+    )
+
+
+# ---------------------------------------------------------------------- matrices
+
+
+def _centred(kernel: Kernel, X: Any, estimator: str) -> np.ndarray:
+    K = DenseGram(kernel, X)
+    centring = Centring.of(K, estimator)
+    everything = slice(0, K.shape[0])
+    return centring.tile(K.release(), everything, everything)
+
+
+def _of_matrices(A: np.ndarray, B: np.ndarray) -> tuple[Sums, float]:
+    """Return the sums as a function of permutations, and what of them may be rounding."""
+    step = max(_CHUNK, _WORK // A.size)
+
+    def sums(rows: np.ndarray) -> np.ndarray:
+        out = np.empty(len(rows))
+
+        def chunk(start: int, stop: threading.Event) -> None:
+            if not stop.is_set():
+                part = slice(start, start + step)
+                _gather(A, B, rows[part], out[part])
+
+        run(chunk, range(0, len(rows), step))
+        return out
+
+    size = float(np.linalg.norm(A) * np.linalg.norm(B))
+    return sums, size * rounding(np.result_type(A, B))
+
+
+@jit("reassoc")
+def _gather(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.ndarray) -> None:
+    """Set out_b <- sum_ij A_ij B_(p_i p_j) with p = orders[b], over one half of the pairs.
+
+    A row of B, which is read in any order, stays in the cache for all permutations; the rows of A
+    that belong to it are read from left to right.
+    """
+    n = len(A)
+    out[:] = 0.0
+    inverse = np.empty_like(orders)
+    for b in range(len(orders)):
+        for i in range(n):
+            inverse[b, orders[b, i]] = i
+    for r in range(n):
+        row = B[r]
+        for b in range(len(orders)):
+            p, i = orders[b], inverse[b, r]
+            a = A[i]
+            total = 0.5 * a[i] * row[r]
+            for j in range(i):
+                total += a[j] * row[p[j]]
+            out[b] += 2.0 * total
+
+
+# ---------------------------------------------------------------------- features
+
+
+def _of_features(F: np.ndarray, G: np.ndarray, estimator: str) -> tuple[Sums, float]:
+    """Return the same for A = F F^T and B = G G^T, after centring F and G.
+
+    Without the diagonals (d and e), with F^T 1 = G^T 1 = 0, the sum of the unbiased estimator is
+
+        |F^T G_p|^2 - (1 + 2 / (n - 2)) d . e_p + sum d sum e / ((n - 1) (n - 2))
+    """
+    F, G = F - F.mean(axis=0), G - G.mean(axis=0)
+    n, Ft = len(F), np.ascontiguousarray(F.T)
+    d, e = np.einsum("ij,ij->i", F, F), np.einsum("ij,ij->i", G, G)
+
+    chunk = max(1, _FEATURES // (8 * G.size))
+
+    def sums(rows: np.ndarray) -> np.ndarray:
+        out = np.empty(len(rows))
+
+        def some(start: int, stop: threading.Event) -> None:
+            if stop.is_set():
+                return
+            part = slice(start, start + chunk)
+            p = rows[part].T
+            C = (Ft @ G[p].reshape(n, -1)).reshape(-1, p.shape[1], G.shape[1])
+            out[part] = np.einsum("ibj,ibj->b", C, C)
+            if estimator == "unbiased":
+                out[part] += d.sum() * e.sum() / ((n - 1) * (n - 2)) - n / (n - 2) * (d @ e[p])
+
+        run(some, range(0, len(rows), chunk))
+        return out
+
+    size = float(np.linalg.norm(Ft @ F) * np.linalg.norm(G.T @ G))
+    return sums, size * rounding(F.dtype)

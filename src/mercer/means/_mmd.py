@@ -1,0 +1,208 @@
+"""The maximum mean discrepancy, MMD^2 = |mean of k(x, .) - mean of k(y, .)|^2 in the RKHS.
+
+With z the 0/1 indicator of the first of the two samples, in all the points of both, a sum over
+pairs is a product with K, and many ways to split the points are one product with a matrix:
+
+    sxx = z^T K z,   sxy = z^T K 1 - sxx,   syy = 1^T K 1 - 2 sxy - sxx,   dx = z^T diag K
+
+    biased      sxx / m^2 + syy / n^2 - 2 sxy / (m n)
+    unbiased    (sxx - dx) / (m (m - 1)) + (syy - dy) / (n (n - 1)) - 2 sxy / (m n)
+    linear      the mean of k(x, x') + k(y, y') - k(x, y') - k(x', y) over disjoint pairs
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._points import length, take
+from ..gram import GramOperator, LowRankGram, TiledGram, gram
+from ..gram._rpcholesky import quiet
+from ..kernels import Kernel
+from ._permutation import rounding
+from ._samples import pooled
+
+__all__ = ["Splits", "check_estimator_name", "mmd", "pair_terms"]
+
+_LEAST = {"biased": 1, "unbiased": 2, "linear": 4}  # points in each sample
+
+
+def mmd(
+    X: Any,
+    Y: Any,
+    kernel: Any = None,
+    estimator: str = "unbiased",
+    *,
+    x_weights: Any = None,
+    y_weights: Any = None,
+    max_memory: Any = None,
+) -> float:
+    """Estimate MMD^2 = E k(x, x') + E k(y, y') - 2 E k(x, y) from two samples.
+
+    ============ ============================================================ =========
+    estimator    what it is                                                   time
+    ============ ============================================================ =========
+    "unbiased"   without the pairs (i, i): may be negative, and does not      (m + n)^2
+                 depend on the diagonal of K
+    "biased"     the squared distance of the two mean embeddings, >= 0; of    (m + n)^2
+                 two identical samples 0
+    "linear"     the mean over disjoint pairs, in the order of the points,    m + n
+                 as they come from a stream: unbiased, and of larger variance
+    ============ ============================================================ =========
+
+    In tiles: K is never held.  These are the statistics of Gretton et al. (JMLR 2012), without a
+    factor such as m n / (m + n).
+
+    Parameters
+    ----------
+    X, Y : points
+        The samples, of m and n points; of any kind that the kernel takes.
+    kernel : Kernel, str, callable or None
+        What `mercer.kernels.as_kernel` takes; rules such as "median" are resolved on both samples
+        together.  None is the RBF with the median bandwidth.  A kernel that is conditionally
+        positive definite of order 1 will do: `Distance()` gives the energy distance.
+    estimator : {"unbiased", "biased", "linear"}
+    x_weights, y_weights : arrays of shape (m,) and (n,), optional
+        For "biased": the means are weighted ones.  A weight of 2 counts as two points.
+    max_memory : int, str or None
+        The budget; see `mercer.gram.gram`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import mmd
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(200, 2)), rng.normal(size=(300, 2))
+    >>> round(mmd(X, Y + 1.0), 2), round(mmd(X, Y + 1.0, "linear"), 2)
+    (0.22, 1.91)
+    >>> mmd(["cat", "tac"], ["dog", "god"], lambda s, t: len(set(s) & set(t)))
+    6.0
+    """
+    if estimator not in _LEAST:
+        raise ValueError(f"estimator must be 'unbiased', 'biased' or 'linear', got {estimator!r}")
+    weighted = x_weights is not None or y_weights is not None
+    if weighted and estimator != "biased":
+        raise ValueError(f"weights are for estimator='biased', got {estimator!r}")
+    kernel, Z, m, n = pooled(X, Y, kernel, _LEAST[estimator])
+    if estimator == "linear":
+        terms = pair_terms(kernel, take(Z, slice(0, m)), take(Z, slice(m, m + n)))
+        return float(terms.mean())
+    K = gram(kernel, Z, storage="tiled", max_memory=max_memory)
+    if weighted:
+        w = np.concatenate([_shares(x_weights, m, "x"), -_shares(y_weights, n, "y")])
+        return _not_negative(*_quadratic(K, w), kernel)
+    sums = Splits.of(K, (np.arange(m + n) < m)[None], m)
+    return float(sums.statistics(estimator)[0])
+
+
+def check_estimator_name(estimator: Any) -> None:
+    """Refuse an estimator that a permutation test does not know."""
+    if estimator not in ("unbiased", "biased"):
+        raise ValueError(f"estimator must be 'unbiased' or 'biased', got {estimator!r}")
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The sums of kernel values within and between two samples, for many ways to split points."""
+
+    sxx: np.ndarray
+    sxy: np.ndarray
+    syy: np.ndarray
+    dx: np.ndarray
+    dy: np.ndarray
+    m: int
+    n: int
+    kernel: Kernel
+    rounding: float
+
+    @classmethod
+    @quiet
+    def of(cls, K: GramOperator, rows: np.ndarray, m: int) -> Splits:
+        """Return the sums for splits in rows, True for the first sample, from one product."""
+        Z = np.empty((rows.shape[1], len(rows) + 1))
+        Z[:, :-1], Z[:, -1] = rows.T, 1.0
+        if isinstance(K, LowRankGram):  # z^T F F^T z = |F^T z|^2
+            U = K._sum(lambda part, F: F.T @ Z[part])
+            sxx, sx = np.einsum("ij,ij->j", U, U), U[:, -1] @ U
+        else:
+            KZ = np.asarray(K @ Z)
+            sxx, sx = np.einsum("ij,ij->j", Z, KZ), KZ[:, -1] @ Z
+        if not np.isfinite(sx).all():
+            raise ValueError(
+                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
+                f"these points: {K.kernel}. Scale the features"
+            )
+        sxx, total = sxx[:-1], sxx[-1]  # the last split is none: all points are in one sample
+        sxy = sx[:-1] - sxx
+        dx = K.diagonal() @ Z
+        syy = total - 2.0 * sxy - sxx
+        dx, dy = dx[:-1], dx[-1] - dx[:-1]
+        return cls(sxx, sxy, syy, dx, dy, m, len(Z) - m, K.kernel, rounding(K.dtype))
+
+    def statistics(self, estimator: str) -> np.ndarray:
+        """Return MMD^2 for each of the splits."""
+        m, n = self.m, self.n
+        between = 2.0 * self.sxy / (m * n)
+        if estimator == "unbiased":
+            within = (self.sxx - self.dx) / (m * (m - 1)) + (self.syy - self.dy) / (n * (n - 1))
+            return within - between
+        value = self.sxx / m**2 + self.syy / n**2 - between
+        return _not_negative(value, self.margin, self.kernel)
+
+    @property
+    def margin(self) -> float:
+        """The part of the statistics that may be rounding."""
+        m, n = self.m, self.n
+        size = np.abs(self.sxx) / m**2 + np.abs(self.syy) / n**2 + np.abs(self.sxy) / (m * n)
+        size += np.abs(self.dx) / m**2 + np.abs(self.dy) / n**2
+        return self.rounding * float(size.max(initial=0.0))
+
+
+def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
+    """Return k(x, x') + k(y, y') - k(x, y') - k(x', y) for the disjoint pairs of X and Y.
+
+    Pairs are neighbours; the longer sample gives as many as the shorter one has.
+    """
+    last = min(length(X), length(Y)) // 2 * 2
+    X0, X1, Y0, Y1 = (take(A, slice(s, last, 2)) for A in (X, Y) for s in (0, 1))
+
+    def k(A: Any, B: Any) -> np.ndarray:
+        return TiledGram(kernel, A, B).diagonal()
+
+    return k(X0, X1) + k(Y0, Y1) - k(X0, Y1) - k(X1, Y0)
+
+
+def _quadratic(K: Any, w: np.ndarray) -> tuple[float, float]:
+    """Return w^T K w and the part of it that may be rounding."""
+    Kw, sizes = np.hsplit(np.asarray(K @ np.column_stack([w, np.abs(w)])), 2)
+    return float(w @ Kw[:, 0]), rounding(K.dtype) * float(np.abs(w) @ np.abs(sizes[:, 0]))
+
+
+def _not_negative(value: Any, margin: float, kernel: Kernel) -> Any:
+    """Return a squared distance without what rounding left of it below 0."""
+    if np.min(value) < -100.0 * margin:
+        raise ValueError(
+            f"the squared distance of two means is {np.min(value):.3g} < 0: {kernel} is not "
+            f"conditionally positive definite of order 1 on these points; choose a Mercer kernel, "
+            f"or Distance()"
+        )
+    return np.maximum(value, 0.0) if np.ndim(value) else max(float(value), 0.0)
+
+
+def _shares(weights: Any, n: int, name: str) -> np.ndarray:
+    """Return weights that sum to 1."""
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    if w.shape != (n,):
+        raise ValueError(f"{name}_weights has shape {w.shape}, but there are {n} points")
+    if not (np.isfinite(w).all() and np.all(w >= 0) and w.sum() > 0):
+        raise ValueError(
+            f"{name}_weights must be finite, not negative, and not all 0; they lie between "
+            f"{w.min():.3g} and {w.max():.3g}"
+        )
+    return w / w.sum()

@@ -1,0 +1,96 @@
+"""Parzen windows: sums of kernels in logarithms, and how wide the kernels should be."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
+
+from ..gram._threads import run
+from ..kernels import Kernel
+from ..kernels._exp import exp_inplace
+from ..kernels._prepared import Prepared, pair
+from ._window import Window
+
+__all__ = ["choose_bandwidth", "log_sums"]
+
+_ROWS, _COLS = 384, 384  # of a tile, as in K @ V
+_SEARCH = (1e-3, 1e2)  # where "loo" looks, in units of Silverman's rule for the spread of the data
+_GRID = 16  # bandwidths tried before the best is refined
+
+
+def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray) -> np.ndarray:
+    """Return log sum_j w_j k(x_i, z_j); for Z = None over the other points of X.
+
+    Tile by tile, with the largest term so far taken out, so that no sum over- or underflows.
+    """
+    P, Q = pair(density.kernel, X, Z)
+    out = np.empty(len(P))
+
+    def rows(start: int, stop: threading.Event) -> None:
+        part = slice(start, min(start + _ROWS, len(P)))
+        Pi = P[part]
+        scratch = np.empty(len(Pi) * _COLS)
+        largest, total = np.full(len(Pi), -np.inf), np.zeros(len(Pi))
+        for j, Qj in enumerate(tiles):
+            if stop.is_set():
+                return
+            T = density.log_tile(Pi, Qj, scratch[: len(Pi) * len(Qj)].reshape(len(Pi), -1))
+            if Z is None:
+                T[Pi.coincidences(Qj)] = -np.inf
+            top = np.maximum(largest, T.max(axis=1))
+            T -= np.where(np.isfinite(top), top, 0.0)[:, None]
+            with np.errstate(invalid="ignore"):  # -inf minus itself, where there is no term yet
+                total *= np.where(largest == top, 1.0, np.exp(largest - top))
+            total += exp_inplace(T, 1.0) @ w[j * _COLS : j * _COLS + len(Qj)]
+            largest = top
+        out[part] = largest + np.log(total)
+
+    tiles: list[Prepared] = [Q[j : j + _COLS] for j in range(0, len(Q), _COLS)]
+    run(rows, range(0, len(P), _ROWS))
+    return out
+
+
+def choose_bandwidth(rule: str, kernel: Kernel, X: np.ndarray, w: np.ndarray) -> float:
+    """Return h by a rule, "scott", "silverman" or "loo", for points with weights of sum 1."""
+    d = X.shape[1]
+    n = 1.0 / float(w @ w)  # for equal weights the number of points
+    if rule == "scott":
+        return float(n ** (-1.0 / (d + 4)))
+    silverman = float((n * (d + 2) / 4.0) ** (-1.0 / (d + 4)))
+    return silverman if rule == "silverman" else _leave_one_out(kernel, X, w, silverman)
+
+
+def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: float) -> float:
+    """Return the h that maximises sum_i w_i log p_(-i)(x_i)."""
+    if len(X) < 2:
+        raise ValueError(
+            f"bandwidth='loo' leaves out one point of {len(X)}, which leaves none; give a number"
+        )
+    spread = float(np.sqrt(np.mean(w @ (X - w @ X) ** 2)))
+    if not spread > 0.0:
+        raise ValueError("bandwidth='loo' finds no width: all points coincide; give a number")
+
+    def loss(log_h: float) -> float:
+        density = Window.of(kernel, float(np.exp(log_h)), X.shape[1])
+        left_out = log_sums(density, X, None, w) - np.log1p(-w) - density.log_constant
+        return -float(w @ left_out)
+
+    low, high = np.log(silverman * spread) + np.log(_SEARCH)
+    grid = np.linspace(low, high, _GRID)
+    best = int(np.argmin([loss(g) for g in grid]))
+    if best in (0, _GRID - 1):
+        warnings.warn(
+            f"the leave-one-out likelihood has no maximum for bandwidths from {np.exp(low):.3g} "
+            f"to {np.exp(high):.3g}, and the end of this range is taken; the usual cause are "
+            f"points that occur twice: give them weights, or give a number",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+        return float(np.exp(grid[best]))
+    bounds = (grid[best - 1], grid[best + 1])
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(found.x))

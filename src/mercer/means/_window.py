@@ -1,0 +1,121 @@
+"""Kernels that are densities: p(x) = k(x) / c with c the integral of k over R^d.
+
+    kernel               log k                                            c / l^d
+    RBF                  -s / 2                                           (2 pi)^(d/2)
+    Laplacian            -s                                               2^d
+    Matern               log(2^(1-nu) u^nu K_nu(u) / G(nu)), u^2 = 2 nu s
+                                          (2 pi / nu)^(d/2) G(nu + d/2) / G(nu)
+    RationalQuadratic    -alpha log(1 + s / (2 alpha)), alpha > d/2
+                                          (2 pi alpha)^(d/2) G(alpha - d/2) / G(alpha)
+
+with s = |x / l|^2, for the Laplacian |x / l|_1, and G the Gamma function.  The last two are normal
+distributions of a random variance, Gamma and inverse Gamma distributed: so they are drawn from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, kve
+
+from ..kernels import RBF, Kernel, Laplacian, Matern, RationalQuadratic
+from ..kernels._prepared import Prepared
+from ..kernels._vectors import per_column
+
+__all__ = ["Window"]
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A radial kernel as a density on R^d."""
+
+    kernel: Any
+    d: int
+
+    @classmethod
+    def of(cls, kernel: Kernel, bandwidth: float, d: int) -> Window:
+        """Return the density of x / bandwidth under a kernel."""
+        if not isinstance(kernel, (RBF, Laplacian, Matern, RationalQuadratic)):
+            raise ValueError(
+                f"{kernel} has no density here: only RBF, Laplacian, Matern and RationalQuadratic "
+                f"kernels are normalised; choose one of them"
+            )
+        if isinstance(kernel, RationalQuadratic) and not kernel.alpha > 0.5 * d:
+            raise ValueError(
+                f"{kernel} has no finite integral in {d} dimensions, where it falls like "
+                f"r^-{2 * kernel.alpha:g}; choose alpha > {0.5 * d:g}, or another kernel"
+            )
+        if isinstance(kernel, Matern) and kernel.nu == np.inf:
+            kernel = RBF(kernel.length_scale)
+        per_column(type(kernel).__name__, kernel.length_scale, d)  # as many as there are columns
+        scale = np.asarray(kernel.length_scale, dtype=float) * bandwidth
+        width = tuple(scale.tolist()) if scale.ndim else float(scale)
+        return cls(replace(kernel, length_scale=width), d)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The length scale of each column."""
+        return np.broadcast_to(np.asarray(self.kernel.length_scale, dtype=float), (self.d,))
+
+    @property
+    def log_constant(self) -> float:
+        """Log c, the logarithm of the integral of k."""
+        k, half = self.kernel, 0.5 * self.d
+        if isinstance(k, Laplacian):
+            unit = self.d * np.log(2.0)
+        elif isinstance(k, RBF):
+            unit = half * np.log(2.0 * np.pi)
+        elif isinstance(k, Matern):
+            unit = half * np.log(2.0 * np.pi / k.nu) + gammaln(k.nu + half) - gammaln(k.nu)
+        else:
+            unit = half * np.log(2.0 * np.pi * k.alpha) + gammaln(k.alpha - half) - gammaln(k.alpha)
+        return float(unit + np.log(self.scale).sum())
+
+    def log_tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> np.ndarray:
+        """Set out <- log k(P, Q), which has a value also where k is 0 by underflow."""
+        k = self.kernel
+        if isinstance(k, Laplacian):
+            k._sums(P, Q, out)
+            return np.negative(out, out=out)
+        k._distances(P, Q, out)
+        if P.frame.form != "direct":
+            k._clip(P, Q, out)
+        if isinstance(k, RBF):
+            out *= -0.5
+        elif isinstance(k, Matern):
+            _log_matern(k.nu, out)
+        else:
+            out *= 0.5 / k.alpha
+            np.log1p(out, out=out)
+            out *= -k.alpha
+        return out
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return n points from the density, shape (n, d)."""
+        k, half = self.kernel, 0.5 * self.d
+        if isinstance(k, Laplacian):
+            return rng.laplace(size=(n, self.d)) * self.scale
+        points = rng.normal(size=(n, self.d)) * self.scale
+        if isinstance(k, Matern):
+            points *= np.sqrt(rng.gamma(k.nu + half, 1.0 / k.nu, size=(n, 1)))
+        elif isinstance(k, RationalQuadratic):
+            points *= np.sqrt(k.alpha / rng.gamma(k.alpha - half, size=(n, 1)))
+        return points
+
+
+def _log_matern(nu: float, s: np.ndarray) -> None:
+    """Set s <- log k in place."""
+    u = np.sqrt(s, out=s)
+    u *= np.sqrt(2.0 * nu)
+    if nu == 0.5:
+        np.negative(u, out=u)
+    elif nu in (1.5, 2.5):
+        np.subtract(np.log1p(u if nu == 1.5 else u + u * u / 3.0), u, out=u)
+    else:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            log = (1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(u) + np.log(kve(nu, u)) - u
+        # where K_nu overflows, u is so small that the first term of the series is enough
+        near = -u * u / (4.0 * (nu - 1.0)) if nu > 1.0 else 0.0
+        u[...] = np.where(np.isfinite(log), log, near)

@@ -1,0 +1,79 @@
+"""Levels and power: what the tests promise, over a thousand simulations each.
+
+With a true level of 0.05, the share of rejections among 1000 runs lies in [0.037, 0.064] with a
+probability of about 0.95; the seeds are fixed, so that it either does or does not.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from mercer import independence_test, two_sample_test
+
+RUNS, B = 1000, 99
+TESTS = {
+    "two samples": lambda rng, seed: two_sample_test(
+        rng.normal(size=(12, 2)), rng.normal(size=(20, 2)), n_permutations=B, random_state=seed
+    ),
+    "two samples, lowrank": lambda rng, seed: two_sample_test(
+        rng.normal(size=(12, 2)),
+        rng.normal(size=(20, 2)),
+        method="lowrank",
+        rank=3,
+        n_permutations=B,
+        random_state=seed,
+    ),
+    "two samples, linear": lambda rng, seed: two_sample_test(
+        rng.normal(size=(100, 1)), rng.normal(size=(120, 1)), method="linear", random_state=seed
+    ),
+    "independence": lambda rng, seed: independence_test(
+        rng.normal(size=(16, 1)), rng.exponential(size=(16, 2)), n_permutations=B, random_state=seed
+    ),
+    "independence, lowrank": lambda rng, seed: independence_test(
+        rng.normal(size=(16, 1)),
+        rng.exponential(size=(16, 2)),
+        method="lowrank",
+        rank=3,
+        n_permutations=B,
+        random_state=seed,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_the_level_is_what_it_should_be(name):
+    rng = np.random.default_rng(2)
+    # one seed for all runs: the level may not rest on a new seed for each
+    results = [TESTS[name](rng, 0) for _ in range(RUNS)]
+    p = np.array([result.pvalue for result in results])
+    level = np.mean(p <= 0.05)
+    assert 0.037 <= level <= 0.064, level
+    if results[0].n_permutations:  # p has the values 1/100 ... 1; between them it is spread evenly
+        p = p - rng.uniform(size=RUNS) / (B + 1)
+    assert kstest(p, "uniform").pvalue > 0.01
+
+
+def rejections(test, runs=100):
+    rng = np.random.default_rng(3)
+    return np.mean([test(rng).pvalue <= 0.05 for _ in range(runs)])
+
+
+def test_a_shift_is_found_as_often_as_expected():
+    # Hotelling's test, made for a shift, has power 0.914 here; the kernel test comes close to it
+    def shifted(rng, **options):
+        X, Y = rng.normal(size=(50, 2)), rng.normal(size=(60, 2)) + 0.5
+        return two_sample_test(X, Y, n_permutations=B, **options)
+
+    assert 0.78 <= rejections(shifted) <= 0.94
+    assert 0.78 <= rejections(lambda rng: shifted(rng, method="lowrank", rank=20)) <= 0.94
+    assert rejections(lambda rng: shifted(rng, method="linear")) < 0.6  # the price of linear time
+
+
+def test_dependence_without_correlation_is_found():
+    def parabola(rng, **options):
+        x = rng.normal(size=(50, 1))
+        y = x**2 + 2.0 * rng.normal(size=(50, 1))
+        return independence_test(x, y, n_permutations=B, **options)
+
+    assert 0.4 <= rejections(parabola, 50) <= 0.75
+    assert 0.4 <= rejections(lambda rng: parabola(rng, method="lowrank", rank=20), 50) <= 0.75
