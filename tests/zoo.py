@@ -15,6 +15,8 @@ from mercer import (
     KernelPCA,
     KernelRidge,
     ParzenDensity,
+    SparseKernelClassifier,
+    SparseKernelRegressor,
 )
 from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
@@ -325,4 +327,7 @@ ESTIMATORS = [
     KernelPCA(n_components=2, kernel="rbf", whiten=True),
     ParzenDensity(),
     ParzenDensity(bandwidth="silverman", kernel=Matern(nu=2.5)),
+    SparseKernelRegressor(),
+    SparseKernelClassifier(),
+    SparseKernelClassifier(loss="squared_hinge"),
 ]

@@ -17,6 +17,8 @@ from .estimators import (
     KernelPCA,
     KernelRidge,
     ParzenDensity,
+    SparseKernelClassifier,
+    SparseKernelRegressor,
     compress,
 )
 from .expansion import Expansion
@@ -33,6 +35,8 @@ __all__ = [
     "NotPositiveDefiniteError",
     "ParzenDensity",
     "Reduction",
+    "SparseKernelClassifier",
+    "SparseKernelRegressor",
     "__version__",
     "compress",
     "datasets",

@@ -10,6 +10,7 @@ from ._moments import Moments
 from ._pairs import EigenPairs
 from ._power import PowerPeeling
 from ._report import Report, Status
+from ._support import LearnedVectors
 
 __all__ = [
     "EIGEN",
@@ -22,6 +23,7 @@ __all__ = [
     "EigenPairs",
     "Factor",
     "FourierEigen",
+    "LearnedVectors",
     "LeastSquares",
     "LowRankEigen",
     "Moments",

@@ -1,0 +1,171 @@
+"""What the two estimators with learned support vectors share: everything but the targets.
+
+f(.) = sum_j b_j k(z_j, .) + c,      j = 1 .. m,      z_j anywhere in R^d
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._errors import NotDifferentiableError
+from .._points import take
+from ..expansion import Expansion
+from ..gram import choose_landmarks
+from ..gram._budget import budget_in_bytes, check_budget, in_words
+from ..gram._centroids import centroids, has_centroids
+from ..kernels import Kernel
+from ..solvers import LearnedVectors
+from ..solvers._losses import Loss, Squared
+from ..solvers._risk import Risk
+from ._base import KernelEstimator
+
+__all__ = ["SparseKernelEstimator"]
+
+
+class SparseKernelEstimator(KernelEstimator):
+    """An estimator whose f has m learned vectors; see SparseKernelRegressor."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelEstimator._parameter_constraints,
+        "n_vectors": [Interval(Integral, 1, None, closed="left"), str],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "init": [StrOptions({"auto", "kmeans", "rpcholesky", "uniform"}), "array-like"],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "learn_kernel": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    n_vectors: Any
+    alpha: Any
+    fit_intercept: Any
+    init: Any
+    max_iter: Any
+    tol: Any
+    learn_kernel: Any
+    random_state: Any
+    max_memory: Any
+
+    @property
+    def vectors_(self) -> np.ndarray:
+        """The z_j, shape (m, d)."""
+        return np.asarray(self.expansion_.points)
+
+    def _check_vectors(
+        self, X: Any, y: Any = "no_validation", *, reset: bool, **options: Any
+    ) -> Any:
+        """Check X (and y) and return them, X in float64: vectors can only be learned in R^d."""
+        name = type(self).__name__
+        if self._precomputed:
+            raise ValueError(
+                f"{name} moves its vectors to where k was never evaluated, so a precomputed matrix "
+                f"is not enough; give the points and the kernel, or use KernelRidge"
+            )
+        if not self._takes(X):
+            raise TypeError(
+                f"{name} learns vectors in R^d, but {self.kernel!r} compares points of another "
+                f"kind; fit KernelRidge and compress its expansion_ instead"
+            )
+        options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset, **options}
+        return validate_data(self, X, y, **options)
+
+    def _learn(self, X: Any, Y: np.ndarray, w: np.ndarray, loss: Loss) -> None:
+        """Find vectors, weights and intercept for rows of positive weight w."""
+        (n, d), q = X.shape, Y.shape[1]
+        uneven = None if np.all(w == w[0]) else w
+        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(X, uneven)
+        _require_gradient(self.kernel_, type(self).__name__, d)
+        m = min(n, _how_many(self.n_vectors, d, q))
+        systems = 1 if isinstance(loss, Squared) else q
+        held = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
+        check_budget(8 * held, self.max_memory, f"learning {m} vectors from {n} points")
+        Z, exact = self._start(X, m)
+        risk = Risk(
+            self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
+        )
+        steps = 0 if exact and not self.learn_kernel else self.max_iter
+        self.solver_ = LearnedVectors(steps, self.tol, self.learn_kernel)
+        found = self.solver_.minimize(risk, Z, self._say)
+        self.report_ = found.report
+        if not steps and exact:
+            self.report_ = dataclasses.replace(self.report_, message=_EXACT)
+        self._say(f"objective {found.fit.value:.6g}: {self.report_.status.value}")
+        self.kernel_ = found.fit.kernel
+        self.expansion_ = Expansion(self.kernel_, found.fit.vectors, found.fit.weights)
+        self.objective_curve_ = found.curve
+        self.n_iter_ = found.report.n_iter
+        self.dual_coef_ = found.fit.weights
+        self.intercept_: Any = found.fit.intercept
+
+    def _start(self, X: Any, m: int) -> tuple[np.ndarray, bool]:
+        """Return m vectors to begin with, and whether there is nothing better than they are."""
+        if not isinstance(self.init, str):
+            Z = check_array(self.init, dtype=np.float64, copy=True, input_name="init")
+            if Z.shape[1] != X.shape[1]:
+                raise ValueError(f"init has {Z.shape[1]} columns, but X has {X.shape[1]}")
+            return Z, False
+        if m == X.shape[0]:
+            return np.unique(_dense(X), axis=0), True
+        seed = 0 if self.random_state is None else self.random_state
+        method = self.init
+        if method == "auto":
+            method = "kmeans" if has_centroids(self.kernel_, X) else "rpcholesky"
+        if method == "kmeans":
+            return centroids(self.kernel_, X, m, random_state=seed), False
+        chosen = choose_landmarks(self.kernel_, X, m, method, random_state=seed)
+        return _dense(take(X, chosen)), False
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return f(x_i), shape (n, q), in tiles."""
+        check_is_fitted(self)
+        return self.expansion_(self._check_vectors(X, reset=False)) + self.intercept_
+
+
+_EXACT = (
+    "as many vectors as points are allowed: they are the distinct points, and f is the best "
+    "function of the whole RKHS"
+)
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else np.array(X)
+
+
+def _how_many(n_vectors: Any, d: int, q: int) -> int:
+    """Return m; a text such as "100 kB" is what m vectors and their weights may take."""
+    if not isinstance(n_vectors, str):
+        return int(n_vectors)
+    try:
+        size = budget_in_bytes(n_vectors)
+    except ValueError:
+        raise ValueError(
+            f"n_vectors must be a positive integer, or the size of the model as a text like "
+            f"'100 kB', got {n_vectors!r}"
+        ) from None
+    each = 8 * (d + q)
+    if size < each:
+        raise ValueError(
+            f"n_vectors={n_vectors!r} is less than a single vector takes: {d} coordinates and {q} "
+            f"weights are {in_words(each)}"
+        )
+    return size // each
+
+
+def _require_gradient(kernel: Kernel, name: str, d: int) -> None:
+    point = np.full((1, d), 0.5)
+    try:
+        kernel.input_gradient(point, point, np.ones((1, 1)))
+    except NotDifferentiableError as why:
+        raise NotDifferentiableError(
+            f"{name} moves its vectors along dk(x, z)/dx, which {kernel} does not have ({why}); "
+            f"use another kernel, or fit KernelRidge and compress its expansion_"
+        ) from None

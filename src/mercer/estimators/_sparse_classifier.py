@@ -1,0 +1,206 @@
+"""Classification with m learned support vectors."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils import compute_sample_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._points import take
+from ..solvers._losses import Logistic, Loss, Softmax, SquaredHinge
+from ._sparse import SparseKernelEstimator
+from ._weights import check_weights
+
+__all__ = ["SparseKernelClassifier"]
+
+
+def _has_probabilities(model: SparseKernelClassifier) -> bool:
+    if model.loss != "logistic":
+        raise AttributeError(
+            f"loss={model.loss!r} has no probabilities; use loss='logistic', or decision_function"
+        )
+    return True
+
+
+class SparseKernelClassifier(ClassifierMixin, SparseKernelEstimator):
+    """Minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2  over f = sum_j b_j k(z_j, .) + c.
+
+    Not only the weights b_j are learned but also the m vectors z_j, which may lie anywhere: the
+    model takes m (d + n_functions) numbers, and a prediction m evaluations of k, however many
+    training points there are.  All classes share the vectors.
+
+    ================= ======================================== ===================================
+    loss              two classes: one f, y = +1 or -1         more: one f_c for each class
+    ================= ======================================== ===================================
+    "logistic"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
+    "squared_hinge"   max(0, 1 - y f)^2                        the sum of that over one vs. rest
+    ================= ======================================== ===================================
+
+    The vectors are moved by L-BFGS, with the best weights for each position (`LearnedVectors`);
+    J is not convex in them, and what is found is a local minimum that depends on the start.
+
+    Parameters
+    ----------
+    n_vectors : int or str, default=100
+        m, or what the model may take: "100 kB" stands for as many vectors and weights, in float64,
+        as fit.  With m at least the number of points, the vectors are the distinct points: no
+        others could do better.
+    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
+        With derivatives in its points; not "precomputed".
+    gamma : float, "scale", "auto", "median" or None, default="scale"
+        For kernels given by name; None for 1 / n_features.
+    degree, coef0 : float, default=3, 1
+        For "poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Further arguments of a callable.
+    alpha : float, default=1e-4
+        The weight of |f|^2 against the mean loss; 1 / (2 n C) in terms of scikit-learn's C.
+    loss : {"logistic", "squared_hinge"}, default="logistic"
+    fit_intercept : bool, default=True
+        Add a constant c to each f, which is not penalised.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, which multiply those of the points.
+    init : {"auto", "kmeans", "rpcholesky", "uniform"} or array of shape (m, d), default="auto"
+        Where the vectors start; see SparseKernelRegressor.
+    learn_kernel : bool, default=False
+        Also learn the free parameters of the kernel, such as its length scales, from the same
+        objective.  Best for kernels without a factor of their own: that would only outgrow alpha.
+    max_iter : int, default=1000
+        Iterations of L-BFGS; 0 leaves the vectors where they start.
+    tol : float, default=1e-3
+        Stop when ten iterations lowered the objective by less than this part of it.
+    max_memory : int, str or None, default=None
+        Bytes, or "2 GiB", for the work; None for half of the machine's memory.
+    random_state : int, RandomState or None, default=None
+        For the start; None stands for 0.
+    verbose : int, default=0
+        1 to write the objective every ten iterations.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes that have a positive weight.
+    vectors_ : ndarray of shape (m, d)
+    dual_coef_ : ndarray of shape (m, n_functions)
+        n_functions is 1 for two classes, else the number of classes.
+    intercept_ : ndarray of shape (n_functions,)
+    expansion_ : Expansion
+        The fitted functions without intercepts, as a value.
+    kernel_ : Kernel
+        The kernel with all its values, learned or not.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the start and after each iteration; it never rises.
+    n_iter_ : int
+    solver_, report_
+        The solver, and what it did.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SparseKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SparseKernelClassifier(n_vectors=5, alpha=1e-3).fit(X, y)
+    >>> model.vectors_.shape
+    (5, 4)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SparseKernelEstimator._parameter_constraints,
+        "loss": [StrOptions({"logistic", "squared_hinge"})],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        n_vectors: Any = 100,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: Any = None,
+        alpha: Any = 1e-4,
+        loss: Any = "logistic",
+        fit_intercept: Any = True,
+        class_weight: Any = None,
+        init: Any = "auto",
+        learn_kernel: Any = False,
+        max_iter: Any = 1000,
+        tol: Any = 1e-3,
+        max_memory: Any = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.n_vectors = n_vectors
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.init = init
+        self.learn_kernel = learn_kernel
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_memory = max_memory
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the labels y, (n,); weights multiply the losses."""
+        X, y = self._check_vectors(X, y, reset=True)
+        check_classification_targets(y)
+        w = check_weights(sample_weight, X) * compute_sample_weight(self.class_weight, y)
+        some = np.flatnonzero(w)
+        self.classes_, labels = np.unique(y[some], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs points of at least 2 classes, but those of positive "
+                f"weight are all of one class: {self.classes_.tolist()}"
+            )
+        Y, loss = _coded(labels, self.loss)
+        self._learn(take(X, some), Y, w[some], loss)
+        if isinstance(loss, Softmax):
+            self.intercept_ -= self.intercept_.mean()  # a common constant is not seen by it
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x), (n,) for two classes, positive for `classes_[1]`; else (n, n_classes)."""
+        values = self._values(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of the largest f."""
+        values = self.decision_function(X)
+        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[best]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, (n, n_classes); for the logistic loss only."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([expit(-values), expit(values)])
+        return softmax(values, axis=1)
+
+
+def _coded(labels: np.ndarray, loss: str) -> tuple[np.ndarray, Loss]:
+    """Return the targets for labels 0, 1, ..., and the loss they are for."""
+    unit = np.eye(labels.max() + 1)[labels]
+    signs = 2.0 * unit - 1.0
+    two = unit.shape[1] == 2
+    if loss == "squared_hinge":
+        return signs[:, 1:] if two else signs, SquaredHinge()
+    return (signs[:, 1:], Logistic()) if two else (unit, Softmax())
