@@ -3,7 +3,7 @@
 A new suite is a file with a SUITE, and a line here; `pca` stands for all suites `pca-…`.
 """
 
-from . import cost, fit, kv, pca, predict
+from . import compress, cost, fit, kv, means, pca, predict, preimage, sparse
 
 SUITES = {
     "kv": kv.SUITE,
@@ -11,4 +11,8 @@ SUITES = {
     "fit": fit.SUITE,
     "cost": cost.SUITE,
     **pca.SUITES,
+    **means.SUITES,
+    **preimage.SUITES,
+    "sparse": sparse.SUITE,
+    "compress": compress.SUITE,
 }

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from mercer import Expansion, KernelPCA, plotting
+from mercer import Expansion, KernelPCA, plotting, two_sample_test
 from mercer.datasets import three_clusters
 from mercer.gram import CentredGram, DenseGram, TiledGram
 from mercer.kernels import RBF, Callable, Features, GaussianBasis, Linear, Polynomial
@@ -25,12 +25,15 @@ from mercer.plotting import (
     embedding,
     gram_heatmap,
     kernel_sections,
+    preimage_path,
     spectrum,
+    witness,
 )
 
 X, y = three_clusters(90, random_state=3)
 NAMES = np.array(["west", "north", "east"])[y]
 LINE = np.linspace(-1.0, 1.0, 41)
+WITNESS = Expansion.mean(RBF(0.2), X[:40]) - Expansion.mean(RBF(0.2), X[40:])
 BASIS = GaussianBasis(centres=[-1.0, 0.0, 1.0], width=0.4)
 
 CALLS = {
@@ -40,6 +43,10 @@ CALLS = {
     "gram_heatmap": lambda **to: gram_heatmap(RBF(0.2), X, **to),
     "kernel_sections": lambda **to: kernel_sections(RBF(0.2), 0.0, LINE, **to),
     "basis_functions": lambda **to: basis_functions(BASIS, LINE, **to),
+    "preimage_path": lambda **to: preimage_path(
+        Expansion.mean(RBF(0.2), X), X[:2], n_steps=3, n_grid=20, **to
+    ),
+    "witness": lambda **to: witness(WITNESS, X[:40], X[40:], **to),
 }
 every_function = pytest.mark.parametrize("name", CALLS)
 
@@ -479,4 +486,66 @@ def test_basis_functions_are_the_features(ax, basis):
 def test_what_no_line_can_show_is_refused(call, error, words):
     with pytest.raises(error, match=rf"{words}.* - .* - try"):
         call()
+    assert plt.get_fignums() == []
+
+
+# --- preimage_path ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["fixed_point", "regularized", "gradient"])
+def test_a_path_leads_from_the_start_to_the_pre_image(ax, method):
+    mean = Expansion.mean(RBF(0.3), X)
+    start = np.array([[-0.5, 0.0], [0.5, 0.4]])
+    preimage_path(mean, start, ax=ax, method=method, n_grid=20, n_steps=500)
+    paths = [line.get_xydata() for line in ax.lines[::3]]
+    for z, path in zip(start, paths, strict=True):
+        np.testing.assert_array_equal(path[0], z)
+        np.testing.assert_allclose(path[-1], mean.preimage(method, start=z[None]).points[0])
+        if method != "regularized":
+            assert np.all(np.diff(mean(path)[:, 0]) >= -1e-12)  # every step descends
+
+
+def test_what_has_no_path_is_refused():
+    with pytest.raises(ValueError, match=r"90 functions, but one picture.* - .* - try f\[0\]"):
+        preimage_path(Expansion.sections(RBF(0.2), X), X[:1])
+    with pytest.raises(ValueError, match=r"method='nearest' has no path - .* - try one of"):
+        preimage_path(Expansion.mean(RBF(0.2), X), X[:1], method="nearest")
+    assert plt.get_fignums() == []
+
+
+# --- witness ------------------------------------------------------------------------------------
+
+
+def test_the_witness_on_the_line_is_the_difference_of_the_means(ax):
+    A, B = LINE[:20, None], LINE[20:, None]
+    result = two_sample_test(A, B, RBF(0.3), n_permutations=19)
+    witness(result, A, B, ax=ax, n_grid=50)
+    curve = next(line for line in ax.lines if line.get_label() == "witness")
+    grid = curve.get_xdata()[:, None]
+    expected = RBF(0.3)(grid, A).mean(axis=1) - RBF(0.3)(grid, B).mean(axis=1)
+    np.testing.assert_allclose(curve.get_ydata(), expected, atol=1e-12)
+    assert len(grid) == 50 and grid.min() < -1.0 < 1.0 < grid.max()
+    marks = {line.get_label(): line.get_xdata() for line in ax.lines}
+    np.testing.assert_array_equal(marks["X"], A[:, 0])
+    np.testing.assert_array_equal(marks["Y"], B[:, 0])
+
+
+def test_the_witness_on_the_plane_shows_both_samples(ax):
+    witness(WITNESS, X[:40], X[40:], ax=ax)
+    first, second = scatters(ax)
+    np.testing.assert_array_equal(first.get_offsets(), X[:40])
+    np.testing.assert_array_equal(second.get_offsets(), X[40:])
+    assert [first.get_label(), second.get_label()] == ["X", "Y"]
+    assert not np.array_equal(first.get_facecolor(), second.get_facecolor())
+
+
+def test_what_has_no_witness_is_refused():
+    with pytest.raises(TypeError, match=r"has no witness - .* - try the result of two_sample_test"):
+        witness(X, X[:40], X[40:])
+    with pytest.raises(ValueError, match=r"shapes \(90, 2\) and \(41, 1\).* - try one or two col"):
+        witness(WITNESS, X, LINE[:, None])
+    with pytest.raises(ValueError, match=r"Y has no points - usually an empty selection"):
+        witness(WITNESS, X, X[:0])
+    with pytest.raises(ValueError, match=r"shape \(400, 2\) for 400 points.* - try one of them"):
+        witness(lambda P: np.column_stack([P, P]), LINE[:, None], LINE[:, None])
     assert plt.get_fignums() == []

@@ -8,8 +8,10 @@ a function is called.
 from ._embedding import embedding
 from ._heatmap import gram_heatmap
 from ._line import basis_functions, kernel_sections
+from ._path import preimage_path
 from ._plane import contours, eigenfunctions
 from ._spectrum import spectrum
+from ._witness import witness
 
 __all__ = [
     "basis_functions",
@@ -18,5 +20,7 @@ __all__ = [
     "embedding",
     "gram_heatmap",
     "kernel_sections",
+    "preimage_path",
     "spectrum",
+    "witness",
 ]

@@ -15,7 +15,7 @@ from ._model import check_components, learned
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["contours", "eigenfunctions"]
+__all__ = ["contours", "eigenfunctions", "paint", "window_of"]
 
 
 def contours(
@@ -61,14 +61,14 @@ def contours(
     1.0
     """
     require_matplotlib()
-    window = _window(X, n_grid)
+    window = window_of(X, n_grid)
     values = np.asarray(expansion_or_function(window.grid), dtype=float)
     if values.size != len(window.grid):
         raise ValueError(
             f"the function returned shape {values.shape} for {len(window.grid)} points - usually "
             f"an expansion of several functions - try one of them, f[0]"
         )
-    return _paint(new_axes(ax, (5.6, 5.0)), window, values, n_levels)
+    return paint(new_axes(ax, (5.6, 5.0)), window, values, n_levels)
 
 
 def eigenfunctions(
@@ -113,7 +113,7 @@ def eigenfunctions(
     """
     require_matplotlib()
     values = learned(model, "eigenvalues_")
-    window = _window(learned(model, "X_fit_") if X is None else X, n_grid)
+    window = window_of(learned(model, "X_fit_") if X is None else X, n_grid)
     if components is None:
         components = range(min(8, len(values)))
     chosen = check_components(components, len(values))
@@ -122,7 +122,7 @@ def eigenfunctions(
     height = 0.6 + 2.7 * float(np.clip(up / across, 0.4, 2.0))  # a title, and no empty strips
     panels = new_panels(axes, len(chosen), columns=4, size=(3.0, height))
     for ax, j in zip(panels, chosen, strict=True):
-        _paint(ax, window, scores[:, j], n_levels=6)
+        paint(ax, window, scores[:, j], n_levels=6)
         ax.set_title(f"{j + 1}: eigenvalue {values[j]:.4g}")
     return panels
 
@@ -140,7 +140,7 @@ class _Window:
         return np.stack(np.meshgrid(*self.sides), axis=-1).reshape(-1, 2)
 
 
-def _window(X: Any, n_grid: int) -> _Window:
+def window_of(X: Any, n_grid: int) -> _Window:
     X = as_vectors(X, "contours")
     if X.shape[1] != 2:
         raise ValueError(
@@ -164,8 +164,10 @@ def _window(X: Any, n_grid: int) -> _Window:
     return _Window(X, (across, up))
 
 
-def _paint(ax: Axes, window: _Window, values: np.ndarray, n_levels: int) -> Axes:
-    """Draw values on the grid of a window, and its points."""
+def paint(
+    ax: Axes, window: _Window, values: np.ndarray, n_levels: int, points: bool = True
+) -> Axes:
+    """Draw values on the grid of a window, and its points unless somebody else does."""
     heights = values.reshape(len(window.sides[1]), len(window.sides[0]))
     low, high = float(values.min()), float(values.max())
     largest = max(-low, high)
@@ -192,8 +194,9 @@ def _paint(ax: Axes, window: _Window, values: np.ndarray, n_levels: int) -> Axes
         )
     if low < 0.0 < high and len(levels) > 2:
         ax.contour(*window.sides, heights, levels=[0.0], colors="black", linewidths=1.6)
-    across, up = window.points.T
-    ax.scatter(across, up, s=14, color="0.1", edgecolors="white", linewidths=0.5, zorder=3)
+    if points:
+        across, up = window.points.T
+        ax.scatter(across, up, s=14, color="0.1", edgecolors="white", linewidths=0.5, zorder=3)
     ax.set_xlim(window.sides[0][0], window.sides[0][-1])
     ax.set_ylim(window.sides[1][0], window.sides[1][-1])
     ax.set_aspect("equal", adjustable="box")
