@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from mercer import KernelPCA, compress
-from mercer.kernels import RBF, Callable, Distance, Linear, Multiquadric
+from mercer.kernels import RBF, Callable, Distance, Linear, Matern, Multiquadric
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 5)) + 0.1 * rng.normal(size=(40, 5)) + 3.0
@@ -226,6 +226,26 @@ def test_what_cannot_come_back_says_why():
         model.preimage(np.zeros((0, 2)))
     with pytest.raises(ValueError, match="method must be one of"):
         model.denoise(X, "magic")
+    learned = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X)
+    with pytest.raises(TypeError, match="start: the learned map takes no options; name a method"):
+        learned.inverse_transform(X[:, :2], start=X)
+    words = Callable(lambda s, t: float(s[0] == t[0]) + float(s == t), "pair")
+    with pytest.raises(TypeError, match="learns points that are vectors, and these are a list"):
+        KernelPCA(1, kernel=words, fit_inverse_transform=True).fit(["ab", "cd", "ax"])
+
+
+def test_constant_points_have_an_inverse():
+    model = KernelPCA(1, kernel="rbf", fit_inverse_transform=True, alpha="auto").fit(
+        np.ones((5, 2))
+    )
+    np.testing.assert_allclose(model.inverse_transform(model.transform(np.ones((1, 2)))), 1.0)
+
+
+def test_outliers_come_back_under_every_kernel():
+    for kernel in (RBF(2.0), Matern(2.0)):
+        model = KernelPCA(5, kernel=kernel).fit(X)
+        back = model.denoise(np.full((1, 5), 1e4))
+        assert np.abs(back).max() < 100
 
 
 def test_random_features_come_back_by_the_learned_map():

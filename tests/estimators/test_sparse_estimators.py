@@ -578,3 +578,25 @@ def test_the_solver_alone():
     found = LearnedVectors(tol=1e-2).minimize(risk, X_test[:4])
     assert found.fit.value <= risk.best(X_test[:4]).value
     assert found.report.certificate["objective"] == found.curve[-1] == found.fit.value
+
+
+# ---------------------------------------------------------------------- what a reader found
+
+
+def test_a_given_start_counts_in_the_budget():
+    A = np.random.default_rng(0).normal(size=(400, 3))
+    with pytest.raises(MemoryBudgetError, match="learning 300 vectors from 400 points"):
+        SparseKernelRegressor(init=A[:300], max_memory="1 MiB").fit(A, A[:, 0])
+
+
+def test_negative_class_weights_are_refused():
+    A = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match="class_weight must be non-negative"):
+        SparseKernelClassifier(5, class_weight={0: -1.0}).fit(A, (A[:, 0] > 0).astype(int))
+
+
+def test_a_constant_is_not_searched_for():
+    A = np.random.default_rng(0).normal(size=(100, 2))
+    model = SparseKernelRegressor(10).fit(A, np.full(100, 7.0))
+    assert model.n_iter_ == 0
+    np.testing.assert_allclose(model.predict(A), 7.0)

@@ -1,5 +1,7 @@
 """Pre-images of expansions: exact values, laws over the zoo, every method against brute force."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,8 +17,10 @@ from mercer.kernels import (
     Callable,
     Cauchy,
     Chi2,
+    Cosine,
     Distance,
     Fixed,
+    HistogramIntersection,
     InverseMultiquadric,
     Kernel,
     Laplacian,
@@ -44,7 +48,11 @@ METHODS = (
 VECTORS = [
     e
     for e in zoo.KERNELS
-    if e.psd and e.domain in ("vectors", "nonnegative") and e.id not in ("Scale 0", "White")
+    if e.psd
+    and e.domain in ("vectors", "nonnegative")
+    and e.id not in ("Scale 0", "deep")
+    # under White no two points are equal
+    and "hite" not in e.id
 ]
 
 
@@ -93,10 +101,21 @@ def problem(seed):
 @pytest.mark.parametrize("entry", VECTORS, ids=[e.id for e in VECTORS])
 def test_a_section_is_its_own_pre_image(entry):
     X = entry.points(12)
-    found = Expansion.sections(entry.kernel, X)[[3, 7]].preimage(max_iter=50)
+    found = Expansion.sections(entry.kernel, X)[[3, 7]].preimage()
     size = float(np.max(entry.kernel.diag(X)))
-    noise = 0.7 if "hite" in entry.id or entry.id == "deep" else 0.0  # White: no two points equal
-    assert np.all(found.residuals <= 1e-9 * size + noise)
+    assert np.all(found.residuals <= 1e-9 * size)
+
+
+SMOOTH = [RBF(2.0), Matern(2.0), Cauchy(2.0), Polynomial(degree=3, gamma=0.2), RBF(2.0) + Linear()]
+
+
+@pytest.mark.parametrize("kernel", [*SMOOTH, Laplacian(3.0)], ids=str)
+def test_a_point_is_found_again_without_being_a_candidate(kernel):
+    rng = np.random.default_rng(15)
+    X, z = rng.normal(size=(40, 2)), rng.normal(size=(3, 2)) * 0.5
+    found = Expansion.sections(kernel, z).preimage(candidates=X, max_iter=2000)
+    tol = 0.1 if isinstance(kernel, Laplacian) else 1e-3  # a kink stops L-BFGS early
+    np.testing.assert_allclose(found.points, z, atol=tol)
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Fixed(3.0 * Linear()) + 2, Bilinear(zoo.A)])
@@ -217,13 +236,85 @@ def test_the_regularized_form_is_pulled_to_its_start():
 
 
 @pytest.mark.parametrize("method", ["fixed_point", "gradient", "auto"])
-def test_a_start_far_away_does_not_underflow(method):
+@pytest.mark.parametrize("kernel", [RBF(1.0), Matern(1.0), Cauchy(1.0)], ids=str)
+@pytest.mark.parametrize("far", [1e3, 1e6])
+def test_a_start_far_away_does_not_underflow(kernel, method, far):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(30, 3))
-    f = Expansion.mean(RBF(1.0), X)
+    f = Expansion.mean(kernel, X)
     near = f.preimage().residuals
-    found = f.preimage(method, start=np.full((1, 3), 1e3))  # k = exp(-1.5e6) there
-    np.testing.assert_allclose(found.residuals, near, rtol=1e-6)
+    found = f.preimage(method, start=np.full((1, 3), far), max_iter=5000)  # exp(-1.5e6), say
+    np.testing.assert_allclose(found.residuals, near, rtol=1e-2)
+
+
+def test_auto_looks_beyond_its_start():
+    for seed in range(0, 60, 7):
+        f = problem(seed)
+        start = np.random.default_rng(seed).normal(size=(len(f), f.points.shape[1]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert np.all(f.preimage(start=start).residuals <= f.preimage().residuals + 1e-8)
+
+
+HARD = {
+    "wide": (RBF(1e6), lambda X: X),
+    "wide Matern": (Matern(1e8), lambda X: X),
+    "all the same": (RBF(), lambda X: np.repeat(X[:1], 10, axis=0)),
+    "all the same, conditional": (Distance(), lambda X: np.repeat(X[:1], 10, axis=0)),
+    "conditional": (Multiquadric(), lambda X: X),
+    "one point": (Matern(), lambda X: X[:1]),
+    "far off": (RBF() + Linear(), lambda X: X + 1e6),
+    "on a line": (RBF(), lambda X: X[:, :1] * [1.0, 2.0, 0.0]),
+    "zeros": (Cosine(), lambda X: np.zeros((5, 3))),
+    "histograms": (Chi2(1.0), lambda X: np.abs(X) ** 3),
+    "intersection": (HistogramIntersection(), lambda X: np.abs(X) ** 3),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", HARD)
+def test_auto_survives(name):
+    kernel, change = HARD[name]
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = change(rng.normal(size=(40, 3)))
+        W = np.abs(rng.normal(size=(len(X), 3)))
+        f = Expansion(kernel, X, W / W.sum(axis=0))
+        found = f.preimage()
+        assert np.all(np.isfinite(found.points))
+        margin = 1e-3 if name == "far off" else 1e-9 * (1.0 + np.abs(found.residuals))
+        assert np.all(found.residuals <= f.preimage("nearest").residuals + margin)
+
+
+def test_what_does_not_fit_the_budget_is_left_out():
+    f = Expansion.mean(RBF(), np.random.default_rng(0).normal(size=(30, 2)))
+    found = f.preimage(max_memory=1000)
+    assert found.report.message.endswith("; conformal, learned not possible")
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_distances_of_any_size_are_met(scale):
+    rng = np.random.default_rng(16)
+    X, z = rng.normal(size=(30, 3)), rng.normal(size=(2, 3))
+    found = Expansion.sections(Distance(), scale * z).preimage("distance", candidates=scale * X)
+    np.testing.assert_allclose(found.points, scale * z, atol=1e-6 * scale)
+
+
+def test_neighbours_of_many_columns_are_met_too():
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(8, 30))
+    z = rng.dirichlet(np.ones(8), size=2) @ X  # in their span
+    found = Expansion.sections(RBF(8.0), z).preimage("distance", candidates=X)
+    np.testing.assert_allclose(found.points, z, atol=1e-6)
+
+
+def test_linear_kernels_do_not_cancel_far_from_the_origin():
+    X = np.random.default_rng(18).normal(size=(40, 3))
+    f = Expansion.mean(Linear(), X + 1e8)
+    true = np.sum((X - X.mean(axis=0)) ** 2, axis=1)
+    found = f.preimage("nearest")
+    assert np.argmin(true) == np.argmin(np.abs(X + 1e8 - found.points).sum(axis=1))
+    np.testing.assert_allclose(found.residuals, true.min(), rtol=1e-5)
 
 
 def test_negative_weights_do_not_cycle():
@@ -305,8 +396,15 @@ def test_the_conformal_map_is_a_weighted_mean_bent():
     X = rng.normal(size=(30, 3))
     W = smooth_targets(rng, X, 4, noise=0.0)
     f = Expansion(RBF(1.5), X, W)
-    flat = residual(f.kernel, f, W.T @ X)
-    assert np.all(f.preimage("conformal").residuals <= flat + 1e-12)
+    flat, found = W.T @ X, f.preimage("conformal")
+    bent = found.residuals < residual(f.kernel, f, flat)
+    assert np.count_nonzero(bent) >= 3
+    # z = mean + X^T g - eta X^+ K^-1 g: the bend has this direction
+    centred = X - X.mean(axis=0)
+    bend = np.linalg.pinv(centred) @ np.linalg.solve(f.kernel(X) + 3e-9 * np.eye(30), W)
+    cosines = np.sum((flat - found.points) * bend.T, axis=1)
+    cosines /= np.linalg.norm(flat - found.points, axis=1) * np.linalg.norm(bend, axis=0)
+    np.testing.assert_allclose(cosines[bent], 1.0, atol=1e-3)
 
 
 def test_domains_are_kept():
@@ -442,10 +540,30 @@ X3 = np.arange(12.0).reshape(4, 3)
         (Expansion.mean(RBF(), X3), {"method": "search"}, ValueError, "needs neighbours"),
         (
             Expansion.mean(RBF(), X3),
-            {"method": "search", "neighbours": one_letter},
+            {"neighbours": one_letter},
             ValueError,
-            "'search' is for points that are not vectors",
+            "neighbours are for method='search'",
         ),
+        (
+            Expansion.mean(Callable(hamming), WORDS),
+            {"start": ["abba"]},
+            ValueError,
+            "a start is for points that are vectors",
+        ),
+        (
+            Expansion(RBF(), X3, np.full(4, 1e200)),
+            {},
+            ValueError,
+            "\\|f\\|\\^2 is not finite: coefficients, up to 1e\\+200",
+        ),
+        (
+            Expansion(Distance(), X3, np.full(4, 0.5)),
+            {},
+            ValueError,
+            "coefficients must sum to 1, and here they sum to 2",
+        ),
+        (Expansion.mean(RBF(), X3), {"n_neighbors": 2.5}, ValueError, "must be integers"),
+        (Expansion.mean(RBF(), X3), {"candidates": X3[0]}, ValueError, "candidates have shape"),
         (Expansion.mean(RBF(), X3), {"start": X3[:2]}, ValueError, r"start has shape \(2, 3\)"),
         (
             Expansion.mean(RBF(), X3),
@@ -479,7 +597,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(RBF(), X3),
             {"candidates": X3[:, :2]},
             ValueError,
-            "candidates have 2 columns, but the points 3",
+            "candidates have shape \\(4, 2\\), but the points \\(4, 3\\)",
         ),
     ],
 )
@@ -492,9 +610,15 @@ def test_what_has_not_converged_says_so():
     rng = np.random.default_rng(14)
     X = rng.normal(size=(40, 3))
     f = Expansion.mean(RBF(1.0), X)
-    with pytest.warns(ConvergenceWarning, match=r"1 of 1 pre-images by 'gradient' still moved"):
-        found = f.preimage("gradient", max_iter=1, start=np.full((1, 3), 0.5), tol=1e-12)
-    assert "did not converge" in repr(found)
+    for method in ("gradient", "fixed_point", "auto"):
+        with pytest.warns(
+            ConvergenceWarning, match=rf"1 of 1 pre-images by '{method}' still moved"
+        ):
+            found = f.preimage(method, max_iter=1, start=np.full((1, 3), 0.5), tol=1e-12)
+        assert "did not converge" in repr(found)
+    words = Expansion.mean(Callable(hamming), ["dddd", "abba", "abba"])
+    with pytest.warns(ConvergenceWarning, match=r"by 'search' still moved after 1 steps; raise"):
+        words.preimage("search", neighbours=one_letter, candidates=["dddd"], max_iter=1)
 
 
 def test_the_result_can_be_read():

@@ -2,5 +2,6 @@
 
 from ._learned import choose_map, evenly
 from ._preimage import PreImages, joined, local_method, preimage
+from ._target import Target
 
-__all__ = ["PreImages", "choose_map", "evenly", "joined", "local_method", "preimage"]
+__all__ = ["PreImages", "Target", "choose_map", "evenly", "joined", "local_method", "preimage"]

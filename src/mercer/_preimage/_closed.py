@@ -13,13 +13,14 @@ from scipy.optimize import nnls
 from ..gram import gram
 from ..kernels import Linear, Polynomial, ThinPlate
 from ..solvers import Cholesky
-from ._target import Target
+from ._target import Target, parts
 
 __all__ = ["conformal", "convex", "distance", "has_distance", "nearest"]
 
 _FLOOR = 1e-6  # of k(x, x): a kernel value below this tells a distance no more
 _CUTOFF = 1e-8  # relative: a direction in which neighbours agree carries no information
-_ETAS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+_SMALLEST = 1e-13  # the same of a square, which has half the digits
+_ETAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
 def nearest(target: Target) -> np.ndarray:
@@ -66,27 +67,38 @@ def distance(target: Target, count: int) -> np.ndarray:
     For functions of <x, z> the inner products are met instead, in the span of the neighbours.
     """
     X, places = target.candidates, target.neighbours(count)
-    near = X[places]  # (q, count, d)
     f = np.take_along_axis(target.candidate_values, places, axis=1)
-    if not target.is_radial:
-        return _least(near, target.invert(f))
-    kernel: Any = target.core
-    top = target.at_zero
-    wanted = f + 0.5 * (top - target.squared_norms[:, None])
-    floor = _FLOOR * top if top > 0 else -np.inf
-    squared = target.invert(np.clip(wanted, floor, top))
-    scale = kernel._scale(X.shape[1])
-    near = near / scale
+    if target.is_radial:
+        top = target.at_zero
+        wanted = f + 0.5 * (top - target.squared_norms[:, None])
+        f = np.clip(wanted, _FLOOR * top if top > 0 else -np.inf, top)
+    values = target.invert(f)
+    meet = _meet_distances if target.is_radial else _least
+    scale = target.core._scale(X.shape[1]) if target.is_radial else 1.0  # type: ignore[attr-defined]
+    Z = np.empty((len(target), X.shape[1]))
+    for part in parts(len(target), 4 * count * X.shape[1]):
+        Z[part] = meet(X[places[part]] / scale, values[part]) * scale
+    return Z
+
+
+def _meet_distances(near: np.ndarray, squared: np.ndarray) -> np.ndarray:
+    """Return points at these squared distances from their neighbours, (q, count, d)."""
     mean = near.mean(axis=1, keepdims=True)
     centred = near - mean
     gap = squared - np.einsum("cij,cij->ci", centred, centred)
     # centring takes the common part of the gap, which is the distance to the span
     gap -= gap.mean(axis=1, keepdims=True)
-    return (mean[:, 0] - 0.5 * _least(centred, gap)) * scale
+    return mean[:, 0] - 0.5 * _least(centred, gap)
 
 
 def _least(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the shortest least-squares solutions z of rows z = right, one system per target."""
+    if rows.shape[1] < rows.shape[2]:  # rows rows^T is small, and far quicker to decompose
+        values, U = np.linalg.eigh(rows @ rows.transpose(0, 2, 1))
+        kept = values > _SMALLEST * np.maximum(values[:, -1:], np.finfo(float).tiny)
+        coordinates = np.einsum("cik,ci->ck", U, right)
+        coordinates = np.divide(coordinates, values, out=np.zeros_like(values), where=kept)
+        return np.einsum("ci,cij->cj", np.einsum("cik,ck->ci", U, coordinates), rows)
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
     kept = s > _CUTOFF * np.maximum(s[:, :1], np.finfo(float).tiny)
     coordinates = np.einsum("cik,ci->ck", U, right)
@@ -114,9 +126,11 @@ def conformal(target: Target, max_memory: Any = None) -> np.ndarray:
     flat, rows = mean + G @ centred, np.arange(len(target))
     strength = np.linalg.norm(bent, axis=1, keepdims=True)
     bent = bent / np.where(strength > 0, strength, 1.0) * target.scale  # eta in units of the data
-    best, lowest = flat, target.costs(flat, rows)
-    for eta in _ETAS[1:]:
+    best = flat if target.lower is None else np.maximum(flat, target.lower)
+    lowest = target.costs(best, rows)
+    for eta in _ETAS:
         Z = flat - eta * bent
+        Z = Z if target.lower is None else np.maximum(Z, target.lower)
         costs = target.costs(Z, rows)
         better = costs < lowest
         best, lowest = np.where(better[:, None], Z, best), np.where(better, costs, lowest)

@@ -76,8 +76,12 @@ def descend(
                 parabola = -sw * tw**2 / (2.0 * (rise - sw * tw))
             t[waiting] = np.clip(np.nan_to_num(parabola, nan=0.0), 0.1 * tw, 0.5 * tw)
         step = Z[active] - before
+        # what its history has misled, at a kink say, tries the gradient itself before it ends
+        again = active[waiting][history.known[active[waiting]]]
         history.add(active, step, gradient[active] - g)
+        history.forget(again)
         still = np.linalg.norm(step, axis=1) > tol * unit  # 0 where nothing descends: rounding
+        still |= np.isin(active, again)
         converged[active[~still]] = True
         active = active[still]
     return Z, steps, converged
@@ -112,6 +116,9 @@ class _History:
         self.rho[slot, rows] = np.divide(1.0, sy, out=np.zeros_like(sy), where=sound)
         good = rows[sound]
         self.gamma[good], self.known[good] = (sy / np.where(yy > 0, yy, 1.0))[sound], True
+
+    def forget(self, rows: np.ndarray) -> None:
+        self.rho[:, rows], self.known[rows] = 0.0, False
 
     def direction(self, rows: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return -H g by the two loops; a pair with rho = 0 does nothing in them."""

@@ -32,11 +32,14 @@ def fixed_point(
     """
     Z, steps, unit = start.copy(), 0, target.scale * np.sqrt(start.shape[1])
     active, converged = np.arange(len(Z)), np.zeros(len(Z), dtype=bool)
+    low, high = target.box[0] - 0.1 * unit, target.box[1] + 0.1 * unit
     now = _pulled(target, Z, start, active, pull)
     while len(active) and steps < max_iter:
         steps += 1
         here = Z[active]
-        step = shortened(_step(now, here), unit)
+        step = _step(now, here)
+        outside = np.any((here + step < low) | (here + step > high), axis=1)
+        step[outside] = shortened(step[outside], unit)  # a mean of the points needs no such care
         waiting, new = np.arange(len(active)), Attraction(*(part.copy() for part in now))
         for halving in range(_HALVINGS):
             rows = active[waiting]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,11 @@ def check(
         raise ValueError(
             "'search' needs neighbours, a function that lists the changes of an object"
         )
-    if n_neighbors < 1 or max_iter < 1:
+    counts = (n_neighbors, max_iter)
+    if not all(isinstance(count, Integral) and count >= 1 for count in counts):
         raise ValueError(
-            f"n_neighbors and max_iter must be at least 1, got {n_neighbors} and {max_iter}"
+            f"n_neighbors and max_iter must be integers of at least 1, got {n_neighbors!r} and "
+            f"{max_iter!r}"
         )
     if not (regularization >= 0 and tol > 0):
         raise ValueError(
@@ -82,10 +85,10 @@ def candidates_of(candidates: Any, points: np.ndarray, max_memory: Any) -> np.nd
     C = dense(candidates, max_memory)
     if not len(C):
         raise ValueError(NO_CANDIDATES)
-    if C.shape[1] != points.shape[1]:
+    if C.ndim != 2 or C.shape[1] != points.shape[1]:
         raise ValueError(
-            f"candidates have {C.shape[1]} columns, but the points {points.shape[1]}; both need "
-            f"the same features"
+            f"candidates have shape {C.shape}, but the points {points.shape}: they need the same "
+            f"columns"
         )
     return C
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, solve
+from scipy.linalg import cho_factor, cho_solve, eigh
 
+from .._errors import NotPositiveDefiniteError
 from ..gram import gram
 from ..gram._budget import check_budget
 from ._target import Target
@@ -50,8 +51,10 @@ def choose_map(inner: np.ndarray, X: np.ndarray, shift: float | None = None) -> 
     choices = []
     for width in (None, *np.sqrt(middle * _WIDTHS).tolist()):
         L = inner if width is None else _gaussian(D, width)
-        ridges = _SHIFTS * float(np.mean(np.diagonal(L))) if shift is None else [shift]
         values, vectors = eigh(L)
+        if values[0] < -1e-8 * max(values[-1], 0.0):
+            continue  # inner products of a kernel that is only conditionally positive definite
+        ridges = _SHIFTS * (float(np.mean(np.diagonal(L))) or 1.0) if shift is None else [shift]
         rotated, squares = vectors.T @ X, vectors**2
         for ridge in ridges:
             inverse = 1.0 / np.maximum(values + ridge, np.finfo(float).eps * abs(values[-1]))
@@ -75,7 +78,15 @@ def learned(target: Target, max_memory: Any = None) -> tuple[np.ndarray, Choice]
         K = _gaussian(_squared_distances(K), choice.width)
     mean = X.mean(axis=0)
     K[np.diag_indices(n)] += choice.shift
-    return mean + rows @ solve(K, X - mean, assume_a="pos", overwrite_a=True), choice
+    try:
+        factor = cho_factor(K, overwrite_a=True)
+    except np.linalg.LinAlgError as why:
+        raise NotPositiveDefiniteError(
+            f"the system of a map learned from {n} points is singular, with {choice.shift:.1g} "
+            f"added to its diagonal; the usual cause is a kernel that can hardly tell the points "
+            f"apart. Use another method, or a narrower kernel"
+        ) from why
+    return mean + rows @ cho_solve(factor, X - mean), choice
 
 
 def _squared_distances(inner: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotDifferentiableError, NotPositiveDefiniteError
+from .._errors import MemoryBudgetError, NotDifferentiableError
 from .._points import concatenate, length, take
-from ..kernels import Bilinear, DotProduct, Kernel, Linear, Radial
+from ..kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
 from ..solvers import Report, Status
 from ..solvers._report import Stopwatch
 from ._closed import conformal, convex, distance, has_distance, nearest
@@ -86,26 +86,32 @@ def preimage(
         points = dense(points, max_memory)
         candidates = candidates_of(candidates, points, max_memory)
         start = None if start is None else starts(start, coefficients.shape[1], points.shape[1])
+    elif start is not None:
+        raise ValueError("a start is for points that are vectors; for others give candidates")
     elif candidates is not None and length(candidates) == 0:
         raise ValueError(NO_CANDIDATES)
+    if vectors and neighbours is not None and method != "search":
+        raise ValueError("neighbours are for method='search', or for points that are not vectors")
     target = Target(kernel, points, coefficients.T, candidates)
-    exact = target.core._preimage(points, coefficients) if method == "auto" else None
-    if exact is not None:
-        found = _Found(exact, "exact")
-    elif vectors:
-        options = _Options(n_neighbors, regularization, tol, max_iter, max_memory, start)
-        found = _Vectors(target, options).find(method)
-    else:
-        found = _among_objects(target, method, neighbours, max_iter)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite loses, or is refused
+        exact = target.core._preimage(points, coefficients) if method == "auto" else None
+        if exact is not None:
+            found = _Found(exact, "exact")
+        elif vectors and method != "search":
+            _ = target.squared_norms  # raises at once if it is not finite
+            options = _Options(n_neighbors, regularization, tol, max_iter, max_memory, start)
+            found = _Vectors(target, options).find(method)
+        else:
+            found = _among_objects(target, method, neighbours, max_iter)
     residuals = target.residuals(found.points)
     names = found.names or (found.name,) * len(target)
     report = _report(method, found, residuals, watch.seconds)
     if report.status is Status.NOT_CONVERGED:
-        stuck = int(np.count_nonzero(~found.converged))
+        stuck = int(np.count_nonzero(~np.asarray(found.converged)))
+        far = f" by more than {tol:g} of the spread of the points" if vectors else ""
         warnings.warn(
-            f"{stuck} of {len(target)} pre-images by {method!r} still moved after "
-            f"{found.steps} steps by more than {tol:g} of the spread of the points; raise "
-            f"max_iter or tol (the residuals returned are those of the points returned)",
+            f"{stuck} of {len(target)} pre-images by {method!r} still moved after {max_iter} "
+            f"steps{far}; raise max_iter or tol (residuals are those of the points returned)",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -165,6 +171,10 @@ class _Found:
     message: str = ""
     names: tuple[str, ...] = ()
 
+    def done(self, c: int) -> bool:
+        """Tell whether target c has converged."""
+        return bool(np.broadcast_to(self.converged, len(self.points))[c])
+
 
 class _Vectors:
     """The methods for points of R^d."""
@@ -175,12 +185,11 @@ class _Vectors:
 
     def find(self, method: str) -> _Found:
         """Return what a method finds; methods that start from another one share it."""
-        if method == "search":
-            raise ValueError(
-                "'search' is for points that are not vectors; for vectors use 'auto' or 'gradient'"
-            )
         if method not in self._memo:
-            self._memo[method] = getattr(self, f"_{method}")()
+            found = getattr(self, f"_{method}")()
+            if self.target.lower is not None:
+                found.points = np.maximum(found.points, self.target.lower)
+            self._memo[method] = found
         return self._memo[method]
 
     # ------------------------------------------------------------------ one method
@@ -214,9 +223,8 @@ class _Vectors:
                 f"the fixed point exists for kernels of the distance or of the inner product, and "
                 f"{self.target.core} is neither; use 'gradient' or 'auto'"
             )
-        start = self.options.start
-        if start is None:
-            start = self.find("distance" if has_distance(self.target) else "nearest").points
+        # weights of a Gaussian are scaled in logarithms, and do not vanish
+        start = self._start(from_anywhere=isinstance(self.target.core, RBF))
         tol, max_iter = self.options.tol, self.options.max_iter
         found = fixed_point(self.target, start, pull=pull, tol=tol, max_iter=max_iter)
         return _Found(found[0], name, found[1], found[2])
@@ -225,32 +233,64 @@ class _Vectors:
         return self._fixed_point(self.options.regularization, "regularized")
 
     def _gradient(self) -> _Found:
+        return self._descend(self._start())
+
+    def _start(self, from_anywhere: bool = False) -> np.ndarray:
+        """Return where an iteration begins: as near as closed forms come, if no start is given.
+
+        Nor can it begin where J is flat, or not finite: too far from all points to feel them.
+        Where an iteration cannot jump `from_anywhere`, that is ten spreads away at the latest.
+        """
+        given = self.options.start
+        if given is None:
+            return self._default_start
+        given = given if self.target.lower is None else np.maximum(given, self.target.lower)
+        values, slopes = self.target.slopes(given, np.arange(len(given)))
+        low, high = self.target.box
+        reach = 10.0 * self.target.scale
+        near = np.all((given >= low - reach) & (given <= high + reach), axis=1)
+        near &= np.linalg.norm(slopes, axis=1) > 0
+        felt = np.isfinite(values) & (near | from_anywhere)
+        return given if felt.all() else np.where(felt[:, None], given, self._default_start)
+
+    @property
+    def _default_start(self) -> np.ndarray:
         names = ["nearest", *(["distance"] if has_distance(self.target) else [])]
-        Z, _, _ = self._best([self.find(name).points for name in names])
-        if self.options.start is not None:
-            # a start is where its descent begins, unless J is flat there: too far from all points
-            slopes = self.target.slopes(self.options.start, np.arange(len(Z)))[1]
-            felt = np.linalg.norm(slopes, axis=1, keepdims=True) > 0
-            Z = np.where(felt, self.options.start, Z)
-        return self._descend(Z)
+        return self._best([self.find(name).points for name in names])[0]
 
     # ------------------------------------------------------------------ the best of all
 
     def _auto(self) -> _Found:
-        found = [self.find(name) for name in self._applicable()]
+        found, skipped = self._all()
+        if self.options.start is not None:  # a start is one more place to look, not the only one
+            others, _ = _Vectors(self.target, replace(self.options, start=None))._all()
+            found += [f for f in others if f.steps]
         Z, costs, winner = self._best([f.points for f in found])
         names = [found[i].name for i in winner]
-        steps, converged = max(f.steps for f in found), np.ones(len(Z), dtype=bool)
-        # what L-BFGS has left is stationary; the rest may still fall
-        rest = np.array([i for i, name in enumerate(names) if name != "gradient"], dtype=int)
-        if len(rest) and self._differentiable:
+        steps = max(f.steps for f in found)
+        # what L-BFGS has left is as low as it gets; the rest may still fall
+        moved = np.array([name == "gradient" for name in names])
+        converged = np.array([found[i].done(c) for c, i in enumerate(winner)])
+        rest = np.flatnonzero(~moved)
+        if len(rest) and any(f.name == "gradient" for f in found):
             polished = self._descend(Z[rest], rest)
             lower = self.target.costs(polished.points, rest)
             for i in np.flatnonzero(lower < costs[rest]):
                 Z[rest[i]], names[rest[i]] = polished.points[i], "gradient"
             steps, converged[rest] = steps + polished.steps, polished.converged
-        tried = ", ".join(f.name for f in found)
-        return _Found(Z, "auto", steps, converged, f"best of {tried}", tuple(names))
+        message = f"best of {', '.join(dict.fromkeys(f.name for f in found))}"
+        message += f"; {', '.join(skipped)} not possible" if skipped else ""
+        return _Found(Z, "auto", steps, converged, message, tuple(names))
+
+    def _all(self) -> tuple[list[_Found], list[str]]:
+        """Return what every method finds that applies, and the names of those that failed."""
+        found, failed = [], []
+        for name in self._applicable():
+            try:
+                found.append(self.find(name))
+            except (np.linalg.LinAlgError, MemoryBudgetError, NotDifferentiableError):
+                failed.append(name)
+        return found, failed
 
     def _applicable(self) -> list[str]:
         target = self.target
@@ -258,23 +298,10 @@ class _Vectors:
         names += ["distance"] if has_distance(target) else []
         if target.is_radial or target.is_dot_product:
             names += ["fixed_point", "regularized"]
-        names += ["gradient"] if self._differentiable else []
-        if len(target.points) <= _SMALL and len(target.candidates) <= _SMALL:
-            for name in ("conformal", "learned"):
-                try:
-                    self.find(name)
-                except NotPositiveDefiniteError:  # a kernel that is only conditionally so
-                    continue
-                names.append(name)
+        names.append("gradient")
+        if max(len(target.points), len(target.candidates)) <= _SMALL:
+            names += ["conformal", "learned"]
         return names
-
-    @property
-    def _differentiable(self) -> bool:
-        try:
-            self.find("gradient")
-        except NotDifferentiableError:
-            return False
-        return True
 
     # ------------------------------------------------------------------ parts
 
@@ -288,25 +315,15 @@ class _Vectors:
             scale=target.scale,
             tol=options.tol,
             max_iter=options.max_iter,
-            lower=0.0 if _nonnegative(target.core) else None,
+            lower=target.lower,
         )
         return _Found(found[0], "gradient", found[1], found[2])
 
-    def _costs(self, Z: np.ndarray) -> np.ndarray:
-        """J, and infinity where z is outside the kernel's domain."""
-        rows = np.arange(len(self.target))
-        inside = ~(
-            np.any(Z < 0, axis=1) if _nonnegative(self.target.core) else np.zeros(len(Z)) > 0
-        )
-        costs = np.full(len(Z), np.inf)
-        costs[inside] = self.target.costs(Z[inside], rows[inside])
-        return costs
-
     def _best(self, all_points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return for each target the points of smallest J, that J, and whose they are."""
-        costs = np.array([self._costs(Z) for Z in all_points])
-        winner = np.argmin(costs, axis=0)
         rows = np.arange(len(self.target))
+        costs = np.array([self.target.costs(Z, rows) for Z in all_points])
+        winner = np.argmin(np.where(np.isfinite(costs), costs, np.inf), axis=0)
         return np.array(all_points)[winner, rows], costs[winner, rows], winner
 
 
@@ -323,12 +340,6 @@ def _among_objects(
         return _Found(start, "nearest")
     found, moves, converged = climb(target, list(start), neighbours, max_iter)
     return _Found(found, "search", moves, converged)
-
-
-def _nonnegative(kernel: Kernel) -> bool:
-    """Tell whether the kernel, or one inside it, compares histograms."""
-    own = getattr(kernel, "_nonnegative", False)
-    return bool(own) or any(_nonnegative(child) for _, child in kernel._children())
 
 
 def _report(method: str, found: _Found, residuals: np.ndarray, seconds: float) -> Report:

@@ -31,7 +31,7 @@ from ..kernels import (
     Sum,
 )
 
-__all__ = ["Attraction", "Target", "core_of"]
+__all__ = ["Attraction", "Target", "core_of", "parts"]
 
 _ENTRIES = 2**21  # of k(Z, X) held at a time
 
@@ -89,11 +89,21 @@ class Target:
     @cached_property
     def squared_norms(self) -> np.ndarray:
         """|Psi_c|^2, of the kernel without its factor and constant."""
-        return np.einsum("ci,ci->c", self.G, self.values)
+        squares = np.einsum("ci,ci->c", self.G, self.values)
+        if not np.all(np.isfinite(squares)):
+            raise ValueError(
+                f"|f|^2 is not finite: coefficients, up to {np.abs(self.G).max():.3g}, or points "
+                f"are too large for {self.core}; scale them"
+            )
+        return squares
 
     @cached_property
     def candidate_costs(self) -> np.ndarray:
-        """J_c at the candidates, (q, number of candidates)."""
+        """J_c at the candidates, up to a constant for each c, (q, number of candidates)."""
+        if isinstance(self.core, Linear):  # about their mean, so that a large one does not cancel
+            mean = np.mean(self.candidates, axis=0)
+            X, T = self.candidates - mean, self.G @ self.points - mean
+            return np.einsum("ij,ij->i", X, X) - 2.0 * T @ X.T
         return self.core.diag(self.candidates) - 2.0 * self.candidate_values
 
     @cached_property
@@ -110,16 +120,35 @@ class Target:
         order = np.argsort(np.take_along_axis(cost, some, axis=1), axis=1, kind="stable")
         return np.take_along_axis(some, order, axis=1)
 
+    @cached_property
+    def lower(self) -> float | None:
+        """The smallest coordinate that the kernel takes, if there is one."""
+        return 0.0 if _nonnegative(self.core) else None
+
+    @cached_property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest coordinates of the points."""
+        return np.min(self.points, axis=0), np.max(self.points, axis=0)
+
     # ------------------------------------------------------------------ at any point
 
     def residuals(self, Z: Any) -> np.ndarray:
         """Return |phi(z_c) - Psi_c|^2 under the whole kernel, for one z_c per target."""
-        return self.residuals_of(self.costs(Z, np.arange(len(self))))
-
-    def residuals_of(self, costs: np.ndarray) -> np.ndarray:
-        """Return the residuals that belong to values of J; what is below 0 is rounding."""
-        apart = self.constant * (1.0 - self.G.sum(axis=1)) ** 2
-        return self.factor * np.maximum(costs + self.squared_norms, 0.0) + apart
+        total = self.G.sum(axis=1)
+        apart = self.constant * (1.0 - total) ** 2
+        if isinstance(self.core, Linear):  # where the sum below would cancel
+            return self.factor * np.sum((Z - self.G @ self.points) ** 2, axis=1) + apart
+        costs = self.costs(Z, np.arange(len(self)))
+        squares = costs + self.squared_norms
+        size = np.abs(self.core.diag(Z)) + np.abs(costs) + np.abs(self.squared_norms)
+        if np.any(squares < -1e-8 * size):
+            c = int(np.argmin(squares / size))
+            raise ValueError(
+                f"|phi(z) - f|^2 is {squares[c]:.3g} < 0 for function {c}: {self.core} is not "
+                f"positive semidefinite there. If it is conditionally so, of order 1, coefficients "
+                f"must sum to 1, and here they sum to {total[c]:.3g}"
+            )
+        return self.factor * np.maximum(squares, 0.0) + apart  # what is below 0 now is rounding
 
     def costs(self, Z: Any, rows: np.ndarray) -> np.ndarray:
         """Return J_c(z) for the targets `rows`, each with its own z."""
@@ -200,7 +229,9 @@ class Target:
             return (root - kernel.coef0) / kernel.gamma
         if isinstance(kernel, RBF):
             return -2.0 * np.log(values)
-        low, high = np.full(values.shape, 1e-12), np.full(values.shape, 1e12)
+        X = np.asarray(self.candidates) / kernel._scale(np.shape(self.candidates)[1])
+        widest = float(np.sum(np.ptp(X, axis=0) ** 2)) or 1.0
+        low, high = np.full(values.shape, 1e-18 * widest), np.full(values.shape, 1e8 * widest)
         for _ in range(60):  # in log s: far more digits than a distance is known to
             middle = np.sqrt(low * high)
             beyond = kernel.profile(middle.copy()) > values
@@ -247,8 +278,7 @@ class Target:
         return values, gradient - 2.0 * self.core.input_gradient(Z, self.points, G)
 
     def _parts(self, count: int) -> Any:
-        rows = max(1, _ENTRIES // max(1, length(self.points)))
-        return (slice(start, min(start + rows, count)) for start in range(0, count, rows))
+        return parts(count, length(self.points))
 
 
 def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
@@ -268,3 +298,15 @@ def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
             kernel = moving[0]
         else:
             return kernel, factor, constant
+
+
+def _nonnegative(kernel: Kernel) -> bool:
+    """Tell whether the kernel, or one inside it, compares histograms."""
+    own = getattr(kernel, "_nonnegative", False)
+    return bool(own) or any(_nonnegative(child) for _, child in kernel._children())
+
+
+def parts(count: int, width: int) -> Any:
+    """Return slices of `count` rows, so that rows times `width` stay few."""
+    rows = max(1, _ENTRIES // max(1, width))
+    return (slice(start, min(start + rows, count)) for start in range(0, count, rows))

@@ -66,7 +66,9 @@ class Inverse(Readings):
         scores, start = self._check_scores(X), options.pop("start", None)
         if not len(scores):
             raise ValueError("there are no scores to find pre-images of")
-        rows = max(1, _ENTRIES // length(parts.expansion.points))
+        points = parts.expansion.points
+        columns = points.shape[1] if getattr(points, "ndim", 0) == 2 else 1
+        rows = max(1, _ENTRIES // max(length(points), 16 * columns))
         blocks = [slice(i, i + rows) for i in range(0, len(scores), rows)]
         found = []
         for block in blocks:
@@ -117,6 +119,11 @@ class Inverse(Readings):
         """
         if method is not None:
             return self._cast(self.preimage(X, method, **options).points)
+        if options:
+            raise TypeError(
+                f"{', '.join(sorted(options))}: the learned map takes no options; name a method, "
+                f"such as method='auto'"
+            )
         if not self.fit_inverse_transform:
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
@@ -139,6 +146,11 @@ class Inverse(Readings):
         """Learn the map from scores to points: ridge regression with a kernel of its own."""
         if sp.issparse(X):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+        if not (isinstance(X, np.ndarray) and X.ndim == 2):
+            raise TypeError(
+                f"fit_inverse_transform learns points that are vectors, and these are a "
+                f"{type(X).__name__}; denoise and inverse_transform(X, method='nearest') take any"
+            )
         self.X_transformed_fit_ = scores = self.training_scores_
         some = evenly(len(scores))
         T = scores[some].astype(float)

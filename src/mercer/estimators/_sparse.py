@@ -84,7 +84,8 @@ class SparseKernelEstimator(KernelEstimator):
         uneven = None if np.all(w == w[0]) else w
         self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(X, uneven)
         _require_gradient(self.kernel_, type(self).__name__, d)
-        m = min(n, _how_many(self.n_vectors, d, q))
+        chosen = isinstance(self.init, str)
+        m = min(n, _how_many(self.n_vectors, d, q)) if chosen else np.shape(self.init)[0]
         systems = 1 if isinstance(loss, Squared) else q
         held = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
         check_budget(8 * held, self.max_memory, f"learning {m} vectors from {n} points")

@@ -163,6 +163,11 @@ class SparseKernelClassifier(ClassifierMixin, SparseKernelEstimator):
         X, y = self._check_vectors(X, y, reset=True)
         check_classification_targets(y)
         w = check_weights(sample_weight, X) * compute_sample_weight(self.class_weight, y)
+        if np.any(w < 0):
+            raise ValueError(
+                f"class_weight must be non-negative, but {self.class_weight!r} gives points a "
+                f"weight of {w.min():g}"
+            )
         some = np.flatnonzero(w)
         self.classes_, labels = np.unique(y[some], return_inverse=True)
         if len(self.classes_) < 2:

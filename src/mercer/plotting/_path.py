@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._preimage import Target
 from ..expansion import Expansion
 from ._axes import PALETTE, new_axes, require_matplotlib
 from ._plane import paint, window_of
@@ -29,7 +30,7 @@ def preimage_path(
     n_steps: int = 50,
     n_grid: int = 100,
 ) -> Axes:
-    """Draw |phi(z) - f|^2 over the plane, with the steps of an iteration from each start.
+    """Draw |phi(z) - f| over the plane, with the steps of an iteration from each start.
 
     Parameters
     ----------
@@ -76,10 +77,11 @@ def preimage_path(
         )
     start = np.atleast_2d(np.asarray(start, dtype=float))
     window = window_of(expansion.points, n_grid)
-    squared_norm = float(expansion.norm()[0]) ** 2
-    own = np.asarray(expansion.kernel.diag(window.grid))
-    residual = own - 2.0 * expansion(window.grid)[:, 0] + squared_norm
-    ax = paint(new_axes(ax, (5.6, 5.0)), window, np.sqrt(np.maximum(residual, 0.0)), 8)
+    target = Target(expansion.kernel, window.points, expansion.coefficients.T)
+    grid = window.grid if target.lower is None else np.maximum(window.grid, target.lower)
+    squares = target.costs(grid, np.zeros(len(grid), dtype=int)) + target.squared_norms
+    distance = np.sqrt(target.factor * np.maximum(squares, 0.0))
+    ax = paint(new_axes(ax, (5.6, 5.0)), window, distance, 8)
     for i, path in enumerate(_path(expansion, z, method, n_steps) for z in start):
         colour = PALETTE[(i + 1) % len(PALETTE)]
         ax.plot(*path.T, "-o", color=colour, markersize=3.5, linewidth=1.5, zorder=4)

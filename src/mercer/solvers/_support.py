@@ -85,7 +85,9 @@ class LearnedVectors:
         best = risk.best(Z)
         search = _Search(risk, best, self.tol, self.learn_kernel, say)
         message = ""
-        if self.max_iter and best.value > 0:
+        # targets that an intercept alone explains leave nothing but rounding to be minimised
+        nothing = np.finfo(float).eps ** 2 * float(risk.weights @ np.square(risk.Y).sum(axis=1))
+        if self.max_iter and best.value > nothing:
             message = search.run(self.max_iter)
             exact = search.risk_of(search.best.kernel).best(search.best.vectors, search.best)
             best = min(search.best, exact, key=_value)
