@@ -1,5 +1,7 @@
 """Reduced sets: errors against brute force, bounds that hold, and what each method promises."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import check_grad
+from threadpoolctl import threadpool_limits
 
 from mercer import (
     Expansion,
@@ -18,16 +21,19 @@ from mercer import (
 )
 from mercer._reduce._construct import _Energy
 from mercer._reduce._functions import Functions
-from mercer._reduce._select import select
+from mercer._reduce._select import Selection
 from mercer.gram import DenseGram, rpcholesky
 from mercer.kernels import (
     RBF,
+    AdditiveChi2,
     Callable,
     Chi2,
+    Cosine,
     Distance,
     Laplacian,
     Linear,
     Matern,
+    Multiquadric,
     Polynomial,
     Precomputed,
     Sigmoid,
@@ -51,6 +57,25 @@ def squared_distance(f, g):
     square = sum(c * np.einsum("ic,ij,jc->c", U, K, V) for U, K, V, c in blocks)
     size = sum(abs(c) * np.einsum("ic,ij,jc->c", abs(U), abs(K), abs(V)) for U, K, V, c in blocks)
     return square, size
+
+
+def exact_values(kernel, X, Z):
+    """k(X, Z) in 80 bits, by the definition, for the kernels below."""
+    X, Z = np.longdouble(X), np.longdouble(Z)
+    if isinstance(kernel, RBF):
+        squared = ((X[:, None] - Z) ** 2).sum(axis=2)
+        return np.exp(-squared / (2 * np.longdouble(kernel.length_scale) ** 2))
+    if isinstance(kernel, Polynomial):
+        return (np.longdouble(kernel.gamma) * (X @ Z.T) + kernel.coef0) ** int(kernel.degree)
+    assert isinstance(kernel, Linear)
+    return X @ Z.T
+
+
+def exact_squares(f, g):
+    """|f_c - g_c|^2 from one expansion in all points, in 80 bits."""
+    X = np.concatenate([f.points, g.points])
+    A = np.concatenate([np.longdouble(f.coefficients), -np.longdouble(g.coefficients)])
+    return np.einsum("ic,ic->c", A, exact_values(f.kernel, X, X) @ A)
 
 
 def check(f, g, X=None):
@@ -115,6 +140,9 @@ def test_diagonal_bound(entry):
         (Precomputed([[2.0, 1.0], [1.0, 3.0]]), 3.0),
         (Sigmoid(), 1.0),
         (White(0.3) + Chi2(), 1.3),
+        (Distance(), np.inf),
+        (RBF() + Multiquadric(), np.inf),
+        (AdditiveChi2(), np.inf),
     ],
     ids=str,
 )
@@ -141,7 +169,8 @@ def test_selection_of_any_points(X, a, n_points, kernel):
 def test_each_choice_is_the_best_one():
     f = smooth(30)
     functions = Functions.of(f.kernel, f.points, f.coefficients)
-    chosen, curve = select(functions, 5)
+    selection = Selection(functions).go_on(5)
+    chosen, curve = selection.places, selection.curve
     for j in range(5):
         errors = [
             functions.project(f.points[[*chosen[:j], i]]).squares.sum()
@@ -149,6 +178,61 @@ def test_each_choice_is_the_best_one():
             if i not in chosen[:j]
         ]
         assert np.sum(curve[j] ** 2) == pytest.approx(min(errors), rel=1e-6)
+
+
+def test_a_selection_goes_on_where_it_stopped():
+    f = smooth(300)
+    functions = Functions.of(f.kernel, f.points, f.coefficients)
+    whole, parts = Selection(functions).go_on(30), Selection(functions)
+    for n_points, max_error in ((3, 0.0), (29, 1e-2), (30, 0.0)):
+        parts.go_on(n_points, max_error)
+    np.testing.assert_array_equal(parts.places, whole.places)
+    np.testing.assert_array_equal(parts.curve, whole.curve)
+
+
+def test_a_tight_error_selects_once(monkeypatch):
+    made, first = [], Selection.__init__
+    monkeypatch.setattr(
+        Selection, "__init__", lambda self, f: (made.append(self), first(self, f))[1]
+    )
+    f = smooth(200)
+    for method in ("select", "construct"):
+        made.clear()
+        f.compress(max_error=1e-5 * f.norm().max(), method=method, max_iter=2)
+        assert len(made) == 1
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.8), Linear(), Polynomial(degree=3, gamma=0.5)], ids=str)
+@pytest.mark.parametrize("method", ["select", *MOVING])
+def test_errors_are_not_below_the_truth_in_more_digits(kernel, method):
+    for seed, n_points in ((0, 4), (1, 30)):
+        f = smooth(60, d=3, kernel=kernel, seed=seed)
+        f = Expansion(kernel, f.points - f.points.mean(axis=0), 1e3 * f.coefficients)
+        g = f.compress(n_points, method=method, max_iter=10)
+        truth = exact_squares(f, g)
+        assert np.all(g.reduction.error**2 >= truth)
+        assert np.all(g.reduction.error**2 <= truth + 2 * g.reduction.rounding**2)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Cosine(), Polynomial(coef0=0.0)], ids=str)
+def test_terms_that_cancel_are_no_indefiniteness(kernel):
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    for points in (X, np.concatenate([X, -X])):
+        f = Expansion.mean(kernel, points)  # the mean is 0, or nearly, by symmetry
+        K = kernel(points)
+        np.testing.assert_allclose(f.norm(), np.sqrt(max(K.mean(), 0.0)), atol=1e-7)
+        for method in ("select", *MOVING):
+            g = f.compress(5, method=method, max_iter=5)
+            assert g.reduction.error[0] <= f.norm()[0] + 1.001 * g.reduction.rounding[0]
+
+
+@pytest.mark.parametrize(("seed", "degree"), [(43, 3), (88, 5)])
+def test_a_rank_that_is_exhausted_is_no_indefiniteness(seed, degree):
+    X = np.random.default_rng(seed).normal(size=(150, 2))
+    f = Expansion(Polynomial(degree=degree), X, np.sin(X[:, 0]))
+    g = f.compress(40, method="select")
+    assert g.reduction.relative_error[0] < 1e-6
 
 
 def test_selected_points_are_points_of_the_expansion():
@@ -186,6 +270,31 @@ def test_functions_that_are_zero():
         np.testing.assert_array_equal(g.reduction.error, [0.0, 0.0])
         np.testing.assert_array_equal(g.reduction.relative_error, [0.0, 0.0])
         assert not np.any(g(f.points))
+
+
+def test_functions_below_their_own_rounding():
+    P = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 2, axis=0)
+    a = np.tile([1e6, -1e6], 20)
+    a[0] += 1e-3  # the rest cancels
+    f = Expansion(RBF(), P, a)
+    for method in ("auto", "select", "construct"):
+        with pytest.raises(ValueError, match="max_error=1e-06 is out of reach: 1 of the 40 points"):
+            f.compress(max_error=1e-6, method=method)
+    g = f.compress(3)
+    np.testing.assert_array_equal(g.points, P[:1])  # the one that matters
+    np.testing.assert_allclose(g.coefficients, [[1e-3]], rtol=1e-4)
+    assert g.reduction.error[0] >= (g - Expansion(RBF(), P[:1], [1e-3])).norm()[0]
+    with pytest.raises(ValueError, match=r"out of reach: 1 of the 1 points"):
+        Expansion(RBF(), P[:1], [1.0]).compress(max_error=1e-30)
+
+
+def test_the_error_that_is_said_to_be_in_reach_is():
+    for seed in range(4):
+        f = smooth(40, seed=seed)
+        with pytest.raises(ValueError, match="out of reach") as caught:
+            f.compress(max_error=1e-13, method="select")
+        said = float(re.search(r"leave an error of (\S+);", str(caught.value))[1])
+        assert f.compress(max_error=said, method="select").reduction.error.max() <= said
 
 
 def test_selection_is_better_than_pivots_of_rpcholesky():
@@ -243,6 +352,41 @@ def test_results_repeat(method):
     np.testing.assert_array_equal(one.coefficients, two.coefficients)
     for seed in (np.random.default_rng(0), np.random.RandomState(0)):
         check(f, f.compress(10, method=method, max_iter=5, random_state=seed))
+
+
+def test_results_do_not_depend_on_threads(monkeypatch):
+    f = smooth(900, kernel=RBF(0.5))
+    for method in ("select", *MOVING):
+        results = []
+        for threads in (1, 3):
+            monkeypatch.setattr("mercer.gram._threads.thread_count", lambda n=threads: n)
+            with threadpool_limits(threads):
+                results.append(f.compress(20, method=method, max_iter=5))
+        np.testing.assert_array_equal(results[0].points, results[1].points)
+        np.testing.assert_array_equal(results[0].coefficients, results[1].coefficients)
+        np.testing.assert_array_equal(results[0].reduction.error, results[1].reduction.error)
+
+
+def test_points_that_have_nowhere_to_go():
+    r = np.random.default_rng(1)
+    X = r.normal(size=(40, 3)) * 10.0 ** r.uniform(-4, 4, size=(40, 1))
+    f = Expansion.mean(RBF(10.0), X)  # most are so far apart that the gradient is 0
+    for method in ("auto", "construct"):
+        g = f.compress(1, method=method, max_iter=20)
+        check(f, g, X)
+        assert np.isfinite(g.points).all()
+    energy = _Energy(Functions.of(f.kernel, X, f.coefficients), (1, 3), None)
+    value, slope = energy(np.array([np.nan, 0.0, np.inf]))
+    assert value == np.inf and not slope.any()
+
+
+@pytest.mark.parametrize("method", ["auto", "select", *MOVING])
+def test_a_point_whose_section_is_zero(method):
+    points = np.concatenate([np.eye(4), -np.eye(4)])  # their mean is 0, and k(0, .) = 0
+    f = Expansion(Linear(), points, np.eye(8))
+    g = f.compress(1, method=method)
+    check(f, g, points)
+    assert len(g.points) == 1 and np.all(g.reduction.error <= f.norm() + 1e-7)
 
 
 def test_auto_says_what_it_did(monkeypatch):
@@ -335,6 +479,8 @@ def test_bounds_without_a_bound_on_the_diagonal():
         ({"n_points": 3, "method": "best"}, "there is no method 'best' to compress by"),
         ({"max_error": 1.0, "method": "kmeans"}, "method='kmeans' needs n_points"),
         ({"n_points": 3, "max_iter": 0}, "max_iter must be a positive integer, got 0"),
+        ({"n_points": 3, "random_state": "a"}, "random_state must be an integer .* got 'a'"),
+        ({"n_points": 3, "random_state": -1}, "random_state must be an integer .* got -1"),
     ],
 )
 def test_bad_wishes(options, text):
@@ -346,10 +492,17 @@ def test_an_error_out_of_reach():
     f = Expansion(RBF(0.01), np.arange(12.0)[:, None], np.ones(12))  # all orthogonal
     for method in ("select", "construct"):
         with pytest.raises(
-            ValueError, match=r"max_error=0\.5 is out of reach .* the 12 points .* 11 points leave"
+            ValueError, match=r"max_error=0\.5 is out of reach: 11 of the 12 points leave .* 1\.01;"
         ):
             f.compress(max_error=0.5, method=method)
     assert f.compress(max_error=1.01, method="select").reduction.n_points == 11
+
+
+def test_coefficients_that_are_not_finite():
+    f = smooth(30)
+    bad = np.where(np.arange(30) < 2, np.nan, 1.0)
+    with pytest.raises(ValueError, match="2 of 30 coefficients are not finite"):
+        Expansion(f.kernel, f.points, bad).compress(3)
 
 
 def test_nothing_to_compress():
@@ -388,6 +541,19 @@ def test_kernels_that_are_none():
     a = np.random.default_rng(3).normal(size=20)
     with pytest.raises(NotPositiveDefiniteError, match="not positive semidefinite"):
         Expansion(Sigmoid(2.0, -1.0), X, a).compress(19, method="select")
+
+
+@pytest.mark.parametrize("method", ["auto", "select", *MOVING])
+def test_kernels_that_are_conditionally_positive_definite(method):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    f = Expansion(Distance(), X, np.repeat([1.0, -1.0], 10))  # a norm, but not of sections k(z, .)
+    assert f.norm()[0] > 0
+    with pytest.raises(
+        NotPositiveDefiniteError, match=r"above the 0 that the values k\(x, x\) .* conditionally"
+    ):
+        f.compress(3, method=method)
+    same = Expansion.mean(Distance(), X) - Expansion.mean(Distance(), X[::-1])
+    assert same.norm() == pytest.approx([0.0], abs=1e-7)
 
 
 def test_values_between_indices_are_needed():

@@ -139,8 +139,13 @@ class Expansion:
         K = self._against(self)
         Ka, sizes = np.hsplit(K @ np.concatenate([a, np.abs(a)], axis=1), 2)
         squared = np.einsum("ic,ic->c", a, Ka)
-        # rounding, not mathematics, makes a tiny square negative; a real one is the kernel's fault
-        bound = np.einsum("ic,ic->c", np.abs(a), np.abs(sizes))
+        # rounding, not mathematics, makes a tiny square negative; a real one is the kernel's fault.
+        # Its terms |a_i k_ij a_j| sum to at most (sum |a_i| sqrt k_ii)^2; the diagonal of a kernel
+        # that is only conditionally positive definite says less than the sum itself, with signs.
+        bound = np.maximum(
+            np.einsum("ic,ic->c", np.abs(a), np.abs(sizes)),
+            (np.sqrt(np.abs(K.diagonal())) @ np.abs(a)) ** 2,
+        )
         if np.any(squared < -max(1e-10, 100 * np.finfo(K.dtype).eps) * bound):
             raise ValueError(
                 f"a squared norm is {squared.min():.3g} < 0: {self.kernel} is not positive "

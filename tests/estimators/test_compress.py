@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from mercer import KernelPCA, KernelRidge, NotPositiveDefiniteError, compress
+from mercer import KernelPCA, KernelRidge, NotPositiveDefiniteError, ParzenDensity, compress
 from mercer.datasets import circles
 from mercer.kernels import RBF, Callable, Distance, Linear, Precomputed
 
@@ -163,7 +163,11 @@ def test_pca(digits, method):
     kept = small.explained_variance_.sum() / model.explained_variance_.sum()
     assert kept > (0.95 if method == "select" else 0.99)
     assert np.all(small.eigenvalues_ <= model.eigenvalues_ * (1 + 1e-9))
-    assert np.all(small.eigenvalues_ <= small.eigenvalue_bounds_[:, 1] * (1 + 1e-9))
+    lower, upper = small.eigenvalue_bounds_.T
+    for values in (small.eigenvalues_, model.eigenvalues_):
+        assert np.all((lower * (1 - 1e-9) <= values) & (values <= upper * (1 + 1e-9)))
+    assert "exact up to rounding, before compression" in small.summary()
+    assert "before compression" not in model.summary()
     assert np.all(np.abs(model.eigenvalues_ - small.eigenvalues_) <= small.residuals_ * (1 + 1e-9))
     assert small.total_variance_ == model.total_variance_
     np.testing.assert_array_equal(model.transform(digits[:20]), before)  # as it was
@@ -255,8 +259,39 @@ def test_pca_what_is_gone_is_said(digits):
     with pytest.raises(ValueError, match="does not hold its training points"):
         small.contributions()
     assert model.inverse_transform(np.zeros((1, 4))).shape == (1, 64)  # as it was
-    with pytest.raises(ValueError, match="only models of eigen_solver='nystroem'"):
+    with pytest.raises(ValueError, match="a compressed model cannot go on"):
         small.merge(model)
+
+
+def test_pca_is_not_compressed_twice(digits):
+    for options in ({}, {"eigen_solver": "nystroem", "rank": 100}):
+        model = KernelPCA(4, kernel=RBF(2.0), **options).fit(digits[:150])
+        small = compress(model, 40, method="select")
+        with pytest.raises(ValueError, match=r"from 1\d0 to 40 points.*the original model again"):
+            compress(small, 20, method="select")
+
+
+def test_pca_that_was_compressed_does_not_go_on(digits):
+    options = {"kernel": RBF(2.0), "eigen_solver": "nystroem", "landmarks": digits[:80]}
+    one, two = (KernelPCA(4, **options).fit(part) for part in (digits[:300], digits[300:]))
+    small = compress(one, 40, method="select")
+    text = "a compressed model cannot go on.*original model, and compress that again"
+    with pytest.raises(ValueError, match=text):
+        small.partial_fit(digits[300:])
+    for a, b in ((small, two), (two, small)):
+        with pytest.raises(ValueError, match=text):
+            a.merge(b)
+    assert small._components.rows == 300 and small.n_components_ == 4  # as it was
+    assert small.fit(digits).reduction_ is None
+
+
+def test_pca_of_centred_points():
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = KernelPCA(3, kernel="linear").fit(X)
+    small = compress(model, 20)
+    np.testing.assert_allclose(small.eigenvalues_, model.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(small.transform(X), model.transform(X), atol=1e-5)
 
 
 def test_pca_of_random_features_is_refused(digits):
@@ -283,6 +318,8 @@ def test_what_cannot_be_compressed():
         compress(Ridge().fit(X, y), 5)
     with pytest.raises(NotFittedError):
         compress(KernelRidge(), 5)
+    with pytest.raises(TypeError, match=r"thin\(X, m\).*expansion_\.compress\(m\).*negative"):
+        compress(ParzenDensity().fit(X), 5)
     model = KernelRidge(kernel=Linear()).fit(X, y)
     with pytest.raises(ValueError, match="n_points=30 is not fewer than the 30 points"):
         compress(model, 30)

@@ -26,6 +26,7 @@ _BLOCK = 512  # of the original points, worked on at a time
 _SHIFT = 1e-8  # of the largest k(z, z), on K_zz while points move: they may meet
 _MEMORY = 20  # steps that L-BFGS remembers
 _TOL = 1e-5  # a step that lowers the squared error by less, relatively, is the last
+_FLAT = 1e-12  # of the squared error: a slope too small for a step that means anything
 _BEYOND = 0.5  # of the extent of the data, by which points may leave it
 
 
@@ -35,7 +36,10 @@ def construct(f: Functions, Z: np.ndarray, n_iter: int, n_threads: int | None = 
     low, high = _box(f)
     bounds = np.stack([np.tile((low / energy.unit), len(Z)), np.tile(high / energy.unit, len(Z))])
     start = np.clip((Z / energy.unit).ravel(), *bounds)
-    energy.scale *= max(energy(start)[0], 1e-12)  # the error of the start: steps are judged by it
+    value, slope = energy(start)
+    if not np.abs(slope).max() > _FLAT * value:
+        return np.asarray(energy.best * energy.unit)
+    energy.scale *= max(value, 1e-12)  # the error of the start: steps are judged by it
     energy.lowest = np.inf
     options = {"maxiter": n_iter, "maxfun": 2 * n_iter, "maxcor": _MEMORY, "ftol": _TOL, "gtol": 0}
     minimize(energy, start, jac=True, method="L-BFGS-B", bounds=bounds.T, options=options)
@@ -58,6 +62,8 @@ class _Energy:
         self.blocks = [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)]
 
     def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
+        if not np.isfinite(z).all():  # a step too long for a float
+            return np.inf, np.zeros_like(z)
         f, Z = self.f, z.reshape(self.shape) * self.unit
         C = self._sum(f.A.shape[1], lambda X, A: f.kernel(Z, X) @ A)
         K = f.kernel(Z)

@@ -23,8 +23,8 @@ from ..kernels import Kernel, SklearnKernel, White
 
 __all__ = ["Functions", "Projection"]
 
-_UNITS = 8.0  # of rounding, relative to sum_ij |a_i| |k_ij| |a_j|; measured: up to 4
-_NEGATIVE = 1e-10  # relative to the same sum: a square that rounding does not explain
+_UNITS = 8.0  # of rounding, relative to the square of `size`; measured: up to 4
+_NEGATIVE = 1e-10  # relative to the same: what rounding does not explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,9 @@ class Functions:
         not share.
     squares : ndarray of shape (m,)
         |f_c|^2.
-    rounding : ndarray of shape (m,)
-        What rounding may have changed in them.
+    size : ndarray of shape (m,)
+        sum_i |A_ic| sqrt(k(x_i, x_i)).  As |k(x, z)|^2 <= k(x, x) k(z, z), its square is not below
+        the sum of the moduli of all terms of |f_c|^2, however much these cancel.
     """
 
     kernel: Kernel
@@ -49,49 +50,47 @@ class Functions:
     A: np.ndarray
     values: np.ndarray
     squares: np.ndarray
-    rounding: np.ndarray
+    size: np.ndarray
     max_memory: Any = None
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any = None) -> Functions:
         """Evaluate the functions in their own points, with one product K A."""
         X, A = doubled(sliceable(X)), np.asarray(A, dtype=np.float64)
-        m = A.shape[1]
         options: dict[str, Any] = {"storage": "tiled", "max_memory": max_memory}
         with np.errstate(over="ignore", invalid="ignore"):  # looked at below
-            product = np.asarray(gram(kernel, X, **options) @ np.hstack([A, np.abs(A)]))
-        values, sizes = product[:, :m], np.einsum("ic,ic->c", np.abs(A), np.abs(product[:, m:]))
-        if not np.all(np.isfinite(product)):
+            values = np.asarray(gram(kernel, X, **options) @ A)
+            size = _size(kernel, X, A)
+        if not (np.isfinite(values).all() and np.isfinite(size).all()):
             raise ValueError(
                 f"K has entries that are not finite; the usual cause is a kernel that overflows on "
                 f"these points: {kernel}. Scale the features"
             )
         squares = np.einsum("ic,ic->c", A, values)
-        if np.any(squares < -_NEGATIVE * sizes):
-            raise NotPositiveDefiniteError(
-                f"a squared norm is {squares.min():.3g} < 0: {kernel} is not positive semidefinite "
-                f"on these points, and without a norm there is no error to keep small"
-            )
+        _check(squares, size, kernel)
         if _tells_observations_apart(kernel):
             values = np.asarray(gram(kernel, X, take(X, slice(None)), **options) @ A)
-        rounding = _UNITS * np.finfo(float).eps * sizes
-        return cls(kernel, X, A, values, np.maximum(squares, 0.0), rounding, max_memory)
+        return cls(kernel, X, A, values, np.maximum(squares, 0.0), size, max_memory)
+
+    @property
+    def rounding(self) -> np.ndarray:
+        """What rounding may have changed in the squares, shape (m,)."""
+        return _rounding(self.size)
 
     def project(self, Z: Any) -> Projection:
         """Return the best approximation in the points Z, without those that depend on others."""
         phi = NystroemMap.on(self.kernel, Z)
-        L, m = phi.factor, self.A.shape[1]
-        options: dict[str, Any] = {"storage": "tiled", "max_memory": self.max_memory}
-        K_zx = gram(self.kernel, phi.points, self.X, **options)
-        C, C_size = np.hsplit(np.asarray(K_zx @ np.hstack([self.A, np.abs(self.A)])), [m])
+        if not len(phi):  # k(z, z) = 0 everywhere: the span of these points is 0
+            nothing = np.zeros((1, self.A.shape[1]))
+            return Projection(take(Z, np.array([0])), nothing, self.squares, self.rounding)
+        L, options = phi.factor, {"storage": "tiled", "max_memory": self.max_memory}
+        C = np.asarray(gram(self.kernel, phi.points, self.X, **options) @ self.A)
         with one_blas_thread:  # the bits depend on nothing else
             B = solve_triangular(L, solve_triangular(L, C, lower=True), trans="T", lower=True)
-            K_zz = gram(self.kernel, phi.points, **options)
-            D, D_size = np.hsplit(np.asarray(K_zz @ np.hstack([B, np.abs(B)])), [m])
+            D = np.asarray(gram(self.kernel, phi.points, **options) @ B)
             squares = self.squares + np.einsum("jc,jc->c", B, D - 2.0 * C)
-            sizes = np.einsum("jc,jc->c", np.abs(B), np.abs(D_size) + 2.0 * np.abs(C_size))
-        rounding = self.rounding + _UNITS * np.finfo(float).eps * sizes
-        return Projection(phi.points, B, np.maximum(squares, 0.0), rounding)
+            size = self.size + _size(self.kernel, phi.points, B)
+        return Projection(phi.points, B, np.maximum(squares, 0.0), _rounding(size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +114,32 @@ class Projection:
 
     def __len__(self) -> int:
         return length(self.points)
+
+
+def _size(kernel: Kernel, X: Any, A: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sqrt(np.abs(kernel.diag(X))) @ np.abs(A))
+
+
+def _rounding(size: np.ndarray) -> np.ndarray:
+    return np.asarray(_UNITS * np.finfo(float).eps * size**2)
+
+
+def _check(squares: np.ndarray, size: np.ndarray, kernel: Kernel) -> None:
+    """Refuse kernels whose squares are not between 0 and size^2, as those of a norm are."""
+    slack = _NEGATIVE * size**2
+    if np.any(squares < -slack):
+        raise NotPositiveDefiniteError(
+            f"a squared norm is {squares.min():.3g} < 0: {kernel} is not positive semidefinite "
+            f"on these points, and without a norm there is no error to keep small"
+        )
+    above = squares - size**2
+    if np.any(above > slack):
+        c = int(above.argmax())
+        raise NotPositiveDefiniteError(
+            f"a squared norm is {squares[c]:.3g}, above the {size[c] ** 2:.3g} that the values "
+            f"k(x, x) allow: {kernel} is not positive semidefinite on these points, at most "
+            f"conditionally so; choose a Mercer kernel"
+        )
 
 
 def _tells_observations_apart(kernel: Kernel) -> bool:

@@ -15,7 +15,7 @@ from ._construct import construct
 from ._functions import Functions, Projection
 from ._kmeans import kmeans
 from ._reduction import Reduction
-from ._select import select
+from ._select import Selection
 
 __all__ = ["METHODS", "reduce"]
 
@@ -23,6 +23,7 @@ METHODS = ("auto", "select", "kmeans", "construct")
 _WORK = 10**9  # n m (d + 50) up to which "auto" constructs: about half a second per step
 _TRIAL = 30  # steps from each start, before one of the two goes on
 _ENOUGH = 1e-8  # of |f|^2: a squared error too small to be seen beside the shift on K_zz
+_STRICTER = 0.7, 0.99  # of the goal before, for a selection whose coefficients have missed it
 _PATIENCE = 1.3  # clusters, if their squared error is not larger by this: they improve for longer
 
 
@@ -52,7 +53,8 @@ def reduce(
     array([[3.]])
     """
     n = length(X)
-    _check(kernel, n, A.shape[1], n_points, max_error, method, max_iter)
+    _check(kernel, n, A, n_points, max_error, method, max_iter)
+    seed = _seed(random_state)
     if kernel.on_vectors:
         X = as_vectors(X, "compress")
     vectors = _why_not_vectors(X)
@@ -69,15 +71,12 @@ def reduce(
         moves = not vectors and n > 1 and _moves(kernel, X)
         affordable = moves and n * found * (np.shape(X)[1] + 50) <= _WORK
         method = "construct" if affordable else "select"
-    seed = 0 if random_state is None else random_state
+    if n == 1 or not np.any(f.squares > f.rounding):  # nowhere to move, or nothing to move for
+        method = "select"
     curve = None
-    if not np.any(f.squares > f.rounding):  # functions that are 0: any point will do
-        zeros, method = np.zeros((1, A.shape[1])), "select"
-        chosen = Projection(take(f.X, np.array([0])), zeros, f.squares, f.rounding)
-    elif n == 1:
-        chosen, method = f.project(f.X), "select"
-    elif method == "select":
-        chosen, curve = _selected(f, n_points, max_error)
+    if method == "select":
+        chosen, selection = _selected(f, n_points, max_error)
+        curve = _curve(chosen, selection)
     elif method == "kmeans":
         chosen = f.project(kmeans(f, int(n_points or 0), seed))
     else:
@@ -100,55 +99,54 @@ def reduce(
 
 def _selected(
     f: Functions, n_points: int | None, max_error: float | None
-) -> tuple[Projection, np.ndarray | None]:
+) -> tuple[Projection, Selection]:
     """Select a number of points, or as many as an error asks for."""
+    selection = Selection(f)
     if max_error is None:
-        chosen, curve = select(f, int(n_points or 0))
-        return _projected(f, chosen, curve)
+        selection.go_on(int(n_points or 0))
+        return f.project(take(f.X, selection.places)), selection
     n, goal = len(f.A), max_error
-    for _ in range(5):  # coefficients have a rounding of their own, for which one may need more
-        chosen, curve = select(f, n - 1, goal)
-        projection, kept = _projected(f, chosen, curve)
-        if projection.error.max(initial=0.0) <= max_error:
-            return projection, kept
-        if curve[-1].max() > goal:
+    while True:  # coefficients have a rounding of their own, for which one may need more
+        selection.go_on(max(1, n - 1), goal)
+        projection = f.project(take(f.X, selection.places))
+        error = float(projection.error.max())
+        if error <= max_error:
+            return projection, selection
+        if selection.curve[-1].max() > goal:
             break
-        goal *= 0.7
+        short = np.sqrt(max(1.0 - 2.0 * (error**2 - max_error**2) / goal**2, 0.0))
+        goal *= float(np.clip(short, *_STRICTER))
     raise ValueError(
-        f"max_error={max_error:g} is out of reach with fewer than the {n} points there are: "
-        f"{len(projection)} points leave an error of {projection.error.max():.3g}; "
-        f"ask for that, or keep the expansion as it is"
+        f"max_error={max_error:g} is out of reach: {len(projection)} of the {n} points leave an "
+        f"error of {1.006 * error:.3g}; ask for that, or keep the expansion as it is"
     )
 
 
-def _projected(
-    f: Functions, chosen: np.ndarray, curve: np.ndarray
-) -> tuple[Projection, np.ndarray | None]:
-    projection = f.project(take(f.X, chosen))
-    return projection, curve if len(projection) == len(curve) else None
+def _curve(projection: Projection, selection: Selection) -> np.ndarray | None:
+    """Return the errors on the way, unless some of the points were dropped in the end."""
+    curve = selection.curve
+    return curve if len(projection) == len(curve) else None
 
 
 def _constructed(
     f: Functions, n_points: int | None, max_error: float | None, n_iter: int, seed: Any
 ) -> tuple[Projection, str, np.ndarray | None]:
     """Move points; return the selection after all where that is not worse."""
+    selected, selection = _selected(f, n_points, max_error)
+    places = selection.places
     if max_error is None:
-        places, curve = select(f, int(n_points or 0))
-        selected, kept = _projected(f, places, curve)
         if selected.total > _ENOUGH * f.squares.sum():
             moved = _moved(f, places, n_iter, seed)
             if moved.total < selected.total:
                 return moved, "construct", None
-        return selected, "select", kept
-    selected, kept = _selected(f, None, max_error)
-    places, _ = select(f, len(selected))
-    for quarters in (1, 2, 3):  # points that move freely do with fewer
-        fewer = len(places) * quarters // 4
-        if 0 < fewer < len(selected):
-            moved = _moved(f, places[:fewer], n_iter, seed)
-            if moved.error.max(initial=0.0) <= max_error:
-                return moved, "construct", None
-    return selected, "select", kept
+    else:
+        for quarters in (1, 2, 3):  # points that move freely do with fewer
+            fewer = len(selected) * quarters // 4
+            if fewer > 0:
+                moved = _moved(f, places[:fewer], n_iter, seed)
+                if moved.error.max() <= max_error:
+                    return moved, "construct", None
+    return selected, "select", _curve(selected, selection)
 
 
 def _moved(f: Functions, places: np.ndarray, n_iter: int, seed: Any) -> Projection:
@@ -167,14 +165,19 @@ def _moved(f: Functions, places: np.ndarray, n_iter: int, seed: Any) -> Projecti
 def _check(
     kernel: Kernel,
     n: int,
-    functions: int,
+    A: np.ndarray,
     n_points: Any,
     max_error: Any,
     method: Any,
     max_iter: Any,
 ) -> None:
-    if not functions or not n:
-        raise ValueError(f"there is nothing to compress: {functions} functions on {n} points")
+    if not A.size:
+        raise ValueError(f"there is nothing to compress: {A.shape[1]} functions on {n} points")
+    if bad := int(np.count_nonzero(~np.isfinite(A))):
+        raise ValueError(
+            f"{bad} of {A.size} coefficients are not finite; the usual cause is a model that "
+            f"diverged, or a division by 0"
+        )
     if method not in METHODS:
         names = ", ".join(map(repr, METHODS))
         raise ValueError(f"there is no method {method!r} to compress by; there are {names}")
@@ -206,6 +209,20 @@ def _check(
             "Precomputed() has no values for two training points given by their indices, which "
             "errors are made of; keep the matrix: Precomputed(K), with indices as points"
         )
+
+
+def _seed(random_state: Any) -> Any:
+    """Return what k-means draws from: 0 for None."""
+    if random_state is None:
+        return 0
+    generator = isinstance(random_state, (np.random.Generator, np.random.RandomState))
+    integer = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if generator or (integer and 0 <= random_state < 2**32):
+        return random_state
+    raise ValueError(
+        f"random_state must be an integer from 0 to 2^32 - 1, a Generator, a RandomState or None, "
+        f"got {random_state!r}"
+    )
 
 
 def _is_count(value: Any) -> bool:

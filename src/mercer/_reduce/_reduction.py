@@ -54,8 +54,9 @@ class Reduction:
 
     @property
     def relative_error(self) -> np.ndarray:
-        """|f_c - g_c| / |f_c|, shape (m,); 0 for a function that is 0."""
-        return np.divide(self.error, self.norm, out=np.zeros(len(self.norm)), where=self.norm > 0)
+        """|f_c - g_c| / |f_c|, shape (m,); for a function that is 0, 0 if g_c is, too, or inf."""
+        of_zero = np.where(self.error > 0, np.inf, 0.0)
+        return np.divide(self.error, self.norm, out=of_zero, where=self.norm > 0)
 
     def bound(self, X: Any) -> np.ndarray:
         """Return bounds on |f_c(x_i) - g_c(x_i)|, shape (n, m)."""

@@ -13,6 +13,8 @@ what no function needs.
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
@@ -22,69 +24,96 @@ from ..gram._rpcholesky import columns_of, quiet
 from ..gram._threads import one_blas_thread
 from ._functions import Functions
 
-__all__ = ["select"]
+__all__ = ["Selection"]
 
 _FLOOR = 1e-10  # of the largest k(x, x): nearer to the span, a point only magnifies rounding
-_NEGATIVE = -1e-8  # of the same: what rounding does not explain
+_NEGATIVE = 1e-8  # of the same: what rounding does not explain
+_UNITS = 100.0  # of rounding in d, where the smallest d_s so far has magnified it
 _FIRST = 256  # rows of F to begin with, if it is not known how many there will be
 
 
-@quiet
-def select(f: Functions, n_points: int, max_error: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return places of points in the order of choice, and the errors after each, (n_points, m).
+class Selection:
+    """Points of the expansion chosen one after the other; `go_on` resumes where it stopped."""
 
-    There are fewer than `n_points` once no function is off by more than `max_error`, or once
-    the rest is rounding.
-    """
-    n = len(f.A)
-    K, R, squares = TiledGram(f.kernel, f.X), f.values.copy(), f.squares.copy()
-    d = np.array(K.diagonal(), dtype=np.float64)
-    largest = float(np.abs(d).max())
-    rows = min(n_points, _FIRST if max_error else n_points)
-    check_budget(8 * n * rows, f.max_memory, f"a choice of {rows} of {n} points")
-    F = np.empty((rows, n))
-    chosen: list[int] = []
-    curve: list[np.ndarray] = []
-    goal = np.maximum(max_error**2 - f.rounding, f.rounding)
-    with one_blas_thread:  # the bits depend on nothing else
-        while len(chosen) < n_points and np.any(squares > goal):
-            left = d > _FLOOR * largest
-            gain = np.divide(np.einsum("ic,ic->i", R, R), d, out=np.zeros(n), where=left)
-            s, j = int(gain.argmax()), len(chosen)
-            if not gain[s] > 0.0:
-                break
-            if j == len(F):
-                F = _longer(F, n_points, f)
-            root = np.sqrt(d[s])
-            v = columns_of(K, np.array([s]))(slice(None))[:, 0] - F[:j, s] @ F[:j]
-            v /= root
-            w = R[s] / root
-            F[j] = v
-            R -= np.outer(v, w)
-            d -= v * v
-            d[s] = 0.0
-            squares = np.maximum(squares - w * w, 0.0)
-            chosen.append(s)
-            curve.append(np.sqrt(squares + f.rounding))
-            _check(d, largest, len(chosen), f)
-    if not chosen:  # where functions have no part in the span of new points, one is as good as any
-        chosen, curve = [0], [np.sqrt(squares + f.rounding)]
-    return np.array(chosen, dtype=np.intp), np.array(curve)
+    @quiet
+    def __init__(self, f: Functions) -> None:
+        self.f, self._K = f, TiledGram(f.kernel, f.X)
+        self._R, self._squares = f.values.copy(), f.squares.copy()
+        self._d = np.array(self._K.diagonal(), dtype=np.float64)
+        self._largest = self._smallest = float(np.abs(self._d).max())
+        self._F = np.empty((0, len(f.A)))
+        self._chosen: list[int] = []
+        self._errors: list[np.ndarray] = []
 
+    @property
+    def places(self) -> np.ndarray:
+        """The places of the points in the order of choice, at least one."""
+        # where functions have no part in the span of new points, one is as good as any
+        return np.array(self._chosen or [0], dtype=np.intp)
 
-def _longer(F: np.ndarray, most: int, f: Functions) -> np.ndarray:
-    rows, n = min(most, 2 * len(F)), F.shape[1]
-    check_budget(8 * n * (rows + len(F)), f.max_memory, f"a choice of {rows} of {n} points")
-    longer = np.empty((rows, n))
-    longer[: len(F)] = F
-    return longer
+    @property
+    def curve(self) -> np.ndarray:
+        """The errors after each of the points, (n_points, m)."""
+        return np.array(self._errors or [self._error])
 
+    @property
+    def _error(self) -> np.ndarray:
+        return np.sqrt(self._squares + self.f.rounding)
 
-def _check(d: np.ndarray, largest: float, chosen: int, f: Functions) -> None:
-    lowest = float(d.min())
-    if not lowest >= _NEGATIVE * largest:  # NaN, too
-        raise NotPositiveDefiniteError(
-            f"after {chosen} points the squared distance of another from their span is "
-            f"{lowest:.3g}, with k(x, x) up to {largest:.3g}: {f.kernel} is not positive "
-            f"semidefinite on these points; choose a Mercer kernel"
-        )
+    @quiet
+    def go_on(self, n_points: int, max_error: float = 0.0) -> Self:
+        """Choose points until there are `n_points`.
+
+        There are fewer once no function is off by more than `max_error`, or once the rest is
+        rounding.
+        """
+        rounding, n = self.f.rounding, len(self._d)
+        goal = np.maximum(max_error**2 - rounding, rounding)
+        with one_blas_thread:  # the bits depend on nothing else
+            while (j := len(self._chosen)) < n_points:
+                if j and not np.any(self._squares > goal):
+                    break
+                left = self._d > _FLOOR * self._largest
+                squared = np.einsum("ic,ic->i", self._R, self._R)
+                gain = np.divide(squared, self._d, out=np.zeros(n), where=left)
+                s = int(gain.argmax())
+                if not gain[s] > 0.0:
+                    break
+                if j == len(self._F):
+                    self._make_room(min(n_points, 2 * j or _FIRST) if max_error else n_points)
+                self._choose(s)
+        return self
+
+    def _choose(self, s: int) -> None:
+        j, F, d = len(self._chosen), self._F, self._d
+        self._smallest = min(self._smallest, d[s])
+        root = np.sqrt(d[s])
+        v = columns_of(self._K, np.array([s]))(slice(None))[:, 0] - F[:j, s] @ F[:j]
+        v /= root
+        w = self._R[s] / root
+        F[j] = v
+        self._R -= np.outer(v, w)
+        d -= v * v
+        d[s] = 0.0
+        self._squares = np.maximum(self._squares - w * w, 0.0)
+        self._chosen.append(s)
+        self._errors.append(self._error)
+        self._check()
+
+    def _make_room(self, rows: int) -> None:
+        F, n = self._F, len(self._d)
+        what = f"a choice of {rows} of {n} points"
+        check_budget(8 * n * (rows + len(F)), self.f.max_memory, what)
+        self._F = np.empty((rows, n))
+        self._F[: len(F)] = F
+
+    def _check(self) -> None:
+        """Refuse a squared distance below 0 by more than rounding, divided by the smallest d_s."""
+        lowest, largest = float(self._d.min()), self._largest
+        magnified = _UNITS * np.finfo(float).eps * largest / self._smallest
+        if not lowest >= -max(_NEGATIVE, magnified) * largest:  # NaN, too
+            raise NotPositiveDefiniteError(
+                f"after {len(self._chosen)} points the squared distance of another from their span "
+                f"is {lowest:.3g}, with k(x, x) up to {largest:.3g}: {self.f.kernel} is not "
+                f"positive semidefinite on these points; choose a Mercer kernel"
+            )

@@ -13,6 +13,7 @@ from .._points import length
 from ..expansion import Expansion
 from ..kernels import Precomputed
 from ._base import KernelEstimator
+from ._density import ParzenDensity
 
 __all__ = ["compress"]
 
@@ -32,16 +33,19 @@ def compress(
 ) -> E:
     """Return a copy of a fitted estimator whose functions are expansions in fewer points.
 
-    Predictions cost n_points evaluations of the kernel instead of n, and |f(x) - g(x)| is at most
-    ``reduction_.bound(x)``.  The estimator that is given does not change.
+    Predictions cost n_points evaluations of the kernel instead of n.  For a model that predicts by
+    its functions f, such as KernelRidge, |f(x) - g(x)| is at most ``reduction_.bound(x)``.  The
+    estimator that is given does not change.
 
     Parameters
     ----------
     estimator : KernelEstimator
         Fitted.  A kernel PCA is compressed with its mean; its components are then turned within
         their new span to the directions of largest variance, and all that it says of variances
-        and thresholds is what the training points have in these.  It has no `eigenvectors_`,
-        `training_scores_` or inverse transform any more: those were about the training points.
+        and thresholds is what the training points have in these.  Its scores are hence not bounded
+        by `reduction_`; the exact eigenvalues lie within `eigenvalue_bounds_`.  It has no
+        `eigenvectors_`, `training_scores_` or inverse transform any more, and can neither be
+        compressed again nor take in points: all that is about the training points.
     n_points, max_error, method, max_iter, random_state, max_memory
         As in `Expansion.compress`: a number of points, or the largest error allowed.
     K : array of shape (n, n), optional
@@ -66,6 +70,12 @@ def compress(
     >>> bool(np.abs(small.predict(X) - model.predict(X)).max() < 1e-3)
     True
     """
+    if isinstance(estimator, ParzenDensity):
+        raise TypeError(
+            "a ParzenDensity on fewer points is one fitted on a summary of the sample: "
+            "ParzenDensity(...).fit(thin(X, m).points).  Its expansion_.compress(m) is nearer to "
+            "it as a function, but may be negative where the density is small"
+        )
     if not isinstance(estimator, KernelEstimator):
         raise TypeError(f"compress takes a kernel machine of mercer, got {estimator!r}")
     check_is_fitted(estimator)

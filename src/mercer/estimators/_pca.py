@@ -396,6 +396,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
 
     def _compress(self, shrink: Any) -> None:
         old = self._components
+        if old.reduction is not None:
+            raise ValueError(
+                f"this kernel PCA was compressed before, from {old.reduction.n_points_before} to "
+                f"{old.reduction.n_points} points, and no longer has what its variances are "
+                f"measured on; compress the original model again, to the size wanted now"
+            )
         if old.in_features:
             raise ValueError(
                 "a kernel PCA of random features keeps no points that could be fewer; choose a "

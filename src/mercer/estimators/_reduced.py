@@ -61,7 +61,9 @@ def reduced_components(
         parts,
         values=values_of,
         vectors=None,
-        certificate=replace(c, residuals=away, sines=np.ones(k), clusters=()),
+        certificate=replace(
+            c, lower=np.minimum(values_of, c.lower), residuals=away, sines=np.ones(k), clusters=()
+        ),
         expansion=Expansion(f.kernel, Z, np.column_stack([axes @ T, mean]), small.reduction),
         offset=T.T @ at_mean[:, 0],
         squared_mean=squared_mean,

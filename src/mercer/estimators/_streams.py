@@ -55,9 +55,11 @@ class Streams(Inverse):
         added up exactly, so that the result does not depend on how the points were cut into blocks.
         The first block should be a fair sample: it provides the landmarks and, for a gamma that
         depends on the data, the gamma.  After an exact fit, which keeps no such summary, it starts
-        anew; after one on landmarks or features it goes on.
+        anew; after one on landmarks or features it goes on.  A compressed model cannot.
         """
         self._check_policy()
+        if hasattr(self, "_components"):
+            _check_whole(self)
         basis = self._components.basis if hasattr(self, "_components") else None
         fitted = basis is not None
         solver = self.solver_ if fitted else self._feature_solver()
@@ -88,6 +90,7 @@ class Streams(Inverse):
         """
         check_is_fitted(self)
         check_is_fitted(other)
+        _check_whole(self, other)
         mine, theirs = self._components.basis, other._components.basis
         if mine is None or theirs is None:
             raise ValueError(
@@ -213,6 +216,14 @@ class Streams(Inverse):
     @property
     def _drops_zeros(self) -> bool:
         return self.remove_zero_eig or self.n_components is None
+
+
+def _check_whole(*models: Any) -> None:
+    if any(model._components.reduction is not None for model in models):
+        raise ValueError(
+            "a compressed model cannot go on, as it no longer has the moments of its points; "
+            "continue with the original model, and compress that again"
+        )
 
 
 def _times(moments: Moments, factor: float) -> Moments:

@@ -32,7 +32,7 @@ def summary(model: Any) -> str:
         f"  matrix     {model._held}",
         *([f"  reduced    {str(reduction)[1:-1]}"] if reduction is not None else []),
         f"  solver     {report.solver}",
-        f"  status     {report.status.value}",
+        f"  status     {report.status.value}" + (", before compression" if reduction else ""),
         f"  time       {report.seconds:.3g} s in the eigensolver"
         + (f", {report.n_iter} passes" if report.n_iter else ""),
         *([f"  note       {report.message}"] if report.message else []),

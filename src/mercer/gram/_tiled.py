@@ -121,7 +121,7 @@ class TiledGram(GramOperator):
         product = self._half if self.symmetric else self._full
         out = np.empty((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
         # a few buffers of n rows must fit the budget, so very many columns go in several passes
-        most = max(16, self._budget // (8 * 6 * max(self.shape)))
+        most = max(16, self._budget // (8 * 6 * max(1, *self.shape)))
         for start in range(0, V.shape[1], most):
             part = np.ascontiguousarray(V[:, start : start + most], dtype=self.dtype)
             out[:, start : start + most] = product(self._P, self._Q, part)

@@ -181,7 +181,10 @@ class Kernel(ABC):
 
     @property
     def diagonal_bound(self) -> float:
-        """A number that |k(x, x)| exceeds for no x; inf if none is known."""
+        """A number that k(x, x) exceeds for no x: |f(x)|^2 is at most that times |f|^2.
+
+        inf if none is known, or if the kernel is only conditionally positive definite.
+        """
         return np.inf
 
     @property

@@ -274,10 +274,6 @@ class AdditiveChi2(Elementwise):
         X = self._points(X)
         return np.zeros(X.shape[0], dtype=X.dtype)
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 0.0
-
 
 @node
 class HistogramIntersection(Elementwise):

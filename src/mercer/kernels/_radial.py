@@ -183,7 +183,8 @@ class Radial(VectorKernel):
 
     @property
     def diagonal_bound(self) -> float:
-        return abs(float(self.profile(np.zeros((1, 1)))[0, 0]))
+        at_zero = float(self.profile(np.zeros((1, 1)))[0, 0])
+        return at_zero if at_zero > 0.0 else np.inf  # not positive semidefinite
 
     # ------------------------------------------------------------------ derivatives
 
