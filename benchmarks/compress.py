@@ -2,8 +2,8 @@
 
 Kernel ridge regression and kernel PCA with the Gaussian kernel, fitted on 5 000 rows of UCI sets
 with standardised columns, are compressed to 500 points by `mercer.compress`, all defaults.  What is
-timed is prediction on the test fold, with the points before and after; compression is not.  Widths and ridges are those with the best R² on 1 000 of 3 000
-training rows, of a grid of 6 × 4.
+timed is prediction on the test fold, with the points before and after; compression is not.  Widths
+and ridges are those with the best R² on 1 000 of 3 000 training rows, of a grid of 6 × 4.
 """
 
 from __future__ import annotations

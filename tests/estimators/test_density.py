@@ -7,6 +7,7 @@ from scipy.stats import chisquare
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
+from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import ParzenDensity
 from mercer.kernels import RBF, Laplacian, Linear, Matern, RationalQuadratic
@@ -122,17 +123,59 @@ def test_leave_one_out_is_the_best_bandwidth():
 
 
 def test_leave_one_out_where_there_is_no_best():
-    with pytest.warns(ConvergenceWarning, match=r"has no maximum for bandwidths from .* twice"):
+    with pytest.warns(ConvergenceWarning, match=r"no maximum for .* the lower end .* twice"):
         ParzenDensity(bandwidth="loo").fit(np.repeat(X[:20], 2, axis=0))
-    with pytest.raises(ValueError, match="leaves out one point of 1, which leaves none"):
+    with pytest.raises(ValueError, match="leaves out one point, and of 1 sample that leaves none"):
         ParzenDensity(bandwidth="loo").fit([[1.0]])
     with pytest.raises(ValueError, match="all points coincide; give a number"):
         ParzenDensity(bandwidth="loo").fit(np.ones((5, 2)))
 
 
+def test_leave_one_out_in_units_of_the_length_scale(monkeypatch):
+    Z = X[:80, :2]
+    h = ParzenDensity(bandwidth="loo").fit(Z).bandwidth_
+    for scale in (1e4, 1e-4, (1e4, 1e4)):
+        found = ParzenDensity(bandwidth="loo", kernel=RBF(scale)).fit(Z).bandwidth_
+        assert found * np.max(scale) == pytest.approx(h, rel=1e-3)
+    monkeypatch.setattr(_parzen, "_SEARCH", (1e-3, 1e-1))
+    with pytest.warns(ConvergenceWarning, match=r"no maximum for .* the upper end .* too few"):
+        ParzenDensity(bandwidth="loo").fit(Z)
+
+
+def test_the_nearest_point_may_have_next_to_no_weight():
+    model = ParzenDensity().fit([[0.0], [30.0]], sample_weight=[1e-300, 1.0])
+    exact = np.logaddexp(np.log(1e-300), -0.5 * 30.0**2) - 0.5 * np.log(2 * np.pi)
+    assert model.score_samples([[0.0]])[0] == pytest.approx(exact, rel=1e-12)
+    heavy = {"sample_weight": [1e-320, 1.0, 1e-30]}
+    with pytest.warns(ConvergenceWarning, match="the upper end"):  # and no other warning
+        ParzenDensity(bandwidth="loo").fit([[0.0], [1.0], [2.0]], **heavy)
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.8, 4.0, 100.0])
+def test_any_matern_falls_for_ever(nu):
+    model = ParzenDensity(kernel=Matern(nu=nu)).fit([[0.0]])
+    r = np.concatenate([[0.0], np.geomspace(1e-200, 1e15, 400)])
+    log = model.score_samples(r[:, None])
+    assert np.all(np.diff(log) <= 1e-7) and np.isfinite(log).all()
+    assert log[-1] == pytest.approx(-np.sqrt(2 * nu) * 1e15, rel=1e-9)
+
+
+def test_a_far_query_costs_the_others_no_digits():
+    Z = rng.normal(size=(60, 20))
+    model = ParzenDensity(bandwidth=0.5).fit(Z)
+    alone = model.score_samples(Z[:5] + 0.1)
+    together = model.score_samples(np.concatenate([Z[:5] + 0.1, np.full((9, 20), 1e8)]))
+    np.testing.assert_allclose(together[:5], alone, rtol=1e-12)
+
+
 def test_in_a_grid_search():
     search = GridSearchCV(ParzenDensity(), {"bandwidth": [0.01, 0.3, 10.0]}).fit(X)
     assert search.best_params_ == {"bandwidth": 0.3}
+
+
+@pytest.mark.filterwarnings("ignore:the leave-one-out likelihood")  # some points occur twice
+def test_leave_one_out_passes_the_checks_of_scikit_learn():
+    check_estimator(ParzenDensity(bandwidth="loo"), on_skip=None)
 
 
 def test_what_is_refused():
@@ -146,6 +189,9 @@ def test_what_is_refused():
         ParzenDensity(kernel="tophat").fit(X)
     with pytest.raises(NotFittedError):
         ParzenDensity().sample()
+    for bad in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match="n_samples must be a positive integer, got"):
+            ParzenDensity().fit(X).sample(bad)
     with pytest.raises(ValueError, match="RBF has 2 length scales, but the points have 3 columns"):
         ParzenDensity(kernel=RBF((1.0, 2.0))).fit(X)
     high = ParzenDensity(bandwidth=1e-3).fit(rng.normal(size=(5, 150)))

@@ -372,3 +372,10 @@ def test_a_kernel_is_frozen():
 def test_a_scalar_is_no_collection_of_points():
     with pytest.raises(TypeError, match="expected a collection of points, got the scalar"):
         Constant()(np.float64(3))
+
+
+@pytest.mark.parametrize("rule", ["median", "scale"])
+def test_a_rule_without_a_finite_scale_says_so(rule):
+    X = 1e200 * np.arange(12.0).reshape(4, 3)
+    with pytest.raises(ValueError, match=rf"the rule '{rule}' gives gamma = .* scale the features"):
+        RBF(rule).resolve(X)

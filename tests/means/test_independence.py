@@ -129,7 +129,7 @@ def test_ties():
 
 def test_the_method_is_said(monkeypatch):
     assert independence_test(X, Y, n_permutations=19).method == "permutation"
-    small = independence_test(X, Y, n_permutations=19, max_memory="9 KiB")  # less than 16 n^2
+    small = independence_test(X, Y, n_permutations=19, rank=5, max_memory="9 KiB")  # not 16 n^2
     assert small.method == "lowrank"
     monkeypatch.setattr(_independence, "_LARGE", 20)
     assert independence_test(X, Y, n_permutations=19).method == "lowrank"
@@ -177,6 +177,10 @@ def test_what_is_refused():
         hsic(np.arange(25), np.arange(25), Precomputed(k(X)))
     with pytest.raises(ValueError, match="n_permutations must be a positive integer, got 0"):
         independence_test(X, Y, n_permutations=0)
+    with pytest.raises(MemoryBudgetError, match="test of 25 pairs by method='lowrank' needs"):
+        independence_test(X, Y, max_memory="9 KiB")
+    with pytest.raises(ValueError, match="rank must be a positive integer or None, got -3"):
+        independence_test(X, Y, rank=-3)
     with pytest.raises(MemoryBudgetError, match="test of 25 pairs by method='permutation' needs"):
         independence_test(X, Y, method="permutation", max_memory="9 KiB")
     with pytest.raises(ValueError, match="not conditionally positive definite of order 1"):

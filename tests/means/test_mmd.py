@@ -143,6 +143,35 @@ def test_strings_sparse_rows_and_tables():
     assert mmd(X.astype(np.float32), Y.astype(np.float32)) == pytest.approx(mmd(X, Y), rel=1e-4)
 
 
+def test_points_of_different_lengths():
+    def shared(s, t):
+        return float(len(set(s) & set(t)))
+
+    A, B = [[1], [1, 2], [3]], [[2], [2, 3], [4, 5, 6]]
+    K = np.array([[shared(s, t) for t in A + B] for s in A + B])
+    assert mmd(A, B, shared) == pytest.approx(by_definition(K, 3, "unbiased"))
+
+
+def test_columns_of_tables_are_found_by_their_names():
+    pd = pytest.importorskip("pandas")
+    A, B = (pd.DataFrame(Z, columns=["a", "b", "c"]) for Z in (X, Y * [1.0, 5.0, 9.0]))
+    for kernel in (None, Select(RBF(), [0])):
+        expected = mmd(A, B, kernel)
+        assert mmd(A, B[["c", "a", "b"]], kernel) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match=r"different columns: X has \['a', .* Y has \['a', 'x'"):
+        mmd(A, B.rename(columns={"b": "x"}))
+
+
+def test_what_the_points_have_in_common_costs_no_digits():
+    for estimator in ("unbiased", "biased", "linear"):
+        far = mmd(X + 1e8, Y + 1e8, Linear(), estimator)
+        assert far == pytest.approx(mmd(X, Y, Linear(), estimator), rel=1e-6)
+    shares = {"estimator": "biased", "x_weights": np.arange(1, 18)}
+    near = mmd(X, Y, Linear(), **shares)
+    assert mmd(X + 1e8, Y + 1e8, Linear(), **shares) == pytest.approx(near, rel=1e-6)
+    assert mmd(X, Y, RBF(1e6)) == pytest.approx(mmd(X, Y, Linear()) * 1e-12, rel=1e-3)
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match="estimator must be 'unbiased', 'biased' or 'linear'"):
         mmd(X, Y, estimator="fast")

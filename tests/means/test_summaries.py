@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from mercer import Expansion, NotDifferentiableError, herd, mmd, thin
 from mercer.gram import TiledGram
-from mercer.kernels import RBF, Callable, Distance, Linear, White
+from mercer.kernels import RBF, Callable, Distance, Linear, Select, ThinPlate, White
 from mercer.means._summary import Mean, optimal_weights
 from mercer.means._thinning import _halve, _swap
 
@@ -148,6 +148,30 @@ def test_values_and_seeds(summarise):
     np.testing.assert_array_equal(summarise(X, 4).indices, found.indices)
 
 
+def test_what_the_points_have_in_common_costs_no_digits():
+    for far in (1e4, 1e8):
+        for near, found in ((f(X, 5, Linear()), f(X + far, 5, Linear())) for f in (herd, thin)):
+            np.testing.assert_array_equal(found.indices, near.indices)
+            assert found.mmd == pytest.approx(near.mmd, rel=1e-5, abs=1e-12)
+
+
+@each
+def test_a_negative_distance_is_not_called_zero(summarise):
+    with pytest.raises(ValueError, match=r"is -.* < 0: ThinPlate.* is not conditionally positive"):
+        summarise(X, 5, ThinPlate())
+
+
+def test_one_point_of_many_takes_no_time():
+    Z = np.random.default_rng(0).normal(size=(4000, 1))
+    halvings = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "mercer.means._thinning._halve", lambda *args: halvings.append(1) or _halve(*args)
+        )
+        assert thin(Z, 1, RBF()).mmd <= mmd(Z[:1], Z, RBF(), "biased")
+    assert len(halvings) < 450  # of 2^11
+
+
 def test_what_is_refused():
     for bad in (0, 61, 2.5, True):
         with pytest.raises(ValueError, match=f"n_points={bad} of 60 points were asked for"):
@@ -156,6 +180,9 @@ def test_what_is_refused():
         herd(X, 3, weights="best")
     with pytest.raises(ValueError, match="refine must be a number of steps, 0 or more, got -1"):
         herd(X, 3, refine=-1)
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="refine=5 moves points down a gradient, which only vec"):
+        herd(pd.DataFrame(X, columns=["a", "b"]), 5, Select(RBF(), ["a"]), refine=5)
     with pytest.raises(ValueError, match="X has 0 points, but at least 1 are needed"):
         herd(X[:0], 1)
     with pytest.raises(ValueError, match=r"entries that are not finite; .* Scale the features"):

@@ -1,6 +1,7 @@
 """The two-sample test: permutations against brute force, p-values, and what it says of itself."""
 
 import dataclasses
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -8,12 +9,12 @@ import pytest
 
 from mercer import Expansion, NotPositiveDefiniteError, mmd, two_sample_test
 from mercer.gram import NystroemMap
-from mercer.kernels import RBF, Distance, Linear, Precomputed
+from mercer.kernels import RBF, Distance, Linear, Precomputed, ThinPlate
 from mercer.means import _two_sample
 from mercer.means._landmarks import landmark_gram
-from mercer.means._mmd import Splits
+from mercer.means._mmd import Splits, pair_terms
 from mercer.means._permutation import pvalue, splits
-from mercer.means._samples import canonical_order, pooled
+from mercer.means._samples import pooled
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(14, 2)), rng.normal(size=(19, 2)) + 0.4
@@ -108,8 +109,6 @@ def test_the_order_of_the_points_does_not_choose_the_kernel():
         landmark_gram(RBF(2.0), P, 20, np.random.default_rng(0), None) for P in (A, shuffled)
     )
     np.testing.assert_array_equal(A[few.indices], shuffled[others.indices])
-    assert canonical_order(["b", "c", "a"]).tolist() == [2, 0, 1]
-    assert canonical_order([{1}, {2}, {3}]).tolist() == [0, 1, 2]  # sets have no total order
 
 
 def test_the_witness():
@@ -148,7 +147,8 @@ def test_strings():
     for method in ("permutation", "lowrank", "linear"):
         result = two_sample_test(words, others, shared, method=method, n_permutations=99)
         assert result.method == method
-        assert result.pvalue <= (0.01 if result.n_permutations else 1.0)
+        at_least = 1 + np.count_nonzero(result.null >= result.statistic - 1e-12)
+        assert result.pvalue == at_least / 100 and (method == "linear" or at_least == 1)
 
 
 def test_the_method_is_said():
@@ -158,7 +158,7 @@ def test_the_method_is_said():
     large = two_sample_test(A, B, n_permutations=199)
     assert large.method == "lowrank" and large.pvalue == 0.005 and 0 < large.truncation < 0.01
     linear = two_sample_test(A, B + 0.4, method="linear")
-    assert linear.n_permutations == 0 and linear.null is None and linear.pvalue < 1e-6
+    assert linear.n_permutations == len(linear.null) == 999 and linear.pvalue == 0.001
     assert linear.statistic == pytest.approx(mmd(A, B + 0.4, linear.kernel), abs=0.02)
 
 
@@ -187,9 +187,47 @@ def test_the_result_is_a_value():
 
 
 def test_linear_on_constant_samples():
-    A = np.zeros((6, 1))
+    A = np.zeros((12, 1))
     assert two_sample_test(A, A, RBF(), method="linear").pvalue == 1.0
-    assert two_sample_test(A, A + 1.0, RBF(), method="linear").pvalue == 0.0
+    result = two_sample_test(A, A + 1.0, RBF(), method="linear")
+    assert result.n_permutations == 63 and result.pvalue == result.smallest_pvalue == 1 / 64
+
+
+def test_linear_tries_every_row_of_signs_of_a_few_terms():
+    result = two_sample_test(X, Y, RBF(), method="linear", n_permutations=127)  # 7 terms
+    shuffle = np.random.default_rng(0)
+    order = shuffle.permutation(14), 14 + shuffle.permutation(19)
+    terms = pair_terms(RBF(), Z[order[0]], Z[order[1]])
+    means = [np.mean(terms * s) for s in product([1, -1], repeat=7)]
+    np.testing.assert_allclose(np.sort(result.null), np.sort(means[1:]), atol=1e-15)
+    assert result.pvalue == pytest.approx(np.mean(np.array(means) >= means[0] - 1e-12))
+    with pytest.warns(UserWarning, match=r"is 0\.25, .* 2 pairs, and 3 rows of signs"):
+        two_sample_test(X[:4], Y[:4], RBF(), method="linear")
+
+
+@pytest.mark.parametrize("method", ["permutation", "lowrank", "linear"])
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+def test_what_the_points_have_in_common_costs_no_digits(method, estimator):
+    options = {"method": method, "estimator": estimator, "n_permutations": 99}
+    apart = Y + 1.0
+    for far in (1e6, 1e8):
+        expected = two_sample_test(X, apart, Linear(), **options)
+        found = two_sample_test(X + far, apart + far, Linear(), **options)
+        assert found.statistic == pytest.approx(expected.statistic, rel=1e-6)
+        assert found.pvalue == expected.pvalue < 0.05
+    if method != "linear":
+        wide = two_sample_test(X, apart, RBF(1e6), **options | {"method": "permutation"})
+        assert wide.pvalue == 0.01
+
+
+def test_differences_that_rounding_hides_are_said_to_be():
+    with pytest.warns(UserWarning, match=r"may be rounding, .* spread by only .* is too large"):
+        two_sample_test(X, Y + 1.0, RBF(1e8), n_permutations=19)
+
+
+def test_an_unbiased_statistic_that_a_difference_makes_smaller():
+    with pytest.warns(UserWarning, match="not conditionally positive definite of order 1"):
+        assert two_sample_test(X, X + 9.0, ThinPlate(), n_permutations=19).pvalue > 0.5
 
 
 def test_splits_of_a_gram_and_of_its_factor_agree():
@@ -197,6 +235,7 @@ def test_splits_of_a_gram_and_of_its_factor_agree():
     dense = NystroemMap.on(RBF(), Z[K.indices]).features(Z)
     rows = permuted(14, 19, 5, 0)
     sums = Splits.of(K, rows, 14)
+    dense -= dense.mean(axis=0)
     np.testing.assert_allclose(sums.sxx, ((rows @ dense) ** 2).sum(axis=1), rtol=1e-9)
 
 
@@ -216,3 +255,9 @@ def test_what_is_refused():
         two_sample_test(X, Y[:, :1])
     with pytest.raises(ValueError, match=r"rank must be a positive integer or None, got 2\.5"):
         two_sample_test(X, Y, method="lowrank", rank=2.5)
+    with pytest.raises(ValueError, match="rank must be a positive integer or None, got -3"):
+        two_sample_test(X, Y, rank=-3)
+    with pytest.raises(ValueError, match=r"X has 0 points, but at least 2 are needed"):
+        two_sample_test([], Y)
+    with pytest.raises(ValueError, match="contains NaN"):
+        two_sample_test(np.where(X > 0, X, np.nan), Y)

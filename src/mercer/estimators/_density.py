@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -83,7 +83,9 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         """Keep the points, with their weights, and choose the bandwidth."""
         X = validate_data(self, X, dtype=np.float64, copy=True)
         w = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
-        self.X_fit_, self.weights_ = X[w > 0], w[w > 0] / w.sum()
+        w = w / w.max()
+        w /= w.sum()
+        self.X_fit_, self.weights_ = X[w > 0], w[w > 0]
         kernel = _NAMES[self.kernel] if isinstance(self.kernel, str) else self.kernel
         kernel = kernel.resolve(self.X_fit_)
         h = self.bandwidth
@@ -117,8 +119,15 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         return float(self.score_samples(X).sum())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw points from p, shape (n_samples, d); `random_state=None` stands for 0."""
+        """Draw points from p, shape (n_samples, d).
+
+        `random_state=None` stands for 0, as everywhere in mercer: the same points at each call.
+        Give a Generator to draw others each time.
+        """
         check_is_fitted(self)
+        integer = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
+        if not integer or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
         rng = random_numbers(random_state)
         centres = rng.choice(len(self.X_fit_), size=n_samples, p=self.weights_)
         return self.X_fit_[centres] + self._window.draw(n_samples, rng)

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ContextDecorator
 from functools import cache
 from typing import Any
 
@@ -40,8 +41,8 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _OneBlasThread:
-    """Hold the BLAS to one thread while anybody is inside.
+class _OneBlasThread(ContextDecorator):
+    """Hold the BLAS to one thread while anybody is inside, a block or a decorated function.
 
     The first to enter remembers the number of threads and the last to leave restores it.  If each
     caller did so for itself, two that overlap would leave the BLAS with one thread for good.

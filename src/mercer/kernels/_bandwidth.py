@@ -28,12 +28,22 @@ def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> flo
     """Return the gamma that `rule` gives for the vectors X."""
     if rule == "auto":
         return 1.0 / X.shape[1]
-    if rule == "scale":
-        variance = _variance(X, weights)
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if rule == "median":
-        return 0.5 / median_distance(X, "euclidean", weights) ** 2
-    raise ValueError(f"unknown rule {rule!r} for a scale; use a positive number or one of {RULES}")
+    if rule not in RULES:
+        raise ValueError(
+            f"unknown rule {rule!r} for a scale; use a positive number or one of {RULES}"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        if rule == "scale":
+            variance = _variance(X, weights)
+            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        else:
+            gamma = 0.5 / np.square(median_distance(X, "euclidean", weights))
+    if not 0.0 < gamma < np.inf:
+        raise ValueError(
+            f"the rule {rule!r} gives gamma = {gamma:g} for features up to {abs(X).max():.3g} in "
+            f"size; scale the features"
+        )
+    return float(gamma)
 
 
 def median_distance(

@@ -13,11 +13,15 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..expansion import Expansion
+from ..gram._threads import one_blas_thread
+from ._mmd import not_negative
+from ._permutation import rounding
 from ._summary import Mean, Summary, check_summary, optimal_weights
 
 __all__ = ["herd"]
 
 
+@one_blas_thread
 def herd(
     X: Any,
     n_points: int,
@@ -77,12 +81,13 @@ def herd(
 def _refined(mean: Mean, start: Summary, weights: str, steps: int) -> Summary:
     """Move the points down the gradient 2 w_i (f - mu)'(p_i), f = sum_i w_i k(p_i, .)."""
     kernel, m = start.kernel, len(start.weights)
-    mu, square = Expansion.mean(kernel, mean.K.X), float(mean.values.mean())
     points = start.points.toarray() if hasattr(start.points, "toarray") else start.points
-    if np.ndim(points) != 2:
+    if not isinstance(points, np.ndarray) or points.ndim != 2:
         raise ValueError(
             f"refine={steps} moves points down a gradient, which only vectors have; leave it out"
         )
+    mu = Expansion.mean(kernel, mean.X)
+    square = float(np.mean(mu(mean.X)))
 
     def fitted(P: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the weights for points, and MMD^2."""
@@ -101,4 +106,5 @@ def _refined(mean: Mean, start: Summary, weights: str, steps: int) -> Summary:
     found = minimize(objective, points.ravel(), jac=True, method="L-BFGS-B", options=options)
     P = found.x.reshape(points.shape)
     w, value = fitted(P)
-    return Summary(P, None, w, max(value, 0.0), kernel) if value < start.mmd else start
+    value = not_negative(value, rounding(float) * abs(square), kernel)
+    return Summary(P, None, w, float(value), kernel) if value < start.mmd else start

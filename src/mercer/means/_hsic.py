@@ -20,16 +20,17 @@ import numpy as np
 from .._points import length
 from ..gram import GramOperator, gram
 from ..gram._rpcholesky import quiet
-from ..gram._threads import run
+from ..gram._threads import one_blas_thread, run
 from ..kernels import Kernel, Precomputed
 from ._permutation import rounding
-from ._samples import check_sample, make_kernel, resolved
+from ._samples import check_finite, check_sample, make_kernel, moved, resolved
 
 __all__ = ["Centring", "check_hsic", "count_of_pairs", "hsic", "not_negative", "paired"]
 
 _STRIP = 512  # rows and columns of the tiles
 
 
+@one_blas_thread
 def hsic(
     X: Any,
     Y: Any,
@@ -72,8 +73,8 @@ def hsic(
     """
     check_hsic(estimator)
     (kernel, X), (kernel_y, Y) = paired(X, Y, kernel, kernel_y, estimator)
-    K = gram(kernel, X, storage="tiled", max_memory=max_memory)
-    L = gram(kernel_y, Y, storage="tiled", max_memory=max_memory)
+    K = gram(kernel, moved(kernel, X), storage="tiled", max_memory=max_memory)
+    L = gram(kernel_y, moved(kernel_y, Y), storage="tiled", max_memory=max_memory)
     A, B = Centring.of(K, estimator), Centring.of(L, estimator)
     n = length(X)
     starts = range(0, n, _STRIP)
@@ -138,11 +139,7 @@ class Centring:
         """Return the centring of K that an estimator needs."""
         n = K.shape[0]
         sums = np.asarray(K @ np.ones(n), dtype=float)
-        if not np.isfinite(sums).all():
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-                f"these points: {K.kernel}. Scale the features"
-            )
+        check_finite(sums, K.kernel)
         if estimator == "biased":
             r = sums / n
             return cls(r, float(r.mean()), False)

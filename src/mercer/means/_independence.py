@@ -13,12 +13,14 @@ from .._errors import NotPositiveDefiniteError
 from .._points import length
 from ..gram import DenseGram, LowRankGram
 from ..gram._budget import budget_in_bytes, check_budget
-from ..gram._threads import run
+from ..gram._threads import one_blas_thread, run
 from ..kernels import Kernel
 from ..kernels._jit import jit
 from ._hsic import Centring, check_hsic, count_of_pairs, not_negative, paired
-from ._landmarks import landmark_gram, truncation
+from ._landmarks import check_rank, landmark_gram, truncation
+from ._order import UnorderableError
 from ._permutation import check_count, orders, pvalue, random_numbers, rounding, warn_of_few
+from ._samples import moved
 
 __all__ = ["IndependenceResult", "independence_test"]
 
@@ -75,6 +77,7 @@ class IndependenceResult:
     null: np.ndarray = field(repr=False)
 
 
+@one_blas_thread
 def independence_test(
     X: Any,
     Y: Any,
@@ -102,7 +105,8 @@ def independence_test(
                   memory, O(n rank^2) time.  A test with the kernels f(x) . f(z): the level is as
                   exact, whatever the rank; what may suffer is the power.
     "auto"        "permutation" for up to 4000 pairs, if the matrices fit the budget, "lowrank"
-                  otherwise; `result.method` says which.
+                  otherwise (unless a kernel is not positive definite, or the points have no order
+                  of their own: see `two_sample_test`); `result.method` says which.
     ============= ============================================================================
 
     If the points have no more than `n_permutations` permutations, each is tried once.
@@ -140,19 +144,25 @@ def independence_test(
     check_hsic(estimator)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {_METHODS}, got {method!r}")
-    count, rng = check_count(n_permutations), random_numbers(random_state)
+    count, features, rng = (
+        check_count(n_permutations),
+        check_rank(rank),
+        random_numbers(random_state),
+    )
     (kernel, X), (kernel_y, Y) = paired(X, Y, kernel, kernel_y, estimator)
     n = length(X)
     fits = 16 * n * n <= budget_in_bytes(max_memory)
     grams: tuple[LowRankGram, LowRankGram] | None = None
     if method == "lowrank" or (method == "auto" and not (n <= _LARGE and fits)):
         try:
-            F = landmark_gram(kernel, X, rank, rng, max_memory)
-            grams = F, landmark_gram(kernel_y, Y, rank, rng, max_memory)
-        except NotPositiveDefiniteError:
+            F = landmark_gram(kernel, X, features, rng, max_memory)
+            grams = F, landmark_gram(kernel_y, Y, features, rng, max_memory)
+        except (NotPositiveDefiniteError, UnorderableError):
             if method == "lowrank" or not fits:
                 raise
     if grams is not None:
+        held = 3 * 8 * n * (len(grams[0].map) + len(grams[1].map))  # and centred, and permuted
+        check_budget(held, max_memory, f"the test of {n} pairs by method='lowrank'")
         sums, margin = _of_features(grams[0].features(), grams[1].features(), estimator)
     else:
         check_budget(16 * n * n, max_memory, f"the test of {n} pairs by method='permutation'")
@@ -181,7 +191,7 @@ def independence_test(
 
 
 def _centred(kernel: Kernel, X: Any, estimator: str) -> np.ndarray:
-    K = DenseGram(kernel, X)
+    K = DenseGram(kernel, moved(kernel, X))
     centring = Centring.of(K, estimator)
     everything = slice(0, K.shape[0])
     return centring.tile(K.release(), everything, everything)

@@ -14,22 +14,37 @@ from .._points import length, take
 from ..gram import GramOperator, LowRankGram, choose_landmarks
 from ..gram._landmarks import sliceable
 from ..kernels import Kernel
-from ._samples import canonical_order
+from ._order import UnorderableError, canonical_order
+from ._samples import moved
 
-__all__ = ["landmark_gram", "truncation"]
+__all__ = ["check_rank", "landmark_gram", "truncation"]
 
 _RANK = 100  # by default
 
 
+def check_rank(rank: Any) -> int:
+    """Return the number of features that is meant."""
+    if rank is None:
+        return _RANK
+    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
+        raise ValueError(f"rank must be a positive integer or None, got {rank!r}")
+    return int(rank)
+
+
 def landmark_gram(
-    kernel: Kernel, X: Any, rank: Any, rng: np.random.Generator, max_memory: Any
+    kernel: Kernel, X: Any, rank: int, rng: np.random.Generator, max_memory: Any
 ) -> LowRankGram:
     """Return F F^T with `rank` landmarks, drawn by randomly pivoted Cholesky."""
-    X = sliceable(X)
-    if rank is not None and (isinstance(rank, bool) or not isinstance(rank, (int, np.integer))):
-        raise ValueError(f"rank must be a positive integer or None, got {rank!r}")
-    count = min(_RANK if rank is None else int(rank), length(X))
-    order = canonical_order(X)
+    X = moved(kernel, sliceable(X))
+    count = min(rank, length(X))
+    try:
+        order = canonical_order(X, kernel)
+    except UnorderableError as error:
+        raise UnorderableError(
+            f"landmarks must not know which point came first, or the level of the test is wrong, "
+            f"but {error}; take method='permutation', or points that are vectors, texts, numbers, "
+            f"or tuples, lists and sets of them"
+        ) from error
     chosen = order[choose_landmarks(kernel, take(X, order), count, random_state=rng)]
     return LowRankGram(kernel, X, chosen, max_memory=max_memory)
 

@@ -8,6 +8,9 @@ pairs is a product with K, and many ways to split the points are one product wit
     biased      sxx / m^2 + syy / n^2 - 2 sxy / (m n)
     unbiased    (sxx - dx) / (m (m - 1)) + (syy - dy) / (n (n - 1)) - 2 sxy / (m n)
     linear      the mean of k(x, x') + k(y, y') - k(x, y') - k(x', y) over disjoint pairs
+
+None of them changes if a(x) + a(z) is added to k(x, z), so that K is taken about the middle of the
+points: what they all have in common would cost digits.
 """
 
 from __future__ import annotations
@@ -18,17 +21,20 @@ from typing import Any
 import numpy as np
 
 from .._points import length, take
-from ..gram import GramOperator, LowRankGram, TiledGram, gram
+from ..gram import GramOperator, LowRankGram, TiledGram
 from ..gram._rpcholesky import quiet
+from ..gram._threads import one_blas_thread
 from ..kernels import Kernel
-from ._permutation import rounding
-from ._samples import pooled
+from ._permutation import entry_rounding, rounding
+from ._recentred import Recentred, recentred
+from ._samples import check_finite, moved, pooled
 
-__all__ = ["Splits", "check_estimator_name", "mmd", "pair_terms"]
+__all__ = ["Splits", "check_estimator_name", "entry_sizes", "mmd", "not_negative", "pair_terms"]
 
 _LEAST = {"biased": 1, "unbiased": 2, "linear": 4}  # points in each sample
 
 
+@one_blas_thread
 def mmd(
     X: Any,
     Y: Any,
@@ -91,12 +97,13 @@ def mmd(
         raise ValueError(f"weights are for estimator='biased', got {estimator!r}")
     kernel, Z, m, n = pooled(X, Y, kernel, _LEAST[estimator])
     if estimator == "linear":
+        Z = moved(kernel, Z)
         terms = pair_terms(kernel, take(Z, slice(0, m)), take(Z, slice(m, m + n)))
         return float(terms.mean())
-    K = gram(kernel, Z, storage="tiled", max_memory=max_memory)
+    K = recentred(kernel, Z, max_memory)
     if weighted:
         w = np.concatenate([_shares(x_weights, m, "x"), -_shares(y_weights, n, "y")])
-        return _not_negative(*_quadratic(K, w), kernel)
+        return float(not_negative(*_quadratic(K, w), kernel))
     sums = Splits.of(K, (np.arange(m + n) < m)[None], m)
     return float(sums.statistics(estimator)[0])
 
@@ -119,49 +126,65 @@ class Splits:
     m: int
     n: int
     kernel: Kernel
-    rounding: float
+    margin: float  # the part of the statistics that may be rounding
 
     @classmethod
     @quiet
     def of(cls, K: GramOperator, rows: np.ndarray, m: int) -> Splits:
-        """Return the sums for splits in rows, True for the first sample, from one product."""
+        """Return the sums for splits in rows, True for the first sample, from one product.
+
+        K is one about the middle of the points, or features, which are moved there.
+        """
         Z = np.empty((rows.shape[1], len(rows) + 1))
         Z[:, :-1], Z[:, -1] = rows.T, 1.0
         if isinstance(K, LowRankGram):  # z^T F F^T z = |F^T z|^2
-            U = K._sum(lambda part, F: F.T @ Z[part])
+            U, d = _feature_sums(K, Z)
             sxx, sx = np.einsum("ij,ij->j", U, U), U[:, -1] @ U
         else:
-            KZ = np.asarray(K @ Z)
+            KZ, d = np.asarray(K @ Z), K.diagonal()
             sxx, sx = np.einsum("ij,ij->j", Z, KZ), KZ[:, -1] @ Z
-        if not np.isfinite(sx).all():
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-                f"these points: {K.kernel}. Scale the features"
-            )
+        check_finite(sx, K.kernel)
+        n = len(Z) - m
         sxx, total = sxx[:-1], sxx[-1]  # the last split is none: all points are in one sample
         sxy = sx[:-1] - sxx
-        dx = K.diagonal() @ Z
         syy = total - 2.0 * sxy - sxx
-        dx, dy = dx[:-1], dx[-1] - dx[:-1]
-        return cls(sxx, sxy, syy, dx, dy, m, len(Z) - m, K.kernel, rounding(K.dtype))
+        dx, dy = d @ Z[:, :-1], d @ (1.0 - Z[:, :-1])
+        size = np.abs(sxx) / m**2 + np.abs(syy) / n**2 + np.abs(sxy) / (m * n)
+        size += np.abs(dx) / m**2 + np.abs(dy) / n**2
+        entries = entry_sizes(K) @ (Z[:, :-1] / m + (1.0 - Z[:, :-1]) / n)
+        margin = float(rounding(K.dtype) * size.max() + entry_rounding(K.dtype) * entries.max())
+        return cls(sxx, sxy, syy, dx, dy, m, n, K.kernel, margin)
 
     def statistics(self, estimator: str) -> np.ndarray:
         """Return MMD^2 for each of the splits."""
+        if estimator == "biased":
+            return np.asarray(not_negative(self.biased, self.margin, self.kernel))
         m, n = self.m, self.n
-        between = 2.0 * self.sxy / (m * n)
-        if estimator == "unbiased":
-            within = (self.sxx - self.dx) / (m * (m - 1)) + (self.syy - self.dy) / (n * (n - 1))
-            return within - between
-        value = self.sxx / m**2 + self.syy / n**2 - between
-        return _not_negative(value, self.margin, self.kernel)
+        within = (self.sxx - self.dx) / (m * (m - 1)) + (self.syy - self.dy) / (n * (n - 1))
+        return within - 2.0 * self.sxy / (m * n)
 
     @property
-    def margin(self) -> float:
-        """The part of the statistics that may be rounding."""
+    def biased(self) -> np.ndarray:
+        """The squared distances of means as they are, below 0 if k is no kernel for them."""
         m, n = self.m, self.n
-        size = np.abs(self.sxx) / m**2 + np.abs(self.syy) / n**2 + np.abs(self.sxy) / (m * n)
-        size += np.abs(self.dx) / m**2 + np.abs(self.dy) / n**2
-        return self.rounding * float(size.max(initial=0.0))
+        return self.sxx / m**2 + self.syy / n**2 - 2.0 * self.sxy / (m * n)
+
+
+def _feature_sums(K: LowRankGram, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return F^T Z and the squared norms of the rows of F, after moving their mean to 0."""
+    mean, d = K._sum(lambda _, F: F.sum(axis=0)) / len(Z), np.empty(len(Z))
+
+    def term(rows: slice, F: np.ndarray) -> np.ndarray:
+        F = F - mean
+        d[rows] = np.einsum("ij,ij->i", F, F)
+        return F.T @ Z[rows]
+
+    return K._sum(term), d
+
+
+def entry_sizes(K: GramOperator) -> np.ndarray:
+    """Return how large the entries in the rows of K were before they were centred."""
+    return np.abs(K.kernel.r if isinstance(K.kernel, Recentred) else K.diagonal())
 
 
 def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
@@ -180,11 +203,15 @@ def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
 
 def _quadratic(K: Any, w: np.ndarray) -> tuple[float, float]:
     """Return w^T K w and the part of it that may be rounding."""
-    Kw, sizes = np.hsplit(np.asarray(K @ np.column_stack([w, np.abs(w)])), 2)
-    return float(w @ Kw[:, 0]), rounding(K.dtype) * float(np.abs(w) @ np.abs(sizes[:, 0]))
+    a = np.abs(w)
+    Kw, sizes = np.asarray(K @ np.column_stack([w, a])).T
+    margin = rounding(K.dtype) * (a @ np.abs(sizes)) + entry_rounding(K.dtype) * (
+        a @ entry_sizes(K)
+    )
+    return float(w @ Kw), float(margin)
 
 
-def _not_negative(value: Any, margin: float, kernel: Kernel) -> Any:
+def not_negative(value: Any, margin: float, kernel: Kernel) -> Any:
     """Return a squared distance without what rounding left of it below 0."""
     if np.min(value) < -100.0 * margin:
         raise ValueError(

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..gram._threads import run
 from ..kernels import Kernel
 from ..kernels._exp import exp_inplace
-from ..kernels._prepared import Prepared, pair
+from ..kernels._prepared import Prepared
 from ._window import Window
 
 __all__ = ["choose_bandwidth", "log_sums"]
@@ -23,11 +23,14 @@ _GRID = 16  # bandwidths tried before the best is refined
 
 
 def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray) -> np.ndarray:
-    """Return log sum_j w_j k(x_i, z_j); for Z = None over the other points of X.
+    """Return log sum_j w_j k(x_i, z_j), w_j > 0; for Z = None over the other points of X.
 
     Tile by tile, with the largest term so far taken out, so that no sum over- or underflows.
     """
-    P, Q = pair(density.kernel, X, Z)
+    log_w = np.log(w)
+    Q = density.kernel.prepare(X if Z is None else Z)
+    # in the frame of Z: an x far away costs the others no digits
+    P = Q if Z is None else density.kernel.prepare(X, like=Q)
     out = np.empty(len(P))
 
     def rows(start: int, stop: threading.Event) -> None:
@@ -39,13 +42,14 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
             if stop.is_set():
                 return
             T = density.log_tile(Pi, Qj, scratch[: len(Pi) * len(Qj)].reshape(len(Pi), -1))
+            T += log_w[j * _COLS : j * _COLS + len(Qj)]
             if Z is None:
                 T[Pi.coincidences(Qj)] = -np.inf
             top = np.maximum(largest, T.max(axis=1))
             T -= np.where(np.isfinite(top), top, 0.0)[:, None]
             with np.errstate(invalid="ignore"):  # -inf minus itself, where there is no term yet
                 total *= np.where(largest == top, 1.0, np.exp(largest - top))
-            total += exp_inplace(T, 1.0) @ w[j * _COLS : j * _COLS + len(Qj)]
+            total += exp_inplace(T, 1.0).sum(axis=1)
             largest = top
         out[part] = largest + np.log(total)
 
@@ -68,25 +72,33 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
     """Return the h that maximises sum_i w_i log p_(-i)(x_i)."""
     if len(X) < 2:
         raise ValueError(
-            f"bandwidth='loo' leaves out one point of {len(X)}, which leaves none; give a number"
+            "bandwidth='loo' leaves out one point, and of 1 sample that leaves none; give a number"
         )
-    spread = float(np.sqrt(np.mean(w @ (X - w @ X) ** 2)))
+    scaled = X / Window.of(kernel, 1.0, X.shape[1]).scale
+    spread = float(np.sqrt(np.mean(w @ (scaled - w @ scaled) ** 2)))
+    top, others = np.argmax(w), 1.0 - w
+    others[top] = np.delete(w, top).sum()  # its w may round to 1
     if not spread > 0.0:
         raise ValueError("bandwidth='loo' finds no width: all points coincide; give a number")
 
     def loss(log_h: float) -> float:
         density = Window.of(kernel, float(np.exp(log_h)), X.shape[1])
-        left_out = log_sums(density, X, None, w) - np.log1p(-w) - density.log_constant
+        left_out = log_sums(density, X, None, w) - np.log(others) - density.log_constant
         return -float(w @ left_out)
 
     low, high = np.log(silverman * spread) + np.log(_SEARCH)
     grid = np.linspace(low, high, _GRID)
     best = int(np.argmin([loss(g) for g in grid]))
     if best in (0, _GRID - 1):
+        end, cause = (
+            ("lower end", "points that occur twice: give them weights")
+            if best == 0
+            else ("upper end", "too few points, or points far from all others: leave those out")
+        )
         warnings.warn(
             f"the leave-one-out likelihood has no maximum for bandwidths from {np.exp(low):.3g} "
-            f"to {np.exp(high):.3g}, and the end of this range is taken; the usual cause are "
-            f"points that occur twice: give them weights, or give a number",
+            f"to {np.exp(high):.3g}, and the {end} is taken; the usual cause are {cause}, or give "
+            f"a number",
             ConvergenceWarning,
             stacklevel=6,
         )

@@ -20,12 +20,15 @@ from ..gram._rpcholesky import generator
 
 __all__ = [
     "check_count",
+    "entry_rounding",
     "orders",
     "pvalue",
     "random_numbers",
     "rounding",
+    "signs",
     "splits",
     "warn_of_few",
+    "warn_of_rounding",
 ]
 
 _LEVEL = 0.05  # a test that cannot reject even here is worth a warning
@@ -110,6 +113,29 @@ def _some_orders(n: int, count: int, rng: np.random.Generator, size: int) -> Ite
         yield block
 
 
+def signs(
+    n: int, count: int, rng: np.random.Generator, size: int
+) -> tuple[int, Iterator[np.ndarray]]:
+    """Return B and 1 + B rows of n signs, True for minus, `size` rows at a time.
+
+    The first row has none; B = `count` random ones follow, or if there are no more than these in
+    all, each of the others once.
+    """
+    if n < 63 and (others := 2**n - 1) <= count:
+        ways = np.arange(2**n)[:, None] >> np.arange(n) & 1 == 1
+        return others, (ways[i : i + size] for i in range(0, len(ways), size))
+    return count, _some_signs(n, count, rng, size)
+
+
+def _some_signs(n: int, count: int, rng: np.random.Generator, size: int) -> Iterator[np.ndarray]:
+    for start in range(0, count + 1, size):
+        block = np.zeros((min(size, count + 1 - start), n), dtype=bool)
+        random = block[start == 0 :]
+        bits = np.frombuffer(rng.bytes(-(-random.size // 8)), dtype=np.uint8)
+        random[...] = np.unpackbits(bits, count=random.size).reshape(random.shape)
+        yield block
+
+
 def pvalue(observed: float, null: np.ndarray, margin: float) -> float:
     """Return (1 + #{null >= observed}) / (1 + B), where a gap below `margin` is rounding."""
     return float(1 + np.count_nonzero(null >= observed - margin)) / (1 + len(null))
@@ -120,6 +146,11 @@ def rounding(dtype: Any) -> float:
     return max(1e-12, 100.0 * float(np.finfo(dtype).eps))
 
 
+def entry_rounding(dtype: Any) -> float:
+    """Return the part of an entry of K that may be rounding before anything is summed."""
+    return 8.0 * float(np.finfo(dtype).eps)
+
+
 def warn_of_few(smallest: float, why: str) -> None:
     """Warn that no p-value below 0.05 can be reached."""
     if smallest > _LEVEL:
@@ -127,5 +158,18 @@ def warn_of_few(smallest: float, why: str) -> None:
             f"the smallest p-value that can be reached is {smallest:.3g}, so that nothing is "
             f"rejected at the level {_LEVEL}: {why}; take more",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
+        )
+
+
+def warn_of_rounding(margin: float, null: np.ndarray) -> None:
+    """Warn that the permuted statistics differ by less than rounding may have left of them."""
+    if 0.0 < (spread := float(null.std())) < margin:
+        warnings.warn(
+            f"up to {margin:.3g} of a statistic may be rounding, but the permuted ones spread by "
+            f"only {spread:.3g}, so that most of them count as equal and the p-value is too large; "
+            f"the usual cause are points far from 0, or a length scale far beyond their distances: "
+            f"centre the features, or choose a smaller length scale",
+            UserWarning,
+            stacklevel=4,
         )

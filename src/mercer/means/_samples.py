@@ -1,22 +1,18 @@
-"""Samples made ready: checked points, and a kernel whose rules do not see the order of the points.
-
-A permutation test has its exact level if the kernel is the same for every order of the points.
-Rules such as "median" and landmarks look at some of the points, so they are given them in an order
-that depends on the points alone.
-"""
+"""Samples made ready: checked points, and a kernel whose rules do not see their order."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._points import as_vectors, concatenate, length, take
 from ..gram._landmarks import doubled, reads_all
-from ..kernels import RBF, Kernel, as_kernel
+from ..gram._rpcholesky import quiet
+from ..kernels import RBF, Kernel, Linear, as_kernel
+from ._order import UnorderableError, canonical_order
 
-__all__ = ["canonical_order", "check_sample", "make_kernel", "pooled", "resolved"]
+__all__ = ["check_finite", "check_sample", "make_kernel", "moved", "pooled", "resolved"]
 
 
 def make_kernel(spec: Any) -> Kernel:
@@ -35,32 +31,50 @@ def check_sample(kernel: Kernel, X: Any, name: str, least: int = 1) -> Any:
 
     Statistics of means cancel, so that float32 becomes float64.
     """
-    if kernel.on_vectors:
-        try:
-            X = as_vectors(X, name)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{name} does not hold vectors, which {kernel} needs ({error}); for other points "
-                f"give a kernel that takes them, for instance a function of two points"
-            ) from error
     if (n := length(X)) < least:
         raise ValueError(
             f"{name} has {n} point{'s' * (n != 1)}, but at least {least} are needed; the usual "
             f"cause is an empty or a wrong selection"
         )
+    if kernel.on_vectors:
+        try:
+            X = as_vectors(X, name)
+        except (TypeError, ValueError) as error:
+            if "NaN" in str(error) or "infinity" in str(error):
+                raise  # they are vectors
+            raise ValueError(
+                f"{name} does not hold vectors, which {kernel} needs ({error}); for other points "
+                f"give a kernel that takes them, for instance a function of two points"
+            ) from error
     return doubled(X)
+
+
+def check_finite(values: np.ndarray, kernel: Kernel) -> None:
+    """Refuse sums over K that have overflowed."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"K has entries that are not finite; the usual cause is a kernel that overflows on "
+            f"these points: {kernel}. Scale the features"
+        )
 
 
 def resolved(kernel: Kernel, X: Any) -> Kernel:
     """Return the kernel with its rules resolved on X, in whatever order its points come."""
-    return kernel.resolve(take(X, canonical_order(X))) if kernel._unresolved() else kernel
+    if not kernel._unresolved():
+        return kernel
+    try:
+        return kernel.resolve(take(X, canonical_order(X)))
+    except UnorderableError:
+        return kernel.resolve(X)
 
 
 def pooled(X: Any, Y: Any, kernel: Any, least: int = 1) -> tuple[Kernel, Any, int, int]:
     """Return the kernel resolved on both samples, their points in one, and the two sizes."""
-    kernel = make_kernel(kernel)
+    kernel, Y = make_kernel(kernel), _same_columns(X, Y)
     X, Y = check_sample(kernel, X, "X", least), check_sample(kernel, Y, "Y", least)
-    if len(a := np.shape(X)) == len(b := np.shape(Y)) == 2 and a[1] != b[1]:
+    a: tuple[int, ...] = getattr(X, "shape", ())
+    b: tuple[int, ...] = getattr(Y, "shape", ())
+    if len(a) == len(b) == 2 and a[1] != b[1]:
         raise ValueError(
             f"the samples live in different spaces: X has {a[1]} columns, Y has {b[1]}; for the "
             f"dependence between two sets of columns see independence_test"
@@ -69,16 +83,21 @@ def pooled(X: Any, Y: Any, kernel: Any, least: int = 1) -> tuple[Kernel, Any, in
     return resolved(kernel, Z), Z, length(X), length(Y)
 
 
-def canonical_order(X: Any) -> np.ndarray:
-    """Return an order of the points that does not depend on the one they come in.
+@quiet
+def moved(kernel: Kernel, X: Any) -> Any:
+    """Return vectors about their mean for `Linear()`: the same differences of means, all digits."""
+    return X - X.mean(axis=0) if type(kernel) is Linear and isinstance(X, np.ndarray) else X
 
-    Vectors are ordered along a direction, the same for all data of this width; other points by
-    their own order, if they have one, and if not they stay as they are.
-    """
-    if sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"):
-        direction = np.random.default_rng(0).normal(size=X.shape[1])
-        return np.argsort(np.asarray(X @ direction), kind="stable")
-    try:
-        return np.asarray(sorted(range(length(X)), key=X.__getitem__), dtype=np.intp)
-    except (KeyError, TypeError, ValueError):
-        return np.arange(length(X))
+
+def _same_columns(X: Any, Y: Any) -> Any:
+    """Return the table Y with its columns in the order of those of X."""
+    if not (hasattr(X, "columns") and hasattr(Y, "columns")):
+        return Y
+    a, b = list(X.columns), list(Y.columns)
+    if a == b:
+        return Y
+    if len(set(a)) != len(a) or len(a) != len(b) or set(a) != set(b):
+        raise ValueError(
+            f"the tables have different columns: X has {a}, Y has {b}; give both the same names"
+        )
+    return Y[a]

@@ -20,7 +20,10 @@ from ..gram._budget import check_budget
 from ..gram._landmarks import sliceable
 from ..gram._rpcholesky import quiet
 from ..kernels import Kernel
-from ._samples import check_sample, make_kernel, resolved
+from ._mmd import entry_sizes, not_negative
+from ._permutation import entry_rounding, rounding
+from ._recentred import recentred
+from ._samples import check_finite, check_sample, make_kernel, resolved
 
 __all__ = ["Mean", "Summary", "check_summary", "optimal_weights"]
 
@@ -40,8 +43,9 @@ class Summary:
     weights : ndarray of shape (m,)
         They sum to 1.
     mmd : float
-        The squared distance to the mean embedding of all of X, exact: with equal weights what
-        `mmd(points, X, kernel, "biased")` returns.
+        The squared distance to the mean embedding of all of X: with equal weights what
+        `mmd(points, X, kernel, "biased")` returns.  Nothing is estimated or left out of it; what
+        remains is rounding, about 1e-15 of the entries of K.
     kernel : Kernel
         With all its values.
     """
@@ -60,11 +64,16 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """The mean embedding mu of the points X, known at all of them; K is never held."""
+    """The mean embedding mu of the points X, known at all of them; K is never held.
+
+    K is taken about the middle of the points, which changes no distance to mu.
+    """
 
     K: TiledGram
     values: np.ndarray  # mu(x_i)
     diagonal: np.ndarray
+    kernel: Kernel
+    X: Any
 
     @classmethod
     @quiet
@@ -72,15 +81,11 @@ class Mean:
         """Return the mean of checked points, from one pass over K."""
         kernel = make_kernel(kernel)
         X = sliceable(check_sample(kernel, X, "X"))
-        K = TiledGram(resolved(kernel, X), X, max_memory=max_memory)
-        n = length(X)
+        kernel, n = resolved(kernel, X), length(X)
+        K = recentred(kernel, X, max_memory)
         values = np.asarray(K @ np.full(n, 1.0 / n))
-        if not np.isfinite(values).all():
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-                f"these points: {K.kernel}. Scale the features"
-            )
-        return cls(K, values, np.asarray(K.diagonal()))
+        check_finite(values, kernel)
+        return cls(K, values, np.asarray(K.diagonal()), kernel, X)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -97,15 +102,19 @@ class Mean:
     def squared_distance(self, chosen: np.ndarray, w: np.ndarray) -> float:
         """Return |sum_s w_s k(x_s, .) - mu|^2."""
         inner = self.columns(chosen, w, chosen) @ w
-        return max(float(inner - 2.0 * w @ self.values[chosen] + self.values.mean()), 0.0)
+        between, square = w @ self.values[chosen], self.values.mean()
+        r, dtype = entry_sizes(self.K), self.K.dtype
+        margin = rounding(dtype) * (abs(inner) + 2.0 * abs(between) + abs(square))
+        margin += entry_rounding(dtype) * (np.abs(w) @ r[chosen] + r.mean())
+        return float(not_negative(inner - 2.0 * between + square, margin, self.kernel))
 
     def summary(self, chosen: np.ndarray, weights: str) -> Summary:
         """Return the summary by the points `chosen`."""
         w = np.full(len(chosen), 1.0 / len(chosen))
         if weights == "optimal":
             w = optimal_weights(self.K.block(chosen, chosen), self.values[chosen])
-        points = take(self.K.X, chosen)
-        return Summary(points, chosen, w, self.squared_distance(chosen, w), self.K.kernel)
+        points = take(self.X, chosen)
+        return Summary(points, chosen, w, self.squared_distance(chosen, w), self.kernel)
 
 
 def optimal_weights(K: np.ndarray, mu: np.ndarray) -> np.ndarray:

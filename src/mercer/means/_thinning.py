@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..gram import TiledGram
-from ..gram._threads import run
+from ..gram._threads import one_blas_thread, run
 from ..kernels._jit import jit
 from ..kernels._prepared import Prepared
 from ._permutation import random_numbers
@@ -29,9 +29,11 @@ __all__ = ["thin"]
 
 _BLOCK = 256  # points whose pairs are gone through at a time
 _STRIP = 1024  # rows of K that one task works on
+_PARTS = 64  # candidates, at most, after a halving
 _DELTA = 0.5  # the chance, at most, that some alpha exceeds its a in a halving
 
 
+@one_blas_thread
 def thin(
     X: Any,
     n_points: int,
@@ -44,7 +46,8 @@ def thin(
     """Summarise X by m of its points through kernel thinning: split, then swap.
 
     Split: the largest number m 2^g of points that there are is halved g times, which leaves 2^g
-    candidates of m points.  Swap: of these and of m evenly spaced points, the one with the least
+    candidates of m points; of more than 64 parts, the 64 closest to X are halved on.  Swap: of the
+    candidates and of m evenly spaced points, the one with the least
     MMD^2 to all of X is taken, and each of its points in turn is exchanged for the best point of
     X.  No step makes the MMD worse, so that the result is never behind evenly spaced points.
 
@@ -81,14 +84,18 @@ def thin(
     n = len(mean)
     m = check_summary(n_points, n, weights, max_memory)
     rng = random_numbers(random_state)
+
+    def distance(part: np.ndarray) -> float:
+        return mean.squared_distance(part, np.full(len(part), 1.0 / len(part)))
+
     halvings = int(np.log2(n // m))
     parts = [rng.permutation(n)[: m * 2**halvings]]
     for _ in range(halvings):
         parts = [half for part in parts for half in _halve(mean.K, part, rng, _DELTA / halvings)]
+        if len(parts) > _PARTS:
+            parts = sorted(parts, key=distance)[:_PARTS]
     parts.append(np.arange(m) * n // m)
-    equal = np.full(m, 1.0 / m)
-    best = min(parts, key=lambda part: mean.squared_distance(part, equal))
-    return mean.summary(_swap(mean, best), weights)
+    return mean.summary(_swap(mean, min(parts, key=distance)), weights)
 
 
 def _halve(

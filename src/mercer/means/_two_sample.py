@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
 from ..expansion import Expansion
-from ..gram import GramOperator, LowRankGram, gram
+from ..gram import GramOperator, LowRankGram
 from ..gram._budget import budget_in_bytes
+from ..gram._threads import one_blas_thread
 from ..kernels import Kernel
-from ._landmarks import landmark_gram, truncation
+from ._landmarks import check_rank, landmark_gram, truncation
 from ._mmd import Splits, check_estimator_name, pair_terms
-from ._permutation import check_count, pvalue, random_numbers, splits, warn_of_few
-from ._samples import pooled
+from ._order import UnorderableError
+from ._permutation import (
+    check_count,
+    pvalue,
+    random_numbers,
+    rounding,
+    signs,
+    splits,
+    warn_of_few,
+    warn_of_rounding,
+)
+from ._recentred import recentred
+from ._samples import check_finite, moved, pooled
 
 __all__ = ["TwoSampleResult", "two_sample_test"]
 
 _METHODS = ("auto", "permutation", "lowrank", "linear")
 _LARGE = 10_000  # points in all, beyond which "auto" takes features
 _BLOCK = 2**28  # bytes of indicators and products at a time
+_SIGNS = 2**21  # signs at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +55,7 @@ class TwoSampleResult:
     estimator : {"unbiased", "biased", "linear"}
         Which statistic it is; see `mmd`.
     n_permutations : int
-        How many splits the statistic was compared with; 0 for "linear".
+        With how many splits, for "linear" rows of signs, the statistic was compared.
     smallest_pvalue : float
         No data could have given less.
     truncation : float
@@ -52,8 +65,8 @@ class TwoSampleResult:
         The number of features.
     kernel : Kernel
         With all its values.
-    null : ndarray of shape (n_permutations,) or None
-        The statistics of the permuted samples.
+    null : ndarray of shape (n_permutations,)
+        The statistics of the permuted samples, for "linear" with random signs.
     witness : Expansion
         mean of k(x, .) - mean of k(y, .): positive where X has more mass than Y.
     """
@@ -67,10 +80,11 @@ class TwoSampleResult:
     truncation: float
     rank: int | None
     kernel: Kernel
-    null: np.ndarray | None = field(repr=False)
+    null: np.ndarray = field(repr=False)
     witness: Expansion = field(repr=False)
 
 
+@one_blas_thread
 def two_sample_test(
     X: Any,
     Y: Any,
@@ -93,14 +107,16 @@ def two_sample_test(
                   product with K, which is evaluated in tiles and never held.
     "lowrank"     the same for the kernel f(x) . f(z) of `rank` Nyström features, in O(n rank):
                   the level is as exact, whatever the rank; what may suffer is the power.
-    "linear"      of a normal distribution, for the mean over disjoint pairs, in O(n); needs
-                  samples of a few dozen points, and for the same power far larger ones.
+    "linear"      the same for the mean over disjoint pairs, whose terms have random signs if
+                  nothing differs: n_permutations rows of them in O(n) each, and the level is as
+                  exact; for the same power it needs far larger samples.
     "auto"        "permutation" for up to 10 000 points in all, "lowrank" beyond (unless the
-                  kernel is not positive definite); `result.method` says which.
+                  kernel is not positive definite, or the points have no order of their own: see
+                  the notes); `result.method` says which.
     ============= ============================================================================
 
-    If there are no more than `n_permutations` ways to split the points, each of them is tried once
-    and the p-value is that of the exact distribution.
+    If there are no more than `n_permutations` ways to split the points, or rows of signs, each of
+    them is tried once and the p-value is that of the exact distribution.
 
     Parameters
     ----------
@@ -124,8 +140,14 @@ def two_sample_test(
 
     Notes
     -----
-    Bandwidth and landmarks are chosen from the points of both samples without regard to which is
-    whose; for vectors, strings and numbers also without regard to their order.
+    The level is exact if the kernel does not know which point came first.  So bandwidth and
+    landmarks are chosen from the points of both samples in an order of their contents: vectors,
+    rows of tables, texts, numbers, and tuples, lists, sets, dicts and arrays of these have one,
+    and so have the indices of a `Precomputed` kernel, by their rows of values.  For other points,
+    and for indices that a function looks up, "lowrank" is refused.
+
+    All sums are over K about the middle of the points.  Where rounding alone may hold statistics
+    apart they count as equal; a warning says when that is most of them.
 
     Examples
     --------
@@ -142,12 +164,16 @@ def two_sample_test(
     check_estimator_name(estimator)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {_METHODS}, got {method!r}")
-    count, rng = check_count(n_permutations), random_numbers(random_state)
+    count, features, rng = (
+        check_count(n_permutations),
+        check_rank(rank),
+        random_numbers(random_state),
+    )
     kernel, Z, m, n = pooled(X, Y, kernel, 4 if method == "linear" else 2)
     witness = Expansion(kernel, Z, np.repeat([1.0 / m, -1.0 / n], [m, n]))
     if method == "linear":
-        return _linear(kernel, Z, m, n, rng, witness)
-    K = _gram(kernel, Z, method, rank, rng, max_memory)
+        return _linear(kernel, Z, m, n, count, rng, witness)
+    K = _gram(kernel, Z, method, features, rng, max_memory)
     room = min(_BLOCK, budget_in_bytes(max_memory) // 2)
     done, blocks = splits(m, n, count, rng, max(16, room // (8 * 4 * (m + n))))
     sums = [Splits.of(K, rows, m) for rows in blocks]
@@ -155,10 +181,14 @@ def two_sample_test(
     # swapping two samples of equal size changes nothing: among all splits every value comes twice
     smallest = (1 + (m == n and done == comb(m + n, m) - 1)) / (1 + done)
     warn_of_few(smallest, f"there are {m} and {n} points, and {done} permutations")
+    margin = max(part.margin for part in sums)
+    warn_of_rounding(margin, values[1:])
+    if estimator == "unbiased":
+        _warn_if_negative(sums[0].biased[0], margin, kernel)
     rank = len(K.map) if isinstance(K, LowRankGram) else None
     return TwoSampleResult(
         statistic=float(values[0]),
-        pvalue=pvalue(values[0], values[1:], max(part.margin for part in sums)),
+        pvalue=pvalue(values[0], values[1:], margin),
         method="permutation" if rank is None else "lowrank",
         estimator=estimator,
         n_permutations=done,
@@ -172,38 +202,58 @@ def two_sample_test(
 
 
 def _gram(
-    kernel: Kernel, Z: Any, method: str, rank: Any, rng: np.random.Generator, max_memory: Any
+    kernel: Kernel, Z: Any, method: str, rank: int, rng: np.random.Generator, max_memory: Any
 ) -> GramOperator:
     """Return K in tiles, or its Nyström approximation."""
     if method == "lowrank" or (method == "auto" and length(Z) > _LARGE):
         try:
             return landmark_gram(kernel, Z, rank, rng, max_memory)
-        except NotPositiveDefiniteError:
+        except (NotPositiveDefiniteError, UnorderableError):
             if method == "lowrank":
                 raise
-    return gram(kernel, Z, storage="tiled", max_memory=max_memory)
+    return recentred(kernel, Z, max_memory)
+
+
+def _warn_if_negative(value: float, margin: float, kernel: Kernel) -> None:
+    """Warn that what looks like a difference of samples may make the statistic small."""
+    if value < -100.0 * margin:
+        warnings.warn(
+            f"the squared distance of the two means is {value:.3g} < 0, so that a difference may "
+            f"make the statistic smaller and the p-value large: {kernel} is not conditionally "
+            f"positive definite of order 1 on these points, or given without its diagonal; choose "
+            f"a Mercer kernel, or Distance()",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _linear(
-    kernel: Kernel, Z: Any, m: int, n: int, rng: np.random.Generator, witness: Expansion
+    kernel: Kernel,
+    Z: Any,
+    m: int,
+    n: int,
+    count: int,
+    rng: np.random.Generator,
+    witness: Expansion,
 ) -> TwoSampleResult:
-    """Test by the mean over disjoint pairs, which is normal with mean 0 if nothing differs."""
+    """Test by the mean over disjoint pairs: swapping x' and y' changes the sign of a term."""
+    Z = moved(kernel, Z)
     X, Y = (take(Z, start + rng.permutation(size)) for start, size in ((0, m), (m, n)))
     terms = pair_terms(kernel, X, Y)
-    error = float(terms.std(ddof=1)) / np.sqrt(len(terms))
-    statistic = float(terms.mean())
-    # two constant samples: nothing varies, and all or nothing speaks against the hypothesis
-    certain = 1.0 if statistic <= 0.0 else 0.0
+    check_finite(terms, kernel)
+    done, blocks = signs(len(terms), count, rng, max(1, _SIGNS // len(terms)))
+    values = np.concatenate([terms.mean() - 2.0 * (rows @ terms) / len(terms) for rows in blocks])
+    warn_of_few(1 / (1 + done), f"there are {len(terms)} pairs, and {done} rows of signs")
     return TwoSampleResult(
-        statistic=statistic,
-        pvalue=float(norm.sf(statistic / error)) if error > 0.0 else certain,
+        statistic=float(values[0]),
+        pvalue=pvalue(values[0], values[1:], rounding(float) * float(np.abs(terms).mean())),
         method="linear",
         estimator="linear",
-        n_permutations=0,
-        smallest_pvalue=0.0,
+        n_permutations=done,
+        smallest_pvalue=1 / (1 + done),
         truncation=0.0,
         rank=None,
         kernel=kernel,
-        null=None,
+        null=values[1:],
         witness=witness,
     )

@@ -114,8 +114,11 @@ def _log_matern(nu: float, s: np.ndarray) -> None:
     elif nu in (1.5, 2.5):
         np.subtract(np.log1p(u if nu == 1.5 else u + u * u / 3.0), u, out=u)
     else:
+        constant = (1.0 - nu) * np.log(2.0) - gammaln(nu)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log = (1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(u) + np.log(kve(nu, u)) - u
-        # where K_nu overflows, u is so small that the first term of the series is enough
-        near = -u * u / (4.0 * (nu - 1.0)) if nu > 1.0 else 0.0
-        u[...] = np.where(np.isfinite(log), log, near)
+            log = constant + nu * np.log(u) + np.log(kve(nu, u)) - u
+            # where K_nu overflows, u is so small that the first term of the series is enough
+            near = -u * u / (4.0 * (nu - 1.0)) if nu > 1.0 else np.zeros_like(u)
+            # and where kve gives up, u is so large that K_nu(u) = sqrt(pi / (2 u)) e^-u
+            far = constant + (nu - 0.5) * np.log(u) + 0.5 * np.log(0.5 * np.pi) - u
+        u[...] = np.where(np.isfinite(log), log, np.where(u < 1.0, near, far))
