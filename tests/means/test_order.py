@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer import independence_test, two_sample_test
+from mercer import hsic, independence_test, two_sample_test
 from mercer.kernels import RBF, Precomputed, Select
 from mercer.means import _independence, _two_sample
 from mercer.means._order import UnorderableError, canonical_order
@@ -123,3 +123,15 @@ def test_points_without_an_order_have_no_landmarks(monkeypatch):
     monkeypatch.setattr(_independence, "_LARGE", 10)
     assert two_sample_test(points[:9], points[9:], k, n_permutations=19).method == "permutation"
     assert independence_test(points, X, k, RBF(), n_permutations=19).method == "permutation"
+
+
+def test_points_that_can_be_exchanged_have_an_order():
+    K = RBF()(np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 2, axis=0))
+    jittered = Precomputed(K + 1e-6 * np.eye(40))
+    X, Y = np.arange(20), np.arange(20, 40)
+    assert 0 < two_sample_test(X, Y, jittered, method="lowrank", rank=10).pvalue <= 1
+
+
+def test_values_inside_a_composite_belong_to_one_sample():
+    with pytest.raises(ValueError, match="give the values of Y as kernel_y"):
+        hsic(np.arange(6), np.arange(6), 2 * Precomputed(np.eye(6)))

@@ -187,3 +187,16 @@ def test_what_is_refused():
         herd(X[:0], 1)
     with pytest.raises(ValueError, match=r"entries that are not finite; .* Scale the features"):
         thin(1e200 * X, 3, Linear())
+
+
+@pytest.mark.parametrize("weights", ["equal", "optimal"])
+def test_a_refined_summary_reports_its_own_distance(weights):
+    A = np.random.default_rng(4).normal(size=(120, 2))
+    noisy = herd(A, 8, RBF() + White(0.3), refine=20, weights=weights)
+    kernel = RBF()(np.concatenate([noisy.points, A]))
+    w = np.append(noisy.weights, np.full(120, -1 / 120))
+    noise = 0.3 * (noisy.weights @ noisy.weights + 1 / 120)
+    assert noisy.mmd == pytest.approx(w @ kernel @ w + noise, rel=1e-8)
+    far = herd(A + 1e8, 8, Linear(), refine=20, weights=weights)
+    truth = np.sum((far.weights @ (far.points - (A + 1e8).mean(axis=0))) ** 2)
+    assert far.mmd == pytest.approx(truth, abs=1e-8)  # a coordinate has eight digits left

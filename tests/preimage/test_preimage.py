@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import Expansion, MemoryBudgetError, NotDifferentiableError
+from mercer import (
+    Expansion,
+    MemoryBudgetError,
+    NotDifferentiableError,
+    NotPositiveDefiniteError,
+)
 from mercer.kernels import (
     RBF,
     Bilinear,
@@ -32,6 +37,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Sigmoid,
     ThinPlate,
+    White,
     node,
 )
 
@@ -269,6 +275,22 @@ HARD = {
     "histograms": (Chi2(1.0), lambda X: np.abs(X) ** 3),
     "intersection": (HistogramIntersection(), lambda X: np.abs(X) ** 3),
 }
+
+
+def test_noise_does_not_favour_a_candidate():
+    X = np.array([[0.0], [0.01], [3.0]])
+    f = Expansion(RBF() + White(5.0), X, np.array([0.3, 0.3, 0.4]))
+    every = [f.preimage("nearest", candidates=X[[i]]).residuals[0] for i in range(3)]
+    assert f.preimage("nearest").residuals[0] == pytest.approx(min(every))
+    assert f.preimage().residuals[0] <= min(every)
+
+
+def test_an_indefinite_similarity_has_what_can_be_had():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    found = Expansion(Sigmoid(0.4, -0.5), X, np.full(20, 0.05)).preimage()
+    assert "learned" in found.report.message.partition(";")[2]
+    with pytest.raises(NotPositiveDefiniteError, match="no map can be learned"):
+        Expansion(Sigmoid(0.4, -0.5), X, np.full(20, 0.05)).preimage("learned")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

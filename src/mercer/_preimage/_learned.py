@@ -60,6 +60,11 @@ def choose_map(inner: np.ndarray, X: np.ndarray, shift: float | None = None) -> 
             inverse = 1.0 / np.maximum(values + ridge, np.finfo(float).eps * abs(values[-1]))
             left_out = vectors @ (inverse[:, None] * rotated) / (squares @ inverse)[:, None]
             choices.append(Choice(width, float(ridge), float(np.mean(left_out**2))))
+    if not choices:
+        raise NotPositiveDefiniteError(
+            "no map can be learned, because inner products in feature space are indefinite; the "
+            "usual cause is a similarity that is not a kernel. Use another method"
+        )
     return min(choices, key=lambda choice: choice.error)
 
 

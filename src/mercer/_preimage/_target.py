@@ -81,9 +81,10 @@ class Target:
     @cached_property
     def candidate_values(self) -> np.ndarray:
         """Psi_c at the candidates, (q, number of candidates)."""
-        if same_points(self.candidates, self.points):
+        if same_points(self.candidates, self.points) and not self.core.tells_observations_apart:
             return self.values
-        K = gram(self.core, self.candidates, self.points, storage="tiled")
+        candidates = take(self.candidates, slice(None))  # observations of their own
+        K = gram(self.core, candidates, self.points, storage="tiled")
         return np.asarray(K @ self.G.T).T
 
     @cached_property

@@ -19,7 +19,7 @@ from .._points import length, take
 from ..gram import NystroemMap, gram
 from ..gram._landmarks import doubled, sliceable
 from ..gram._threads import one_blas_thread
-from ..kernels import Kernel, SklearnKernel, White
+from ..kernels import Kernel
 
 __all__ = ["Functions", "Projection"]
 
@@ -68,7 +68,7 @@ class Functions:
             )
         squares = np.einsum("ic,ic->c", A, values)
         _check(squares, size, kernel)
-        if _tells_observations_apart(kernel):
+        if kernel.tells_observations_apart:
             values = np.asarray(gram(kernel, X, take(X, slice(None)), **options) @ A)
         return cls(kernel, X, A, values, np.maximum(squares, 0.0), size, max_memory)
 
@@ -140,10 +140,3 @@ def _check(squares: np.ndarray, size: np.ndarray, kernel: Kernel) -> None:
             f"k(x, x) allow: {kernel} is not positive semidefinite on these points, at most "
             f"conditionally so; choose a Mercer kernel"
         )
-
-
-def _tells_observations_apart(kernel: Kernel) -> bool:
-    """Tell whether k(X, Z) may differ from k(X) where Z equals X: noise belongs to observations."""
-    if isinstance(kernel, (White, SklearnKernel)):
-        return True
-    return any(_tells_observations_apart(child) for _, child in kernel._children())

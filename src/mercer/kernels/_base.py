@@ -188,6 +188,11 @@ class Kernel(ABC):
         return np.inf
 
     @property
+    def tells_observations_apart(self) -> bool:
+        """Whether k(X, Z) may differ from k(X) where Z equals X: noise belongs to observations."""
+        return any(child.tells_observations_apart for _, child in self._children())
+
+    @property
     def pullback_in_tiles(self) -> bool:
         """Whether pullback(X, Z, W) exists for two different collections of points."""
         return all(child.pullback_in_tiles for _, child in self._children())

@@ -81,6 +81,10 @@ class White(_Flat):
 
     noise: float = parameter(1.0)
 
+    @property
+    def tells_observations_apart(self) -> bool:
+        return True
+
     def _check(self) -> None:
         check_positive("White", "noise", self.noise, zero=True)
 

@@ -203,6 +203,10 @@ class SklearnKernel(Kernel):
 
     kernel: Any = None
 
+    @property
+    def tells_observations_apart(self) -> bool:
+        return True  # it may hold a WhiteKernel
+
     def _check(self) -> None:
         if not isinstance(self.kernel, gp.Kernel):
             raise TypeError(f"SklearnKernel wraps a scikit-learn GP kernel, got {self.kernel!r}")

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from .._points import concatenate
 from ..expansion import Expansion
 from ..gram._threads import one_blas_thread
-from ._mmd import not_negative
-from ._permutation import rounding
+from ._mmd import not_negative, quadratic
+from ._recentred import recentred
 from ._summary import Mean, Summary, check_summary, optimal_weights
 
 __all__ = ["herd"]
@@ -105,6 +106,8 @@ def _refined(mean: Mean, start: Summary, weights: str, steps: int) -> Summary:
     options = {"maxiter": int(steps), "ftol": 1e-14, "gtol": 0.0}
     found = minimize(objective, points.ravel(), jac=True, method="L-BFGS-B", options=options)
     P = found.x.reshape(points.shape)
-    w, value = fitted(P)
-    value = not_negative(value, rounding(float) * abs(square), kernel)
+    w, _ = fitted(P)
+    # not the objective, which cancels far from the origin: the MMD that is reported
+    K = recentred(kernel, concatenate(P, mean.X))
+    value = not_negative(*quadratic(K, np.append(w, np.full(len(mean), -1.0 / len(mean)))), kernel)
     return Summary(P, None, w, float(value), kernel) if value < start.mmd else start

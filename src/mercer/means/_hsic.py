@@ -21,7 +21,8 @@ from .._points import length
 from ..gram import GramOperator, gram
 from ..gram._rpcholesky import quiet
 from ..gram._threads import one_blas_thread, run
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel
+from ._order import is_precomputed
 from ._permutation import rounding
 from ._samples import check_finite, check_sample, make_kernel, moved, resolved
 
@@ -113,7 +114,7 @@ def paired(
     """Return the two kernels, resolved, each with its points."""
     least = 2 if estimator == "biased" else 4
     first = make_kernel(kernel)
-    if kernel_y is None and isinstance(first, Precomputed):
+    if kernel_y is None and is_precomputed(first):
         raise ValueError("the values of `kernel` are those of X; give the values of Y as kernel_y")
     second = make_kernel(kernel if kernel_y is None else kernel_y)
     X, Y = check_sample(first, X, "X", least), check_sample(second, Y, "Y", least)

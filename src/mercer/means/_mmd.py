@@ -29,7 +29,15 @@ from ._permutation import entry_rounding, rounding
 from ._recentred import Recentred, recentred
 from ._samples import check_finite, moved, pooled
 
-__all__ = ["Splits", "check_estimator_name", "entry_sizes", "mmd", "not_negative", "pair_terms"]
+__all__ = [
+    "Splits",
+    "check_estimator_name",
+    "entry_sizes",
+    "mmd",
+    "not_negative",
+    "pair_terms",
+    "quadratic",
+]
 
 _LEAST = {"biased": 1, "unbiased": 2, "linear": 4}  # points in each sample
 
@@ -103,7 +111,7 @@ def mmd(
     K = recentred(kernel, Z, max_memory)
     if weighted:
         w = np.concatenate([_shares(x_weights, m, "x"), -_shares(y_weights, n, "y")])
-        return float(not_negative(*_quadratic(K, w), kernel))
+        return float(not_negative(*quadratic(K, w), kernel))
     sums = Splits.of(K, (np.arange(m + n) < m)[None], m)
     return float(sums.statistics(estimator)[0])
 
@@ -201,7 +209,7 @@ def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
     return k(X0, X1) + k(Y0, Y1) - k(X0, Y1) - k(X1, Y0)
 
 
-def _quadratic(K: Any, w: np.ndarray) -> tuple[float, float]:
+def quadratic(K: Any, w: np.ndarray) -> tuple[float, float]:
     """Return w^T K w and the part of it that may be rounding."""
     a = np.abs(w)
     Kw, sizes = np.asarray(K @ np.column_stack([w, a])).T

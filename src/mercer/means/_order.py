@@ -16,7 +16,7 @@ from .._points import length
 from ..gram import TiledGram
 from ..kernels import Kernel, Precomputed
 
-__all__ = ["UnorderableError", "canonical_order"]
+__all__ = ["UnorderableError", "canonical_order", "is_precomputed"]
 
 _STRIP = 256  # rows of K at a time
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
@@ -33,7 +33,7 @@ def canonical_order(X: Any, kernel: Kernel | None = None) -> np.ndarray:
     columns, and other points by a text that says all of them.  If the points are indices of a
     `Precomputed` kernel, they are known by its values alone, and each is placed by its sorted row.
     """
-    if kernel is not None and _is_precomputed(kernel):
+    if kernel is not None and is_precomputed(kernel):
         return _by_values(TiledGram(kernel, X))
     if sp.issparse(X):
         return np.argsort(np.asarray(X @ _direction(X.shape[1])), kind="stable")
@@ -89,7 +89,9 @@ def _by_values(K: TiledGram) -> np.ndarray:
 def _check_alike(K: TiledGram, points: np.ndarray, same: np.ndarray) -> None:
     """Refuse neighbours whose sorted rows of K are the same, unless the rows are."""
     for i in np.flatnonzero(same):
-        first, second = K.block(points[i : i + 2], slice(None))
+        pair = points[i : i + 2]
+        first, second = K.block(pair, slice(None))
+        second[pair] = second[pair[::-1]]  # each is to the other what the other is to it
         if np.any(first != second):
             raise UnorderableError(
                 f"points {points[i]} and {points[i + 1]} have the same kernel values in another "
@@ -97,8 +99,8 @@ def _check_alike(K: TiledGram, points: np.ndarray, same: np.ndarray) -> None:
             )
 
 
-def _is_precomputed(kernel: Kernel) -> bool:
-    inside = any(_is_precomputed(child) for _, child in kernel._children())
+def is_precomputed(kernel: Kernel) -> bool:
+    inside = any(is_precomputed(child) for _, child in kernel._children())
     return isinstance(kernel, Precomputed) or inside
 
 
