@@ -5,6 +5,9 @@ or scikit-learn keeps working.  Messages say what happened (with numbers), the u
 what to try.
 """
 
+import sys
+import warnings
+
 import numpy as np
 
 __all__ = [
@@ -13,6 +16,7 @@ __all__ = [
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
+    "warn_caller",
 ]
 
 
@@ -34,3 +38,14 @@ class MemoryBudgetError(MemoryError):
 
 class DensifyWarning(UserWarning):
     """Something held in tiles had to be turned into a full matrix."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of mercer and what it calls that led here."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1)
+
+
+_INSIDE = {"mercer", "sklearn", "scipy", "functools", "contextlib"}

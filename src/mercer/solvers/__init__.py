@@ -1,36 +1,56 @@
 """Frozen values that solve: systems (`factorize`) and eigenproblems (`eigenpairs`)."""
 
+from ._bordered import Bordered
+from ._cascade import Cascade
 from ._certificate import Certificate
 from ._choose import EIGEN, LINEAR, Problem, choose
+from ._conjugate import ConjugateGradient
 from ._eigen import Arpack, DenseEigen, RandomizedEigen
+from ._krill import Krill
 from ._krylov import BlockKrylov
 from ._linear import Cholesky, Factor, LeastSquares
 from ._lowrank import FourierEigen, LowRankEigen
+from ._mixed import MixedCholesky
 from ._moments import Moments
 from ._pairs import EigenPairs
+from ._path import ExactPath, NystroemPath
 from ._power import PowerPeeling
 from ._report import Report, Status
+from ._ridge import ExactRidge, LandmarkRidge
+from ._shifted import ShiftedLowRank
 from ._support import LearnedVectors
+from ._tridiagonal import Tridiagonal
 
 __all__ = [
     "EIGEN",
     "LINEAR",
     "Arpack",
     "BlockKrylov",
+    "Bordered",
+    "Cascade",
     "Certificate",
     "Cholesky",
+    "ConjugateGradient",
     "DenseEigen",
     "EigenPairs",
+    "ExactPath",
+    "ExactRidge",
     "Factor",
     "FourierEigen",
+    "Krill",
+    "LandmarkRidge",
     "LearnedVectors",
     "LeastSquares",
     "LowRankEigen",
+    "MixedCholesky",
     "Moments",
+    "NystroemPath",
     "PowerPeeling",
     "Problem",
     "RandomizedEigen",
     "Report",
+    "ShiftedLowRank",
     "Status",
+    "Tridiagonal",
     "choose",
 ]

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, lapack
+from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import NotPositiveDefiniteError, warn_caller
 from ..gram import GramOperator
 from ._report import Report, Status, Stopwatch
 from ._triangle import Triangle, matrix_of
 
-__all__ = ["Cholesky", "Factor", "LeastSquares"]
+__all__ = ["Cholesky", "Factor", "LeastSquares", "check_shift", "lapack_routine", "relative"]
 
 
 class Factor(ABC):
@@ -27,11 +28,13 @@ class Factor(ABC):
     solver: str
     _status: Status
     _message = ""
+    _n_iter = 0
 
     def __init__(self, solver: str, size: int) -> None:
         self.solver, self.size = solver, size
         self._watch = Stopwatch()
         self._residual = float("nan")
+        self._exponents: Any = 0  # of the columns that are solved for
 
     def solve(self, y: np.ndarray) -> np.ndarray:
         """Return A^-1 y for one or several columns; the residual goes into the report."""
@@ -41,11 +44,16 @@ class Factor(ABC):
             raise ValueError(
                 f"the right-hand side has shape {y.shape}, but the system has {self.size} rows"
             )
-        a = self._solve(columns)
-        gap = columns - self._times(a)
-        size = np.linalg.norm(columns, axis=0)
-        relative = np.linalg.norm(gap, axis=0) / np.where(size > 0, size, 1.0)
-        self._residual = float(relative.max(initial=0.0))
+        self._residual = float("nan")  # until it is known
+        scaled, self._exponents = unit_columns(columns)
+        a, gap = self._solve(scaled)
+        a = np.ldexp(a, self._exponents)
+        self._residual = relative(gap, scaled)
+        if self._status is Status.NOT_CONVERGED:
+            warn_caller(
+                f"{self.solver} did not converge: {self._message}. {self._advice}",
+                ConvergenceWarning,
+            )
         return a[:, 0] if y.ndim == 1 else a
 
     @abstractmethod
@@ -59,9 +67,11 @@ class Factor(ABC):
     @property
     def report(self) -> Report:
         """What has been done so far, with the residual of the last solve."""
+        known = self._status in (Status.DIRECT, Status.SINGULAR) or self._residual >= 0.0
         return Report(
             solver=self.solver,
-            status=self._status,
+            status=self._status if known else Status.PENDING,
+            n_iter=self._n_iter,
             residual=self._residual,
             seconds=self._watch.seconds,
             message=self._message,
@@ -71,11 +81,31 @@ class Factor(ABC):
     def _certificate(self) -> dict[str, Any]:
         return {}
 
-    @abstractmethod
-    def _solve(self, y: np.ndarray) -> np.ndarray: ...
+    _advice = ""  # what to try when it did not converge
 
     @abstractmethod
-    def _times(self, a: np.ndarray) -> np.ndarray: ...
+    def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return a and the true gap y - A a; if not patient, give up early what will take long."""
+
+
+def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return y with columns between 1/2 and 1 in size, and the powers of 2 they were divided by.
+
+    So norms neither overflow nor vanish, and no bit is lost.
+    """
+    y = y if y.dtype.kind == "f" else y.astype(float)
+    largest = np.abs(y).max(axis=0, initial=0.0)
+    if not np.all(np.isfinite(largest)):
+        raise ValueError("the right-hand side has entries that are not finite")
+    exponents = np.frexp(largest)[1]
+    return np.ldexp(y, -exponents), exponents
+
+
+def relative(gap: np.ndarray, y: np.ndarray) -> float:
+    """Return the largest |gap| / |y| of a column."""
+    size = np.linalg.norm(y, axis=0)
+    ratio = np.linalg.norm(gap, axis=0) / np.where(size > 0, size, 1.0)
+    return float(ratio.max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -96,6 +126,8 @@ class Cholesky:
     array([0.1667, 0.3333])
     """
 
+    storage: ClassVar[str] = "dense"  # how K is best held
+
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Factorise K + diag(shift).
 
@@ -113,7 +145,7 @@ class Cholesky:
         NotPositiveDefiniteError
             If a pivot is not positive.
         """
-        shift = _check_shift(gram, shift)  # before the Gram is spent
+        shift = check_shift(gram, shift)  # before the Gram is spent
         return _CholeskyFactor(repr(self), matrix_of(gram, overwrite), shift)
 
 
@@ -123,11 +155,11 @@ class _CholeskyFactor(Factor):
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray) -> None:
         super().__init__(solver, len(K))
         self._A = Triangle(K, shift)
-        size = _lapack("lange", K)("1", self._A.work)
-        self._L, info = _lapack("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
+        size = lapack_routine("lange", K)("1", self._A.work)
+        self._L, info = lapack_routine("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
         if info > 0:
             raise self._failure(f"pivot {info} of {len(K)} is not positive", size, shift)
-        self._rcond, _ = _lapack("pocon", K)(self._L, size, uplo="L")
+        self._rcond, _ = lapack_routine("pocon", K)(self._L, size, uplo="L")
         if self._rcond < np.finfo(K.dtype).eps:
             raise self._failure(
                 f"the reciprocal condition number is {self._rcond:.1e}, below rounding", size, shift
@@ -142,12 +174,12 @@ class _CholeskyFactor(Factor):
             f"is not positive semidefinite. Try a larger alpha, or solver='lstsq'"
         )
 
-    def _solve(self, y: np.ndarray) -> np.ndarray:
-        a, _ = _lapack("potrs", self._L)(self._L, y.astype(self._L.dtype, copy=False), lower=1)
-        return np.ascontiguousarray(a)
-
-    def _times(self, a: np.ndarray) -> np.ndarray:
-        return self._A.times(a)
+    def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        a, _ = lapack_routine("potrs", self._L)(
+            self._L, y.astype(self._L.dtype, copy=False), lower=1
+        )
+        a = np.ascontiguousarray(a)
+        return a, y - self._A.times(a)
 
     def _certificate(self) -> dict[str, Any]:
         return {"rcond": float(self._rcond)}
@@ -159,7 +191,7 @@ class _CholeskyFactor(Factor):
         # (A^-1)_ii = |column i of L^-1|^2, by blocks of columns: no second matrix
         n = len(self._L)
         out = np.empty(n)
-        trtrs = _lapack("trtrs", self._L)
+        trtrs = lapack_routine("trtrs", self._L)
         for start in range(0, n, 256):
             stop = min(start + 256, n)
             E = np.zeros((n, stop - start), dtype=self._L.dtype, order="F")
@@ -187,10 +219,11 @@ class LeastSquares:
     """
 
     rcond: float | None = None
+    storage: ClassVar[str] = "dense"
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Decompose K + diag(shift); see Cholesky.factorize."""
-        shift = _check_shift(gram, shift)  # before the Gram is spent
+        shift = check_shift(gram, shift)  # before the Gram is spent
         return _SpectralFactor(repr(self), matrix_of(gram, overwrite), shift, self.rcond)
 
 
@@ -211,12 +244,10 @@ class _SpectralFactor(Factor):
             self._status = Status.SINGULAR
             self._message = f"{lost} of {len(K)} eigenvalues counted as 0 (below {floor:.1e})"
 
-    def _solve(self, y: np.ndarray) -> np.ndarray:
+    def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
         Q, values = self._vectors[:, self._kept], self._values[self._kept]
-        return Q @ ((Q.T @ y) / values[:, None])
-
-    def _times(self, a: np.ndarray) -> np.ndarray:
-        return self._A.times(a)
+        a = Q @ ((Q.T @ y) / values[:, None])
+        return a, y - self._A.times(a)
 
     def logdet(self) -> float:
         if not np.all(self._values > 0):
@@ -231,7 +262,8 @@ class _SpectralFactor(Factor):
         return np.einsum("ij,j,ij->i", Q, 1.0 / self._values[self._kept], Q)
 
 
-def _check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
+def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
+    """Return the shift as one number per point."""
     n = gram.shape[0]
     shift = np.asarray(shift, dtype=float)
     if shift.shape not in ((), (n,)):
@@ -241,5 +273,6 @@ def _check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
     return np.broadcast_to(shift, (n,))
 
 
-def _lapack(name: str, like: np.ndarray) -> Any:
+def lapack_routine(name: str, like: np.ndarray) -> Any:
+    """Return the LAPACK routine of this name for the precision of an array."""
     return getattr(lapack, ("d" if like.dtype == np.float64 else "s") + name)

@@ -37,7 +37,7 @@ __all__ = [
     "moments_of",
 ]
 
-_METHODS = ("auto", "kmeans", "rpcholesky", "uniform", "kmeans++", "leverage")
+METHODS = ("auto", "kmeans", "rpcholesky", "uniform", "kmeans++", "leverage")
 _ROWS = 2**15  # points projected at a time
 _RANK, _PER_COMPONENT = 500, 10  # landmarks by default: the larger of 500 and 10 k
 
@@ -83,10 +83,10 @@ class LowRankEigen:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.landmarks, str) and self.landmarks not in _METHODS:
+        if isinstance(self.landmarks, str) and self.landmarks not in METHODS:
             raise ValueError(
                 f"there is no method {self.landmarks!r} to choose landmarks; there are "
-                f"{', '.join(map(repr, _METHODS))}, or give the landmarks themselves"
+                f"{', '.join(map(repr, METHODS))}, or give the landmarks themselves"
             )
 
     def workspace(self, n: int, k: int) -> int:
@@ -103,17 +103,19 @@ class LowRankEigen:
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> NystroemMap:
         """Choose the landmarks among the points X and factor their kernel matrix."""
-        points = self.landmarks
-        if isinstance(points, str):
-            method, m = points, self.features(length(X), k)
-            options = {"random_state": self.random_state, "n_threads": n_threads}
-            if method == "auto":
-                method = "kmeans" if has_centroids(kernel, X) else "rpcholesky"
-            if method == "kmeans":
-                points = centroids(kernel, X, m, **options)
-            else:
-                points = take(sliceable(X), choose_landmarks(kernel, X, m, method, **options))
-        return NystroemMap.on(kernel, points, n_threads)
+        return NystroemMap.on(kernel, self.points(kernel, X, k, n_threads), n_threads)
+
+    def points(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> Any:
+        """Return the landmarks: those given, or those that the method chooses for the points X."""
+        if not isinstance(self.landmarks, str):
+            return self.landmarks
+        method, m = self.landmarks, self.features(length(X), k)
+        options = {"random_state": self.random_state, "n_threads": n_threads}
+        if method == "auto":
+            method = "kmeans" if has_centroids(kernel, X) else "rpcholesky"
+        if method == "kmeans":
+            return centroids(kernel, X, m, **options)
+        return take(sliceable(X), choose_landmarks(kernel, X, m, method, **options))
 
     def eigenpairs(self, gram: Any, k: int | None = None, **options: Any) -> EigenPairs:
         """Return the k largest eigenpairs of K^, which lie below those of K."""

@@ -18,6 +18,7 @@ class Status(Enum):
     APPROXIMATE = "approximate by request"
     NOT_CONVERGED = "did not converge"
     SINGULAR = "singular system: minimum-norm least-squares solution"
+    PENDING = "nothing was solved yet"
 
 
 @dataclass(frozen=True)

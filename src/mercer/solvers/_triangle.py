@@ -6,13 +6,12 @@ matrix can be multiplied with afterwards, and residuals are true ones, without a
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
 
-from .._errors import DensifyWarning
+from .._errors import DensifyWarning, warn_caller
 
 __all__ = ["Triangle", "matrix_of"]
 
@@ -26,11 +25,10 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
     held = getattr(gram, "gram", gram)  # beneath a centred one
     if not hasattr(held, "release"):
         n = gram.shape[0]
-        warnings.warn(
+        warn_caller(
             f"a direct solver turns the {type(held).__name__} of {n} points into an array of "
             f"{gram.dtype.itemsize * n * n / 2**30:.2f} GiB",
             DensifyWarning,
-            stacklevel=4,
         )
         K = gram.to_array()
     else:
@@ -78,7 +76,9 @@ class Triangle:
     def times(self, V: np.ndarray) -> np.ndarray:
         """Return A V, from the upper triangle."""
         symm = blas.dsymm if self.work.dtype == np.float64 else blas.ssymm
-        product = symm(1.0, self.work, np.asfortranarray(V, dtype=self.work.dtype), lower=0)
-        # symm has read whatever LAPACK left on the diagonal
-        product += (self.diagonal - self.work.diagonal())[:, None] * V
-        return np.asarray(product)
+        written = self.work.diagonal().copy()  # by LAPACK
+        self.restore_diagonal()
+        try:
+            return np.asarray(symm(1.0, self.work, np.asfortranarray(V, self.work.dtype), lower=0))
+        finally:
+            np.fill_diagonal(self.work, written)

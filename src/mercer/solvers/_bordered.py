@@ -1,0 +1,103 @@
+"""Ridge regression with an intercept: a bordered system on top of any factorisation.
+
+    [ C   1 ] [a]   [y]
+    [ 1^T 0 ] [b] = [0],       C = K + diag(alpha / w)
+
+    u = C^-1 1,   b = u^T y / u^T 1,   a = C^-1 (y - b 1) = P y,   P = C^-1 - u u^T / u^T 1
+
+Weights w enter through M = S K S + alpha I with S = diag(sqrt w), C^-1 = S M^-1 S, which stays well
+conditioned when some of them are tiny.  Without an intercept P is C^-1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
+
+_COLUMNS = 256  # of P worked on at a time
+
+
+class Bordered:
+    """P of a factored system: coefficients, leave-one-out errors and predictive variances from it.
+
+    Parameters
+    ----------
+    factor : Factor
+        Of M, or of C itself.
+    root : ndarray of shape (n,), optional
+        sqrt(w), positive, if the factor is that of M.
+    intercept : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import Bordered, Cholesky
+    >>> K = gram(Linear(), [[0.0], [1.0], [2.0]])
+    >>> system = Bordered(Cholesky().factorize(K, 0.1), intercept=True)
+    >>> a, b = system.solve(np.array([[5.0], [7.0], [9.0]]))
+    >>> b.round(4)  # with a smaller ridge: 5
+    array([5.0952])
+    """
+
+    def __init__(self, factor: Any, root: np.ndarray | None = None, *, intercept: bool) -> None:
+        self.factor, self.root, self.intercept = factor, root, intercept
+        self._u = self._inverse(np.ones((factor.size, 1)))[:, 0] if intercept else None
+
+    def solve(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients a, (n, q), and the intercepts b, (q,)."""
+        return with_constant(self._inverse(Y), self._u, Y)
+
+    def inverse(self, columns: Any = None) -> np.ndarray:
+        """Return columns of P, all by default: the coefficients of the dual basis functions."""
+        n = self.factor.size
+        columns = np.arange(n) if columns is None else columns
+        E = np.zeros((n, len(columns)))
+        E[columns, np.arange(len(columns))] = 1.0
+        return self.solve(E)[0]
+
+    def leave_one_out(self, A: np.ndarray) -> np.ndarray:
+        """Return the errors y_i - f_-i(x_i) = a_i / P_ii of the fits without point i."""
+        diagonal = self.factor.inverse_diagonal()
+        if self.root is not None:
+            diagonal = diagonal * np.square(self.root)
+        return A / with_constant_diagonal(diagonal, self._u)[:, None]
+
+    def explained(self, K: np.ndarray) -> np.ndarray:
+        """Return what the data take away from k(x, x), for the columns of K = k(points, x).
+
+        k_x^T C^-1 k_x; with an intercept less (1 - u^T k_x)^2 / u^T 1, the variance that a free
+        constant adds.
+        """
+        out = np.empty(K.shape[1])
+        for start in range(0, K.shape[1], _COLUMNS):
+            part = K[:, start : start + _COLUMNS]
+            out[start : start + _COLUMNS] = np.einsum("ij,ij->j", part, self._inverse(part))
+        if self._u is not None:
+            out -= np.square(1.0 - self._u @ K) / self._u.sum()
+        return out
+
+    def _inverse(self, Y: np.ndarray) -> np.ndarray:
+        """Return C^-1 Y."""
+        if self.root is None:
+            return np.asarray(self.factor.solve(Y))
+        return self.root[:, None] * self.factor.solve(self.root[:, None] * Y)
+
+
+def with_constant(
+    A: np.ndarray, u: np.ndarray | None, Y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return P Y and b from A = C^-1 Y and u = C^-1 1; without u there is no constant."""
+    if u is None:
+        return A, np.zeros(Y.shape[1])
+    b = u @ Y / u.sum()
+    return A - u[:, None] * b, b
+
+
+def with_constant_diagonal(diagonal: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+    """Return the diagonal of P from that of C^-1."""
+    return diagonal if u is None else diagonal - np.square(u) / u.sum()

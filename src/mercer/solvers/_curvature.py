@@ -1,0 +1,131 @@
+"""Factors of the second derivatives of a regularised risk, to precondition Newton's systems.
+
+    H = sum_i v_i [F 1]_i^T (d^2 loss_i) [F 1]_i + mu I,      the intercepts without mu
+
+of q (m + 1) unknowns.  Outputs that the loss does not couple have a block each, which is exact.
+Coupled ones share that of the mean of their second derivatives: one factor for all of them, and a
+number of CG steps that grows with the certainty of predictions.  Where these become many and the
+joint H is small, it is factored as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.linalg.blas import dsyr, dsyrk
+from scipy.linalg.lapack import dpotrf
+
+from ._losses import Local
+
+__all__ = ["Blocks", "Joint", "coupled"]
+
+_ROWS = 2048  # of F that are scaled at a time
+
+
+class Blocks:
+    """The inverse of the second derivatives, of each output for itself or of their mean."""
+
+    def __init__(
+        self, F: np.ndarray, weights: np.ndarray, local: Local, shift: float, intercept: bool
+    ) -> None:
+        D = weights[:, None] * local.diagonal
+        if coupled(local):
+            D = D.sum(axis=1, keepdims=True) / (D.shape[1] - 1)
+        self.intercept = intercept
+        # the outputs that share a factor: all of them, if it is the same for all
+        alone = D.shape[1] > 1
+        self.parts = [slice(c, c + 1) for c in range(D.shape[1])] if alone else [slice(None)]
+        self.factors = [self._of(F, d, shift) for d in D.T]
+
+    def _of(self, F: np.ndarray, d: np.ndarray, shift: float) -> _Block:
+        # an output without curvature says nothing about its intercept
+        total = float(d.sum()) if d.sum() > np.finfo(float).tiny else np.inf
+        mean = self.intercept * (F.T @ d) / total
+        H = _gram_of(F, d)
+        if H.size and total < np.inf:
+            H = dsyr(-total, mean, lower=1, a=H, overwrite_a=1)
+        H.flat[:: len(H) + 1] += shift
+        return _Block(_factor(H), mean, total)
+
+    def __call__(self, r: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z, t = np.empty_like(r), np.empty_like(s)
+        for part, (L, mean, total) in zip(self.parts, self.factors, strict=True):
+            right = r[:, part] - np.outer(mean, s[part])
+            z[:, part] = cho_solve((L, True), right, check_finite=False) if L.size else right
+            t[part] = self.intercept * (s[part] / total - mean @ z[:, part])
+        return z, t
+
+
+class _Block(NamedTuple):
+    """L L^T = F^T D F + mu I with F centred, its mean under D, and the trace of D."""
+
+    L: np.ndarray
+    mean: np.ndarray
+    total: float
+
+
+class Joint:
+    """The inverse of the second derivatives of all outputs together."""
+
+    def __init__(
+        self, F: np.ndarray, weights: np.ndarray, local: Local, shift: float, intercept: bool
+    ) -> None:
+        n, m = F.shape
+        A = np.column_stack([F, np.ones(n)]) if intercept else F
+        M, q = A.shape[1], local.slopes.shape[1]
+        H = np.empty((M * q, M * q), order="F")
+        for c in range(q):
+            bent = weights[:, None] * local.times(np.broadcast_to(np.eye(q)[c], (n, q)))
+            for e in range(c, q):
+                H[e * M : (e + 1) * M, c * M : (c + 1) * M] = A.T @ (bent[:, e, None] * A)
+        diagonal = H.diagonal().reshape(q, M).copy()
+        diagonal[:, :m] += shift
+        # no loss of this kind sees a constant that is common to all intercepts
+        diagonal[:, m:] *= 1.0 + 1e-8
+        np.fill_diagonal(H, diagonal.ravel())
+        self.L, self.intercept = _factor(H), intercept
+
+    def __call__(self, r: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        right = np.vstack([r, s]) if self.intercept else r
+        x = cho_solve((self.L, True), right.ravel(order="F"), check_finite=False)
+        x = x.reshape(right.shape, order="F")
+        return (x[:-1], x[-1]) if self.intercept else (x, np.zeros_like(s))
+
+
+def coupled(local: Local) -> bool:
+    """Tell whether a change in the first output alone changes the slopes in others."""
+    V = np.zeros(local.slopes.shape)
+    V[:, 0] = 1.0
+    return bool(np.any(local.times(V)[:, 1:]))
+
+
+def _gram_of(F: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Return the lower half of F^T diag(d) F."""
+    m = F.shape[1]
+    H = np.zeros((m, m), order="F")
+    if m:
+        root = np.sqrt(d)[:, None]
+        for i in range(0, len(F), _ROWS):
+            part = root[i : i + _ROWS] * F[i : i + _ROWS]
+            H = dsyrk(1.0, part.T, beta=1.0, c=H, lower=1, overwrite_c=1)
+    return H
+
+
+def _factor(H: np.ndarray) -> np.ndarray:
+    """Return the Cholesky factor of H; where rounding outweighs mu, of H + jitter.
+
+    That only makes a worse preconditioner.
+    """
+    if not len(H):
+        return H
+    jitter = 0.0
+    for _ in range(20):
+        A = H.copy(order="F")
+        A.flat[:: len(A) + 1] += jitter
+        L, info = dpotrf(A, lower=1, overwrite_a=1)
+        if info == 0:
+            return L
+        jitter = max(10.0 * jitter, float(np.finfo(float).eps * np.trace(H)))
+    raise np.linalg.LinAlgError("the second derivatives of the loss are not finite")

@@ -1,0 +1,306 @@
+"""Ridge regression on many landmarks: conjugate gradients on a sketched normal equation (KRILL).
+
+    min over w   sum_i u_i (y_i - k_S(x_i)^T w)^2 + shift w^T K_SS w,      w = L^-T v,  K_SS = L L^T
+    (F^T U F + shift) v = F^T U y,      F = K_nS L^-T,   U = diag(u)
+
+A pass over the points computes F^T U F v, evaluating each row of K_nS once for both products.  The
+preconditioner is B^T B + shift with the sketch B = Phi U^1/2 F, Phi a sparse sign embedding of the
+n points in 4 m dimensions: 8 entries +-1/sqrt(8) for each point.  It knows the spectrum of F^T U F
+up to a small factor whatever the landmarks and the shift, so that the number of passes is bounded.
+(Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465, in whitened coordinates.)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrcon
+from sklearn.exceptions import ConvergenceWarning
+
+from .._errors import warn_caller
+from .._points import length
+from ..gram import NystroemMap
+from ..gram._budget import check_budget
+from ..gram._landmarks import sliceable
+from ..gram._threads import one_blas_thread, run
+from ._linear import relative, unit_columns
+from ._lowrank import LowRankEigen, on_indices
+from ._mixed import check_stopping, ended
+from ._pcg import conjugate_gradients
+from ._report import Report, Status, Stopwatch
+
+__all__ = ["Krill"]
+
+_RANK = 1000  # landmarks by default
+_ROWS, _ENTRIES = 4, 8  # of the embedding: rows for each landmark, entries for each point
+_GROUPS = 8  # of strips; the sums of each are added in order
+_STRIPS = 8  # of points in a block that is sketched at a time
+
+
+@dataclass(frozen=True)
+class Krill:
+    """Ridge regression in the span of many landmarks, in O(m^2) memory.
+
+    It takes m^3 operations and some tens of passes over K_nS; a direct method takes n m^2.
+    Several targets go in lockstep.  The gradient at the solution, relative to that at 0, is
+    computed from the points and reported as the residual; the certificate `function` bounds
+    |f - f*|_H, the distance from the exact minimum in the norm that the shift penalises.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Landmarks; 1000 by default, or all points if there are fewer.
+    landmarks : str or points
+        As in `LowRankEigen`: "auto", "kmeans", "rpcholesky", "uniform", ..., or the points.
+    tol : float
+        Of the relative residual; what rounding leaves is enough in any case.
+    max_iter : int
+        Passes over K_nS.
+    random_state : int or None
+        Of landmarks and embedding; None stands for 0.
+    max_memory : int, str or None
+        The budget; None for half of the machine's memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Krill
+    >>> X = np.linspace(0, 6, 3000)[:, None]
+    >>> points, w, report = Krill(rank=30).regress(RBF(), X, np.sin(X), shift=0.1)
+    >>> bool(np.abs(RBF()(X, points) @ w - np.sin(X)).max() < 0.02)
+    True
+    """
+
+    rank: int | None = None
+    landmarks: Any = "auto"
+    tol: float = 1e-10
+    max_iter: int = 200
+    random_state: Any = None
+    max_memory: Any = None
+
+    def __post_init__(self) -> None:
+        check_stopping(self)
+        if self.rank is not None and not self.rank >= 1:
+            raise ValueError(f"Krill: rank must be at least 1, got {self.rank!r}")
+        LowRankEigen(self.rank, self.landmarks)  # refuses an unknown method
+
+    def workspace(self, n: int) -> int:
+        """Return the bytes needed: the sketch, K_SS, two factors, and strips of rows."""
+        m = self._choice(n).features(n, 1)
+        rows = min(n, _ROWS * m)
+        return 8 * (rows * m + 4 * m * m) + 2**27
+
+    def regress(
+        self,
+        kernel: Any,
+        X: Any,
+        Y: np.ndarray,
+        shift: float,
+        weights: np.ndarray | None = None,
+        *,
+        n_threads: int | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[Any, np.ndarray, Report]:
+        """Return the landmarks, the coefficients w on them, and the report.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            With all its values resolved.
+        X : points
+        Y : ndarray of shape (n,) or (n, q)
+        shift : float
+            Positive.
+        weights : ndarray of shape (n,), optional
+            Of the squared errors; not negative.
+        n_threads : int, optional
+            All processors by default.  The result does not depend on it.
+        say : callable, optional
+            Told of the progress.
+        """
+        watch = Stopwatch()
+        kernel, X = on_indices(kernel, X)
+        X, n = sliceable(X), length(X)
+        right, weights = _check(Y, weights, shift, n)
+        right, exponents = unit_columns(right)
+        m = self._choice(n).features(n, 1)
+        check_budget(self.workspace(n), self.max_memory, f"a fit on {m} landmarks")
+        phi = self._choice(n).map(kernel, X, 1, n_threads)
+        if not len(phi):  # no landmark says anything: f = 0
+            report = Report(
+                repr(self), Status.APPROXIMATE, message="every k(s, s) is 0, and so is f"
+            )
+            return phi.points, np.zeros((0, *np.shape(Y)[1:])), report
+        passes = _Passes(phi, X, weights, n_threads)
+        with one_blas_thread:  # so that the bits do not depend on the number of threads
+            sketch = passes.sketch(np.random.default_rng(self._seed))
+            if say is not None:
+                say(f"sketch of {n} x {len(phi)} by {len(sketch)} rows")
+            square = sketch.T @ sketch
+            del sketch
+            norm = _largest_eigenvalue(square) + shift
+            loss = 1.0 / max(dtrcon(phi.factor, uplo="L")[0], 1e-6)  # each product solves with L
+            square.flat[:: len(square) + 1] += shift
+            C, _ = dpotrf(square, lower=1, overwrite_a=1)
+            b = passes.project(right)
+            found = conjugate_gradients(
+                lambda V: passes.square(V) + shift * V,
+                lambda R: cho_solve((C, True), R, check_finite=False),
+                b,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                rounding=lambda V: norm * np.linalg.norm(V, axis=0),
+                loss=loss,
+                say=say,
+            )
+        status, message = ended(found, b, self.tol, _message(phi))
+        norms = np.linalg.norm(found.gap, axis=0)
+        report = Report(
+            repr(self),
+            status,
+            found.n_iter,
+            relative(found.gap, b),
+            watch.seconds,
+            message,
+            {"function": float(np.ldexp(norms, exponents).max(initial=0.0)) / shift},
+        )
+        if status is Status.NOT_CONVERGED:
+            warn_caller(
+                f"Krill did not converge: {message}. The usual cause is a shift that is tiny "
+                f"beside the largest eigenvalue of K. Raise the shift or max_iter",
+                ConvergenceWarning,
+            )
+        coefficients = phi.expansion_coefficients(np.ldexp(found.a, exponents))
+        return phi.points, coefficients[:, 0] if np.ndim(Y) == 1 else coefficients, report
+
+    @property
+    def _seed(self) -> Any:
+        return 0 if self.random_state is None else self.random_state
+
+    def _choice(self, n: int) -> LowRankEigen:
+        rank = min(n, _RANK) if self.rank is None else self.rank
+        return LowRankEigen(rank, self.landmarks, self._seed)
+
+
+class _Passes:
+    """Passes over the rows of F = K_nS L^-T, which are never held."""
+
+    def __init__(
+        self, phi: NystroemMap, X: Any, weights: np.ndarray, n_threads: int | None
+    ) -> None:
+        self.phi, self.X, self.weights, self.n_threads = phi, X, weights, n_threads
+
+    def square(self, V: np.ndarray) -> np.ndarray:
+        """Return F^T U F V, reading each row of K_nS once."""
+        inner = np.ascontiguousarray(self._solve(V, trans="T"))
+        return self._sum(lambda rows, T: T @ inner, V.shape[1])
+
+    def project(self, Y: np.ndarray) -> np.ndarray:
+        """Return F^T U Y."""
+        return self._sum(lambda rows, T: Y[rows], Y.shape[1])
+
+    def sketch(self, rng: Any) -> np.ndarray:
+        """Return Phi U^1/2 F, or U^1/2 F itself where that is no larger."""
+        m, n = len(self.phi), len(self.weights)
+        dimension = min(_ROWS * m, n)
+        root = np.sqrt(self.weights)
+        B = np.zeros((dimension, m))
+        for rows, T in self._blocks():
+            T *= root[rows, None]
+            if dimension == n:
+                B[rows] = T
+            else:
+                B += _embedding(rng, dimension, len(T)) @ T
+        return np.asarray(self._solve(B.T, trans="N").T)
+
+    def _solve(self, V: np.ndarray, trans: str) -> np.ndarray:
+        return np.asarray(
+            solve_triangular(self.phi.factor, V, trans=trans, lower=True, check_finite=False)
+        )
+
+    def _sum(self, values: Callable[[slice, np.ndarray], np.ndarray], columns: int) -> np.ndarray:
+        """Return F^T U values, with the values for a strip of rows made from those of K_nS."""
+        strips, m = self.phi._strips(slice(0, len(self.weights))), len(self.phi)
+        ends = np.linspace(0, len(strips), min(_GROUPS, len(strips)) + 1).astype(int)
+        groups = [strips[a:b] for a, b in pairwise(ends)]
+        shares = np.zeros((len(groups), m, columns))
+
+        def group(g: int, stop: threading.Event) -> None:
+            for rows in groups[g]:
+                if stop.is_set():
+                    return
+                T = np.empty((rows.stop - rows.start, m))
+                self.phi._fill(self.X, rows, T, whiten=False)
+                shares[g] += T.T @ (self.weights[rows, None] * values(rows, T))
+
+        run(group, range(len(groups)), self.n_threads)
+        return self._solve(shares.sum(axis=0), trans="N")
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield some rows of K_nS at a time."""
+        n, step = len(self.weights), _STRIPS * self.phi._strip
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            yield rows, self._rows(rows)
+
+    def _rows(self, rows: slice) -> np.ndarray:
+        T = np.empty((rows.stop - rows.start, len(self.phi)))
+
+        def strip(part: slice, stop: threading.Event) -> None:
+            if not stop.is_set():
+                into = T[part.start - rows.start : part.stop - rows.start]
+                self.phi._fill(self.X, part, into, whiten=False)
+
+        run(strip, self.phi._strips(rows), self.n_threads)
+        return T
+
+
+def _embedding(rng: Any, rows: int, points: int) -> Any:
+    """Return a sparse (rows, points) matrix with up to 8 entries +-1/sqrt(8) in each column."""
+    entries = min(_ENTRIES, rows)
+    # one row out of each of 8 parts: entries never coincide
+    parts = np.linspace(0, rows, entries + 1).astype(int)
+    index = rng.integers(parts[:-1], parts[1:], size=(points, entries))
+    signs = rng.choice((-1.0, 1.0), size=(points, entries)) / np.sqrt(entries)
+    starts = np.arange(0, points * entries + 1, entries)
+    return sp.csc_array((signs.ravel(), index.ravel(), starts), shape=(rows, points)).tocsr()
+
+
+def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the targets as columns, and the weights."""
+    Y = np.asarray(Y, dtype=float)
+    if Y.ndim not in (1, 2) or len(Y) != n:
+        raise ValueError(f"Y has shape {Y.shape}, but there are {n} points")
+    if not (np.ndim(shift) == 0 and 0.0 < shift < np.inf):
+        raise ValueError(f"Krill needs a positive, finite shift, got {shift!r}")
+    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    if weights.shape != (n,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(
+            f"weights must be {n} finite numbers that are not negative, got shape {weights.shape} "
+            f"with a minimum of {weights.min(initial=np.inf):.3g}"
+        )
+    return Y.reshape(n, -1), weights
+
+
+def _message(phi: NystroemMap) -> str:
+    text = f"{len(phi)} landmarks"
+    text += f", {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
+    return text + (f", jitter {phi.jitter:.1e}" if phi.jitter else "")
+
+
+def _largest_eigenvalue(A: np.ndarray) -> float:
+    """Return the largest eigenvalue of a positive semidefinite A, nearly, by some power steps."""
+    v, value = np.ones(len(A)), 0.0
+    for _ in range(10):
+        v = A @ v
+        value = float(np.linalg.norm(v))
+        v /= max(value, 1e-300)
+    return value

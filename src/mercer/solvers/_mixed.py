@@ -1,0 +1,266 @@
+"""A float32 Cholesky factor as the preconditioner of float64 conjugate gradients.
+
+    S (K + diag(shift)) S ~ L L^T  in float32,   S = diag(K_ii + shift_i)^-1/2,
+    P^-1 = S L^-T L^-1 S
+
+Half the memory of a float64 factor and half its time, and a handful of products with K in float64
+make the solution as exact.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import lapack
+
+from .._errors import NotPositiveDefiniteError
+from ..gram import GramOperator
+from ..gram._budget import check_budget
+from ..gram._threads import one_blas_thread, run
+from ._linear import Cholesky, Factor, check_shift
+from ._pcg import conjugate_gradients, rounding_of
+from ._report import Status
+from ._triangle import Triangle
+
+__all__ = ["MixedCholesky"]
+
+_TILE = 384  # rows and columns of K evaluated at a time, in float64
+_UNIT = 6e-8  # the rounding of float32
+_MOST = 1e-2  # of |A|: a matrix that needs more than this on its diagonal is not rounded, but wrong
+
+
+@dataclass(frozen=True)
+class MixedCholesky:
+    """K + shift = L L^T in float32, repaired by conjugate gradients in float64.
+
+    The float32 matrix, 4 n^2 bytes, is all that is held beside the Gram; it is written tile by
+    tile, and the tiles are evaluated in float64.  On a TiledGram that is half the memory of
+    `Cholesky`; on a DenseGram the products are cheaper.  The solution is as exact as that of a
+    float64 factor: the true residual is computed in float64, and reported.
+
+    If float32 does not see that the matrix is positive definite (lambda_max / shift beyond 1e7),
+    the *preconditioner* gets a larger shift, the report says which, and it takes more steps.
+
+    Parameters
+    ----------
+    tol : float
+        Of the relative residual |y - (K + shift) a| / |y|.  What rounding leaves, in the order
+        of 1e-17 lambda_max / shift (more if the diagonal of K varies much), is enough in any case.
+    max_iter : int
+        Products with K, beside one at the end.
+    max_memory : int, str or None
+        The budget for the float32 matrix (and, for `logdet` and `inverse_diagonal`, for a float64
+        factor); None for half of the machine's memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import MixedCholesky
+    >>> X = np.linspace(0, 3, 200)[:, None]
+    >>> factor = MixedCholesky().factorize(gram(RBF(), X, storage="tiled"), shift=0.1)
+    >>> a = factor.solve(np.sin(X[:, 0]))
+    >>> factor.report.residual < 1e-13
+    True
+    """
+
+    tol: float = 1e-14
+    max_iter: int = 100
+    max_memory: Any = None
+    storage: ClassVar[str] = "tiled"  # how K is best held
+
+    def __post_init__(self) -> None:
+        check_stopping(self)
+
+    def workspace(self, n: int) -> int:
+        """Return the bytes needed beside the Gram."""
+        return 4 * n * n + 80 * n
+
+    def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
+        """Factorise K + diag(shift) in float32; the Gram is kept, whatever `overwrite` says.
+
+        Parameters
+        ----------
+        gram : GramOperator
+            Symmetric, held in any way; products with it repair the rounding.
+        shift : float or ndarray of shape (n,)
+            Non-negative.
+        overwrite : bool
+            Without effect.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a shift of 1 % of |K| in the preconditioner is not enough.
+        MemoryBudgetError
+            If the float32 matrix does not fit `max_memory`.
+        """
+        shift = check_shift(gram, shift)
+        check_points(gram)
+        n = gram.shape[0]
+        check_budget(self.workspace(n), self.max_memory, f"a float32 factor of {n} points")
+        return _MixedFactor(self, gram, shift)
+
+
+class _MixedFactor(Factor):
+    _status = Status.CONVERGED
+    _advice = (
+        "The usual cause is a shift that is tiny beside the largest eigenvalue of K. Try a larger "
+        "shift, or solver='cholesky'"
+    )
+
+    def __init__(self, options: MixedCholesky, gram: GramOperator, shift: np.ndarray) -> None:
+        super().__init__(repr(options), gram.shape[0])
+        self._gram, self._shift, self._options = gram, shift, options
+        self._scale = _unit_scale(gram, shift)
+        self._rounding = rounding_of(gram)
+        self._L, extra = _factor(Triangle(_rounded(gram, self._scale)))
+        if extra:
+            self._message = (
+                f"float32 rounding made pivots negative: {extra:.1e} of the diagonal was added in "
+                f"the preconditioner"
+            )
+        self._note = self._message
+
+    def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        with one_blas_thread:  # tiles are threaded; the BLAS must not multiply that
+            found = conjugate_gradients(
+                self._times,
+                self._precondition,
+                y,
+                tol=self._options.tol,
+                max_iter=self._options.max_iter,
+                rounding=self._rounding,
+                eps=float(np.finfo(self._gram.dtype).eps),
+                patient=patient,
+            )
+        self._n_iter = found.n_iter
+        self._status, self._message = ended(found, y, self._options.tol, self._note)
+        return found.a, found.gap
+
+    def _times(self, V: np.ndarray) -> np.ndarray:
+        return np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
+
+    def _precondition(self, R: np.ndarray) -> np.ndarray:
+        scaled = self._scale[:, None] * R
+        size = np.maximum(np.abs(scaled).max(axis=0), 1e-300)  # float32 has a narrow range
+        Z, _ = lapack.spotrs(self._L, (scaled / size).astype(np.float32), lower=1)
+        return np.asarray(self._scale[:, None] * Z * size, dtype=float)
+
+    def logdet(self) -> float:
+        return self._exact.logdet()
+
+    def inverse_diagonal(self) -> np.ndarray:
+        return self._exact.inverse_diagonal()
+
+    @cached_property
+    def _exact(self) -> Factor:
+        """A float64 factor: determinants and inverses cannot be repaired afterwards."""
+        check_budget(
+            12 * self.size**2,
+            self._options.max_memory,
+            f"log det and inverses take a float64 factor of {self.size} points, which",
+        )
+        return Cholesky().factorize(self._gram, self._shift)
+
+
+def check_stopping(solver: Any) -> None:
+    """Refuse a tolerance or a number of steps that makes no sense."""
+    name = type(solver).__name__
+    if not 0.0 <= solver.tol < 1.0:
+        raise ValueError(f"{name}: tol must lie in [0, 1), got {solver.tol!r}")
+    if solver.max_iter is not None and not solver.max_iter >= 1:
+        raise ValueError(f"{name}: max_iter must be at least 1, got {solver.max_iter!r}")
+
+
+def check_points(gram: GramOperator) -> None:
+    """Refuse a Gram that is not k(X, X) of at least one point."""
+    if not gram.symmetric:
+        raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
+    if not gram.shape[0]:
+        raise ValueError("there are no points: K is 0 x 0, and there is nothing to solve")
+
+
+def ended(found: Any, y: np.ndarray, tol: float, note: str = "") -> tuple[Status, str]:
+    """Return how an iteration ended, and what to say of it."""
+    if found.converged:
+        return Status.CONVERGED, note
+    size = np.linalg.norm(y, axis=0)
+    worst = float(np.max(np.linalg.norm(found.gap, axis=0) / np.where(size > 0, size, 1.0)))
+    text = f"relative residual {worst:.1e} after {found.n_iter} steps, {tol:.1e} was asked for"
+    return Status.NOT_CONVERGED, "; ".join(filter(None, [text, note]))
+
+
+def _unit_scale(gram: GramOperator, shift: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        diagonal = np.asarray(gram.diagonal(), dtype=float) + shift
+    if not np.all(np.isfinite(diagonal)):
+        raise _not_finite(gram)
+    if not np.all(diagonal > 0):
+        raise NotPositiveDefiniteError(
+            f"K + shift is not positive definite: its diagonal goes down to {diagonal.min():.3g}. "
+            f"Try a larger shift, or solver='lstsq'"
+        )
+    return 1.0 / np.sqrt(diagonal)
+
+
+def _not_finite(gram: GramOperator) -> ValueError:
+    return ValueError(
+        f"K has entries that are not finite; the usual cause is a kernel that overflows on these "
+        f"points: {gram.kernel}. Scale the features"
+    )
+
+
+def _rounded(gram: GramOperator, scale: np.ndarray) -> np.ndarray:
+    """Return S (K + shift) S, whose diagonal is 1, as float32; K is evaluated in its own tiles."""
+    n = len(scale)
+    out = np.empty((n, n), dtype=np.float32)
+
+    def column(j: int, stop: threading.Event) -> None:
+        cols = slice(j, min(j + _TILE, n))
+        for i in range(0, j + 1, _TILE):
+            if stop.is_set():
+                return
+            rows = slice(i, min(i + _TILE, n))
+            with np.errstate(over="ignore", invalid="ignore"):
+                T = gram.block(rows, cols) * scale[rows, None]
+                T *= scale[cols]
+            if not np.isfinite(T.sum()):
+                raise _not_finite(gram)
+            out[rows, cols] = T
+            out[cols, rows] = T.T
+
+    run(column, reversed(range(0, n, _TILE)), gram.n_threads)
+    np.fill_diagonal(out, 1.0)
+    return out
+
+
+def _factor(A: Triangle) -> tuple[np.ndarray, float]:
+    """Return the float32 factor of A + extra I, with an extra of 0 if that is enough."""
+    extra = 0.0
+    while True:
+        L, info = lapack.spotrf(A.work, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return L, extra
+        A.restore()
+        if not extra:
+            norm = max(_column_sum(A.work[:, j : j + _TILE]) for j in range(0, len(L), _TILE))
+        extra = max(4.0 * extra, _UNIT * norm)
+        if extra > _MOST * norm:
+            raise NotPositiveDefiniteError(
+                f"K + shift is not positive definite: pivot {info} of {len(L)} is not positive, "
+                f"even with {extra / norm:.1e} of |K| added to the diagonal. The usual cause is a "
+                f"kernel that is not positive semidefinite. Try a larger shift, or solver='lstsq'"
+            )
+        A.diagonal = np.full(len(L), 1.0 + extra, dtype=np.float32)
+        A.restore_diagonal()
+
+
+def _column_sum(A: np.ndarray) -> float:
+    """Return the largest sum over a column of |A_ij|."""
+    return float(np.abs(A).sum(axis=0, dtype=float).max())

@@ -1,0 +1,320 @@
+"""Ridge regression for every alpha at once, with its leave-one-out errors.
+
+    J(f, b) = sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2
+
+`ExactPath` decomposes K once (K = Q T Q^T, T tridiagonal); `NystroemPath` reads the features of
+landmarks once (F^T W F = V diag(s) V^T).  After that an alpha costs next to nothing.  The errors of
+the n fits that each leave out one point follow in closed form from P of `Bordered`:
+
+    e_i = a_i / P_ii,        or, for features,        e_i = (y_i - f(x_i) - b) / (1 - h_i).
+
+GCV replaces P_ii (or h_i) by their mean: (1/n) sum w_i r_i^2 / (tr(I - H) / n)^2.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.exceptions import ConvergenceWarning
+
+from .._errors import warn_caller
+from .._points import length
+from ..gram import GramOperator, NystroemMap
+from ..gram._budget import budget_in_bytes
+from ..gram._threads import one_blas_thread, run
+from ._bordered import with_constant, with_constant_diagonal
+from ._moments import Moments
+from ._report import Report, Status, Stopwatch
+from ._tridiagonal import Tridiagonal
+
+__all__ = ["ExactPath", "NystroemPath", "RidgePath"]
+
+_COLUMNS = 256  # solutions held at a time
+_STRIP = 512  # rows of features rotated at a time
+_FLOOR = 1e-13  # of the largest eigenvalue of F^T F: what its rounding hides
+
+
+class RidgePath(ABC):
+    """The minimisers of J for all alphas: coefficients on `points`, errors, GCV."""
+
+    points: Any
+    report: Report
+
+    @abstractmethod
+    def usable(self, alphas: np.ndarray) -> np.ndarray:
+        """Return for each alpha whether it is above what rounding hides."""
+
+    @abstractmethod
+    def solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients on the points and the intercepts, for one alpha."""
+
+    @abstractmethod
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield, for each alpha, the errors y_i - f_-i(x_i) - b_-i, of shape (n, q)."""
+
+    @abstractmethod
+    def gcv(self, alphas: np.ndarray) -> np.ndarray:
+        """Return the generalised cross-validation score, (alphas, q): an estimate of the error."""
+
+
+class ExactPath(RidgePath):
+    """All n points, from K = Q T Q^T.
+
+    Parameters
+    ----------
+    gram : DenseGram
+        Of the points, which must all have a positive weight; its array is worked in.
+    Y : ndarray of shape (n, q)
+    weights : ndarray of shape (n,), optional
+    intercept : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import ExactPath
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> path = ExactPath(gram(RBF(), X), np.sin(X), intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)
+    array([0.    , 0.0131])
+    """
+
+    def __init__(
+        self,
+        gram: GramOperator,
+        Y: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        intercept: bool,
+    ) -> None:
+        watch = Stopwatch()
+        self.points = gram.X
+        self.root = np.ones(len(Y)) if weights is None else np.sqrt(weights)
+        # without their mean, so that a large one costs no digits; b takes it back
+        self._mean = np.average(Y, axis=0, weights=weights) if intercept else np.zeros(Y.shape[1])
+        self.Y = Y - self._mean
+        # S^-1 magnifies rounding where weights are tiny: there the errors come from K itself
+        light = self.root < 1e-3 * np.median(self.root)
+        self._light = np.flatnonzero(light)
+        self._rows = gram.block(self._light, slice(None)) if light.any() else None
+        held: Any = gram
+        self._T = Tridiagonal.of(
+            held if weights is None else held.scaled(self.root), overwrite=True
+        )
+        self._intercept = intercept
+        right = np.c_[self.Y, np.ones(len(Y))] if intercept else self.Y
+        self._right = self.root[:, None] * right
+        self.report = Report(
+            solver="Tridiagonal",
+            status=Status.DIRECT,
+            seconds=watch.seconds,
+            message="K = Q T Q^T, once for all alphas",
+        )
+
+    def usable(self, alphas: np.ndarray) -> np.ndarray:
+        return self._T.usable(alphas)
+
+    def solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        ((A, b, _),) = self._solutions(np.array([alpha]))
+        return A, b + self._mean
+
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        w, light = np.square(self.root), self._light
+        inverse = self._T.inverse_diagonal(alphas)
+        for alpha, diagonal, (A, b, u) in zip(
+            alphas, inverse, self._solutions(alphas), strict=True
+        ):
+            P = with_constant_diagonal(w * diagonal, u)
+            errors = A / P[:, None]
+            if self._rows is not None:
+                gap = self.Y[light] - self._rows @ A - b
+                errors[light] = gap * (w[light] / (alpha * P[light]))[:, None]
+            yield errors
+
+    def gcv(self, alphas: np.ndarray) -> np.ndarray:
+        traces = self._T.inverse_trace(alphas)
+        n, out = len(self.Y), np.empty((len(alphas), self.Y.shape[1]))
+        for j, (A, _, u) in enumerate(self._solutions(alphas)):
+            v = None if u is None else np.square(u / self.root).sum() / u.sum()
+            free = traces[j] if v is None else traces[j] - v  # tr(I - H) / alpha
+            out[j] = n * np.square(A / self.root[:, None]).sum(axis=0) / free**2
+        return out
+
+    def _solutions(
+        self, alphas: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """Yield a, b, and for an intercept u = C^-1 1."""
+        step = max(1, _COLUMNS // self._right.shape[1])
+        for start in range(0, len(alphas), step):
+            for B in self._T.solve(self._right, alphas[start : start + step]):
+                A = self.root[:, None] * B
+                u = A[:, -1] if self._intercept else None
+                yield *with_constant(A[:, : self.Y.shape[1]], u, self.Y), u
+
+
+class NystroemPath(RidgePath):
+    """The span of landmarks, from one pass over the features phi of the points.
+
+    Parameters
+    ----------
+    phi : NystroemMap
+    X : points
+    Y : ndarray of shape (n, q)
+    weights : ndarray of shape (n,), optional
+    intercept : bool
+    max_memory : int, str or None
+        The features are kept for the leave-one-out errors if they fit a quarter of this;
+        otherwise those take a second pass.
+    say : function, optional
+        Called with a line of text after each block of points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import NystroemPath
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> path = NystroemPath(NystroemMap.on(RBF(), X), X, np.sin(X), intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)  # all points are landmarks: exact
+    array([0.    , 0.0131])
+    """
+
+    @one_blas_thread
+    def __init__(
+        self,
+        phi: NystroemMap,
+        X: Any,
+        Y: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        intercept: bool,
+        max_memory: Any = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        watch = Stopwatch()
+        self.points, self.phi, self.X, self.Y = phi.points, phi, X, Y
+        self.weights = np.ones(len(Y)) if weights is None else weights
+        m, n = len(phi), length(X)
+        keep = 8 * n * m <= budget_in_bytes(max_memory) // 4
+        self._kept: list[tuple[slice, np.ndarray]] | None = [] if keep else None
+        moments = Moments.none(m + Y.shape[1])
+        for rows, F in phi.blocks(X):
+            moments = moments.merge(Moments.of(np.c_[F, Y[rows]], self.weights[rows]))
+            if self._kept is not None:
+                self._kept.append((rows, F))
+            if say is not None and rows.stop < n:
+                say(f"{rows.stop} of {n} points")
+        C, self._mean = moments.comoment, moments.mean
+        if not intercept:
+            C = C + moments.weight * np.outer(self._mean, self._mean)
+            self._mean = np.zeros(m + Y.shape[1])
+        self._constant = 1.0 / moments.weight if intercept else 0.0  # what b adds to h_i / w_i
+        s, self._V = eigh(C[:m, :m], check_finite=False)
+        self._s, self._c = np.maximum(s, 0.0), self._V.T @ C[:m, m:]
+        self._yy = C.diagonal()[m:]
+        self.report = Report(
+            solver=f"Nyström on {m} landmarks",
+            status=Status.APPROXIMATE,
+            seconds=watch.seconds,
+            message=f"f is sought in the span of {m} landmarks",
+        )
+
+    def usable(self, alphas: np.ndarray) -> np.ndarray:
+        return np.asarray(alphas) > self._floor
+
+    @one_blas_thread
+    def solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        if not self.usable(np.array([alpha]))[0]:
+            warn_caller(
+                f"alpha = {alpha:g} is below {self._floor:.1e}, what the rounding of F^T F hides; "
+                f"the solution is less accurate than it seems. Use a larger alpha, or an exact "
+                f"solver",
+                ConvergenceWarning,
+            )
+        w = self._V @ (self._c / (self._s + alpha)[:, None])
+        m = len(self.phi)
+        return self.phi.expansion_coefficients(w), self._mean[m:] - self._mean[:m] @ w
+
+    def objective(self, alpha: float) -> np.ndarray:
+        """Return the minimum of J for each target."""
+        return self._yy - np.sum(np.square(self._c) / (self._s + alpha)[:, None], axis=0)
+
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        m, inverse = len(self.phi), 1.0 / (self._s[:, None] + alphas)  # (m, alphas)
+        # predictions for all alphas and targets are one product with the rotated features
+        solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
+        errors = np.empty((len(alphas), *self.Y.shape))
+
+        def strip(job: tuple[slice, np.ndarray], stop: threading.Event) -> None:
+            if stop.is_set():
+                return
+            rows, F = job
+            Z = (F - self._mean[:m]) @ self._V
+            fitted = self._fitted(Z, solutions, len(alphas))
+            np.square(Z, out=Z)
+            h = self.weights[rows, None] * (Z @ inverse + self._constant)
+            gap = (self.Y[rows] - self._mean[m:])[:, None, :] - fitted
+            errors[:, rows] = (gap / (1.0 - h)[:, :, None]).transpose(1, 0, 2)
+
+        for block, F in self._blocks():
+            ends = [*range(0, len(F), _STRIP), len(F)]
+            jobs = [(slice(block.start + i, block.start + j), F[i:j]) for i, j in pairwise(ends)]
+            run(strip, jobs)
+        yield from errors
+
+    def gcv(self, alphas: np.ndarray) -> np.ndarray:
+        n, m, constant = len(self.Y), len(self.phi), self._constant > 0
+        rss = np.array([self._rss(alpha) for alpha in alphas])
+        if np.any(rss < 1e-8 * self._yy):  # little is left of what was subtracted: add it up
+            rss = self._squares(alphas)
+        # n - dof, without subtracting what is nearly n
+        free = np.array([n - m - constant + np.sum(alpha / (self._s + alpha)) for alpha in alphas])
+        out = np.full(rss.shape, np.inf)  # where nothing is left to judge by
+        np.divide(n * rss, np.square(free)[:, None], out=out, where=(free > 0)[:, None])
+        return out
+
+    def _rss(self, alpha: float) -> np.ndarray:
+        """Return sum w r^2 = min J - alpha |f|^2."""
+        norms = np.square(self._c) / np.square(self._s + alpha)[:, None]
+        return self.objective(alpha) - alpha * norms.sum(axis=0)
+
+    def _squares(self, alphas: np.ndarray) -> np.ndarray:
+        """Return sum w r^2 for each alpha, from the residuals of all points."""
+        m, total = len(self.phi), np.zeros((len(alphas), self.Y.shape[1]))
+        inverse = 1.0 / (self._s[:, None] + alphas)
+        solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
+        for rows, F in self._blocks():
+            fitted = self._fitted((F - self._mean[:m]) @ self._V, solutions, len(alphas))
+            gap = (self.Y[rows] - self._mean[m:])[:, None, :] - fitted
+            total += np.einsum("i,ijc->jc", self.weights[rows], np.square(gap))
+        return total
+
+    def _fitted(self, Z: np.ndarray, solutions: np.ndarray, alphas: int) -> np.ndarray:
+        if not solutions.size:  # no landmark was kept: f is 0
+            return np.zeros((len(Z), alphas, self.Y.shape[1]))
+        return (Z @ solutions).reshape(len(Z), alphas, -1)
+
+    def variance(self, F: np.ndarray, alpha: float) -> np.ndarray:
+        """Return alpha phi^T (G + alpha)^-1 phi for the rows phi of F, with what b adds."""
+        Z = (F - self._mean[: len(self.phi)]) @ self._V
+        return np.asarray(alpha * (np.square(Z) @ (1.0 / (self._s + alpha)) + self._constant))
+
+    def forget(self) -> None:
+        """Let go of the data; solutions and variances can still be had."""
+        self._kept, self.X = None, None
+        self.Y, self.weights = self.Y[:0], self.weights[:0]
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        return iter(self._kept) if self._kept is not None else self.phi.blocks(self.X)
+
+    @property
+    def _floor(self) -> float:
+        return _FLOOR * float(self._s.max(initial=0.0))

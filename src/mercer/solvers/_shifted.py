@@ -1,0 +1,145 @@
+"""P = F^T F + shift I for a wide F: what stands for K + shift where F^T F stands for K.
+
+    P^-1 v    = (v - F^T (F F^T + shift)^-1 F v) / shift                        (Woodbury)
+    P^-1/2 v  = (v - F^T W g(s) W^T F v) / sqrt(shift),   F F^T = W diag(s) W^T,
+                g(s) = 1 / (r (shift r + shift)),         r = sqrt(1 + s / shift)
+    log det P = (n - k) log shift + log det(F F^T + shift)
+
+Only k x k matrices are factored, in float64, and g is written so that an s of 0 is no exception.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from ..gram._threads import run
+
+__all__ = ["ShiftedLowRank"]
+
+_GROUPS = 8
+
+
+class ShiftedLowRank:
+    """P = F^T F + shift I, ready to solve with: a preconditioner of K + shift I.
+
+    With F from `rpcholesky`, P <= K + shift <= (1 + trace / shift) P, `trace` being that of what
+    the factor left of K.
+
+    Parameters
+    ----------
+    F : ndarray of shape (k, n)
+        Read only, and not copied; the factor of a `PartialCholesky` is in the right order.
+    shift : float
+        Positive.
+    n_threads : int, optional
+        All processors by default.  The results do not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import ShiftedLowRank
+    >>> P = ShiftedLowRank(np.array([[3.0, 4.0]]), shift=1.0)
+    >>> P.solve(np.array([6.0, 8.0])) * 26
+    array([6., 8.])
+    >>> bool(np.isclose(P.logdet(), np.log(26.0)))
+    True
+    """
+
+    def __init__(self, F: np.ndarray, shift: float, *, n_threads: int | None = None) -> None:
+        F = np.asarray(F, dtype=np.float64)
+        if F.ndim != 2:
+            raise ValueError(f"F must have shape (k, n), got {F.shape}")
+        if not (np.ndim(shift) == 0 and 0.0 < shift < np.inf):
+            raise ValueError(
+                f"ShiftedLowRank needs a positive, finite shift, got {shift!r}: F^T F alone has no "
+                f"inverse. Shifts that differ by point belong into F: scale K on both sides"
+            )
+        self.F, self.shift, self.n_threads = F, float(shift), n_threads
+
+    @property
+    def size(self) -> int:
+        """The n of P, n x n."""
+        return int(self.F.shape[1])
+
+    def solve(self, V: np.ndarray) -> np.ndarray:
+        """Return P^-1 V, for V of shape (n,) or (n, q)."""
+        columns = self._columns(V)
+        inner = cho_solve(self._factor, self._times(columns), check_finite=False)
+        return (self._minus(columns, inner) / self.shift).reshape(np.shape(V))
+
+    def root_inverse(self, V: np.ndarray) -> np.ndarray:
+        """Return P^-1/2 V, of the symmetric root, for V of shape (n,) or (n, q)."""
+        columns = self._columns(V)
+        s, W = self._spectrum
+        r = np.sqrt(1.0 + s / self.shift)
+        g = 1.0 / (self.shift * r * (r + 1.0))
+        inner = W @ (g[:, None] * (W.T @ self._times(columns)))
+        return (self._minus(columns, inner) / np.sqrt(self.shift)).reshape(np.shape(V))
+
+    def logdet(self) -> float:
+        """Return log det P."""
+        inner = 2.0 * float(np.sum(np.log(self._factor[0].diagonal())))
+        return inner + (self.size - len(self.F)) * float(np.log(self.shift))
+
+    def sample(self, rng: Any, q: int) -> np.ndarray:
+        """Return q columns drawn from the normal distribution of covariance P."""
+        inside = rng.standard_normal((len(self.F), q))
+        return self._minus(np.sqrt(self.shift) * rng.standard_normal((self.size, q)), -inside)
+
+    @cached_property
+    def _factor(self) -> tuple[np.ndarray, bool]:
+        inner = self._square.copy()
+        inner.flat[:: len(inner) + 1] += self.shift
+        return cho_factor(inner, lower=True, overwrite_a=True)
+
+    @cached_property
+    def _spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        s, W = eigh(self._square)
+        return np.maximum(s, 0.0), W
+
+    @cached_property
+    def _square(self) -> np.ndarray:
+        return self._times(None)
+
+    # ------------------------------------------------------------------ products with F
+
+    def _columns(self, V: Any) -> np.ndarray:
+        V = np.asarray(V, dtype=np.float64)
+        if V.ndim not in (1, 2) or len(V) != self.size:
+            raise ValueError(f"V has shape {V.shape}, but P has {self.size} rows")
+        return V.reshape(self.size, -1)
+
+    def _parts(self) -> list[slice]:
+        """Cut the columns of F as its shape alone says, so that threads do not change the bits."""
+        ends = np.linspace(0, self.size, _GROUPS + 1).astype(int)
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def _times(self, V: np.ndarray | None) -> np.ndarray:
+        """Return F V, for None F F^T."""
+        parts = self._parts()
+        shares: list[Any] = [None] * len(parts)
+
+        def group(g: int, stop: threading.Event) -> None:
+            if not stop.is_set():
+                strip = self.F[:, parts[g]]
+                shares[g] = strip @ (strip.T if V is None else V[parts[g]])
+
+        run(group, range(len(parts)), self.n_threads)
+        return np.asarray(sum(shares[1:], start=shares[0]))
+
+    def _minus(self, V: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Return V - F^T C."""
+        out = np.empty_like(V)
+
+        def group(part: slice, stop: threading.Event) -> None:
+            if not stop.is_set():
+                np.subtract(V[part], self.F[:, part].T @ C, out=out[part])
+
+        run(group, self._parts(), self.n_threads)
+        return out

@@ -1,0 +1,238 @@
+"""A smooth convex risk in whitened coordinates: its derivatives, Newton steps, and searches.
+
+    J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        w (m, q),  b (q,)
+
+What is done with them is in `_newton` and `_gradient`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ._curvature import Blocks, Joint, coupled
+from ._losses import Local, Loss
+
+__all__ = ["SmoothRisk", "State"]
+
+_SEARCH = 30  # evaluations along a step
+_FLAT = 0.1  # of the slope at the start: where a search along a step ends
+_LONGEST = 64.0  # of a step
+_ROUNDING = 1e-12  # of J: what two evaluations of it may differ by
+_DIGITS = 1e-6  # of J: what a gap may be for rounding to excuse it
+_EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+
+
+class State(NamedTuple):
+    """A point (w, b) with the values f and the loss there."""
+
+    w: np.ndarray
+    b: np.ndarray
+    f: np.ndarray
+    local: Local
+    value: float
+
+
+class Step(NamedTuple):
+    """A direction, the values it adds, what J loses along it, and products it took."""
+
+    w: np.ndarray
+    b: np.ndarray
+    f: np.ndarray
+    decrease: float  # -gradient . step, the squared Newton decrement
+    products: int
+    solved: bool  # or ended by the number of products: then there is more to gain
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothRisk:
+    """J and its derivatives."""
+
+    F: np.ndarray
+    Y: np.ndarray
+    loss: Loss
+    weights: np.ndarray
+    shift: float
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.shift) and self.shift > 0):
+            raise ValueError(f"shift must be positive and finite, got {self.shift!r}")
+
+    def start(self, given: tuple[np.ndarray, np.ndarray] | None) -> State:
+        m, q = self.F.shape[1], self.Y.shape[1]
+        origin = self.at(np.zeros((m, q)), np.zeros(q), np.zeros(self.Y.shape))
+        if given is None:
+            return origin
+        w = np.array(given[0], dtype=float).reshape(m, q)
+        b = np.array(given[1], dtype=float).reshape(q) if self.intercept else np.zeros(q)
+        state = self.at(w, b, self.F @ w + b)
+        return state if state.value < origin.value else origin
+
+    def at(self, w: np.ndarray, b: np.ndarray, f: np.ndarray) -> State:
+        with np.errstate(over="ignore", invalid="ignore"):  # of a step too far: J is infinite
+            local = self.loss(f, self.Y)
+            value = float(self.weights @ local.values) + 0.5 * self.shift * float(np.sum(w * w))
+        return State(w, b, f, local, value if np.isfinite(value) else np.inf)
+
+    def gradient(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """Return dJ/dw and dJ/db, which is 0 without an intercept."""
+        slopes = self.weights[:, None] * state.local.slopes
+        return self.F.T @ slopes + self.shift * state.w, self.intercept * slopes.sum(axis=0)
+
+    def gap(self, state: State) -> float:
+        """Return |dJ/dw|^2 / (2 mu); with the best intercept, J is no more above its minimum."""
+        with np.errstate(over="ignore"):  # far away
+            return 0.5 * float(np.sum(np.square(self.gradient(state)[0] / np.sqrt(self.shift))))
+
+    def enough(self, state: State, tol: float) -> float:
+        """Return the gap that ends a search: tol J, or what rounding alone makes of it.
+
+        The latter only if J is then known to six digits, or is rounding itself beside its value
+        for f = 0.
+        """
+        local = state.local
+        rounded = (
+            _EPS * self.weights[:, None] * (local.diagonal * np.abs(state.f) + np.abs(local.slopes))
+        )
+        noise = 0.5 * float(self._squares @ np.square(rounded).sum(axis=1)) / self.shift
+        origin = float(self.weights @ np.abs(self.loss(np.zeros(self.Y.shape), self.Y).values))
+        value = abs(state.value)
+        return max(
+            max(tol, _ROUNDING) * value, min(10.0 * noise, max(_DIGITS * value, _EPS * origin))
+        )
+
+    def residual(self, state: State) -> float:
+        """Return dJ/dw relative to its two parts, which cancel at the minimum."""
+        g, ridge = self.gradient(state)[0], self.shift * state.w
+        size = max(np.abs(part).max(initial=0.0) for part in (ridge, g - ridge))
+        return float(np.abs(g).max(initial=0.0) / size) if size > 0 else 0.0
+
+    # ------------------------------------------------------------------ the path
+
+    def path(self, state: State, factor: float | None) -> list[float]:
+        """Return decreasing shifts that end with mu; the first outweighs the loss."""
+        if factor is None:
+            return [self.shift]
+        curvature = self.weights * state.local.diagonal.max(axis=1)
+        shifts, large = [self.shift], float(curvature @ self._squares)
+        while shifts[-1] / factor <= large:
+            shifts.append(shifts[-1] / factor)
+        return shifts[::-1]
+
+    @property
+    def near(self) -> float:
+        """Half of a squared decrement within which Newton's method is fast, for log-losses."""
+        return 0.5 * self.shift / max(float(self._squares.max(initial=0.0)), _TINY)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        return np.einsum("ij,ij->i", self.F, self.F)
+
+    # ------------------------------------------------------------------ the step
+
+    def precondition(self, state: State, joint: int) -> Blocks | Joint:
+        """Return factors of the second derivatives; as a whole if coupled and small enough."""
+        size = (self.F.shape[1] + 1) * self.Y.shape[1]
+        kind = Joint if size <= joint and coupled(state.local) else Blocks
+        return kind(self.F, self.weights, state.local, self.shift, self.intercept)
+
+    def newton_step(self, state: State, precondition: Blocks | Joint, most: int) -> Step:
+        """Return the solution of the second derivatives times the step = - the gradient.
+
+        It is exact enough, or what `most` products give: that, too, is a direction of descent.
+        """
+        g, h = self.gradient(state)
+        r, s = -g, -h
+        z, t = precondition(r, s)
+        w, b, f = np.zeros_like(g), np.zeros_like(h), np.zeros(self.Y.shape)
+        p, u = z, t
+        left = float(np.sum(r * z) + s @ t)
+        # few digits while far away, many when close: then Newton's method keeps its speed
+        enough = left * np.clip(left / max(abs(state.value), 1e-300), 1e-10, 1e-2)
+        products = 0
+        while products < most and left > enough and left > 0:
+            moved = self.F @ p + u
+            bent = self.weights[:, None] * state.local.times(moved)
+            Hp, Hu = self.F.T @ bent + self.shift * p, self.intercept * bent.sum(axis=0)
+            bend = float(np.sum(p * Hp) + u @ Hu)
+            products += 1
+            if not bend > 0:
+                break
+            size = left / bend
+            w, b, f = w + size * p, b + size * u, f + size * moved
+            r, s = r - size * Hp, s - size * Hu
+            z, t = precondition(r, s)
+            left, before = float(np.sum(r * z) + s @ t), left
+            p, u = z + (left / before) * p, t + (left / before) * u
+        return Step(w, b, f, -float(np.sum(g * w) + h @ b), products, left <= enough)
+
+    def search(self, state: State, step: Step) -> tuple[State, float]:
+        """Return the state near the minimum along a step, and its length; 0 if there is none.
+
+        The minimum is where the slope along the step is 0; it grows with the length.  Newton's
+        method in one variable finds it, kept within what is known to hold it.
+        """
+        first, slack = -step.decrease, _ROUNDING * abs(state.value)
+        low, high, size = 0.0, _LONGEST, 1.0
+        best, length = state, 0.0
+        for _ in range(_SEARCH):
+            tried = self.at(
+                state.w + size * step.w, state.b + size * step.b, state.f + size * step.f
+            )
+            if tried.value < best.value:
+                best, length = tried, size
+            if not np.isfinite(tried.value):
+                high, size = size, 0.5 * (low + size)
+                continue
+            along, bend = self._along(tried, step)
+            if abs(along) <= -_FLAT * first:
+                # close to the minimum slopes still tell what values, rounded, do not
+                if tried.value <= best.value + slack:
+                    best, length = tried, size
+                break
+            if high - low <= 1e-3 * high:
+                break
+            low, high = (size, high) if along < 0 else (low, size)
+            size = size - along / bend if bend > 0 else np.inf
+            # uphill, Newton's method takes steps of 1 in the exponent of a loss that has one
+            if tried.value > state.value:
+                size = 0.5 * (low + high)
+            elif not low < size < high:
+                size = min(2.0 * low, high) if high == _LONGEST else 0.5 * (low + high)
+        return best, length
+
+    def _along(self, state: State, step: Step) -> tuple[float, float]:
+        """Return the first two derivatives of J along a step."""
+        local = state.local
+        first = float(self.weights @ np.einsum("ij,ij->i", local.slopes, step.f))
+        second = float(self.weights @ np.einsum("ij,ij->i", local.times(step.f), step.f))
+        ridge = self.shift * float(np.sum(step.w * state.w))
+        return first + ridge, second + self.shift * float(np.sum(step.w * step.w))
+
+    def settle(self, state: State) -> State:
+        """Return the state with the best intercept for its w."""
+        state = self.at(state.w, state.b, self.F @ state.w + state.b)  # without what has piled up
+        if not self.intercept:
+            return state
+        units = [np.broadcast_to(e, self.Y.shape) for e in np.eye(len(state.b))]
+        for _ in range(_SEARCH):
+            h = self.weights @ state.local.slopes
+            if np.all(np.abs(h) <= 1e-14 * (self.weights @ np.abs(state.local.slopes))):
+                break
+            H = np.column_stack([self.weights @ state.local.times(e) for e in units])
+            # scaled, so that classes of little weight count as others do
+            size = np.sqrt(np.where(H.diagonal() > _TINY, H.diagonal(), np.inf))
+            move = -np.linalg.lstsq(H / np.outer(size, size), h / size, rcond=1e-10)[0] / size
+            for _ in range(_SEARCH):
+                moved = self.at(state.w, state.b + move, state.f + move)
+                if moved.value <= state.value:
+                    break
+                move = 0.5 * move
+            else:
+                break
+            state = moved
+        return state

@@ -1,0 +1,190 @@
+"""Whitened coordinates: f = Phi w with |f| = |w|, so that a problem in the RKHS is one in R^m.
+
+    f(x_i) = (F w)_i,     F F^T = K,     |f|^2 = |w|^2,     f = sum_s a_s k(x_s, .),   L^T a = w
+
+Here S are m pivots, points that depend on no others: K_SS = L L^T and F = K_nS L^-T, in the order
+in which Cholesky's method with complete pivoting takes them.  If nothing but rounding is left of K
+then all of its RKHS that the points can see is there, and a minimiser over w is the minimiser over
+f, by the representer theorem.  Landmarks in the place of pivots give the Nyström approximation.
+
+What is left, R = K - F F^T, bounds what a minimum of sum_i loss_i + |f|^2 / 2 over w misses: with
+a_i the slopes of the losses there, duality says a^T R a / 2 <= (sum_i |a_i| sqrt(R_ii))^2 / 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from .._errors import NotPositiveDefiniteError
+from .._points import length, take
+from ..gram import NystroemMap, gram
+from ..gram._budget import check_budget
+from ..gram._landmarks import doubled, reads_all, sliceable
+from ..gram._rpcholesky import significance
+from ..kernels import Kernel
+from ._lowrank import LowRankEigen, on_indices
+
+__all__ = ["Whitened"]
+
+_RANK = 1000  # landmarks by default
+_EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """F with F F^T = K, or nearly so, and the way back from w to coefficients.
+
+    Make one with `Whitened.exact` or `Whitened.nystroem`.
+
+    Attributes
+    ----------
+    points : points
+        The m pivots or landmarks, for a matrix of kernel values their indices.
+    F : ndarray of shape (n, m)
+        Coordinates of the n points.
+    factor : ndarray of shape (m, m)
+        L, lower triangular.
+    left : ndarray of shape (n,)
+        The diagonal of K - F F^T; 0 but for rounding if exact.
+    residual : float
+        The sum of `left` as a part of the trace of K.
+    approximate : bool
+    message : str
+        What F was made from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers._whitened import Whitened
+    >>> X = np.arange(24.0)[:, None] % 8  # each point three times
+    >>> phi = Whitened.exact(RBF(), X)
+    >>> phi.F.shape
+    (24, 8)
+    >>> w = np.ones((8, 1))
+    >>> f = Expansion(RBF(), phi.points, phi.coefficients(w))
+    >>> bool(np.allclose(f(X), phi.F @ w)), f.norm().round(3)
+    (True, array([2.828]))
+    """
+
+    points: Any
+    F: np.ndarray
+    factor: np.ndarray
+    left: np.ndarray
+    residual: float
+    approximate: bool
+    message: str
+
+    @classmethod
+    def exact(cls, kernel: Kernel, X: Any, *, max_memory: Any = None) -> Self:
+        """Factor all of K, which may be singular.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If K is not positive semidefinite, by more than rounding explains.
+        """
+        n = length(X)
+        check_budget(
+            24 * n * n, max_memory, f"the exact factor of {n} points (solver='nystroem' needs less)"
+        )
+        K = gram(kernel, doubled(sliceable(X)), storage="dense", max_memory=max_memory)
+        # a matrix that was given says how exact its values are
+        unit, (_, negative) = float(np.finfo(K.dtype).eps), significance(K.dtype)
+        floor = max(n * _EPS, 100.0 * unit)
+        F, pivots, left = _pivoted(np.asarray(K.release(), dtype=float), floor, negative, kernel)
+        points = pivots if reads_all(kernel) else take(sliceable(doubled(X)), pivots)
+        text = f"exact: {len(pivots)} of {n} points span the rest"
+        residual = float(left.sum() / max(left.sum() + np.vdot(F, F), _TINY))
+        return cls(points, F, np.asfortranarray(F[pivots]), left, residual, False, text)
+
+    @classmethod
+    def nystroem(
+        cls,
+        kernel: Kernel,
+        X: Any,
+        *,
+        rank: int | None = None,
+        landmarks: Any = "auto",
+        random_state: Any = None,
+        max_memory: Any = None,
+    ) -> Self:
+        """Project on the span of landmarks: rank of them, or those given; see `LowRankEigen`."""
+        n = length(X)
+        chosen = isinstance(landmarks, str)
+        m = min(n, _RANK if rank is None else int(rank)) if chosen else length(landmarks)
+        text = f"the features of {n} points on {m} landmarks (a smaller rank needs less)"
+        check_budget(8 * (n * m + 3 * m * m), max_memory, text)
+        kernel, X = on_indices(kernel, X)
+        seed = 0 if random_state is None else random_state
+        choice = LowRankEigen(m, landmarks, seed)
+        phi = NystroemMap.on(kernel, X) if chosen and m == n else choice.map(kernel, X, 1)
+        F = phi.features(X)
+        diagonal = kernel.diag(doubled(X))
+        left = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
+        residual = float(left.sum()) / max(float(diagonal.sum()), _TINY)
+        text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
+        text += f"; {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
+        text += f"; jitter {phi.jitter:.1e}" if phi.jitter else ""
+        return cls(phi.points, F, phi.factor, left, residual, True, text)
+
+    def missed(self, A: np.ndarray) -> float:
+        """Return a bound of tr(A^T (K - F F^T) A) / 2 for A of shape (n, q)."""
+        return 0.5 * float(np.square(np.sqrt(self.left) @ np.abs(A)).sum())
+
+    def coefficients(self, W: np.ndarray) -> np.ndarray:
+        """Return L^-T W, the coefficients of the functions Phi W on `points`."""
+        W = np.asarray(W, dtype=float)
+        if W.shape[:1] != (len(self.factor),):
+            raise ValueError(f"W has shape {W.shape}, but there are {len(self.factor)} coordinates")
+        return solve_triangular(self.factor, W, trans="T", lower=True) if W.size else W.copy()
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """Return L^-1 f(points): the w of the function nearest to f among those here."""
+        values = np.asarray(values, dtype=float)
+        return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
+
+
+def _pivoted(
+    K: np.ndarray, floor: float, negative: float, kernel: Kernel
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return F with K = F F^T, the pivots, and the diagonal of what is left; K is worked in."""
+    n, diagonal = len(K), K.diagonal().copy()
+    signs = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # looked at now
+        seen = K @ signs
+    if not np.all(np.isfinite(seen)):
+        raise ValueError(
+            f"K has entries that are not finite; the usual cause is a kernel that overflows on "
+            f"these points: {kernel}. Scale the features"
+        )
+    largest = float(np.abs(diagonal).max(initial=0.0))
+    # points of small and of large k(x, x) count alike; powers of 2 do not round
+    size = np.exp2(np.round(0.5 * np.log2(np.maximum(diagonal, _EPS * largest or 1.0))))
+    K /= size
+    K /= size[:, None]
+    C, order, rank, _ = dpstrf(K.T, tol=floor, lower=1, overwrite_a=1)
+    rank = rank if largest > 0 else 0
+    order = order.astype(np.intp) - 1
+    F = np.empty((n, rank))
+    F[order] = C[:, :rank]
+    for j, pivot in enumerate(order[:rank]):
+        F[pivot, j + 1 :] = 0.0
+    F *= size[:, None]
+    left = diagonal - np.einsum("ij,ij->i", F, F)
+    # beside a diagonal that is 0 an entry c means the eigenvalues +c and -c: seen by the product
+    gap = np.abs(seen - F @ (F.T @ signs)).max() - max(float(left.sum()), 0.0)
+    lowest = min(float(left.min()), -gap / n)
+    if lowest < -negative * largest:
+        raise NotPositiveDefiniteError(
+            f"{rank} of {n} points leave a Schur complement with entries of about {lowest:.3g} on "
+            f"its diagonal, and k(x, x) is up to {largest:.3g}: {kernel} is not positive "
+            f"semidefinite on these points; choose a Mercer kernel"
+        )
+    return F, order[:rank], np.maximum(left, 0.5 * _EPS * diagonal)  # which are rounded, too
