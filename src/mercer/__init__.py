@@ -16,6 +16,7 @@ from ._version import __version__
 from .estimators import (
     KernelPCA,
     KernelRidge,
+    KernelRidgeCV,
     ParzenDensity,
     SparseKernelClassifier,
     SparseKernelRegressor,
@@ -30,6 +31,7 @@ __all__ = [
     "KernelMismatchError",
     "KernelPCA",
     "KernelRidge",
+    "KernelRidgeCV",
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",

@@ -1,19 +1,28 @@
 """KernelRidge against scikit-learn, against the primal problem, and with bad input."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.kernel_ridge
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF as GPRBF
-from sklearn.gaussian_process.kernels import WhiteKernel
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import Expansion, KernelRidge, MemoryBudgetError, NotPositiveDefiniteError
+from mercer import (
+    Expansion,
+    KernelRidge,
+    MemoryBudgetError,
+    NotPositiveDefiniteError,
+    compress,
+)
 from mercer.kernels import (
     RBF,
     Callable,
@@ -23,6 +32,7 @@ from mercer.kernels import (
     QuadraticMap,
     Select,
     Sigmoid,
+    ThinPlate,
 )
 from mercer.solvers import Cholesky, LeastSquares, Status
 
@@ -163,8 +173,9 @@ def test_cross_validation_slices_precomputed_rows_and_columns():
 def test_a_singular_system_falls_back_and_says_so():
     twice = np.concatenate([X, X])
     model = KernelRidge(0.0, kernel="rbf")
-    with pytest.warns(UserWarning, match="Singular matrix in solving dual problem"):
+    with pytest.warns(UserWarning, match="Singular matrix in solving dual problem") as said:
         model.fit(twice, np.concatenate([y, y]))
+    assert said[0].filename == __file__
     assert model.report_.status is Status.SINGULAR
     np.testing.assert_allclose(model.predict(X), y, atol=1e-4)
     with pytest.raises(NotPositiveDefiniteError, match="Try a larger alpha"):
@@ -278,7 +289,7 @@ def test_data_that_make_no_sense():
         KernelRidge(kernel="precomputed").fit(X, y)
     with pytest.raises(NotFittedError):
         KernelRidge().predict(X)
-    with pytest.raises(MemoryBudgetError, match="but the budget is 1000 bytes"):
+    with pytest.raises(MemoryBudgetError, match="fits the budget of 1000 bytes"):
         KernelRidge(max_memory=1000).fit(X, y)
 
 
@@ -339,3 +350,190 @@ def test_least_squares_counts_in_the_budget():
         model.set_params(max_memory=int(1.5 * 8 * 80 * 80))
         with pytest.raises(MemoryBudgetError, match="kernel ridge regression of 80 points needs"):
             model.fit(X, Y)
+
+
+# ---------------------------------------------------------------------- intercept, std, dual basis
+
+
+@pytest.mark.parametrize("weights", [None, rng.uniform(0.1, 2.0, size=80)], ids=["equal", "some"])
+def test_a_linear_kernel_with_intercept_is_ridge(weights):
+    for solver in ("cholesky", "lstsq", "mixed", "cg", "nystroem", "krill"):
+        ours = KernelRidge(0.3, fit_intercept=True, solver=solver).fit(X, Y + 5.0, weights)
+        theirs = Ridge(0.3).fit(X, Y + 5.0, weights)
+        np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), rtol=1e-7)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-7)
+        np.testing.assert_allclose(ours.expansion_(Z) + ours.intercept_, ours.predict(Z))
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "mixed", "cg", "nystroem", "krill"])
+def test_every_solver_finds_the_same_function(solver):
+    w = np.where(np.arange(80) % 5 == 0, 0.0, np.linspace(0.5, 2.0, 80))
+    options = {"kernel": "rbf", "gamma": 2.0, "fit_intercept": True}
+    reference = KernelRidge([0.1, 3.0], solver="lstsq", **options).fit(X, Y, w)
+    model = KernelRidge([0.1, 3.0], solver=solver, rank=64, **options).fit(X, Y, w)
+    np.testing.assert_allclose(model.predict(Z), reference.predict(Z), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, reference.intercept_, rtol=1e-7)
+    assert model.report_.status in {Status.DIRECT, Status.CONVERGED, Status.APPROXIMATE}
+
+
+def test_predictive_deviations_are_those_of_a_gaussian_process():
+    """Those of scikit-learn, with the prior scaled by the factor of largest likelihood."""
+    K = RBF(0.7)
+    mean, std = KernelRidge(0.1, kernel=K).fit(X, Y).predict(Z, return_std=True)
+    scale = np.einsum("ic,ic->c", Y, np.linalg.solve(K(X) + 0.1 * np.eye(80), Y)) / 80
+    for c in range(2):
+        theirs = GaussianProcessRegressor(
+            ConstantKernel(scale[c]) * GPRBF(0.7), alpha=0.1 * scale[c], optimizer=None
+        ).fit(X, Y[:, c])
+        m, s = theirs.predict(Z, return_std=True)
+        np.testing.assert_allclose(mean[:, c], m, rtol=1e-9)
+        np.testing.assert_allclose(std[:, c], s, rtol=1e-7)
+        # and no other factor is more likely
+        for factor in (0.9, 1.1):
+            theta = theirs.kernel_.theta + np.array([np.log(factor), 0.0])
+            theirs.alpha = 0.1 * scale[c] * factor
+            assert theirs.log_marginal_likelihood(theta) < theirs.log_marginal_likelihood_value_
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.2, 3.0, 80)], ids=["equal", "some"])
+def test_deviations_with_an_intercept_are_those_of_a_wide_prior(weights):
+    wide = 1e6
+    free = KernelRidge(0.1, kernel=RBF(0.7), fit_intercept=True).fit(X, y, weights)
+    prior = KernelRidge(0.1, kernel=RBF(0.7) + wide).fit(X, y, weights)
+    (m, s), (n, t) = (k.predict(Z, return_std=True) for k in (free, prior))
+    np.testing.assert_allclose(m, n, rtol=1e-5)
+    np.testing.assert_allclose(s, t * np.sqrt(80 / 79), rtol=1e-4)  # the constant costs a degree
+    small = KernelRidge(
+        0.1, kernel=RBF(0.7), fit_intercept=True, solver="nystroem", landmarks=X
+    ).fit(X, y, weights)
+    np.testing.assert_allclose(small.predict(Z, return_std=True)[1], s, rtol=1e-5)
+
+
+def test_deviations_do_not_depend_on_the_scale_of_the_kernel():
+    _, one = KernelRidge(0.1, kernel=RBF(0.7)).fit(X, y).predict(Z, return_std=True)
+    _, ten = KernelRidge(1.0, kernel=10.0 * RBF(0.7)).fit(X, y).predict(Z, return_std=True)
+    np.testing.assert_allclose(one, ten, rtol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_dual_basis(intercept):
+    model = KernelRidge(0.2, kernel="rbf", fit_intercept=intercept).fit(X, Y)
+    basis = model.dual_basis()
+    assert len(basis) == 80
+    np.testing.assert_allclose(basis(Z) @ Y, model.expansion_(Z), rtol=1e-9, atol=1e-10)
+    some = model.dual_basis([0, 19, 47])
+    np.testing.assert_allclose(some(Z), basis(Z)[:, [0, 19, 47]], rtol=1e-9, atol=1e-12)
+    if not intercept:
+        K = model.kernel_
+        expected = np.linalg.solve(K(X) + 0.2 * np.eye(80), K(X, Z)).T
+        np.testing.assert_allclose(basis(Z), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_points_without_weight_in_leave_one_out_and_dual_basis():
+    w = np.where(np.arange(80) % 3 == 0, 0.0, 1.5)
+    model = KernelRidge(0.2, kernel="rbf").fit(X, y, w)
+    some = KernelRidge(0.2, kernel="rbf").fit(X[w > 0], y[w > 0], w[w > 0])
+    left = model.leave_one_out()
+    np.testing.assert_allclose(left[w > 0], some.leave_one_out(), rtol=1e-9)
+    np.testing.assert_allclose(left[w == 0], model.predict(X[w == 0]), rtol=1e-12)
+    functions = model.dual_basis([0, 1])
+    np.testing.assert_allclose(functions(Z)[:, 0], 0.0)
+    np.testing.assert_allclose(functions(Z)[:, 1], some.dual_basis([0])(Z)[:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "nystroem", "krill"])
+def test_a_given_matrix_and_points_without_weight(solver):
+    w, K = np.where(np.arange(80) < 6, 0.0, 1.0), RBF(1.0)(X)
+    options = {"solver": solver, "rank": 20, "landmarks": "rpcholesky"}
+    given = KernelRidge(0.1, kernel="precomputed", **options).fit(K, Y, w)
+    direct = KernelRidge(0.1, kernel=RBF(1.0), **options).fit(X, Y, w)
+    np.testing.assert_allclose(given.predict(K), direct.predict(X), rtol=1e-6, atol=1e-8)
+
+
+def test_krill_has_one_set_of_landmarks_for_all_alphas():
+    options = {"kernel": "rbf", "solver": "krill", "rank": 30}
+    drawn = KernelRidge([0.1, 3.0], random_state=np.random.RandomState(0), **options).fit(X, Y)
+    for c, alpha in enumerate((0.1, 3.0)):
+        single = KernelRidge(alpha, landmarks=drawn.X_fit_, **options).fit(X, Y[:, c])
+        np.testing.assert_allclose(drawn.predict(Z)[:, c], single.predict(Z), rtol=1e-6)
+
+
+def test_what_a_singular_or_indefinite_system_does_not_have():
+    flat = KernelRidge(0.0, kernel="linear", solver="lstsq").fit(X, y)
+    with pytest.raises(NotPositiveDefiniteError, match=r"leave-one-out errors need .* singular"):
+        flat.leave_one_out()
+    with pytest.raises(NotPositiveDefiniteError, match=r"standard deviations need .* singular"):
+        flat.predict(Z, return_std=True)
+    signs = KernelRidge(0.5, kernel=ThinPlate(degree=4), solver="lstsq").fit(X, y)
+    with pytest.raises(NotPositiveDefiniteError, match="there is no Gaussian process behind it"):
+        signs.predict(Z, return_std=True)
+    with pytest.raises(ValueError, match="needs at least two points"):
+        KernelRidge(0.1, fit_intercept=True).fit([[1.0]], [5.0]).leave_one_out()
+    with pytest.raises(ValueError, match="alpha / weight overflows"):
+        KernelRidge(0.1, solver="cg").fit(X, y, np.where(np.arange(80) < 2, 1e-310, 1.0))
+
+
+def test_several_alphas_keep_no_factors():
+    model = KernelRidge([0.1, 0.2], kernel="rbf").fit(X, Y)
+    both = [model.predict(Z, return_std=True)[1] for _ in range(2)]
+    assert np.array_equal(*both)
+    assert not model._ridge._kept
+
+
+def test_indices_of_the_dual_basis():
+    model = KernelRidge(0.2, kernel="rbf").fit(X, y)
+    assert len(model.dual_basis([])) == 0
+    assert len(model.dual_basis(3)) == 1
+    np.testing.assert_allclose(model.dual_basis(-1)(Z), model.dual_basis([79])(Z))
+
+
+def test_what_cannot_be_had_is_said():
+    K = RBF(1.0)(X)
+    given = KernelRidge(0.1, kernel="precomputed").fit(K, y)
+    with pytest.raises(ValueError, match="standard deviations need the kernel matrix"):
+        given.predict(K, return_std=True)
+    with pytest.raises(ValueError, match="leave-one-out predictions need the kernel matrix"):
+        given.leave_one_out()
+    small = KernelRidge(0.1, kernel="rbf", solver="nystroem", rank=10).fit(X, y)
+    with pytest.raises(ValueError, match="keeps landmarks, not the training points"):
+        small.leave_one_out()
+    with pytest.raises(ValueError, match="the dual basis needs an exact solver"):
+        small.dual_basis()
+    with pytest.raises(ValueError, match="one alpha for all targets"):
+        KernelRidge([0.1, 0.2]).fit(X, Y).dual_basis()
+    with pytest.raises(ValueError, match="this one is compressed"):
+        compress(KernelRidge(0.1, kernel="rbf").fit(X, y), n_points=20).leave_one_out()
+    with pytest.raises(ValueError, match="'krill' keeps no factorisation"):
+        KernelRidge(0.1, solver="krill").fit(X, y).predict(Z, return_std=True)
+    with pytest.raises(ValueError, match="a fit on landmarks needs alpha > 0, got 0"):
+        KernelRidge(0.0, solver="nystroem").fit(X, y)
+    with pytest.raises(ValueError, match="rank=90 landmarks are to be chosen among 80 points"):
+        KernelRidge(0.1, solver="nystroem", rank=90).fit(X, y)
+
+
+def test_a_model_holds_no_more_than_it_needs():
+    rows = np.random.default_rng(0).standard_normal((3000, 5))
+    model = KernelRidge(0.1, kernel="rbf", solver="nystroem", rank=10, fit_intercept=True)
+    model.fit(rows, rows[:, 0])
+    assert len(pickle.dumps(model)) < 20_000
+    assert model.predict(rows[:3], return_std=True)[1].shape == (3,)
+    given = KernelRidge(0.1, kernel="precomputed").fit(RBF(1.0)(X), y)
+    assert len(pickle.dumps(given)) < 8 * 80 * 80 / 2
+    small = compress(KernelRidge(0.1, kernel="rbf").fit(rows[:500], rows[:500, 0]), n_points=10)
+    assert len(pickle.dumps(small)) < 20_000
+
+
+def test_a_pickle_does_not_hold_the_factor():
+    model = KernelRidge(0.1, kernel="rbf").fit(X, y)
+    before = len(pickle.dumps(model))
+    _, std = model.predict(Z, return_std=True)
+    after = pickle.dumps(model)
+    assert len(after) < before + 100
+    np.testing.assert_allclose(pickle.loads(after).predict(Z, return_std=True)[1], std, rtol=1e-12)
+
+
+def test_no_landmark_that_says_anything():
+    for solver in ("nystroem", "krill"):
+        model = KernelRidge(0.1, solver=solver, fit_intercept=True)
+        model.fit(np.zeros((10, 2)), np.arange(10.0))
+        np.testing.assert_allclose(model.predict(np.zeros((3, 2))), 4.5)

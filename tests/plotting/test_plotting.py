@@ -13,14 +13,16 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
 
-from mercer import Expansion, KernelPCA, plotting, two_sample_test
+from mercer import Expansion, KernelPCA, KernelRidge, plotting, two_sample_test
 from mercer.datasets import three_clusters
 from mercer.gram import CentredGram, DenseGram, TiledGram
 from mercer.kernels import RBF, Callable, Features, GaussianBasis, Linear, Polynomial
 from mercer.plotting import (
     basis_functions,
     contours,
+    credible_band,
     eigenfunctions,
     embedding,
     gram_heatmap,
@@ -36,11 +38,15 @@ LINE = np.linspace(-1.0, 1.0, 41)
 WITNESS = Expansion.mean(RBF(0.2), X[:40]) - Expansion.mean(RBF(0.2), X[40:])
 BASIS = GaussianBasis(centres=[-1.0, 0.0, 1.0], width=0.4)
 
+RIDGE = KernelRidge(0.1, kernel=RBF(0.5)).fit(LINE[::5, None], np.sin(LINE[::5]))
+TWO = KernelRidge().fit(LINE[:, None], np.c_[LINE, LINE])
+
 CALLS = {
     "spectrum": lambda **to: spectrum(MODEL, **to),
     "embedding": lambda **to: embedding(MODEL, y, **to),
     "contours": lambda **to: contours(lambda P: P[:, 0], X, **to),
     "gram_heatmap": lambda **to: gram_heatmap(RBF(0.2), X, **to),
+    "credible_band": lambda **to: credible_band(RIDGE, LINE, **to),
     "kernel_sections": lambda **to: kernel_sections(RBF(0.2), 0.0, LINE, **to),
     "basis_functions": lambda **to: basis_functions(BASIS, LINE, **to),
     "preimage_path": lambda **to: preimage_path(
@@ -485,6 +491,34 @@ def test_basis_functions_are_the_features(ax, basis):
 )
 def test_what_no_line_can_show_is_refused(call, error, words):
     with pytest.raises(error, match=rf"{words}.* - .* - try"):
+        call()
+    assert plt.get_fignums() == []
+
+
+def test_a_band_is_the_mean_and_its_deviations(ax):
+    credible_band(RIDGE, LINE, LINE[::5], np.sin(LINE[::5]), width=3.0, ax=ax)
+    mean, deviation = RIDGE.predict(LINE[:, None], return_std=True)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), mean)
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), np.sin(LINE[::5]))
+    (band,) = ax.collections
+    drawn = band.get_paths()[0].vertices[:, 1]
+    assert drawn.max() == pytest.approx((mean + 3.0 * deviation).max())
+    assert drawn.min() == pytest.approx((mean - 3.0 * deviation).min())
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: credible_band(MODEL, LINE), AttributeError, "predict"),
+        (lambda: credible_band(PCA(), LINE), AttributeError, "predict"),
+        (lambda: credible_band(LinearRegression(), LINE), TypeError, "does not predict standard"),
+        (lambda: credible_band(RIDGE, X), ValueError, r"x has shape \(90, 2\)"),
+        (lambda: credible_band(TWO, LINE), ValueError, "the model has 2 targets"),
+        (lambda: credible_band(RIDGE, LINE, width=0), ValueError, "width is a positive number"),
+    ],
+)
+def test_bands_that_cannot_be_drawn(call, error, words):
+    with pytest.raises(error, match=words):
         call()
     assert plt.get_fignums() == []
 

@@ -4,12 +4,14 @@ from ._compress import compress
 from ._density import ParzenDensity
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
+from ._ridge_cv import KernelRidgeCV
 from ._sparse_classifier import SparseKernelClassifier
 from ._sparse_regressor import SparseKernelRegressor
 
 __all__ = [
     "KernelPCA",
     "KernelRidge",
+    "KernelRidgeCV",
     "ParzenDensity",
     "SparseKernelClassifier",
     "SparseKernelRegressor",

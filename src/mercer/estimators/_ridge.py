@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,21 +10,22 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import NotPositiveDefiniteError
 from .._points import length, take
 from ..expansion import Expansion
-from ..gram import gram
 from ..gram._budget import check_budget
 from ..kernels import Kernel
-from ..solvers import LINEAR, LeastSquares, choose
+from ..solvers import ExactRidge, LandmarkRidge
+from ..solvers._lowrank import METHODS, on_indices
 from ._base import KernelEstimator, points_of
-from ._weights import check_weights
+from ._weights import Positive
 
 __all__ = ["KernelRidge"]
 
+_SOLVERS = {"auto", "cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"}
+
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
-    """Minimise  sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2  over the RKHS of the kernel.
+    """Minimise  sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2  over the RKHS of the kernel.
 
     A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
     Two differences: under a name, gamma must be positive, and for "poly" degree a positive integer
@@ -47,8 +47,21 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         For "poly" and "sigmoid".
     kernel_params : dict, default=None
         Further arguments of a callable.
-    solver : "auto", "cholesky", "lstsq" or a solver, default="auto"
-        "auto" is Cholesky; a singular system falls back to least squares, with a warning.
+    fit_intercept : bool, default=False
+        Whether to fit the constant b, which is not penalised.
+    solver : str or a solver, default="auto"
+        Exact: "cholesky"; "mixed" (a float32 factor, refined to float64 accuracy); "cg" (conjugate
+        gradients, without the n x n matrix); "lstsq" (for singular systems).  Approximate, with f
+        in the span of landmarks: "nystroem" (direct), "krill" (iterative, for many landmarks).
+        "auto" is exact and chooses by size: see `mercer.solvers.choose`; a singular system falls
+        back to least squares, with a warning.
+    rank : int or None, default=None
+        How many landmarks; 1000 by default, or all points if there are fewer.
+    landmarks : str or points, default="auto"
+        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", "kmeans++", "leverage"), or
+        they themselves.  "auto" is "kmeans" for radial kernels on dense vectors, else "rpcholesky".
+    random_state : int, RandomState or None, default=None
+        Of landmarks and preconditioners; None stands for 0, so that fits repeat.
     max_memory : int, str or None, default=None
         Bytes, or "2 GiB"; None for half of the machine's memory.
     verbose : int, default=0
@@ -56,10 +69,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n,) or (n, n_targets)
+    intercept_ : float or ndarray of shape (n_targets,)
+        b; 0 without fit_intercept.
     X_fit_ : points
-        The training points (their indices for a precomputed kernel).
+        The training points (their indices for a precomputed kernel), or the landmarks.
     expansion_ : Expansion
-        The fitted f, as a value.
+        The fitted f, as a value; predictions are f + intercept_.
     kernel_ : Kernel
         The kernel with all its values.
     solver_, report_
@@ -73,12 +88,19 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     >>> model = KernelRidge(alpha=1e-3, kernel="rbf", gamma=10).fit(X, np.sin(6 * X[:, 0]))
     >>> model.predict([[0.5]]).round(2)
     array([0.14])
+    >>> mean, std = model.predict([[0.5], [5.0]], return_std=True)  # 5 is far from the data
+    >>> bool(10 * std[0] < std[1])
+    True
     """
 
     _parameter_constraints: ClassVar[dict] = {
         **KernelEstimator._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "solver": [StrOptions({"auto", "cholesky", "lstsq"}), HasMethods(["factorize"])],
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions(_SOLVERS), HasMethods(["factorize"])],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "landmarks": [StrOptions(set(METHODS)), "array-like"],
+        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -90,7 +112,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         degree: Any = 3,
         coef0: Any = 1,
         kernel_params: Any = None,
+        fit_intercept: Any = False,
         solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        random_state: Any = None,
         max_memory: Any = None,
         verbose: Any = 0,
     ) -> None:
@@ -100,7 +126,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
         self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.random_state = random_state
         self.max_memory = max_memory
         self.verbose = verbose
 
@@ -108,72 +138,126 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
         X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
-        targets = y.reshape(len(y), -1).astype(float)
-        alpha = _check_alpha(self.alpha, targets.shape[1])
-        root = np.sqrt(check_weights(sample_weight, X)) if sample_weight is not None else None
-        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(*self._counted(X, root))
-        coefficients = self._solve(X, targets, alpha, root)
-        self.X_fit_ = points_of(self.kernel_, X)
-        self.expansion_ = Expansion(self.kernel_, self.X_fit_, coefficients)
-        self.dual_coef_ = coefficients[:, 0] if y.ndim == 1 else coefficients
+        Y = y.reshape(len(y), -1).astype(float)
+        alphas = _check_alpha(self.alpha, Y.shape[1])
+        data = Positive.of(sample_weight, X)
+        counted = (X, None) if self._precomputed else (data.points(X), data.weights)
+        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(*counted)
+        self._ridge: Any = self._problem(X, Y[data.kept], data, alphas)
+        A, b = self._ridge.solve()
+        if isinstance(self._ridge, LandmarkRidge):
+            self.X_fit_ = self._ridge.points
+        else:
+            self.X_fit_, A, self._data = points_of(self.kernel_, X), data.scatter(A), data
+        self.expansion_ = Expansion(self.kernel_, self.X_fit_, A)
+        self.dual_coef_ = A[:, 0] if y.ndim == 1 else A
+        self.intercept_ = float(b[0]) if y.ndim == 1 else b
+        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
+        if self._precomputed:
+            del self._ridge  # with the matrix in it
         return self
 
-    def _counted(self, X: Any, root: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
-        """Return the points with a say in data-dependent scales, and how much of one."""
-        if root is None or self._precomputed:
-            return X, None
-        counted = np.flatnonzero(root)
-        return take(X, counted), root[counted] ** 2
+    def _problem(
+        self, X: Any, Y: np.ndarray, data: Positive, alphas: np.ndarray
+    ) -> ExactRidge | LandmarkRidge:
+        seed = 0 if self.random_state is None else self.random_state
+        common = {"max_memory": self.max_memory, "say": self._say if self.verbose else None}
+        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
+            kernel, points = on_indices(self.kernel_, X)
+            return LandmarkRidge(
+                kernel,
+                data.points(points),
+                Y,
+                data.weights,
+                alphas,
+                self.fit_intercept,
+                rank=self.rank,
+                landmarks=self.landmarks,
+                iterative=self.solver == "krill",
+                random_state=seed,
+                **common,
+            )
+        return ExactRidge(
+            self.kernel_,
+            data.points(X, self._precomputed),
+            Y,
+            data.weights,
+            alphas,
+            self.fit_intercept,
+            solver=self.solver,
+            options={"rank": self.rank, "random_state": seed},
+            **common,
+        )
 
-    def _solve(
-        self, X: Any, y: np.ndarray, alpha: np.ndarray, root: np.ndarray | None
-    ) -> np.ndarray:
-        """Return a with (K + alpha / w) a = y, with one factorisation for each distinct alpha.
+    # ------------------------------------------------------------------ predictions
 
-        Weights enter as (S K S + alpha I) b = S y, a = S b with S = sqrt(w), which stays well
-        conditioned when some of them are tiny, and gives a = 0 where they are 0.
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points).
+
+        With `return_std` also the standard deviation of f(x) + b, for the Gaussian process whose
+        mean f is: prior covariance c k, noise of variance c alpha / w_i, with the c that makes the
+        data most likely.  Exact solvers factor the system again at the first call, and keep it if
+        there is one alpha.
         """
-        solution = np.empty(y.shape)
-        distinct = np.unique(alpha)
-        K = self._gram(X, root, len(distinct))
-        self.solver_ = choose(LINEAR, K, self.solver)
-        for ridge in distinct:
-            last = ridge == distinct[-1]  # then the matrix may be worked in
-            self._say(f"{self.solver_} of {K!r}, alpha = {ridge:g}")
-            try:
-                factor = self.solver_.factorize(K, ridge, overwrite=last)
-            except NotPositiveDefiniteError as why:
-                if self.solver != "auto":
-                    raise
-                warnings.warn(
-                    f"Singular matrix in solving dual problem. Using least-squares solution "
-                    f"instead. ({why})",
-                    stacklevel=4,
-                )
-                K = self._gram(X, root, 2) if last else K
-                factor = LeastSquares().factorize(K, ridge, overwrite=last)
-            columns = alpha == ridge
-            right = y[:, columns]
-            part = factor.solve(right if root is None else root[:, None] * right)
-            solution[:, columns] = part if root is None else root[:, None] * part
-            self.report_ = factor.report
-            self._say(f"residual {self.report_.residual:.1e}")
-        return solution
-
-    def _gram(self, X: Any, root: np.ndarray | None, alphas: int) -> Any:
-        # Cholesky works in K itself; eigenvectors, or a K kept for the next alpha, are a second one
-        vectors = self.solver == "lstsq" or isinstance(self.solver, LeastSquares)
-        copies, n = 1 + (alphas > 1 or vectors), length(X)
-        check_budget(8 * n * n * copies, self.max_memory, f"kernel ridge regression of {n} points")
-        K = gram(self.kernel_, X, storage="dense", max_memory=self.max_memory)
-        return K if root is None else K.scaled(root)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return f(x) for each point; for a precomputed kernel X is k(X, X_fit)."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        values = self.expansion_(X)
-        return values[:, 0] if self.dual_coef_.ndim == 1 else values
+        flat = self.dual_coef_.ndim == 1
+        values = self.expansion_(X) + self.intercept_
+        if not return_std:
+            return values[:, 0] if flat else values
+        self._require_points("standard deviations")
+        std = np.sqrt(self._ridge.variance(X))
+        return (values[:, 0], std[:, 0]) if flat else (values, std)
+
+    def leave_one_out(self) -> np.ndarray:
+        """Return f_-i(x_i) + b_-i: for each training point the prediction without it.
+
+        In closed form, y_i - a_i / P_ii, where a = P y: no further fits.  `KernelRidgeCV` has them
+        for many alphas, and for "nystroem".
+        """
+        check_is_fitted(self)
+        self._require_points("leave-one-out predictions")
+        if isinstance(self._ridge, LandmarkRidge):
+            raise ValueError(
+                f"solver={self.solver!r} keeps landmarks, not the training points; use "
+                f"KernelRidgeCV(alphas=[alpha], solver='nystroem') and its leave_one_out_"
+            )
+        predictions = self._data.scatter(self._ridge.Y - self._ridge.leave_one_out())
+        without = np.flatnonzero(self._data.places < 0)
+        if len(without):
+            predictions[without] = self.expansion_(take(self.X_fit_, without)) + self.intercept_
+        return predictions[:, 0] if self.dual_coef_.ndim == 1 else predictions
+
+    def dual_basis(self, indices: Any = None) -> Expansion:
+        """Return the functions psi_i of f = sum_i y_i psi_i, for all training points or some.
+
+        Their values are P k(x): how much each target says about f(x).  Without weights and
+        intercept P is (K + alpha I)^-1.
+        """
+        check_is_fitted(self)
+        self._require_points("dual basis functions")
+        if isinstance(self._ridge, LandmarkRidge) or len(np.unique(self._ridge.alphas)) > 1:
+            raise ValueError("the dual basis needs an exact solver, and one alpha for all targets")
+        n, places = length(self.X_fit_), self._data.places
+        wanted = np.arange(n) if indices is None else np.atleast_1d(np.asarray(indices, dtype=int))
+        check_budget(32 * n * len(wanted), self.max_memory, f"{len(wanted)} dual basis functions")
+        coefficients, own = np.zeros((len(self._data.kept), len(wanted))), places[wanted] >= 0
+        coefficients[:, own] = self._ridge.inverse(places[wanted[own]])
+        return Expansion(self.kernel_, self.X_fit_, self._data.scatter(coefficients))
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        for part in ("_ridge", "_data"):  # of the whole model
+            self.__dict__.pop(part, None)
+
+    def _require_points(self, what: str) -> None:
+        if self._precomputed:
+            raise ValueError(
+                f"{what} need the kernel matrix of the training points, which is not kept for "
+                f"kernel='precomputed'; give kernel=Precomputed(K), and indices as points"
+            )
+        if self.reduction_ is not None:
+            raise ValueError(f"{what} are those of the whole model; this one is compressed")
 
 
 def _check_alpha(alpha: Any, n_targets: int) -> np.ndarray:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from .._points import length
+from .._points import length, take
 
-__all__ = ["check_weights", "weighted_quantile"]
+__all__ = ["Positive", "check_weights", "some_points", "weighted_quantile"]
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
@@ -28,6 +28,47 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
     if not np.any(w > 0):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return w
+
+
+def some_points(X: Any, rows: np.ndarray, precomputed: bool) -> Any:
+    """Return these points; of a matrix that the user computed, their rows and columns."""
+    return take(X, rows)[:, rows] if precomputed else take(X, rows)
+
+
+class Positive(NamedTuple):
+    """The points of positive weight, among n: all others have no part in a fit."""
+
+    n: int
+    kept: np.ndarray
+    weights: np.ndarray | None  # of the points kept; None if no weights are given
+
+    @classmethod
+    def of(cls, sample_weight: Any, X: Any) -> Self:
+        n = length(X)
+        if sample_weight is None:
+            return cls(n, np.arange(n), None)
+        w = check_weights(sample_weight, X)
+        kept = np.flatnonzero(w)
+        return cls(n, kept, w[kept])
+
+    def points(self, X: Any, precomputed: bool = False) -> Any:
+        """Return those of X."""
+        return X if self.weights is None else some_points(X, self.kept, precomputed)
+
+    def scatter(self, A: np.ndarray) -> np.ndarray:
+        """Return rows for all points, 0 for those without weight."""
+        if len(self.kept) == self.n:
+            return A
+        out = np.zeros((self.n, *A.shape[1:]))
+        out[self.kept] = A
+        return out
+
+    @property
+    def places(self) -> np.ndarray:
+        """The place of each point among those kept, -1 if it is not."""
+        place = np.full(self.n, -1)
+        place[self.kept] = np.arange(len(self.kept))
+        return place
 
 
 def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:

@@ -5,6 +5,7 @@ shows or saves anything.  matplotlib is an extra, `pip install mercer[plot]`, an
 a function is called.
 """
 
+from ._band import credible_band
 from ._embedding import embedding
 from ._heatmap import gram_heatmap
 from ._line import basis_functions, kernel_sections
@@ -16,6 +17,7 @@ from ._witness import witness
 __all__ = [
     "basis_functions",
     "contours",
+    "credible_band",
     "eigenfunctions",
     "embedding",
     "gram_heatmap",

@@ -49,7 +49,7 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
             f"got {kernel!r}, which is no Kernel - usually a name or a function - "
             f"try mercer.kernels.as_kernel, or basis_functions for a basis"
         )
-    x, at = _column(x, "x"), _column(np.atleast_1d(np.asarray(at, dtype=float)), "at")
+    x, at = column(x, "x"), column(np.atleast_1d(np.asarray(at, dtype=float)), "at")
     values = np.asarray(kernel.resolve(x)(x, at))
     ax = new_axes(ax, (6.0, 4.0))
     for c, colour in enumerate(_colours(len(at))):
@@ -102,7 +102,7 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     11
     """
     require_matplotlib()
-    x = _column(x, "x")
+    x = column(x, "x")
     basis = basis.basis if isinstance(basis, Features) else basis
     if not callable(basis) or isinstance(basis, Kernel):
         raise TypeError(
@@ -117,13 +117,13 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
             f"rows - try a function that returns one row per point, ({len(x)}, M)"
         )
     ax = new_axes(ax, (6.0, 4.0))
-    for column, colour in zip(phi.T, _colours(phi.shape[1]), strict=True):
-        ax.plot(x[:, 0], column, color=colour, linewidth=1.6)
+    for values, colour in zip(phi.T, _colours(phi.shape[1]), strict=True):
+        ax.plot(x[:, 0], values, color=colour, linewidth=1.6)
     ax.set_ylabel("φₘ(x)")
     return _finished(ax, x)
 
 
-def _column(x: Any, name: str) -> np.ndarray:
+def column(x: Any, name: str) -> np.ndarray:
     """Return points on the line as a column."""
     x = np.asarray(x, dtype=float)
     if x.size == 0 or x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] != 1):

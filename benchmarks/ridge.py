@@ -1,0 +1,104 @@
+"""Kernel ridge regression: one fit, from points to coefficients, α = 1.
+
+    slow   X standard normal, γ = 1/d, scikit-learn's default: the spectrum of K falls slowly
+    fast   its columns shrink, γ = 1/(2d)
+
+The error is ‖y − (K + αI)a‖ / ‖y‖ in random rows of K, which come from differences.  The last case
+is exact with 50 000 points in less than 8 GiB, where K alone has 20 GB.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import _models
+from ._suite import Call, Case, Contender, Suite
+from .pca import noted
+
+PROBES = 256  # rows of K in which the residual is looked at
+
+
+def problem(n: int, d: int, seed: int, spectrum: str) -> tuple[np.ndarray, np.ndarray, float]:
+    if spectrum == "fast":
+        return _models.problem(n, d, seed)
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n), 1.0 / d
+
+
+def mercer(solver: str, max_memory: Any = None, **inputs: Any) -> Call:
+    from mercer import KernelRidge
+
+    X, y, gamma = problem(**inputs)
+    options = {"kernel": "rbf", "gamma": gamma, "solver": solver, "max_memory": max_memory}
+    return noted(
+        lambda: KernelRidge(alpha=_models.ALPHA, **options).fit(X, y),
+        lambda model: model.dual_coef_,
+        work,
+    )
+
+
+def work(model: Any) -> str:
+    """Which solver it was in the end, and how many passes over K it took."""
+    report = model.report_
+    name = report.solver.partition("(")[0]
+    return f"{name}, {report.n_iter} passes" if report.n_iter else name
+
+
+def scikit(max_memory: Any = None, **inputs: Any) -> Call:
+    from sklearn.kernel_ridge import KernelRidge
+
+    X, y, gamma = problem(**inputs)
+    return lambda: KernelRidge(alpha=_models.ALPHA, kernel="rbf", gamma=gamma).fit(X, y).dual_coef_
+
+
+def probes(n: int) -> np.ndarray:
+    return np.random.default_rng(n).choice(n, PROBES, replace=False)
+
+
+def rows(max_memory: Any = None, **inputs: Any) -> np.ndarray:
+    """Random rows of K + αI, from differences, and beside them those of y."""
+    X, y, gamma = problem(**inputs)
+    some = probes(len(X))
+    K = _models.rbf(X[some], X, gamma)
+    K[np.arange(PROBES), some] += _models.ALPHA
+    return np.column_stack([K, y[some]])
+
+
+def residual(result: np.ndarray, reference: np.ndarray) -> float:
+    A, y = reference[:, :-1], reference[:, -1]
+    return float(np.linalg.norm(y - A @ result) / np.linalg.norm(y))
+
+
+def cases(quick: bool) -> list[Case]:
+    n, many, budget = (3500, 6000, "100 MiB") if quick else (10000, 50000, "8 GiB")
+    common = {"tolerance": 1e-12, "error": residual}
+    return [
+        *(
+            Case(f"n={n} d=20 {s}", {"n": n, "d": 20, "seed": 0, "spectrum": s}, **common)
+            for s in ("slow", "fast")
+        ),
+        Case(
+            f"n={many} d=10 within {budget}",
+            {"n": many, "d": 10, "seed": 0, "spectrum": "slow", "max_memory": budget},
+            contenders=("mercer",),
+            **common,
+        ),
+    ]
+
+
+SUITE = Suite(
+    "kernel ridge regression",
+    cases,
+    {
+        "mercer": Contender("mercer", partial(mercer, "auto")),
+        "mercer, mixed": Contender("mercer", partial(mercer, "mixed")),
+        "mercer, cholesky": Contender("mercer", partial(mercer, "cholesky")),
+        "scikit-learn": Contender("sklearn", scikit),
+    },
+    rows,
+    slow=60.0,
+)

@@ -1,0 +1,410 @@
+"""Kernel ridge regression that chooses its alpha, and its gamma, by leave-one-out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer_names
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import warn_caller
+from .._points import take
+from ..expansion import Expansion
+from ..gram import DenseGram, TiledGram, gram
+from ..gram._budget import check_budget
+from ..gram._landmarks import doubled
+from ..gram._shared import grams, share_distances
+from ..kernels import Kernel
+from ..solvers import ExactPath, ExactRidge, LandmarkRidge
+from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._path import RidgePath
+from ._base import KernelEstimator, points_of
+from ._ridge_search import Data, Found, Solution, best_places, folds, numbers, score
+from ._weights import Positive
+
+__all__ = ["KernelRidgeCV"]
+
+_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # by default, times the mean of k(x, x)
+_WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
+
+
+class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelEstimator):
+    """Kernel ridge regression with the alpha, and the gamma, of the smallest validation error.
+
+        e_i = a_i / P_ii,   a = P y:  the errors of n fits that each leave out one point
+
+    One decomposition of K serves all alphas, and one matrix of distances all gammas, so that a
+    search costs little more than a few fits.
+
+    Parameters
+    ----------
+    alphas : array-like or None, default=None
+        The ridges to try; None for 30 from 1e-8 to 100 times the mean of k(x, x).  Those for
+        which K + alpha I is not positive definite, up to rounding, are left out with a warning.
+    gammas : array-like or None, default=None
+        Values of gamma to try as well, for a kernel given by name; None for `gamma` alone.
+    kernel, gamma, degree, coef0, kernel_params, fit_intercept
+        As in `KernelRidge`.
+    scoring : str, callable or None, default=None
+        A scorer of scikit-learn's; None for the negative mean squared error.  Given sample_weight,
+        it must take them.
+    cv : None, "gcv", int or a splitter, default=None
+        None is leave-one-out, in closed form; "gcv" generalised cross-validation, which needs no
+        scoring of single points; anything else is scikit-learn's.
+    alpha_per_target : bool, default=False
+        Choose an alpha for each target; only for leave-one-out without `scoring`, and for "gcv".
+    store_cv_results : bool, default=False
+        Keep `cv_results_`; only for leave-one-out.
+    solver : {"auto", "exact", "nystroem"}, default="auto"
+        "auto" is exact.
+    rank, landmarks, random_state
+        Of "nystroem": see `KernelRidge`.
+    max_memory : int, str or None, default=None
+        Bytes, or "2 GiB"; None for half of the machine's memory.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (n_targets,)
+    gamma_ : float or str or None
+        The best of `gammas`, or `gamma`.
+    best_score_ : float or ndarray of shape (n_targets,)
+    alphas_ : ndarray
+        Those that were tried.
+    scores_ : ndarray of shape (n_gammas, n_alphas) or (n_gammas, n_alphas, n_targets)
+    cv_results_ : ndarray of shape (n, n_alphas) or (n, n_targets, n_alphas)
+        Of the best gamma, if stored: squared leave-one-out errors, or predictions if there is a
+        `scoring`, as in scikit-learn's RidgeCV.
+    leave_one_out_ : ndarray of shape (n,) or (n, n_targets)
+        The prediction for each point without it, for the best alpha; only for leave-one-out.
+    dual_coef_, intercept_, X_fit_, expansion_, kernel_, report_
+        As in `KernelRidge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(100)
+    >>> model = KernelRidgeCV(kernel="rbf", gammas=[0.01, 0.1, 1.0, 10.0]).fit(X, y)
+    >>> model.gamma_, bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.05)
+    (0.1, True)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelEstimator._parameter_constraints,
+        "alphas": ["array-like", None],
+        "gammas": ["array-like", None],
+        "fit_intercept": ["boolean"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "cv": [StrOptions({"gcv"}), "cv_object"],
+        "alpha_per_target": ["boolean"],
+        "store_cv_results": ["boolean"],
+        "solver": [StrOptions({"auto", "exact", "nystroem"})],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "landmarks": [StrOptions(set(METHODS)), "array-like"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        alphas: Any = None,
+        *,
+        gammas: Any = None,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: Any = None,
+        fit_intercept: Any = False,
+        scoring: Any = None,
+        cv: Any = None,
+        alpha_per_target: Any = False,
+        store_cv_results: Any = False,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        random_state: Any = None,
+        max_memory: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.gammas = gammas
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.alpha_per_target = alpha_per_target
+        self.store_cv_results = store_cv_results
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_memory = max_memory
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Try all alphas and gammas, and fit with the best; weights also count in the score."""
+        X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
+        self._check_choices()
+        Y, own = y.reshape(len(y), -1).astype(float), Positive.of(sample_weight, X)
+        gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
+        counted = (X, None) if self._precomputed else (own.points(X), own.weights)
+        kernels = [self._make_kernel(g).resolve(*counted) for g in gammas]
+        evaluated, points = kernels, X
+        if self.solver == "nystroem":  # landmarks are points: also those of a given matrix
+            evaluated = [on_indices(kernel, X)[0] for kernel in kernels]
+            points = on_indices(kernels[0], X)[1]
+        given = self._precomputed and self.solver != "nystroem"
+        data = Data(own.points(points, given), Y[own.kept], own.weights, given)
+        self.alphas_ = self._grid(evaluated, data)
+        place, best = self._search(evaluated, data, folds(self.cv, Y, own) if self._folds else None)
+        self.kernel_, self.gamma_ = kernels[place], gammas[place]
+        alphas = self.alphas_[best.chosen]
+        solution = best.solution or self._refit(evaluated[place], data, alphas)
+        self._keep(solution, best, alphas, X, own, flat=y.ndim == 1)
+        self._store(best, X, Y, own)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
+        check_is_fitted(self)
+        values = self.expansion_(self._check_points(X, reset=False)) + self.intercept_
+        return values[:, 0] if self.dual_coef_.ndim == 1 else values
+
+    # ------------------------------------------------------------------ what is searched
+
+    @property
+    def _folds(self) -> bool:
+        return not (self.cv is None or isinstance(self.cv, str))
+
+    def _check_choices(self) -> None:
+        if self.alpha_per_target and (self._folds or self.scoring is not None):
+            raise ValueError(
+                "alpha_per_target=True needs the errors of each target: leave-one-out (cv=None) "
+                "without scoring, or cv='gcv'"
+            )
+        if self.scoring is not None and isinstance(self.cv, str):
+            raise ValueError("cv='gcv' is a score of its own; leave scoring=None")
+        if self.store_cv_results and self.cv is not None:
+            raise ValueError("store_cv_results=True needs leave-one-out: cv=None")
+        name = self.kernel if isinstance(self.kernel, str) else None
+        if self.gammas is not None and name not in _WITH_GAMMA:
+            raise ValueError(
+                f"gammas belong to a kernel given by name, one of {sorted(_WITH_GAMMA)}, and this "
+                f"one is {self.kernel!r}; search over other parameters with "
+                f"GridSearchCV(KernelRidge(...))"
+            )
+
+    def _grid(self, kernels: list[Kernel], data: Data) -> np.ndarray:
+        if self.alphas is not None:
+            return numbers(self.alphas, "alphas")
+        diagonals = (np.abs(kernel.diag(data.X)) for kernel in kernels)
+        sizes = np.array([np.average(d, weights=data.weights) for d in diagonals])
+        sizes = sizes[sizes > 0]
+        return _ALPHAS * (np.exp(np.mean(np.log(sizes))) if sizes.size else 1.0)
+
+    def _search(self, kernels: list[Kernel], data: Data, splits: list | None) -> tuple[int, Found]:
+        """Return the place of the best kernel, and what it reached."""
+        place, best, scores = 0, None, []
+        for j, (kernel, K) in enumerate(zip(kernels, self._grams(kernels, data), strict=True)):
+            if splits is None:
+                found = self._by_path(kernel, K, data)
+            else:
+                found = self._by_folds(kernel, K, data, splits)
+            self._say(f"{kernel}: best score {found.best:.6g}")
+            scores.append(found.scores)
+            if best is None or found.best > best.best:
+                place, best = j, found
+        self.scores_ = np.array(scores)
+        if best is None or not np.isfinite(best.best):
+            raise ValueError(
+                f"no alpha has a finite score, the best is {None if best is None else best.best}; "
+                f"the usual cause is targets or a scorer that overflow, or folds of one point"
+            )
+        return place, best
+
+    def _grams(self, kernels: list[Kernel], data: Data) -> Iterator[DenseGram | None]:
+        """Yield K for each kernel, if the solver is to see it."""
+        n = len(data.Y)
+        matrices = 0 if self.solver == "nystroem" else 2 + share_distances(kernels)
+        matrices += 2 * self._folds if matrices else 0
+        errors = 0 if self._folds else 2 * n * data.Y.shape[1] * len(self.alphas_)
+        check_budget(
+            8 * (n * n * matrices + errors),
+            self.max_memory,
+            f"a search over {len(kernels)} kernels and {len(self.alphas_)} alphas on {n} points",
+        )
+        if not matrices:
+            yield from [None] * len(kernels)
+        elif data.given:
+            yield gram(kernels[0], data.X, max_memory=self.max_memory)
+        else:
+            # in float64, also for float32 points: small alphas are below the rounding of those
+            yield from grams(kernels, doubled(data.X))
+
+    # ------------------------------------------------------------------ leave-one-out and GCV
+
+    def _by_path(self, kernel: Kernel, K: DenseGram | None, data: Data) -> Found:
+        if self.cv is None and len(data.Y) - self.fit_intercept < 1:
+            raise ValueError(
+                "leave-one-out with an intercept needs at least two points, got n_samples = 1"
+            )
+        path = self._path(kernel, K, data)
+        usable = self._usable(path, kernel)
+        alphas, errors = self.alphas_[usable], None
+        if self.cv == "gcv":
+            found = -path.gcv(alphas)
+        else:
+            errors = np.full((len(usable), *data.Y.shape), np.nan)
+            errors[usable] = list(path.leave_one_out(alphas))
+            found = self._scores(errors[usable], data)
+        if found.ndim == 2 and not self.alpha_per_target:
+            found = found.mean(axis=1)
+        scores = np.full((len(usable), *found.shape[1:]), -np.inf)
+        scores[usable] = np.where(np.isnan(found), -np.inf, found)
+        chosen = best_places(scores, data.Y.shape[1])
+        solutions = {j: path.solve(self.alphas_[j]) for j in np.unique(chosen).tolist()}
+        A = np.stack([solutions[j][0][:, c] for c, j in enumerate(chosen.tolist())], axis=1)
+        b = np.array([solutions[j][1][c] for c, j in enumerate(chosen.tolist())])
+        return Found(scores, chosen, Solution(path.points, A, b, path.report), errors)
+
+    def _path(self, kernel: Kernel, K: DenseGram | None, data: Data) -> RidgePath:
+        if K is None:
+            return self._on_landmarks(kernel, data).path()
+        return ExactPath(K, data.Y, data.weights, intercept=self.fit_intercept)
+
+    def _usable(self, path: RidgePath, kernel: Kernel) -> np.ndarray:
+        """Return which alphas can be tried; those that cannot are named in a warning."""
+        usable = path.usable(self.alphas_)
+        if not usable.any():
+            path.solve(self.alphas_.max())  # says why it cannot
+            usable = self.alphas_ == self.alphas_.max()
+        if not usable.all():
+            warn_caller(
+                f"{np.sum(~usable)} of {len(usable)} alphas, up to "
+                f"{self.alphas_[~usable].max():.3g}, are left out: with them K + alpha I is not "
+                f"positive definite beyond rounding, for {kernel}",
+                ConvergenceWarning,
+            )
+        return usable
+
+    def _scores(self, errors: np.ndarray, data: Data) -> np.ndarray:
+        """Return the scores of leave-one-out errors (alphas, n, q), for each target if possible."""
+        if self.scoring is None:
+            return -np.average(np.square(errors), axis=1, weights=data.weights)
+        return np.array([score(self.scoring, data.Y - e, data.Y, data.weights) for e in errors])
+
+    # ------------------------------------------------------------------ folds
+
+    def _by_folds(self, kernel: Kernel, K: DenseGram | None, data: Data, splits: list) -> Found:
+        total, usable = np.zeros(len(self.alphas_)), np.ones(len(self.alphas_), dtype=bool)
+        for train, test in splits:
+            part = data.take(train)
+            if K is None:
+                path = self._path(kernel, None, part)
+                across: Any = TiledGram(kernel, take(data.X, test), path.points)
+            else:
+                block = DenseGram.from_array(K.block(train, train), kernel, part.X)
+                path = self._path(kernel, block, part)
+                across = K.block(test, train)
+            usable &= self._usable(path, kernel)
+            weights = None if data.weights is None else data.weights[test]
+            for j in np.flatnonzero(usable):
+                A, b = path.solve(self.alphas_[j])
+                values = np.asarray(across @ A) + b
+                total[j] += score(self.scoring, values, data.Y[test], weights)
+            del path, across  # before the next ones are made
+        scores = np.where(usable & ~np.isnan(total), total / len(splits), -np.inf)
+        return Found(scores, best_places(scores, data.Y.shape[1]))
+
+    def _refit(self, kernel: Kernel, data: Data, alphas: np.ndarray) -> Solution:
+        """Fit all points with the best alpha: folds have seen parts of them."""
+        whole: Any
+        if self.solver == "nystroem":
+            whole = self._on_landmarks(kernel, data, alphas)
+        else:
+            whole = ExactRidge(
+                kernel,
+                data.X if data.given else doubled(data.X),
+                data.Y,
+                data.weights,
+                alphas,
+                self.fit_intercept,
+                max_memory=self.max_memory,
+            )
+        A, b = whole.solve()
+        return Solution(getattr(whole, "points", None), A, b, whole.report)
+
+    def _on_landmarks(
+        self, kernel: Kernel, data: Data, alphas: np.ndarray | None = None
+    ) -> LandmarkRidge:
+        return LandmarkRidge(
+            kernel,
+            data.X,
+            data.Y,
+            data.weights,
+            np.ones(data.Y.shape[1]) if alphas is None else alphas,
+            self.fit_intercept,
+            rank=self.rank,
+            landmarks=self.landmarks,
+            random_state=0 if self.random_state is None else self.random_state,
+            max_memory=self.max_memory,
+            say=self._say if self.verbose else None,
+        )
+
+    # ------------------------------------------------------------------ what is kept
+
+    def _keep(
+        self, found: Solution, best: Found, alphas: np.ndarray, X: Any, own: Positive, *, flat: bool
+    ) -> None:
+        if self.solver == "nystroem":
+            self.X_fit_, A = found.points, found.A
+        else:
+            self.X_fit_, A = points_of(self.kernel_, X), own.scatter(found.A)
+        self.expansion_, self.report_ = Expansion(self.kernel_, self.X_fit_, A), found.report
+        self.dual_coef_ = A[:, 0] if flat else A
+        self.intercept_ = float(found.b[0]) if flat else found.b
+        each = self.alpha_per_target and not flat
+        self.alpha_ = alphas if each else float(alphas[0])
+        self.best_score_ = best.scores.max(axis=0) if each else best.best
+
+    def _store(self, best: Found, X: Any, Y: np.ndarray, own: Positive) -> None:
+        self._forget()
+        if best.errors is None:
+            return
+        kept, flat = own.kept, self.dual_coef_.ndim == 1
+        mine = best.errors[best.chosen, :, np.arange(Y.shape[1])].T
+        predictions = own.scatter(Y[kept] - mine)
+        if (
+            len(kept) < own.n
+        ):  # a point without weight is in no fit: its prediction is the plain one
+            without = np.flatnonzero(own.places < 0)
+            predictions[without] = self.expansion_(take(X, without)) + self.intercept_
+        self.leave_one_out_ = predictions[:, 0] if flat else predictions
+        if self.store_cv_results:
+            results = np.full((len(self.alphas_), *Y.shape), np.nan)
+            squares = self.scoring is None
+            results[:, kept] = np.square(best.errors) if squares else Y[kept] - best.errors
+            results = results.transpose(1, 2, 0)
+            self.cv_results_ = results[:, 0] if flat else results
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        self._forget()  # what is said of single points is said of the whole model
+
+    def _forget(self) -> None:
+        for learned in ("cv_results_", "leave_one_out_"):
+            self.__dict__.pop(learned, None)

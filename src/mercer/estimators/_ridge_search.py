@@ -1,0 +1,105 @@
+"""What a search over alphas and kernels works with, and how it scores."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+
+from ._weights import Positive, some_points
+
+__all__ = ["Data", "Found", "Solution", "best_places", "folds", "numbers", "score"]
+
+
+class Data(NamedTuple):
+    """Points of positive weight, their targets (n, q) and weights."""
+
+    X: Any
+    Y: np.ndarray
+    weights: np.ndarray | None
+    given: bool  # X is a kernel matrix that the user computed
+
+    def take(self, rows: np.ndarray) -> Data:
+        """Return some of them."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Data(some_points(self.X, rows, self.given), self.Y[rows], weights, self.given)
+
+
+class Solution(NamedTuple):
+    """f = sum_i A_i k(points_i, .) + b."""
+
+    points: Any
+    A: np.ndarray
+    b: np.ndarray
+    report: Any
+
+
+class Found(NamedTuple):
+    """What a kernel reaches: the scores of all alphas, and the places of the best ones."""
+
+    scores: np.ndarray  # (alphas,), or (alphas, q) with an alpha for each target
+    chosen: np.ndarray  # (q,)
+    solution: Solution | None = None
+    errors: np.ndarray | None = None  # (alphas, n, q)
+
+    @property
+    def best(self) -> float:
+        """The best score, on average over the targets if they are scored one by one."""
+        return float(np.mean(self.scores.max(axis=0)))
+
+
+class _Given(RegressorMixin, BaseEstimator):
+    """A model whose predictions are what it is given, for scorers."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X
+
+
+def score(scoring: Any, values: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> float:
+    """Return the score of predictions (n, q) of the targets Y."""
+    scorer = check_scoring(_Given(), scoring or "neg_mean_squared_error")
+    if Y.shape[1] == 1:
+        values, Y = values[:, 0], Y[:, 0]
+    if weights is None:
+        return float(scorer(_Given(), values, Y))
+    try:
+        return float(scorer(_Given(), values, Y, sample_weight=weights))
+    except TypeError as why:
+        raise TypeError(
+            f"scoring={scoring!r} does not take sample_weight ({why}); leave the weights out, or "
+            f"choose a scorer that does"
+        ) from why
+
+
+def folds(cv: Any, Y: np.ndarray, own: Positive) -> list[tuple[np.ndarray, ...]]:
+    """Return the folds of all points, as places among those of positive weight."""
+    places = own.places
+    parts = [
+        tuple(places[rows][places[rows] >= 0] for rows in split)
+        for split in check_cv(cv).split(np.arange(len(Y)), Y)
+    ]
+    if any(not len(rows) for part in parts for rows in part):
+        raise ValueError("a fold has no training or no test points of positive weight; use fewer")
+    return parts
+
+
+def best_places(scores: np.ndarray, q: int) -> np.ndarray:
+    """Return the place of the first best alpha for each target."""
+    return np.broadcast_to(np.argmax(scores, axis=0), (q,))
+
+
+def numbers(values: Any, name: str) -> np.ndarray:
+    """Return positive, finite numbers as an array."""
+    try:
+        values = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}") from None
+    if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}")
+    return values

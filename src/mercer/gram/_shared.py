@@ -1,0 +1,89 @@
+"""Kernel matrices for several length scales from one matrix of distances.
+
+    k_l(x, z) = profile(|x - z|^2 / l^2)
+
+Distances cost a matrix product, the profile only one pass.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..kernels import Kernel
+from ..kernels._base import node
+from ..kernels._radial import Radial
+from ._dense import DenseGram
+from ._threads import run
+
+__all__ = ["grams", "share_distances"]
+
+_STRIP = 256  # rows that one task works on
+
+
+@node
+class _SquaredDistance(Radial):
+    """|x - z|^2: no kernel, but evaluated like one."""
+
+    _kink: ClassVar[bool] = True  # what rounding alone may have left is 0
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return s
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return np.ones_like(s)
+
+
+def share_distances(kernels: Sequence[Kernel]) -> bool:
+    """Tell whether the kernels differ in one number, the length scale of a radial kernel."""
+    first = kernels[0]
+    return len(kernels) > 1 and all(
+        isinstance(k, Radial)
+        and np.ndim(k.length_scale) == 0
+        and k.set_params(length_scale=1.0) == first.set_params(length_scale=1.0)
+        for k in kernels
+    )
+
+
+def grams(
+    kernels: Sequence[Kernel], X: Any, *, n_threads: int | None = None
+) -> Iterator[DenseGram]:
+    """Yield k(X, X) for each kernel; distances are shared where they can be.
+
+    Then one more array of n x n is held than by the Gram itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram._shared import grams
+    >>> from mercer.kernels import RBF
+    >>> X = np.array([[0.0], [1.0]])
+    >>> [K.array[0, 1].round(4) for K in grams([RBF(1.0), RBF(2.0)], X)]
+    [np.float64(0.6065), np.float64(0.8825)]
+    """
+    if not share_distances(kernels):
+        for kernel in kernels:
+            yield DenseGram(kernel, X, n_threads=n_threads)
+        return
+    unit: Any = kernels[0]
+    S = DenseGram(_SquaredDistance(unit.length_scale), X, n_threads=n_threads).array
+    for kernel in kernels:
+        yield _scaled(kernel, X, S, n_threads, unit.length_scale)
+
+
+def _scaled(kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, unit: float) -> DenseGram:
+    K, ratio = np.empty_like(S), (unit / kernel.length_scale) ** 2
+
+    def strip(start: int, stop: threading.Event) -> None:
+        if not stop.is_set():
+            rows = slice(start, start + _STRIP)
+            np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
+            K[rows] = kernel.profile(K[rows])
+
+    run(strip, range(0, len(S), _STRIP), n_threads)
+    result = DenseGram.from_array(K, kernel, X)
+    result._owned, result.n_threads = True, n_threads
+    return result
