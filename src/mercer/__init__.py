@@ -3,7 +3,7 @@
 points -> Kernel -> Gram operator -> solver -> Expansion -> predict, transform, ...
 """
 
-from . import datasets, gram, kernels, means, solvers
+from . import datasets, gram, kernels, means, objectives, posterior, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
@@ -14,6 +14,7 @@ from ._errors import (
 from ._reduce import Reduction
 from ._version import __version__
 from .estimators import (
+    GaussianProcessRegressor,
     KernelPCA,
     KernelRidge,
     KernelRidgeCV,
@@ -28,6 +29,7 @@ from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 __all__ = [
     "DensifyWarning",
     "Expansion",
+    "GaussianProcessRegressor",
     "KernelMismatchError",
     "KernelPCA",
     "KernelRidge",
@@ -49,6 +51,8 @@ __all__ = [
     "kernels",
     "means",
     "mmd",
+    "objectives",
+    "posterior",
     "solvers",
     "thin",
     "two_sample_test",

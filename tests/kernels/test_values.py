@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -493,3 +494,14 @@ def test_products_of_rbfs_check_their_columns():
         (RBF((1.0, 2.0)) * RBF((3.0,)))([[1.0, 2.0]])
     with pytest.raises(ValueError, match="has 3 length scales, but the points have 2 columns"):
         RBF((1.0, 2.0, 3.0)).diag([[1.0, 2.0]])
+
+
+def test_what_is_kept_for_speed_is_no_part_of_the_value():
+    fresh, used = (2.0 * RBF((1.0, 3.0)) + White(0.1) for _ in range(2))
+    theta = used.theta
+    theta += 1.0  # a copy: nobody changes a kernel through it
+    np.testing.assert_array_equal(used.theta, fresh.theta)
+    np.testing.assert_array_equal(used.with_theta(theta).theta, theta)
+    unread = 2.0 * RBF((1.0, 3.0)) + White(0.1)
+    assert used == unread and hash(used) == hash(unread) and repr(used) == repr(unread)
+    assert pickle.dumps(used) == pickle.dumps(unread)

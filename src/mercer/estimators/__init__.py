@@ -2,6 +2,7 @@
 
 from ._compress import compress
 from ._density import ParzenDensity
+from ._gaussian_process import GaussianProcessRegressor
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
@@ -9,6 +10,7 @@ from ._sparse_classifier import SparseKernelClassifier
 from ._sparse_regressor import SparseKernelRegressor
 
 __all__ = [
+    "GaussianProcessRegressor",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

@@ -149,7 +149,7 @@ class Product(_Family):
 
     def _merged(self) -> RBF | None:
         scales = [np.asarray(k.length_scale) for k in self.factors if type(k) is RBF]
-        if len(scales) < max(2, len(self.factors)) or self._unresolved():
+        if len(scales) < max(2, len(self.factors)) or self._unresolved:
             return None
         if len({scale.shape for scale in scales} - {()}) > 1:
             return None  # the numbers of columns disagree: the factors will say so

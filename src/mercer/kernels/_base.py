@@ -24,6 +24,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -102,7 +103,7 @@ class Kernel(ABC):
         Reverse mode: the weights travel down the tree, and no (n, m, p) tensor exists.
         `Z=None` means the points X themselves.
         """
-        if not self.theta.size:
+        if not self._theta.size:
             return np.zeros(0)
         W = self._check_weights(X, Z, W)
         gradient = self._pullback(X, Z, W)
@@ -234,15 +235,19 @@ class Kernel(ABC):
                 if np.all(value > 0):  # a parameter at 0 has no logarithm: it stays put
                     yield f.name, np.log(np.ravel(value))
             elif isinstance(value, Kernel):
-                yield f.name, value.theta
+                yield f.name, value._theta
             elif _is_family(value):
-                yield f.name, np.concatenate([child.theta for child in value])
+                yield f.name, np.concatenate([child._theta for child in value])
+
+    @cached_property
+    def _theta(self) -> np.ndarray:
+        parts = [part for _, part in self._free()]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     @property
     def theta(self) -> np.ndarray:
         """The logarithms of the free parameters, fields before later fields, depth first."""
-        parts = [part for _, part in self._free()]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return self._theta.copy()
 
     @property
     def bounds(self) -> np.ndarray:
@@ -278,7 +283,7 @@ class Kernel(ABC):
     def with_theta(self, theta: Any) -> Self:
         """Return this kernel with its free parameters set to exp(theta)."""
         theta = np.asarray(theta, dtype=float)
-        if theta.shape != self.theta.shape:
+        if theta.shape != self._theta.shape:
             raise ValueError(
                 f"theta has shape {theta.shape}, but {self!r} has {self.theta.size} free "
                 f"parameters: {self.theta_names}"
@@ -290,9 +295,9 @@ class Kernel(ABC):
             if isinstance(value, Kernel):
                 changes[name] = value.with_theta(mine)
             elif _is_family(value):
-                ends = list(itertools.accumulate(c.theta.size for c in value))
+                ends = list(itertools.accumulate(c._theta.size for c in value))
                 changes[name] = tuple(
-                    c.with_theta(mine[end - c.theta.size : end])
+                    c.with_theta(mine[end - c._theta.size : end])
                     for c, end in zip(value, ends, strict=True)
                 )
             else:
@@ -351,10 +356,10 @@ class Kernel(ABC):
 
         A point of weight 2 counts as two points, one of weight 0 as none.
         """
-        if not self._unresolved():
+        if not self._unresolved:
             return self
         changes = self._resolve_own(X, weights)
-        inner = self._inner_points(X) if any(c._unresolved() for _, c in self._children()) else X
+        inner = self._inner_points(X) if any(c._unresolved for _, c in self._children()) else X
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
             if isinstance(value, Kernel):
@@ -363,20 +368,20 @@ class Kernel(ABC):
                 changes[f.name] = tuple(child.resolve(inner, weights) for child in value)
         return dataclasses.replace(self, **changes)
 
+    @cached_property
     def _unresolved(self) -> list[str]:
-        """Name the parameters whose values still depend on data."""
+        """The parameters whose values still depend on data."""
         own = [
             f"{f.name}={getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
             if "bounds" in f.metadata and isinstance(getattr(self, f.name), str)
         ]
-        return own + [name for _, child in self._children() for name in child._unresolved()]
+        return own + [name for _, child in self._children() for name in child._unresolved]
 
     def _require_resolved(self) -> None:
-        waiting = self._unresolved()
-        if waiting:
+        if self._unresolved:
             raise ValueError(
-                f"{type(self).__name__} has {', '.join(waiting)}, a rule that needs data; "
+                f"{type(self).__name__} has {', '.join(self._unresolved)}, a rule that needs data; "
                 f"call kernel.resolve(X) with the training points first (estimators do this in fit)"
             )
 
@@ -408,6 +413,10 @@ class Kernel(ABC):
         return Power(self, exponent)
 
     # ------------------------------------------------------------------ values
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_theta", "_unresolved")  # at hand for speed, no part of the value
+        return {name: value for name, value in self.__dict__.items() if name not in kept}
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -1,0 +1,90 @@
+"""A Gaussian process: functions before the data, functions after them, and how sure they are.
+
+The kernel c RBF + White has three parameters, found by their likelihood.  One should see:
+
+* draws of the prior, which know nothing but how smooth and how large functions are;
+* the posterior: the band is narrow where there are data and opens up in the gap, where the draws
+  still agree with everything that was seen; it holds the true curve;
+* the slope of the mean, with no differences taken: it has the zeros where the mean turns;
+* what each observation was predicted to be from all others: two thirds of the errors within one
+  standard deviation, as they should be.
+
+It writes ``out/gp_regression.png``.
+"""
+
+# %% Fifty observations of a curve, none of them between 5 and 7.
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from mercer import GaussianProcessRegressor
+from mercer.kernels import RBF, White
+
+
+def curve(x):
+    return np.sin(1.3 * x) + 0.4 * x - 2.0
+
+
+rng = np.random.default_rng(0)
+x = np.sort(np.concatenate([rng.uniform(0, 5, 34), rng.uniform(7, 10, 16)]))
+X, y = x[:, None], curve(x) + 0.25 * rng.normal(size=50)
+grid = np.linspace(0, 10, 300)[:, None]
+
+# %% Before the data, and after them.
+model = GaussianProcessRegressor(1.0 * RBF(1.0) + White(1.0))
+smooth = GaussianProcessRegressor(RBF(1.0)).sample_y(grid, 5, random_state=1)
+model.fit(X, y)
+print(f"found      {model.kernel_}")
+print(f"likelihood {model.log_marginal_likelihood_value_:.2f} (log), {model.report_.n_iter} steps")
+mean, std = model.predict(grid, return_std=True)
+noise = model.kernel_.terms[1].noise
+band = np.sqrt(np.maximum(std**2 - noise, 0.0))  # of the curve, without the noise on top
+covered = np.mean(np.abs(curve(grid[:, 0]) - mean) <= 2 * band)
+print(f"the curve is within two standard deviations at {covered:.0%} of the places")
+
+# %% Draws of the posterior: the covariance is a kernel, and White is what tells noise from curve.
+clean = model.covariance_(grid) - noise * np.eye(len(grid))
+after = rng.multivariate_normal(mean, clean, size=4, method="eigh").T
+slope = model.predict_gradient(grid)[:, 0]
+means, variances = model.leave_one_out()
+errors = (y - means) / np.sqrt(variances)
+print(f"leave-one-out: {np.mean(np.abs(errors) < 1):.0%} within one standard deviation")
+
+# %% The picture.
+figure, axes = plt.subplots(2, 2, figsize=(11.0, 7.6), layout="constrained")
+axes[0, 0].fill_between(grid[:, 0], -2, 2, color="#0072B2", alpha=0.15, linewidth=0)
+axes[0, 0].plot(grid, smooth, linewidth=1.2)
+axes[0, 0].set(title="before: draws of the prior", ylim=(-4, 4))
+axes[0, 1].fill_between(
+    grid[:, 0],
+    mean - 2 * band,
+    mean + 2 * band,
+    color="#0072B2",
+    alpha=0.2,
+    linewidth=0,
+    label="mean ± 2 standard deviations",
+)
+axes[0, 1].plot(grid, after, color="0.6", linewidth=0.8)
+axes[0, 1].plot(grid, mean, color="#0072B2", linewidth=2)
+axes[0, 1].plot(grid, curve(grid), "--", color="k", linewidth=1, label="the curve")
+axes[0, 1].plot(x, y, "o", color="#D55E00", markersize=4, label="observations")
+axes[0, 1].set(title="after: mean, band and draws of the posterior", ylim=(-4, 4))
+axes[0, 1].legend(frameon=False, loc="upper left")
+axes[1, 0].axhline(0.0, color="0.8", linewidth=0.8)
+axes[1, 0].plot(grid, slope, color="#0072B2", linewidth=2, label="slope of the mean")
+axes[1, 0].plot(grid, 1.3 * np.cos(1.3 * grid) + 0.4, "--", color="k", linewidth=1, label="true")
+axes[1, 0].set(title="predict_gradient", xlabel="x", ylim=(-1.2, 2.3))
+axes[1, 0].legend(frameon=False, loc="upper left", ncols=2)
+axes[1, 1].axhspan(-1, 1, color="#0072B2", alpha=0.15, linewidth=0)
+axes[1, 1].vlines(x, 0, errors, color="0.7", linewidth=1)
+axes[1, 1].plot(x, errors, "o", color="#D55E00", markersize=4)
+axes[1, 1].set(title="leave-one-out: errors in standard deviations", xlabel="x")
+
+out = Path(__file__).resolve().parent.parent / "out"
+out.mkdir(exist_ok=True)
+figure.savefig(out / "gp_regression.png", dpi=150)
+print("picture: out/gp_regression.png")

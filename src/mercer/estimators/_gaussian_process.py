@@ -1,0 +1,479 @@
+"""Gaussian process regression: f given noisy values, its hyper-parameters by their likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .. import objectives
+from .._errors import NotPositiveDefiniteError, warn_caller
+from .._points import length
+from ..gram._budget import budget_in_bytes, check_budget, in_words
+from ..gram._landmarks import reads_all
+from ..kernels import Kernel, White
+from ..kernels._specs import KERNEL_NAMES
+from ..objectives._system import pullback_bytes
+from ..posterior import Conditioned, Posterior
+from ..solvers import Report, Status
+from ._base import KernelEstimator
+from ._gaussian_process_kernel import Spelling, default_kernel
+from ._gaussian_process_search import find_theta, likelihood
+
+__all__ = ["GaussianProcessRegressor"]
+
+_MOST = 10_000  # points for which "auto" is exact: a likelihood takes a minute
+_EPS = np.finfo(float).eps
+
+
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
+    """y = f(x) + noise with f a Gaussian process of covariance k, whose theta maximises p(y).
+
+        mean  k_X(x)^T C^-1 y,     covariance  k(x, z) - k_X(x)^T C^-1 k_X(z),     C = K + alpha
+
+    A drop-in for scikit-learn's estimator of this name, which takes its GP kernels as well as
+    ours.  The gradient of the likelihood takes little memory beyond one n x n matrix, whatever the
+    number of parameters; see `mercer.objectives.MarginalLikelihood`.
+
+    A likelihood may have several optima.  The search starts from the kernel given, and may end at
+    another of them than that of scikit-learn; `n_restarts_optimizer` looks for better ones.
+
+    Parameters
+    ----------
+    kernel : Kernel, scikit-learn GP kernel or None, default=None
+        The prior covariance, with the noise as a `White` part if it is to be learned.  None for
+        ``1.0 * RBF(1.0)``, both parameters to be found, and with the approximate solvers
+        ``+ White(1.0)``: they need a noise that can grow.  Names as in `KernelRidge` are taken too.
+    alpha : float or array of shape (n,), default=1e-10
+        Variance of the noise beside that of the kernel, for all observations or for each.
+    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+        How theta is found; None leaves it as it is.  A function is called as
+        ``optimizer(obj_func, initial_theta, bounds=bounds)`` and returns theta and the value;
+        ``obj_func(theta, eval_gradient=True)`` is minus the log marginal likelihood.
+    n_restarts_optimizer : int, default=0
+        How often the search starts again, from a theta drawn within the bounds.
+    normalize_y : bool, default=False
+        Whether targets are centred and scaled to variance 1 for the model.
+    copy_X_train : bool, default=True
+    n_targets : int or None, default=None
+        For predictions before `fit`.
+    random_state : int, RandomState or None, default=None
+        For restarts, landmarks and probes; None stands for 0, so that results repeat.
+    solver : {"auto", "cholesky", "nystroem", "cg"}, default="auto"
+        ============ =====================================================================
+        "cholesky"   exact: n^3 operations, n^2 memory
+        "nystroem"   a lower bound of the likelihood, with `rank` inducing points
+        "cg"         the likelihood estimated with random probes, without n^2 memory
+        "auto"       "cholesky" up to 10 000 points if it fits the memory; then "nystroem",
+                     with a warning
+        ============ =====================================================================
+    rank : int or None, default=None
+        Number of landmarks, the inducing points of "nystroem" and the preconditioner of "cg"; None
+        for 500.
+    landmarks : str or points, default="auto"
+        The landmarks, or how they are chosen: "kmeans", "rpcholesky", "uniform", ...
+    max_memory : int, str or None, default=None
+        Bytes, or "2 GiB"; None for half of the machine's memory.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    kernel_ : Kernel or scikit-learn GP kernel
+        The kernel with the theta found, of the kind that was given.
+    X_train_, y_train_
+        Training points and targets (normalised, if they are).
+    L_ : ndarray of shape (n, n)
+        L with L L^T = C; only with "cholesky".
+    alpha_ : ndarray of shape (n,) or (n, n_targets)
+        C^-1 y with "cholesky"; in any case the coefficients on ``expansion_.points``, which may be
+        the inducing points, or those that `compress` has left.
+    log_marginal_likelihood_value_ : float
+        That of `kernel_`: its bound with "nystroem", an estimate with "cg".
+    expansion_ : Expansion
+        The mean as a value, less the mean of the targets if they are normalised.
+    covariance_ : Kernel
+        The covariance given the data, in units of normalised targets: `Conditioned`, or with
+        "cg" a kernel that solves n equations for each new point.
+    report_ : Report
+        What was done; `n_iter` counts evaluations of the likelihood, and `status` tells if the
+        search for theta did not converge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import GaussianProcessRegressor
+    >>> from mercer.kernels import RBF, White
+    >>> X = np.linspace(0, 1, 30)[:, None]
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=30)
+    >>> model = GaussianProcessRegressor(1.0 * RBF(0.5) + White(0.1)).fit(X, y)
+    >>> mean, std = model.predict([[0.5], [3.0]], return_std=True)
+    >>> mean.round(1), std.round(1)
+    (array([0.1, 0. ]), array([0.1, 0.8]))
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "kernel": [None, Kernel, SklearnGPKernel, StrOptions({*KERNEL_NAMES, "precomputed"})],
+        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
+        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
+        "normalize_y": ["boolean"],
+        "copy_X_train": ["boolean"],
+        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "solver": [StrOptions({"auto", "cholesky", "nystroem", "cg"})],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "landmarks": [str, "array-like", "sparse matrix"],
+        "max_memory": KernelEstimator._parameter_constraints["max_memory"],
+        "verbose": KernelEstimator._parameter_constraints["verbose"],
+    }
+
+    X_train_: Any
+    y_train_: np.ndarray
+    kernel_: Any
+    covariance_: Kernel
+    report_: Report
+    log_marginal_likelihood_value_: np.float64
+    _y_train_std: np.ndarray
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1e-10,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: Any = 0,
+        normalize_y: Any = False,
+        copy_X_train: Any = True,
+        n_targets: Any = None,
+        random_state: Any = None,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        max_memory: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.normalize_y = normalize_y
+        self.copy_X_train = copy_X_train
+        self.n_targets = n_targets
+        self.random_state = random_state
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.max_memory = max_memory
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False  # before fit, predictions are those of the prior
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return super()._precomputed or (isinstance(self.kernel, Kernel) and reads_all(self.kernel))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the kernel included: `kernel__length_scale=2.0`."""
+        inside = sorted(name for name in params if name.startswith("kernel__"))
+        if inside and params.get("kernel", self.kernel) is None:
+            raise ValueError(
+                f"kernel=None stands for {default_kernel()!r} and has no parameters of its own to "
+                f"set; give a kernel, such as 1.0 * RBF(), to set {inside}"
+            )
+        return super().set_params(**params)
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        coefficients = self.expansion_.coefficients / self._y_train_std
+        self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
+
+    def _takes(self, X: Any) -> bool:
+        if self.kernel is None:
+            return True
+        if isinstance(self.kernel, SklearnGPKernel):
+            return bool(self.kernel.requires_vector_input)
+        return super()._takes(X)
+
+    # ------------------------------------------------------------------ fit
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find theta, and condition on the targets y, (n,) or (n, n_targets)."""
+        X, y = self._check_points(X, y, reset=True, copy=self.copy_X_train, supervised=True)
+        y = np.array(y, dtype=float)
+        Y = y.reshape(len(y), -1)
+        if self.n_targets is not None and Y.shape[1] != self.n_targets:
+            raise ValueError(
+                f"The number of targets seen in `y` is different from the parameter `n_targets`. "
+                f"Got {Y.shape[1]} != {self.n_targets}."
+            )
+        mean, std = self._normalisation(Y)
+        Y = (Y - mean) / std
+        noise = self._noise(len(Y))
+        solver = self._choose_solver(length(X))
+        noisy = self.kernel is None and solver != "cholesky"
+        spelling = Spelling(default_kernel() + White() if noisy else self.kernel, X)
+        objective = self._make_objective(solver, spelling.kernel, X, Y, noise)
+        theta, evaluations, converged = find_theta(
+            *(objective, spelling, self.optimizer),
+            restarts=self.n_restarts_optimizer,
+            random_state=self.random_state,
+            say=self._say if self.verbose else None,
+        )
+        posterior = _conditioned(objective, spelling, theta)
+        # all of it at the end: a fit that fails leaves the model of an earlier one as it was
+        self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
+        self._y_train_mean, self._y_train_std = mean, std
+        self._spelling, self._objective = spelling, objective
+        self._settle(theta, posterior)
+        self.report_ = replace(self.report_, n_iter=evaluations)
+        if not converged:
+            self.report_ = replace(self.report_, status=Status.NOT_CONVERGED)
+        if self.solver == "auto" and solver != "cholesky":
+            message = f"chosen by solver='auto'; {self.report_.message}"
+            self.report_ = replace(self.report_, message=message)
+        self._say(
+            f"log marginal likelihood {self.log_marginal_likelihood_value_:.6g}, {self.kernel_}"
+        )
+        return self
+
+    def _settle(self, theta: np.ndarray, posterior: Posterior) -> None:
+        """Make the posterior for this theta that of the model."""
+        known = posterior.report.certificate
+        self.kernel_ = self._spelling.at(theta)
+        self.expansion_ = posterior.expansion * self._y_train_std
+        self.covariance_ = posterior.covariance
+        self.report_ = posterior.report
+        value = known["log p >=" if "log p >=" in known else "log marginal likelihood"]
+        self.log_marginal_likelihood_value_ = np.float64(value)
+        coefficients = posterior.expansion.coefficients
+        self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
+        self.__dict__.pop("L_", None)  # of an earlier fit
+        if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
+            self.L_ = posterior.covariance.factor
+        exact = isinstance(self._objective, objectives.MarginalLikelihood)
+        if exact and "jitter" in known:  # from here on it belongs to the noise
+            noise = self._objective.noise + known["jitter"]
+            self._objective = replace(self._objective, noise=noise)
+
+    def _normalisation(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.normalize_y:
+            return np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+        with np.errstate(over="ignore"):
+            mean, std = Y.mean(axis=0), Y.std(axis=0)
+        if not np.all(np.isfinite(std)):
+            raise ValueError(
+                f"targets as large as {np.abs(Y).max():.1e} overflow when they are squared; divide "
+                f"them by a constant"
+            )
+        constant = std <= 10.0 * _EPS * np.abs(mean)
+        return mean, np.where(constant, 1.0, std)
+
+    def _noise(self, n: int) -> Any:
+        alpha = np.asarray(self.alpha, dtype=float)
+        if alpha.ndim > 1:
+            raise ValueError(
+                f"alpha must be a scalar or an array of shape ({n},), got shape {alpha.shape}"
+            )
+        if alpha.size not in (1, n):
+            raise ValueError(
+                f"alpha must be a scalar or an array with same number of entries as y. "
+                f"({alpha.size} != {n})"
+            )
+        if not np.all(np.isfinite(alpha)) or np.any(alpha < 0):
+            raise ValueError(
+                f"alpha must be finite and not negative, got a minimum of {alpha.min():.3g}: it "
+                f"is the variance of the noise"
+            )
+        return float(alpha.item()) if alpha.size == 1 else alpha
+
+    def _choose_solver(self, n: int) -> str:
+        if self.solver != "auto":
+            return str(self.solver)
+        needed = 16 * n * n + pullback_bytes(n)  # a factor, and a likelihood beside it
+        if n <= _MOST and needed <= budget_in_bytes(self.max_memory):
+            return "cholesky"
+        warn_caller(
+            f"an exact Gaussian process on {n} points takes {in_words(needed)} and about "
+            f"{n**3:.0e} operations for each likelihood, so inducing points are used: the "
+            f"result is approximate. solver='nystroem' asks for that, with `rank` points; "
+            f"solver='cholesky' is exact"
+        )
+        return "nystroem"
+
+    def _make_objective(
+        self, solver: str, kernel: Kernel, X: Any, Y: np.ndarray, noise: Any
+    ) -> Any:
+        if solver == "cholesky":
+            return objectives.MarginalLikelihood(kernel, X, Y, noise, self.max_memory)
+        kind = objectives.InducingBound if solver == "nystroem" else objectives.StochasticLikelihood
+        return kind(
+            *(kernel, X, Y, noise),
+            rank=self.rank,
+            landmarks=self.landmarks,
+            random_state=self.random_state,
+            max_memory=self.max_memory,
+        )
+
+    # ------------------------------------------------------------------ what the model says
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the mean of y at each point, and its standard deviation or covariance if asked.
+
+        Before `fit` they are those of the prior.  The noise of a `White` part is included in
+        standard deviation and covariance, that of `alpha` is not, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : points
+        return_std, return_cov : bool
+            At most one of them.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,) or (n, n_targets)
+        std : ndarray of the same shape, or cov : ndarray of shape (n, n) or (n, n, n_targets)
+        """
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        fitted = hasattr(self, "expansion_")
+        X = self._check_points(X, reset=False)
+        if fitted:
+            mean = self.expansion_(X) + self._y_train_mean
+            kernel, variances = self.covariance_, self._y_train_std**2
+        else:
+            kernel = Spelling(self.kernel, X).kernel
+            variances = np.ones(self.n_targets or 1)
+            mean = np.zeros((length(X), len(variances)))
+        if (return_std or return_cov) and fitted and reads_all(kernel):
+            raise ValueError(
+                "precomputed rows of values with the training points have no k(x, x) for "
+                "variances: keep the matrix of all points, Precomputed(matrix), and give indices"
+            )
+        if return_cov:
+            n, m, q = length(X), len(getattr(self, "alpha_", ())), len(variances)
+            needed = 8 * n * (n * (1 + q if q > 1 else 1) + m)
+            check_budget(needed, self.max_memory, f"the covariance of {n} predictions")
+            cov = kernel(X)[..., None]
+            cov = np.multiply(cov, variances, out=cov if q == 1 else None)
+            return _flat(mean), _flat(cov)
+        if return_std:
+            return _flat(mean), _flat(np.sqrt(kernel.diag(X)[:, None] * variances))
+        return _flat(mean)
+
+    def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
+        """Return the derivatives of the predictions with respect to the points.
+
+        At a kink, as Laplacian and Matern(nu=0.5) have one at each training point, the mean of the
+        slopes on both sides.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        return_std : bool
+            Whether those of the standard deviation are returned as well; 0 where it is 0.
+
+        Returns
+        -------
+        mean_gradient : ndarray of shape (n, d) or (n, d, n_targets)
+        std_gradient : ndarray of the same shape
+        """
+        check_is_fitted(self, "expansion_")
+        X = self._check_points(X, reset=False)
+        mean = np.moveaxis(self.expansion_.gradient(X), 1, 2)
+        if not return_std:
+            return _flat(mean)
+        std = np.sqrt(self.covariance_.diag(X))[:, None]
+        slope = self.covariance_._diag_gradient(X, np.ones(length(X)))
+        slope = np.divide(0.5 * slope, std, out=np.zeros_like(slope), where=std > 0)
+        return _flat(mean), _flat(slope[..., None] * self._y_train_std)
+
+    def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return what each observation was predicted to be from all the others.
+
+            mean_i = y_i - (C^-1 y)_i / (C^-1)_ii,     variance_i = 1 / (C^-1)_ii
+
+        In closed form, with the kernel as it is.  The variance is that of y_i, noise included.
+
+        Returns
+        -------
+        means, variances : ndarrays of shape (n,) or (n, n_targets)
+        """
+        check_is_fitted(self, "expansion_")
+        if not isinstance(self._objective, objectives.MarginalLikelihood):
+            raise ValueError(
+                f"leave_one_out needs C^-1, which solver={self.solver!r} has avoided; fit with "
+                f"solver='cholesky'"
+            )
+        theta = self._spelling.ours(self.kernel_.theta)
+        means, variances = self._objective.leave_one_out(theta)
+        means = means * self._y_train_std + self._y_train_mean
+        return _flat(means), _flat(variances[:, None] * self._y_train_std**2)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Return draws of the process at X, (n, n_samples) or (n, n_targets, n_samples).
+
+        The same random_state gives the draws of scikit-learn.
+        """
+        rng = check_random_state(0 if random_state is None else random_state)
+        mean, cov = self.predict(X, return_cov=True)
+        if mean.ndim == 1:
+            return rng.multivariate_normal(mean, cov, n_samples).T
+        draws = [
+            rng.multivariate_normal(mean[:, c], cov[..., c], n_samples).T
+            for c in range(mean.shape[1])
+        ]
+        return np.stack(draws, axis=1)
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Return the log marginal likelihood of theta, and its gradient if asked.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            As in `kernel_`, whose own value is returned by default.
+        eval_gradient : bool
+        clone_kernel : bool
+            If False, the model moves to this theta, with all that it predicts.
+        """
+        check_is_fitted(self, "expansion_")
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return self.log_marginal_likelihood_value_
+        if not clone_kernel:
+            theta = np.asarray(theta, dtype=float)
+            self._settle(theta, _conditioned(self._objective, self._spelling, theta))
+        return likelihood(self._objective, self._spelling, theta, eval_gradient)
+
+
+def _conditioned(objective: Any, spelling: Spelling, theta: np.ndarray) -> Posterior:
+    """Return the posterior at the user's theta, with an error in the user's words."""
+    try:
+        posterior: Posterior = objective.posterior(spelling.ours(theta))
+    except NotPositiveDefiniteError as why:
+        raise NotPositiveDefiniteError(
+            f"The kernel, {spelling.at(theta)}, is not returning a positive definite matrix. Try "
+            f"gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
+            f"estimator. ({why})"
+        ) from None
+    if "jitter" in posterior.report.certificate:
+        warn_caller(posterior.report.message)
+    return posterior
+
+
+def _flat(values: np.ndarray) -> np.ndarray:
+    """Return values without their last axis, if that has one target."""
+    return values[..., 0] if values.shape[-1] == 1 else values
