@@ -3,16 +3,36 @@
 A new suite is a file with a SUITE, and a line here; `pca` stands for all suites `pca-…`.
 """
 
-from . import compress, cost, fit, kv, means, pca, predict, preimage, sparse
+from . import (
+    compress,
+    cost,
+    fit,
+    gp,
+    kv,
+    logistic,
+    means,
+    pca,
+    predict,
+    preimage,
+    ridge,
+    ridge_cv,
+    ridge_data,
+    sparse,
+)
 
 SUITES = {
     "kv": kv.SUITE,
     "predict": predict.SUITE,
     "fit": fit.SUITE,
     "cost": cost.SUITE,
+    "ridge-fit": ridge.SUITE,
+    "ridge-cv": ridge_cv.SUITE,
+    "ridge-landmarks": ridge_data.SUITE,
     **pca.SUITES,
     **means.SUITES,
     **preimage.SUITES,
     "sparse": sparse.SUITE,
+    "gp": gp.SUITE,
+    "logistic": logistic.SUITE,
     "compress": compress.SUITE,
 }

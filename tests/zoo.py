@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import RBF as GPKernel
 from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, WhiteKernel
 
 from mercer import (
+    GaussianProcessRegressor,
+    KernelLogisticRegression,
+    KernelLogisticRegressionCV,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
     KernelPCA,
     KernelRidge,
+    KernelRidgeCV,
     ParzenDensity,
     SparseKernelClassifier,
     SparseKernelRegressor,
@@ -64,13 +71,17 @@ from mercer.kernels import (
     ThinPlate,
     White,
 )
+from mercer.posterior import Conditioned
 from mercer.solvers import (
     Arpack,
     BlockKrylov,
+    Cascade,
     Cholesky,
+    ConjugateGradient,
     DenseEigen,
     LeastSquares,
     LowRankEigen,
+    MixedCholesky,
     PowerPeeling,
     RandomizedEigen,
 )
@@ -148,6 +159,8 @@ def letters(s, t):
 A = [[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 1.5]]
 CENTRES = [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [0.3, 0.8, -1.0], [-1.0, 0.2, 0.4]]
 _ROWS = np.random.default_rng(5).normal(size=(12, 5))
+FACTOR = [[1.5, 0, 0, 0], [0.3, 1.4, 0, 0], [0.2, 0.4, 1.3, 0], [0.1, 0.3, 0.2, 1.6]]
+INNER = [[1.5, 0, 0, 0], [0.2, 2.0, 0, 0], [0.1, 0.1, 1.2, 0], [0, 0.3, 0.1, 1.1]]
 VALUES = (_ROWS @ _ROWS.T).tolist()  # of a kernel on twelve indices
 
 LEAVES = [
@@ -217,6 +230,13 @@ LEAVES = [
         differentiable=False,
     ),
     Entry("SklearnKernel white", SklearnKernel(WhiteKernel(0.3)), differentiable=False),
+    Entry("Conditioned", Conditioned(RBF(1.3), CENTRES, FACTOR), columns=3, sparse=False),
+    Entry(
+        "Conditioned inducing",
+        Conditioned(2 * Matern(nu=2.5) + White(0.1), CENTRES, FACTOR, INNER),
+        columns=3,
+        sparse=False,
+    ),
     Entry("Precomputed", Precomputed(VALUES), domain="indices", differentiable=False, sparse=False),
 ]
 
@@ -293,7 +313,14 @@ def every(entries=KERNELS, **wanted):
 
 
 GRAMS = [DenseGram, TiledGram]
-LINEAR_SOLVERS = [Cholesky(), LeastSquares()]
+LINEAR_SOLVERS = [
+    Cholesky(),
+    LeastSquares(),
+    MixedCholesky(),
+    ConjugateGradient(),
+    ConjugateGradient(rank=0),
+    Cascade((ConjugateGradient(rank=1, max_iter=2), Cholesky())),
+]
 EIGEN_SOLVERS = [
     DenseEigen(),
     BlockKrylov(random_state=0),
@@ -303,9 +330,19 @@ EIGEN_SOLVERS = [
     RandomizedEigen(n_iter=200, random_state=0),
 ]
 ESTIMATORS = [
+    GaussianProcessRegressor(),
+    GaussianProcessRegressor(1.0 * RBF("median") + White(0.1), normalize_y=True),
+    GaussianProcessRegressor(GPKernel(2.0) + WhiteKernel(0.5), optimizer=None),
     KernelRidge(),
     KernelRidge(kernel=RBF(2.0) + Linear()),
     KernelRidge(kernel="rbf", gamma="auto", solver="lstsq"),
+    KernelRidge(kernel="rbf", solver="mixed", fit_intercept=True),
+    KernelRidge(kernel="rbf", solver="cg"),
+    KernelRidge(kernel="rbf", solver="nystroem", fit_intercept=True),
+    KernelRidge(kernel="rbf", solver="krill"),
+    KernelRidgeCV(),
+    KernelRidgeCV(kernel="rbf", gammas=[0.1, 1.0], fit_intercept=True),
+    KernelRidgeCV(kernel="rbf", solver="nystroem"),
     KernelPCA(),
     KernelPCA(n_components=2, kernel=RBF(length_scale="scale")),
     KernelPCA(n_components=1, kernel="poly", storage="tiled"),
@@ -325,6 +362,18 @@ ESTIMATORS = [
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="krylov", storage="tiled"),
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="nystroem"),
     KernelPCA(n_components=2, kernel="rbf", whiten=True),
+    KernelLogisticRegression(),
+    KernelLogisticRegression(C=100.0, kernel=RBF(2.0) + Linear(), class_weight="balanced"),
+    KernelLogisticRegression(solver="nystroem", landmarks="rpcholesky"),
+    KernelLogisticRegression(C=0.01, solver="gradient", tol=1e-8, max_iter=10_000),
+    KernelLogisticRegressionCV(Cs=3, cv=2),
+    KernelMachineRegressor(),
+    KernelMachineRegressor("huber", epsilon=0.5, penalty="norm", alpha=0.1),
+    KernelMachineRegressor("quantile", quantile=0.4, alpha=0.01, kernel=RBF(2.0) + Linear()),
+    KernelMachineRegressor("epsilon_insensitive", solver="nystroem", landmarks="rpcholesky"),
+    KernelMachineRegressor("poisson"),
+    KernelMachineClassifier(),
+    KernelMachineClassifier("squared_hinge", alpha=0.1, kernel="poly"),
     ParzenDensity(),
     ParzenDensity(bandwidth="silverman", kernel=Matern(nu=2.5)),
     SparseKernelRegressor(),

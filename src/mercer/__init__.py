@@ -15,6 +15,10 @@ from ._reduce import Reduction
 from ._version import __version__
 from .estimators import (
     GaussianProcessRegressor,
+    KernelLogisticRegression,
+    KernelLogisticRegressionCV,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
     KernelPCA,
     KernelRidge,
     KernelRidgeCV,
@@ -30,6 +34,10 @@ __all__ = [
     "DensifyWarning",
     "Expansion",
     "GaussianProcessRegressor",
+    "KernelLogisticRegression",
+    "KernelLogisticRegressionCV",
+    "KernelMachineClassifier",
+    "KernelMachineRegressor",
     "KernelMismatchError",
     "KernelPCA",
     "KernelRidge",

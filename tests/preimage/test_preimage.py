@@ -59,6 +59,7 @@ VECTORS = [
     and e.id not in ("Scale 0", "deep")
     # under White no two points are equal
     and "hite" not in e.id
+    and e.id != "Conditioned inducing"
 ]
 
 

@@ -3,6 +3,10 @@
 from ._compress import compress
 from ._density import ParzenDensity
 from ._gaussian_process import GaussianProcessRegressor
+from ._logistic import KernelLogisticRegression
+from ._logistic_cv import KernelLogisticRegressionCV
+from ._machine_classifier import KernelMachineClassifier
+from ._machine_regressor import KernelMachineRegressor
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
@@ -11,6 +15,10 @@ from ._sparse_regressor import SparseKernelRegressor
 
 __all__ = [
     "GaussianProcessRegressor",
+    "KernelLogisticRegression",
+    "KernelLogisticRegressionCV",
+    "KernelMachineClassifier",
+    "KernelMachineRegressor",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

@@ -1,0 +1,268 @@
+"""What the two estimators of kernel logistic regression share: all but the choice of C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import warn_caller
+from .._points import length, take
+from ..expansion import Expansion
+from ..gram._budget import budget_in_bytes, check_budget
+from ..kernels import Kernel
+from ..solvers import Report, Status
+from ..solvers._gradient import GradientDescent
+from ..solvers._losses import Logistic, Loss, Softmax
+from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._newton import Minimum, Newton
+from ..solvers._whitened import Whitened
+from ._base import KernelEstimator
+from ._labels import Labelled, check_landmarks
+from ._weights import some_points
+
+__all__ = ["LogisticEstimator", "Problem", "Task"]
+
+_EXACT = 5000  # points, at most, that "auto" treats exactly
+_RANK = 1000  # landmarks, at most, that "auto" chooses
+_FACTOR = 0.1  # of the shifts along a path
+_MISSED = 1e-3  # of the objective: what rounding of K may hide
+
+
+class Task(NamedTuple):
+    """The finite problem that is left of a fit: sum_i v_i loss(y_i, F w + b) + mu/2 |w|^2."""
+
+    F: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    n_classes: int
+
+    def coded(self) -> tuple[np.ndarray, Loss]:
+        """Return +1 and -1 for two classes, unit vectors for more, and the loss they are for."""
+        if self.n_classes == 2:
+            return 2.0 * self.labels[:, None] - 1.0, Logistic()
+        return np.eye(self.n_classes)[self.labels], Softmax()
+
+
+class Problem(NamedTuple):
+    """All that a fit knows before it begins to search."""
+
+    kernel: Kernel
+    solver: Newton | GradientDescent
+    phi: Whitened
+    classes: np.ndarray
+    task: Task
+
+
+class LogisticEstimator(ClassifierMixin, KernelEstimator):
+    """A classifier whose log-odds are functions of the RKHS; see KernelLogisticRegression."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelEstimator._parameter_constraints,
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "solver": [StrOptions({"auto", "newton", "path", "nystroem", "gradient"})],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "landmarks": [StrOptions(set(METHODS)), "array-like"],
+        "random_state": ["random_state"],
+    }
+
+    _copies = 0  # of F that are made beside it
+
+    fit_intercept: Any
+    class_weight: Any
+    tol: Any
+    max_iter: Any
+    solver: Any
+    rank: Any
+    landmarks: Any
+    random_state: Any
+    max_memory: Any
+
+    # ------------------------------------------------------------------ predictions
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) + b: (n,) for two classes, positive for `classes_[1]`; else (n, n_classes).
+
+        For a precomputed kernel X is k(X, training points), here and in all predictions.
+        """
+        check_is_fitted(self)
+        values = self.expansion_(self._check_points(X, reset=False)) + self.intercept_
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class."""
+        values = self.decision_function(X)
+        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, (n, n_classes)."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([expit(-values), expit(values)])
+        return softmax(values, axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the probabilities, finite however small those are."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([log_expit(-values), log_expit(values)])
+        return log_softmax(values, axis=1)
+
+    # ------------------------------------------------------------------ what a fit is made of
+
+    def _problem(self, data: Labelled) -> Problem:
+        """Return what is to be minimised, in coordinates in which |f| = |w|."""
+        some = np.flatnonzero(data.weights)
+        w, q = data.weights[some], len(data.classes)
+        whole = len(some) == length(data.X)
+        counted = data.X if whole else some_points(data.X, some, self._precomputed)
+        even = self._precomputed or np.all(w == w[0])
+        kernel: Kernel = self._make_kernel(self.gamma).resolve(counted, None if even else w)
+        name, rank = self._plan(len(some), q)
+        if name == "nystroem":
+            phi = self._nystroem(kernel, data.X, some, q, rank)
+        else:
+            text = f"solver={name!r} for {len(some)} points (solver='nystroem' needs less)"
+            check_budget(self._bytes(name, len(some), len(some), q), self.max_memory, text)
+            phi = Whitened.exact(kernel, counted, max_memory=self.max_memory)
+            if self._precomputed and not whole:
+                phi = replace(phi, points=some[phi.points])
+        self._say(phi.message)
+        if name == "gradient":
+            solver: Any = GradientDescent(self.tol, self.max_iter or 10_000)
+        else:
+            path = _FACTOR if name == "path" else None
+            needed = self._bytes(name, len(some), phi.F.shape[1], q)
+            spare = max(budget_in_bytes(self.max_memory) - needed, 0)
+            joint = min(Newton.joint, int(np.sqrt(spare / 24)))
+            solver = Newton(self.tol, self.max_iter or 100, path, joint)
+        return Problem(kernel, solver, phi, data.classes, Task(phi.F, data.labels[some], w, q))
+
+    def _plan(self, n: int, q: int) -> tuple[str, int | None]:
+        """Return the solver, and the rank for landmarks."""
+        if self.solver != "auto":
+            return self.solver, self.rank
+        budget = budget_in_bytes(self.max_memory)
+        if n <= _EXACT and self._bytes("newton", n, n, q) <= budget:
+            return "newton", None
+        rank = self.rank
+        if rank is None and isinstance(self.landmarks, str):
+            fits = (
+                m for m in range(min(n, _RANK), 0, -1) if self._bytes("nystroem", n, m, q) <= budget
+            )
+            rank = next(fits, 1)
+        return "nystroem", rank
+
+    def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
+        """Return the memory for m coordinates of n points and q classes."""
+        outputs, given = (1 if q == 2 else q), 8 * n * n * self._precomputed
+        rows = 8 * n * m * (1 + self._copies)
+        if solver == "gradient":
+            return rows + 16 * n * n + 160 * n * outputs
+        chosen = 8 * n * m + given if solver == "nystroem" else 0
+        return rows + chosen + Newton.workspace(n, m, outputs)
+
+    def _nystroem(
+        self, kernel: Kernel, X: Any, some: np.ndarray, q: int, rank: int | None
+    ) -> Whitened:
+        """Return coordinates on landmarks; "auto" warns that they are not all."""
+        n, given = len(some), not isinstance(self.landmarks, str)
+        m = length(self.landmarks) if given else min(n, rank or _RANK)
+        text = f"solver='nystroem' for {n} points on rank={m} landmarks"
+        check_budget(self._bytes("nystroem", n, m, q), self.max_memory, text)
+        landmarks = check_landmarks(self.landmarks, X, self)
+        kernel, points = on_indices(kernel, X)
+        phi = Whitened.nystroem(
+            kernel,
+            points if n == length(points) else take(points, some),
+            rank=m,
+            landmarks=landmarks,
+            random_state=self.random_state,
+            max_memory=self.max_memory,
+        )
+        if self.solver == "auto":
+            text = (
+                f"{n} points are too many for solver='auto' to be exact, by their number or the "
+                f"memory; {phi.message}. solver='newton' is exact, solver='nystroem' asks for this"
+            )
+            warn_caller(text)
+            phi = replace(phi, message=text)
+        return phi
+
+    def _minimize(
+        self,
+        problem: Problem,
+        task: Task,
+        C: float,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Minimum:
+        """Return the minimum at this C, with functions and intercepts that sum to 0 over classes.
+
+        They do at the exact minimum, up to a common constant in the intercepts that nothing sees;
+        making it so lowers |w| and changes no probability.
+        """
+        with np.errstate(over="ignore"):
+            shift = float(np.divide(1.0, C))
+        if not np.isfinite(shift):
+            raise ValueError(f"C={float(C)!r} is too small: 1 / C overflows. Raise C")
+        Y, loss = task.coded()
+        found = problem.solver.minimize(
+            task.F,
+            Y,
+            loss,
+            task.weights,
+            shift,
+            self.fit_intercept,
+            start,
+            self._say if self.verbose else None,
+            warn=False,
+        )
+        if task.n_classes == 2:
+            return found
+        w, b = found.weights, found.intercept
+        return found._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
+
+    def _certified(self, problem: Problem, found: Minimum, C: float) -> Report:
+        """Return the report, in units of C sum_i v_i loss_i + |f|^2 / 2."""
+        report, phi, task = found.report, problem.phi, problem.task
+        scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
+        numbers = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
+        Y, loss = task.coded()
+        slopes = loss(task.F @ found.weights + found.intercept, Y).slopes
+        with np.errstate(over="ignore"):
+            missed = phi.missed(C * task.weights[:, None] * slopes)
+        numbers["left out"] = missed
+        status, messages = report.status, [phi.message, report.message]
+        if not phi.approximate and missed > _MISSED * numbers["objective"]:
+            text = (
+                f"the rounding of K hides functions that might lower the objective of "
+                f"{numbers['objective']:.3g} by up to {missed:.1e}; the usual cause is features of "
+                f"very different, or very large, size. Scale them, or lower C"
+            )
+            warn_caller(text, ConvergenceWarning)
+            messages.append(text)
+        if phi.approximate or len(messages) > 2:
+            numbers["trace left"] = phi.residual
+            status = Status.APPROXIMATE if status is Status.CONVERGED else status
+        message = "; ".join(filter(None, messages))
+        return replace(report, status=status, message=message, certificate=numbers)
+
+    def _keep(self, problem: Problem, found: Minimum, report: Report) -> None:
+        """Set all that a fit has learned."""
+        self.kernel_, self.solver_, self.classes_ = problem.kernel, problem.solver, problem.classes
+        self.X_fit_ = problem.phi.points
+        self.dual_coef_ = problem.phi.coefficients(found.weights)
+        self.intercept_ = found.intercept
+        self.expansion_ = Expansion(self.kernel_, self.X_fit_, self.dual_coef_)
+        self.n_iter_, self.report_ = report.n_iter, report

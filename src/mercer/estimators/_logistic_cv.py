@@ -1,0 +1,339 @@
+"""Kernel logistic regression whose C is chosen by cross-validation."""
+
+from __future__ import annotations
+
+import inspect
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._errors import warn_caller
+from .._points import take
+from ..solvers import Report, Status
+from ..solvers._newton import Minimum
+from ._labels import Labelled
+from ._logistic import KernelLogisticRegression
+from ._logistic_base import LogisticEstimator, Problem, Task
+from ._weights import check_weights
+
+__all__ = ["KernelLogisticRegressionCV"]
+
+
+class KernelLogisticRegressionCV(LogisticEstimator):
+    """KernelLogisticRegression with the C of the best mean score over folds.
+
+    K is evaluated and factored once, F F^T = K: with coordinates for all points, a fold is a choice
+    of rows of F, because the minimiser lies in the span of its own points whatever else there is.
+    Along increasing C each fit begins where the last has ended.  (With "nystroem" landmarks are
+    chosen once, among all points; labels have no say in it.  The same goes for data-dependent
+    scales such as gamma="scale".)
+
+    Parameters
+    ----------
+    Cs : int or array of floats, default=10
+        The values of C, or how many between 1e-4 and 1e4, as in LogisticRegressionCV.
+    cv : int, splitter, iterable or None, default=None
+        None for 5 stratified folds.
+    scoring : str or callable, default="neg_log_loss"
+        A name of scikit-learn's, or scorer(model, X, y), where the model is a fitted
+        KernelLogisticRegression; None for accuracy.  The default judges
+        probabilities, as LogisticRegressionCV does from scikit-learn 1.11 on.  Where sample_weight
+        is given, scores are weighted with it if the scorer can.
+    refit : bool, default=True
+        Fit to all points with the best C.  Otherwise the functions of the folds, each at its own
+        best C, are averaged, and so is C; the report has no certificate then.
+    kernel, gamma, degree, coef0, kernel_params, fit_intercept, class_weight, tol, max_iter, solver
+        As in KernelLogisticRegression; "balanced" weights are those of all points.
+    rank, landmarks, random_state, max_memory, verbose
+        As in KernelLogisticRegression.
+
+    Attributes
+    ----------
+    C_ : float
+        The best C; of equal ones the smallest.
+    Cs_ : ndarray of shape (n_Cs,)
+    scores_ : ndarray of shape (n_folds, n_Cs)
+    best_score_ : float
+        The mean over the folds at the best C; without `refit`, the mean of their best scores.
+    classes_, expansion_, X_fit_, dual_coef_, intercept_, n_iter_, kernel_, solver_, report_
+        As in KernelLogisticRegression, of the last fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelLogisticRegressionCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelLogisticRegressionCV(Cs=[0.1, 10.0, 1000.0]).fit(X, y)
+    >>> model.C_
+    1000.0
+    >>> model.scores_.shape
+    (5, 3)
+    """
+
+    _copies = 1  # the rows of a fold
+
+    _parameter_constraints: ClassVar[dict] = {
+        **LogisticEstimator._parameter_constraints,
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "refit": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        Cs: Any = 10,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: Any = None,
+        fit_intercept: Any = True,
+        cv: Any = None,
+        scoring: Any = "neg_log_loss",
+        refit: Any = True,
+        class_weight: Any = None,
+        tol: Any = 1e-10,
+        max_iter: Any = None,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        random_state: Any = None,
+        max_memory: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.max_memory = max_memory
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose C and fit f to the labels y, (n,); weights multiply the losses."""
+        Cs = _check_Cs(self.Cs)
+        data = Labelled.of(self, X, y, sample_weight, self.class_weight)
+        given = None if sample_weight is None else check_weights(sample_weight, data.X)
+        problem = self._problem(data)
+        y, some = np.asarray(y).ravel(), np.flatnonzero(data.weights)
+        # splits are of all that was given, also of points without weight; rows of F are not
+        row = np.full(len(y), -1)
+        row[some] = np.arange(len(some))
+        scorer = _Scorer(self.scoring, problem.classes)
+        paths: list[_Path] = []
+        for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
+            train, test = (_indices(part, row) for part in (train, test))
+            if not (len(train) and len(test)):
+                raise ValueError(
+                    f"fold {len(paths) + 1} has {len(train)} points to train and {len(test)} to "
+                    f"test with that have a weight; it needs both. Use fewer folds"
+                )
+            w = None if given is None else given[test]
+            held_out = _HeldOut(take(data.X, test), y[test], w, scorer)
+            paths.append(self._path(problem, Cs, row[train], row[test], held_out))
+            self._say(f"fold {len(paths)}: scores {np.round(paths[-1].scores, 4).tolist()}")
+        if not paths:
+            raise ValueError(
+                f"cv={self.cv!r} made no folds; the usual cause is a generator that has been used "
+                f"up. Give a list of its splits"
+            )
+        scores = np.array([path.scores for path in paths])
+        weights = np.mean([path.best.weights for path in paths], axis=0)
+        intercept = np.mean([path.best.intercept for path in paths], axis=0)
+        if self.refit:
+            best = _best(scores.mean(axis=0), Cs)
+            C, score = float(Cs[best]), float(scores[:, best].mean())
+            found = self._minimize(problem, problem.task, C, (weights, intercept))
+            _warn_once([*paths, _Path(scores[0], found, [(C, found.report)])])
+            report = self._certified(problem, found, C)
+        else:
+            each = [_best(of_fold, Cs) for of_fold in scores]
+            C = float(np.mean(Cs[each]))
+            score = float(np.mean(scores[np.arange(len(each)), each]))
+            found = paths[-1].best._replace(weights=weights, intercept=intercept)
+            _warn_once(paths)
+            report = _mean_report(problem, [path.best.report for path in paths])
+        self.Cs_, self.scores_, self.C_, self.best_score_ = Cs, scores, C, score
+        self._keep(problem, found, report)
+        return self
+
+    def _path(
+        self,
+        problem: Problem,
+        Cs: np.ndarray,
+        train: np.ndarray,
+        test: np.ndarray,
+        held_out: _HeldOut,
+    ) -> _Path:
+        """Return the scores of one fold, in the order of Cs, and the best minimum."""
+        task, q = problem.task, len(problem.classes)
+        present = np.unique(task.labels[train])
+        if len(present) < 2:
+            raise ValueError(
+                f"a fold has training points of {len(present)} class only; the usual cause is a "
+                f"class with very few points. Use fewer folds, or stratified ones"
+            )
+        labels = np.searchsorted(present, task.labels[train])
+        part = Task(task.F[train], labels, task.weights[train], len(present))
+        F, scores, reports = task.F[test], np.full(len(Cs), np.nan), []
+        start, best, highest = None, None, np.nan
+        for c in np.argsort(Cs, kind="stable"):
+            C = float(Cs[c])
+            here = self._minimize(problem, part, C, start)
+            start = here.weights, here.intercept
+            reports.append((C, here.report))
+            here = here if len(present) == q else _filled(here, present, q)
+            model = self._model(problem, here, present, C)
+            values = F @ here.weights + model.intercept_
+            scores[c] = held_out.score(model, values[:, 0] if q == 2 else values)
+            if best is None or np.isnan(highest) or scores[c] > highest:
+                best = here
+            highest = np.fmax(highest, scores[c])
+        return _Path(scores, best, reports)
+
+    def _model(self, problem: Problem, found: Minimum, present: np.ndarray, C: float) -> _Fold:
+        """Return a fitted model; classes that its fold has not seen have the probability 0."""
+        names = KernelLogisticRegression().get_params(deep=False).keys() & self.get_params().keys()
+        model = _Fold(C, **{name: getattr(self, name) for name in names})
+        unseen = np.setdiff1d(np.arange(len(problem.classes)), present)
+        intercept = found.intercept.copy()
+        intercept[unseen] = -np.inf
+        model._keep(problem, found._replace(intercept=intercept), found.report)
+        if hasattr(self, "n_features_in_"):
+            model.n_features_in_ = self.n_features_in_
+        return model
+
+
+class _Path(NamedTuple):
+    """The scores of a fold, its best minimum, and a report for each C."""
+
+    scores: np.ndarray
+    best: Any
+    reports: list[tuple[float, Report]]
+
+
+class _Fold(KernelLogisticRegression):
+    """A fitted model that knows its values at the points held out."""
+
+    _held_out: Any = None
+    _values: Any = None
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) + b."""
+        return self._values if X is self._held_out else super().decision_function(X)
+
+
+class _Scorer:
+    """The scorer meant; the log-loss knows all classes, also where a fold lacks one."""
+
+    def __init__(self, scoring: Any, classes: np.ndarray) -> None:
+        if isinstance(scoring, str) and scoring == "neg_log_loss":
+            self.call = make_scorer(
+                log_loss, greater_is_better=False, response_method="predict_proba", labels=classes
+            )
+        else:
+            self.call = get_scorer("accuracy" if scoring is None else scoring)
+        measure = getattr(self.call, "_score_func", self.call)
+        self.weighs = "sample_weight" in inspect.signature(measure).parameters
+
+
+class _HeldOut(NamedTuple):
+    """Points that a fold does not train with, and who judges them."""
+
+    X: Any
+    y: np.ndarray
+    weights: np.ndarray | None
+    scorer: _Scorer
+
+    def score(self, model: _Fold, values: np.ndarray) -> float:
+        """Return the score of a model that has these values."""
+        model._held_out, model._values = self.X, values
+        weighs = self.weights is not None and self.scorer.weighs
+        options = {"sample_weight": self.weights} if weighs else {}
+        return float(self.scorer.call(model, self.X, self.y, **options))
+
+
+def _best(scores: np.ndarray, Cs: np.ndarray) -> int:
+    """Return where the best score is; of equal ones, that of the smallest C; nan is the worst."""
+    if np.isnan(scores).all():
+        raise ValueError(
+            "every score is nan; the usual cause is a scorer that needs all classes in each fold. "
+            "Use fewer folds, stratified ones, or another scoring"
+        )
+    order = np.argsort(Cs, kind="stable")
+    return int(order[np.nanargmax(scores[order])])
+
+
+def _warn_once(paths: list[_Path]) -> None:
+    reports = [item for path in paths for item in path.reports]
+    failed = [item for item in reports if item[1].status is Status.NOT_CONVERGED]
+    if failed:
+        C, report = failed[0]
+        warn_caller(
+            f"{len(failed)} of {len(reports)} fits did not converge, the first with C={C:g}: "
+            f"{report.message}",
+            ConvergenceWarning,
+        )
+
+
+def _mean_report(problem: Problem, reports: list[Report]) -> Report:
+    """Return the report of a mean of functions, which minimises nothing itself."""
+    status = Status.APPROXIMATE if problem.phi.approximate else Status.CONVERGED
+    if any(report.status is Status.NOT_CONVERGED for report in reports):
+        status = Status.NOT_CONVERGED
+    return Report(
+        solver=repr(problem.solver),
+        status=status,
+        n_iter=sum(report.n_iter for report in reports),
+        seconds=sum(report.seconds for report in reports),
+        message=f"{problem.phi.message}; the mean of {len(reports)} functions, one for each fold",
+        certificate={"trace left": problem.phi.residual} if problem.phi.approximate else {},
+    )
+
+
+def _indices(part: Any, row: np.ndarray) -> np.ndarray:
+    """Return a part of a split as indices, without the points that have no weight."""
+    index = np.asarray(part)
+    index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
+    return index[row[index] >= 0]
+
+
+def _filled(found: Minimum, present: np.ndarray, q: int) -> Minimum:
+    """Return functions for all classes: 0 for those that a fold has not seen."""
+    w, b = np.zeros((len(found.weights), q)), np.zeros(q)
+    if len(present) == 2:  # one function, half of it against each
+        w[:, present] = 0.5 * found.weights * [-1.0, 1.0]
+        b[present] = 0.5 * found.intercept * [-1.0, 1.0]
+    else:
+        w[:, present], b[present] = found.weights, found.intercept
+    return found._replace(weights=w, intercept=b)
+
+
+def _check_Cs(Cs: Any) -> np.ndarray:
+    values = np.logspace(-4, 4, Cs) if isinstance(Cs, Integral) else np.asarray(Cs, dtype=float)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"Cs must be a number of values or a list of them, got {Cs!r}")
+    if not (np.all(np.isfinite(values)) and np.all(values > 0)):
+        raise ValueError(f"every C must be positive and finite, got {values.tolist()}")
+    return values

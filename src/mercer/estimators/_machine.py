@@ -1,0 +1,157 @@
+"""What the two kernel machines share: everything but the targets.
+
+min over f in the RKHS and b:  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._points import length, take
+from ..expansion import Expansion
+from ..gram._budget import budget_in_bytes, check_budget
+from ..gram._landmarks import doubled
+from ..kernels import Kernel
+from ..solvers import Status
+from ..solvers._losses import Given, Loss
+from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._machine import Machine
+from ..solvers._penalty import Penalty
+from ..solvers._whitened import Whitened
+from ._base import KernelEstimator
+from ._labels import check_landmarks
+
+__all__ = ["OWN_LOSS", "KernelMachine"]
+
+_EXACT, _ORDERED = 3000, 1000  # points up to which "auto" is exact: about a minute on one core
+_RANK = 1000  # landmarks by default
+OWN_LOSS = HasMethods(["value", "gradient", "curvature"])
+
+
+class KernelMachine(KernelEstimator):
+    """An estimator that minimises any loss with any penalty; see KernelMachineRegressor."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelEstimator._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "penalty": [StrOptions({"ridge", "norm"}), tuple, HasMethods(["value", "derivative"])],
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions({"auto", "exact", "nystroem"})],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "landmarks": [StrOptions(set(METHODS)), "array-like"],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    loss: Any
+    alpha: Any
+    penalty: Any
+    fit_intercept: Any
+    solver: Any
+    rank: Any
+    landmarks: Any
+    tol: Any
+    max_iter: Any
+    random_state: Any
+    max_memory: Any
+
+    def _learn(
+        self, X: Any, Y: np.ndarray, w: np.ndarray, loss: Loss, *, ordered: bool = False
+    ) -> None:
+        """Find f and the intercept from the points whose weight w is positive."""
+        some = np.flatnonzero(w)
+        Y, w = np.asarray(Y[some], dtype=float), w[some]
+        _check_loss(loss, Y, w)
+        penalty = Penalty.of(self.penalty, float(self.alpha))
+        uneven = None if self._precomputed or np.all(w == w[0]) else w
+        X = X if self._precomputed else doubled(X)
+        counted = X if self._precomputed else take(X, some)
+        kernel: Kernel = self._make_kernel(self.gamma).resolve(counted, uneven)
+        phi = self._whiten(kernel, X, some, Y.shape[1], _ORDERED if ordered else _EXACT)
+        self._say(f"{loss} of {len(Y)} points, {phi.message}")
+        found = Machine(self.tol, self.max_iter).minimize(
+            phi.F,
+            Y,
+            loss,
+            w,
+            penalty,
+            intercept=self.fit_intercept,
+            ordered=ordered,
+            say=self._say if self.verbose else None,
+        )
+        if phi.approximate or found.dual is None:
+            points, A = phi.points, phi.coefficients(found.weights)
+        else:  # the coefficients of the theorem: 0 for every point whose loss is flat at f
+            points, A = some if self._precomputed else counted, found.dual
+        status = found.report.status
+        if phi.approximate and status is Status.CONVERGED:
+            status = Status.APPROXIMATE
+        message = "; ".join(filter(None, [phi.message, found.report.message]))
+        self.kernel_, self.loss_ = kernel, loss
+        self.X_fit_, self.dual_coef_ = points, A
+        self.expansion_ = Expansion(kernel, points, A)
+        self.intercept_: Any = found.intercept
+        self.n_iter_ = found.report.n_iter
+        self.report_ = dataclasses.replace(found.report, status=status, message=message)
+        self._say(f"objective {self.report_.certificate['objective']:.8g}: {status.value}")
+
+    def _whiten(self, kernel: Kernel, X: Any, some: np.ndarray, q: int, most: int) -> Whitened:
+        """Return whitened coordinates of some points from all of them, or from landmarks.
+
+        For "auto" from all if there are at most so many, and for q functions that fits the memory.
+        Points of the result are, for values that the user computed, indices into X.
+        """
+        n, memory = len(some), self.max_memory
+        fits = n <= most and _bytes(n, n, q) <= budget_in_bytes(memory)
+        if self.solver == "exact" or (self.solver == "auto" and fits):
+            text = f"the exact fit of {q} functions of {n} points (solver='nystroem' needs less)"
+            check_budget(_bytes(n, n, q), memory, text)
+            kernel, X = on_indices(kernel, X)
+            return Whitened.exact(kernel, take(X, some), max_memory=memory)
+        landmarks = check_landmarks(self.landmarks, X, self)
+        m = min(n, self.rank or _RANK) if isinstance(landmarks, str) else length(landmarks)
+        text = f"the fit of {q} functions of {n} points on {m} landmarks"
+        check_budget(_bytes(n, m, q), memory, text)
+        kernel, X = on_indices(kernel, X)
+        phi = Whitened.nystroem(
+            kernel,
+            take(X, some),
+            rank=m,
+            landmarks=landmarks,
+            random_state=self.random_state,
+            max_memory=memory,
+        )
+        if self.solver == "auto":
+            text = f"{phi.message}; {n} points are too many for 'auto' to be exact, 'exact' is"
+            phi = dataclasses.replace(phi, message=text)
+        return phi
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return f(x_i) + b, shape (n, q), in tiles."""
+        check_is_fitted(self)
+        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
+
+
+def _bytes(n: int, m: int, q: int) -> int:
+    """Return what a fit of q functions takes: F and two like it, systems, values at the points."""
+    return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
+
+
+def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:
+    """Refuse a loss of one's own that is wrong, and targets too large to compute with."""
+    if isinstance(loss, Given):
+        loss.check(Y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(w @ loss(np.zeros(Y.shape), Y).values)
+        if not np.isfinite(total * total):
+            raise ValueError(
+                f"the losses at f = 0 add up to {total:.3g}, too large to compute with; the usual "
+                f"cause is targets as large as {np.abs(Y).max():.3g}, or weights. Scale them"
+            )

@@ -1,0 +1,207 @@
+"""Classification with any convex loss and any increasing penalty of the norm."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from ..solvers._losses import Given, Logistic, Loss, Softmax, SquaredHinge
+from ._labels import Labelled
+from ._machine import OWN_LOSS, KernelMachine
+
+__all__ = ["KernelMachineClassifier"]
+
+
+def _has_probabilities(model: KernelMachineClassifier) -> bool:
+    fitted = getattr(model, "loss_", None)
+    if not (isinstance(fitted, Logistic | Softmax) if fitted else model.loss == "log_loss"):
+        raise AttributeError(
+            f"loss={fitted or model.loss!r} has no probabilities; use loss='log_loss', or "
+            f"decision_function"
+        )
+    return True
+
+
+class KernelMachineClassifier(ClassifierMixin, KernelMachine):
+    """Minimise  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over the RKHS of the kernel.
+
+    By the representer theorem f = sum_i a_i k(x_i, .), whatever the convex loss and the increasing
+    g; -a_i is proportional to the slope of the loss at point i.
+
+    ================= ======================================== ===================================
+    loss              two classes: one f, y = +1 or -1         more: one f_c for each class
+    ================= ======================================== ===================================
+    "log_loss"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
+    "squared_hinge"   max(0, 1 - y f)^2                        the sum of that over one vs. rest
+    an object         value(y, f), gradient(y, f),             the sum of that over one vs. rest
+                      curvature(y, f), y = +1 or -1
+    ================= ======================================== ===================================
+
+    "log_loss" is KernelLogisticRegression with C = 1 / (2 alpha).
+
+    Parameters
+    ----------
+    loss : {"log_loss", "squared_hinge"} or object, default="log_loss"
+        See the table.  The methods of an object are called with arrays y and f of shape (n,), for
+        the points of positive weight, and return arrays: a smooth convex loss, its first and its
+        second derivative in f.
+    alpha : float, default=1.0
+        The weight of the penalty, positive.
+    penalty : {"ridge", "norm"}, pair (g, dg) or object, default="ridge"
+        g(t) = t^2 or t, or one's own; see KernelMachineRegressor.  |f|^2 is the sum over classes.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
+        of the weights of all classes equal.
+    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
+    gamma : float, "scale", "auto", "median" or None, default="scale"
+        For kernels given by name; None for 1 / n_features.
+    degree, coef0 : float, default=3, 1
+        For "poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Further arguments of a callable.
+    fit_intercept : bool, default=True
+        Add a constant b to each f, which is not penalised.
+    solver : {"auto", "exact", "nystroem"}, default="auto"
+        Over the whole RKHS, or over the span of landmarks.  "auto" is exact up to 3000 points, if
+        the memory allows; `report_` says which.
+    rank : int or None, default=None
+        Of "nystroem": landmarks, 1000 by default.
+    landmarks : str or points, default="auto"
+        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", ...), or the landmarks.
+    tol : float, default=1e-9
+        Stop when a step of Newton's method promises to lower the objective by less than this part.
+    max_iter : int, default=100
+        Steps of Newton's method.
+    random_state : int, RandomState or None, default=None
+        For landmarks; None stands for 0.
+    max_memory : int, str or None, default=None
+        Bytes, or "2 GiB"; None for half of the machine's memory.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes that have a positive weight.
+    dual_coef_ : ndarray of shape (n, n_functions)
+        n_functions is 1 for two classes, else the number of classes.
+    X_fit_ : points
+        Those of the expansion: the training points of positive weight (for a precomputed kernel
+        their indices), or if rounding makes that unsafe some that span the rest; or the landmarks.
+    intercept_ : ndarray of shape (n_functions,)
+    expansion_ : Expansion
+        The fitted functions without intercepts, as a value.
+    kernel_ : Kernel
+    loss_ : Loss
+        The loss that was minimised.
+    n_iter_ : int
+    report_ : Report
+        With `certificate`, as in KernelMachineRegressor.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelMachineClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelMachineClassifier("squared_hinge", alpha=0.1).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelMachine._parameter_constraints,
+        "loss": [StrOptions({"log_loss", "squared_hinge"}), OWN_LOSS],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        loss: Any = "log_loss",
+        alpha: Any = 1.0,
+        *,
+        penalty: Any = "ridge",
+        class_weight: Any = None,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: Any = None,
+        fit_intercept: Any = True,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        tol: Any = 1e-9,
+        max_iter: Any = 100,
+        random_state: Any = None,
+        max_memory: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.loss = loss
+        self.alpha = alpha
+        self.penalty = penalty
+        self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.max_memory = max_memory
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the labels y, (n,); weights multiply the losses."""
+        data = Labelled.of(self, X, y, sample_weight, self.class_weight, copy=not self._precomputed)
+        unit = (data.labels[:, None] == np.arange(len(data.classes))).astype(float)
+        Y, loss = self._coded(unit)
+        self._learn(data.X, Y, data.weights, loss)
+        self.classes_ = data.classes
+        if isinstance(loss, Softmax):
+            self.intercept_ -= self.intercept_.mean()  # a common constant is not seen by it
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) + b: (n,) for two classes, positive for the second; else (n, n_classes)."""
+        values = self._values(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of the largest f."""
+        values = self.decision_function(X)
+        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[best]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, (n, n_classes); for "log_loss" only."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([expit(-values), expit(values)])
+        return softmax(values, axis=1)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the probabilities, finite however small those are."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([log_expit(-values), log_expit(values)])
+        return log_softmax(values, axis=1)
+
+    def _coded(self, unit: np.ndarray) -> tuple[np.ndarray, Loss]:
+        """Return the targets for unit vectors of the classes, and the loss they are for."""
+        signs, two = 2.0 * unit - 1.0, unit.shape[1] == 2
+        if isinstance(self.loss, str) and self.loss == "log_loss":
+            return (signs[:, 1:], Logistic()) if two else (unit, Softmax())
+        loss = SquaredHinge() if isinstance(self.loss, str) else Given(self.loss)
+        return signs[:, 1:] if two else signs, loss
