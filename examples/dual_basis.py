@@ -64,5 +64,6 @@ axes["fit"].plot(X, y, ".", color="0.3", label="48 points")
 axes["fit"].plot(x, model.predict(x), label="fit")
 axes["fit"].set(title="the fit", xlabel="x", ylim=(-2, 2))
 axes["fit"].legend()
-Path("out").mkdir(exist_ok=True)
-figure.savefig("out/dual_basis.png", dpi=110)
+out = Path(__file__).resolve().parent.parent / "out"
+out.mkdir(exist_ok=True)
+figure.savefig(out / "dual_basis.png", dpi=110)

@@ -50,5 +50,6 @@ right.plot(X[:, 0], dual.dual_coef_, "o", color="#0072B2", label="dual coefficie
 right.plot(X[:, 0], residuals / alpha, "x", color="#D55E00", label="residual / alpha")
 right.set(title="each point pulls", xlabel="x", ylabel="$a_i$")
 right.legend()
-Path("out").mkdir(exist_ok=True)
-figure.savefig("out/primal_and_dual.png", dpi=110)
+out = Path(__file__).resolve().parent.parent / "out"
+out.mkdir(exist_ok=True)
+figure.savefig(out / "primal_and_dual.png", dpi=110)
