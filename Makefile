@@ -18,7 +18,7 @@ demo: $(VENV)/.plot ## kernel PCA of the digits: a summary and a picture
 	$(BIN)/python examples/digits_kernel_pca.py
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest # in two processes: their threads must not multiply
 
 lint: $(VENV)/.dev ## check style, types and layers
 	$(BIN)/ruff check

@@ -19,11 +19,12 @@ SCRIPT = """
 import _thread, json, signal, sys, threading, time
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 from mercer import KernelPCA
 
 # a shell that runs a job in the background has its children ignore Ctrl-C
 signal.signal(signal.SIGINT, signal.default_int_handler)
+threadpool_limits(2, user_api="blas")  # something to be given back
 n, after, options = int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 X = np.random.default_rng(0).normal(size=(n, 6))
 

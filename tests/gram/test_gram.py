@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg, eigsh
 from sklearn.gaussian_process.kernels import ExpSineSquared
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercer import MemoryBudgetError
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
@@ -254,6 +254,7 @@ def test_pools_do_not_nest():
     assert deepest == [1, 1, 1]
 
 
+@threadpool_limits.wrap(limits=2, user_api="blas")
 def test_overlapping_calls_give_the_blas_its_threads_back():
     def blas_threads():
         return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gram import DenseGram, TiledGram, gram, rpcholesky
@@ -138,6 +138,7 @@ def test_progress_is_told():
     assert told[1].startswith("step 20: relative residual")
 
 
+@threadpool_limits.wrap(limits=2, user_api="blas")
 def test_an_interrupt_leaves_no_mess():
     held, before = gram(kernel, X), [pool["num_threads"] for pool in threadpool_info()]
 
