@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._points import length
 from .._reduce import Reduction
@@ -54,6 +54,7 @@ class KernelEstimator(BaseEstimator):
     verbose: Any
     expansion_: Expansion
     dual_coef_: np.ndarray
+    intercept_: Any
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
@@ -143,6 +144,11 @@ class KernelEstimator(BaseEstimator):
     def reduction_(self) -> Reduction | None:
         """The certificate of an estimator that `compress` has returned; None for others."""
         return self.expansion_.reduction
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return f(x_i) + b, (n, q), in tiles."""
+        check_is_fitted(self)
+        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
 
     def _compress(self, shrink: Function[[Expansion], Expansion]) -> None:
         """Replace the expansion of this copy of a fitted estimator by one in fewer points.

@@ -7,11 +7,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._errors import warn_caller
 from .._points import length, take
@@ -25,6 +22,7 @@ from ..solvers._lowrank import METHODS, on_indices
 from ..solvers._newton import Minimum, Newton
 from ..solvers._whitened import Whitened
 from ._base import KernelEstimator
+from ._decisions import Decisions
 from ._labels import Labelled, check_landmarks
 from ._weights import some_points
 
@@ -61,7 +59,7 @@ class Problem(NamedTuple):
     task: Task
 
 
-class LogisticEstimator(ClassifierMixin, KernelEstimator):
+class LogisticEstimator(Decisions, KernelEstimator):
     """A classifier whose log-odds are functions of the RKHS; see KernelLogisticRegression."""
 
     _parameter_constraints: ClassVar[dict] = {
@@ -87,37 +85,6 @@ class LogisticEstimator(ClassifierMixin, KernelEstimator):
     landmarks: Any
     random_state: Any
     max_memory: Any
-
-    # ------------------------------------------------------------------ predictions
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) + b: (n,) for two classes, positive for `classes_[1]`; else (n, n_classes).
-
-        For a precomputed kernel X is k(X, training points), here and in all predictions.
-        """
-        check_is_fitted(self)
-        values = self.expansion_(self._check_points(X, reset=False)) + self.intercept_
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class."""
-        values = self.decision_function(X)
-        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[best]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (n, n_classes)."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.column_stack([expit(-values), expit(values)])
-        return softmax(values, axis=1)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities, finite however small those are."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.column_stack([log_expit(-values), log_expit(values)])
-        return log_softmax(values, axis=1)
 
     # ------------------------------------------------------------------ what a fit is made of
 

@@ -237,11 +237,11 @@ class _Fold(KernelLogisticRegression):
     """A fitted model that knows its values at the points held out."""
 
     _held_out: Any = None
-    _values: Any = None
+    _known: Any = None
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) + b."""
-        return self._values if X is self._held_out else super().decision_function(X)
+        return self._known if X is self._held_out else super().decision_function(X)
 
 
 class _Scorer:
@@ -268,7 +268,7 @@ class _HeldOut(NamedTuple):
 
     def score(self, model: _Fold, values: np.ndarray) -> float:
         """Return the score of a model that has these values."""
-        model._held_out, model._values = self.X, values
+        model._held_out, model._known = self.X, values
         weighs = self.weights is not None and self.scorer.weighs
         options = {"sample_weight": self.weights} if weighs else {}
         return float(self.scorer.call(model, self.X, self.y, **options))

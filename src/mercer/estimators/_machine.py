@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
 from ..expansion import Expansion
@@ -132,11 +131,6 @@ class KernelMachine(KernelEstimator):
             text = f"{phi.message}; {n} points are too many for 'auto' to be exact, 'exact' is"
             phi = dataclasses.replace(phi, message=text)
         return phi
-
-    def _values(self, X: Any) -> np.ndarray:
-        """Return f(x_i) + b, shape (n, q), in tiles."""
-        check_is_fitted(self)
-        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
 
 
 def _bytes(n: int, m: int, q: int) -> int:

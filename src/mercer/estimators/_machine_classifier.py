@@ -5,29 +5,18 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from ..solvers._losses import Given, Logistic, Loss, Softmax, SquaredHinge
+from ._decisions import Decisions
 from ._labels import Labelled
 from ._machine import OWN_LOSS, KernelMachine
 
 __all__ = ["KernelMachineClassifier"]
 
 
-def _has_probabilities(model: KernelMachineClassifier) -> bool:
-    fitted = getattr(model, "loss_", None)
-    if not (isinstance(fitted, Logistic | Softmax) if fitted else model.loss == "log_loss"):
-        raise AttributeError(
-            f"loss={fitted or model.loss!r} has no probabilities; use loss='log_loss', or "
-            f"decision_function"
-        )
-    return True
-
-
-class KernelMachineClassifier(ClassifierMixin, KernelMachine):
+class KernelMachineClassifier(Decisions, KernelMachine):
     """Minimise  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over the RKHS of the kernel.
 
     By the representer theorem f = sum_i a_i k(x_i, .), whatever the convex loss and the increasing
@@ -171,32 +160,14 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachine):
             self.intercept_ -= self.intercept_.mean()  # a common constant is not seen by it
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) + b: (n,) for two classes, positive for the second; else (n, n_classes)."""
-        values = self._values(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of the largest f."""
-        values = self.decision_function(X)
-        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[best]
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (n, n_classes); for "log_loss" only."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.column_stack([expit(-values), expit(values)])
-        return softmax(values, axis=1)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities, finite however small those are."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.column_stack([log_expit(-values), log_expit(values)])
-        return log_softmax(values, axis=1)
+    def _has_probabilities(self) -> bool:
+        fitted = getattr(self, "loss_", None)
+        if not (isinstance(fitted, Logistic | Softmax) if fitted else self.loss == "log_loss"):
+            raise AttributeError(
+                f"loss={fitted or self.loss!r} has no probabilities; use loss='log_loss', or "
+                f"decision_function"
+            )
+        return True
 
     def _coded(self, unit: np.ndarray) -> tuple[np.ndarray, Loss]:
         """Return the targets for unit vectors of the classes, and the loss they are for."""

@@ -11,7 +11,6 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._errors import warn_caller
 from .._points import take
@@ -180,8 +179,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
-        check_is_fitted(self)
-        values = self.expansion_(self._check_points(X, reset=False)) + self.intercept_
+        values = self._values(X)
         return values[:, 0] if self.dual_coef_.ndim == 1 else values
 
     # ------------------------------------------------------------------ what is searched

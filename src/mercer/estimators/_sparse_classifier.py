@@ -5,30 +5,21 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._points import take
 from ..solvers._losses import Logistic, Loss, Softmax, SquaredHinge
+from ._decisions import Decisions
 from ._sparse import SparseKernelEstimator
 from ._weights import check_weights
 
 __all__ = ["SparseKernelClassifier"]
 
 
-def _has_probabilities(model: SparseKernelClassifier) -> bool:
-    if model.loss != "logistic":
-        raise AttributeError(
-            f"loss={model.loss!r} has no probabilities; use loss='logistic', or decision_function"
-        )
-    return True
-
-
-class SparseKernelClassifier(ClassifierMixin, SparseKernelEstimator):
+class SparseKernelClassifier(Decisions, SparseKernelEstimator):
     """Minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2  over f = sum_j b_j k(z_j, .) + c.
 
     Not only the weights b_j are learned but also the m vectors z_j, which may lie anywhere: the
@@ -181,24 +172,13 @@ class SparseKernelClassifier(ClassifierMixin, SparseKernelEstimator):
             self.intercept_ -= self.intercept_.mean()  # a common constant is not seen by it
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x), (n,) for two classes, positive for `classes_[1]`; else (n, n_classes)."""
-        values = self._values(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of the largest f."""
-        values = self.decision_function(X)
-        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[best]
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (n, n_classes); for the logistic loss only."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.column_stack([expit(-values), expit(values)])
-        return softmax(values, axis=1)
+    def _has_probabilities(self) -> bool:
+        if self.loss != "logistic":
+            raise AttributeError(
+                f"loss={self.loss!r} has no probabilities; use loss='logistic', or "
+                f"decision_function"
+            )
+        return True
 
 
 def _coded(labels: np.ndarray, loss: str) -> tuple[np.ndarray, Loss]:
