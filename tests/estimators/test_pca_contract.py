@@ -742,7 +742,8 @@ def test_the_summary_marks_what_cannot_be_told_apart():
 def test_summaries_of_approximations():
     text = make("nystroem", rank=30).fit(X).summary()
     assert "NystroemMap on 30 landmarks" in text and "LowRankEigen(rank=30" in text
-    assert "approximate by request" in text and "an upper bound on the total" in text
+    assert "approximate" in text and "an upper bound on the total" in text
+    assert "approximate" not in make("dense").fit(X).summary()
     assert "Nystroem sandwich, for a positive semidefinite kernel" in text
     assert "30 landmarks leave" in text and "Nothing missed" not in text
     text = make("features", rank=30).fit(X).summary()

@@ -15,7 +15,7 @@ class Status(Enum):
 
     CONVERGED = "converged"
     DIRECT = "direct method: exact up to rounding"
-    APPROXIMATE = "approximate by request"
+    APPROXIMATE = "approximate"
     NOT_CONVERGED = "did not converge"
     SINGULAR = "singular system: minimum-norm least-squares solution"
     PENDING = "nothing was solved yet"
