@@ -11,7 +11,7 @@ So the result does not depend on how many threads ran.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -72,6 +72,16 @@ class TiledGram(GramOperator):
         self._budget = budget_in_bytes(max_memory)
         dtype = np.result_type(self._P.dtype, self._Q.dtype)
         super().__init__(kernel, X, Z, (len(self._P), len(self._Q)), dtype)
+
+    @classmethod
+    def on(cls, kernel: Kernel, P: Prepared, Q: Prepared, n_threads: int | None = None) -> Self:
+        """Return k(P, Q) of points that are prepared already: products and blocks, no more."""
+        self = cls.__new__(cls)
+        self._P, self._Q, self.n_threads = P, Q, n_threads
+        self._budget = budget_in_bytes(None)
+        dtype = np.result_type(P.dtype, Q.dtype)
+        GramOperator.__init__(self, kernel, P, None if P is Q else Q, (len(P), len(Q)), dtype)
+        return self
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         P, Q = self._P[rows], self._Q[cols]

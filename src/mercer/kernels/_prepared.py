@@ -77,8 +77,15 @@ class Prepared:
             self.frame,
             self.dtype,
             self.source,
-            self.places[rows] if isinstance(rows, slice) else self.index[rows],
+            self.places[rows] if isinstance(rows, slice) else self._places(rows),
         )
+
+    def _places(self, rows: Any) -> np.ndarray:
+        """Return the places of some rows; a range is not written out if it need not be."""
+        rows = np.asarray(rows)
+        if isinstance(self.places, range) and rows.dtype.kind == "i" and np.all(rows >= 0):
+            return np.asarray(self.places.start + self.places.step * rows)
+        return self.index[rows]
 
     def astype(self, dtype: Any) -> Prepared:
         """Return the same points in another precision: the arrays of numbers are rounded to it."""
@@ -105,8 +112,13 @@ class Prepared:
         if isinstance(a, range) and isinstance(b, range) and a.step == b.step == 1:  # as in tiles
             common = np.arange(max(a.start, b.start), min(a.stop, b.stop))
             return common - a.start, common - b.start
-        i, j = np.nonzero(self.index[:, None] == other.index[None, :])
-        return i, j
+        a, b = self.index, other.index
+        order = np.argsort(b, kind="stable")
+        first = np.searchsorted(b, a, side="left", sorter=order)
+        count = np.searchsorted(b, a, side="right", sorter=order) - first
+        i = np.repeat(np.arange(len(a)), count)  # a point may have been taken several times
+        within = np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count)
+        return i, order[np.repeat(first, count) + within]
 
 
 def _is_numeric(a: Any) -> bool:

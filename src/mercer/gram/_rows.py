@@ -1,0 +1,408 @@
+"""Rows of K, evaluated when first asked for and kept as long as there is room.
+
+    K[i, :] = k(x_i, X)      a row, evaluated with many others at a time: GEMM and exp
+
+Support vector machines read few rows of K, but those again and again.  Rows are kept in float32
+where the kernel knows how much that costs, up to a number of bytes; the least recently used make
+room.  If all of K fits it is held, and still only what is asked for is evaluated.
+
+For several classes the points are sorted by class, and the machine of classes a and b reads rows
+and columns of a and of b alone.  What it reads of k(X_a, X_a) and k(X_b, X_b) serves the machines
+of a or b and every other class, and is kept for them; k(X_a, X_b) serves no other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from .._points import length
+from ..kernels import Kernel, Precomputed
+from ..kernels._jit import jit
+from ..kernels._prepared import Prepared
+from ._budget import budget_in_bytes
+from ._threads import run
+from ._tiled import TiledGram
+
+__all__ = ["KernelRows", "RowsView"]
+
+_COLS = 384  # columns of a tile, as elsewhere
+_RUN = 8 * _COLS  # columns that one task works on
+_SMALL = 2**26  # bytes: a K that is held in float64 in any case
+_FEW = 2**20  # entries that are evaluated at once
+_LEAST = 64  # rows that a cache holds, however small it shall be
+_STRIP = 2048  # columns of an update at a time: their sums stay in the first cache
+
+
+class KernelRows:
+    """Rows of K = k(X, X) through a cache.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With all its values resolved.
+    X : points
+        Sorted by class, if there are several `sizes`.
+    sizes : sequence of int, optional
+        How many points each class has.
+    cache_bytes : int, optional
+        How much the rows may take; all that `max_memory` allows by default.
+    max_memory : int, str or None
+    n_threads : int, optional
+
+    Attributes
+    ----------
+    n : int
+    entries : int
+        How many entries of K were evaluated.
+    requests, hits : int
+        How many rows were asked for, and how many of them were there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram._rows import KernelRows
+    >>> from mercer.kernels import Linear
+    >>> rows = KernelRows(Linear(), np.arange(6.0)[:, None], sizes=[2, 2, 2])
+    >>> view = rows.view(0, 2)
+    >>> out = np.zeros(4)
+    >>> view.fetch(np.array([1, 3]))
+    >>> view.add(np.array([1, 3]), np.array([1.0, 2.0]), out)
+    >>> out  # x (1 * 1 + 5 * 2) at 0, 1, 4, 5
+    array([ 0., 11., 44., 55.])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        sizes: Sequence[int] | None = None,
+        cache_bytes: int | None = None,
+        max_memory: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.kernel, self.n_threads = kernel, n_threads
+        self.n = length(X)
+        self.sizes = [self.n] if sizes is None else [int(s) for s in sizes]
+        self.ends = np.concatenate([[0], np.cumsum(self.sizes)])
+        self._bytes = budget_in_bytes(max_memory) if cache_bytes is None else int(cache_bytes)
+        self.P: Prepared = kernel.prepare(X)
+        error = kernel._single_error(self.P) if 8 * self.n**2 > min(_SMALL, self._bytes) else None
+        self.dtype = np.dtype(np.float64 if error is None else np.float32)
+        self.error = 1e-15 if error is None else error  # relative, of an entry >= 0
+        self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))  # bounds all entries
+        if not np.isfinite(self.largest):
+            raise ValueError(
+                f"The dual coefficients or intercepts are not finite: {kernel} is {self.largest} "
+                f"at a point. The usual cause are features that are huge; scale them"
+            )
+        self._columns: dict[int, list[Prepared]] = {}
+        self._own: dict[int, _Cache] = {}  # k(X_a, X_a)
+        self._pool: dict[Any, np.ndarray] = {}  # memory that is used again and again
+        if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
+            self._hold_given(kernel, X)
+        self.entries = self.requests = self.hits = 0
+
+    def _hold_given(self, kernel: Precomputed, X: Any) -> None:
+        """Take the matrix of the user as the cache, if it is that of these points in order."""
+        K = np.asarray(kernel.matrix)
+        if K.dtype == np.float64 and np.array_equal(X, np.arange(len(K))):
+            self._own[0] = _Cache.of(K)
+
+    def view(self, *classes: int) -> RowsView:
+        """Return the rows and columns of these classes, in this order; of all by default."""
+        return RowsView(self, classes or tuple(range(len(self.sizes))))
+
+    def subset(self, index: np.ndarray) -> KernelRows:
+        """Return the rows and columns of some points; what is cached here is dropped for them."""
+        some = copy(self)
+        some.n, some.sizes, some.ends = len(index), [len(index)], np.array([0, len(index)])
+        some.P = self.P[index]
+        some.tiles = some.P if self.tiles is self.P else self.tiles[index]
+        some._columns, some._own, some._pool = {}, {}, {}
+        some.entries = some.requests = some.hits = 0
+        for a, cache in list(self._own.items()):
+            if cache.owned:
+                del self._own[a]
+        self._pool.clear()
+        return some
+
+    def caches(self, classes: tuple[int, ...]) -> list[list[_Cache]]:
+        """Return caches for rows (first index) and columns of these classes."""
+        share = self._bytes // len(classes) ** 2
+        for old in [c for c in self._own if c not in classes]:
+            kept = sum(c.bytes for a, c in self._own.items() if a not in classes)
+            if kept <= share:
+                break
+            del self._own[old]  # the least recently used first
+        for a in classes:
+            own = self._own.pop(a) if a in self._own else self._cache(a, a, share)
+            self._own[a] = own  # the last one is the most recent
+        return [
+            [self._own[a] if a == b else self._between(a, b, share, i) for b in classes]
+            for i, a in enumerate(classes)
+        ]
+
+    def _cache(self, a: int, b: int, share: int) -> _Cache:
+        rows = self._room(a, b, share)
+        return _Cache(np.empty((rows, self.sizes[b]), dtype=self.dtype), self.sizes[a])
+
+    def _room(self, a: int, b: int, share: int) -> int:
+        """Return how many rows of k(X_a, X_b) there is room for."""
+        most = share // max(1, self.sizes[b] * self.dtype.itemsize)
+        return min(self.sizes[a], max(_LEAST, most))
+
+    def _between(self, a: int, b: int, share: int, place: int) -> _Cache:
+        """Return a cache for k(X_a, X_b), empty, in memory that the last such one has left."""
+        rows = self._room(a, b, share)
+        array = self.memory(place, rows * self.sizes[b]).reshape(rows, self.sizes[b])
+        return _Cache(array, self.sizes[a])
+
+    def memory(self, name: Any, size: int) -> np.ndarray:
+        """Return memory for so many entries: the same for the same name, as long as it is enough.
+
+        Memory that was never touched is slow to write to, and pairs of classes are many.
+        """
+        if name not in self._pool or self._pool[name].size < size:
+            self._pool[name] = np.empty(size, dtype=self.dtype)
+        return self._pool[name][:size]
+
+    def columns(self, segment: int) -> list[Prepared]:
+        """Return the points of a class in runs of a tile, what a tile prepares kept with them."""
+        if segment not in self._columns:
+            first, last = int(self.ends[segment]), int(self.ends[segment + 1])
+            starts = range(first, last, _COLS)
+            self._columns[segment] = [self.tiles[j : min(j + _COLS, last)] for j in starts]
+        return self._columns[segment]
+
+    def evaluate(self, rows: np.ndarray, segment: int, cache: _Cache, slots: np.ndarray) -> None:
+        """Set the slots of a cache to k(rows, points of the class)."""
+        R, runs = self.tiles[rows], self.columns(segment)
+        self.entries += len(rows) * self.sizes[segment]
+        where: Any = slots
+        if len(slots) == slots[-1] - slots[0] + 1 and np.all(np.diff(slots) == 1):
+            where = slice(slots[0], slots[-1] + 1)  # faster to write to
+
+        def some(first: int, stop: threading.Event) -> None:
+            scratch = np.empty(len(rows) * _COLS, dtype=self.dtype)
+            for run_, Q in enumerate(runs[first : first + 8], start=first):
+                if stop.is_set():
+                    return
+                T = scratch[: len(rows) * len(Q)].reshape(len(rows), len(Q))
+                with np.errstate(over="ignore", invalid="ignore"):  # the solver looks, and says
+                    self.kernel._tile(R, Q, T)
+                cache.array[where, run_ * _COLS : run_ * _COLS + len(Q)] = T
+
+        run(some, range(0, len(runs), 8), self.n_threads)
+
+
+class _Cache:
+    """Some rows of one class over the columns of one class."""
+
+    def __init__(self, array: np.ndarray, n: int) -> None:
+        self.array = array
+        self.slot = np.full(n, -1, dtype=np.intp)  # of each row, -1 if it is not here
+        self.row = np.full(len(array), -1, dtype=np.intp)  # in each slot
+        self.stamp = np.zeros(len(array), dtype=np.int64)
+        self.used, self.now = 0, 0
+        self.owned = True
+
+    @classmethod
+    def of(cls, K: np.ndarray) -> _Cache:
+        """Hold a matrix that is there already."""
+        cache = cls(K, len(K))
+        cache.slot[:] = cache.row[:] = np.arange(len(K))
+        cache.used, cache.owned = len(K), False
+        return cache
+
+    @property
+    def bytes(self) -> int:
+        return self.used * self.array.shape[1] * self.array.itemsize
+
+    def place(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return slots for rows, and which of them have to be evaluated."""
+        self.now += 1
+        slots = self.slot[rows]
+        missing = np.flatnonzero(slots < 0)
+        self.stamp[slots[slots >= 0]] = self.now
+        if len(missing):
+            fresh = np.arange(self.used, min(self.used + len(missing), len(self.array)))
+            self.used += len(fresh)
+            self.stamp[fresh] = self.now
+            if short := len(missing) - len(fresh):
+                oldest = np.argpartition(self.stamp, short - 1)[:short]
+                self.slot[self.row[oldest]] = -1
+                self.stamp[oldest] = self.now
+                fresh = np.concatenate([fresh, oldest])
+            slots[missing] = fresh
+            self.slot[rows[missing]], self.row[fresh] = fresh, rows[missing]
+        return slots, missing
+
+
+class RowsView:
+    """The rows and columns of some classes, numbered 0, 1, ... n - 1."""
+
+    def __init__(self, rows: KernelRows, classes: tuple[int, ...]) -> None:
+        self.rows, self.classes = rows, classes
+        self.ends = np.concatenate([[0], np.cumsum([rows.sizes[c] for c in classes])])
+        self.n = int(self.ends[-1])
+        self.index = np.concatenate([np.arange(*rows.ends[c : c + 2]) for c in classes])
+        self._caches = rows.caches(classes)
+        self._before = rows.entries, rows.hits, rows.requests
+
+    def subset(self, points: np.ndarray) -> RowsView:
+        """Return the rows and columns of some points, in a cache of their own; ours is emptied."""
+        some = self.rows.subset(self.index[points])
+        self._caches = []
+        return some.view()
+
+    def restore(self, other: RowsView) -> None:
+        """Take the memory back that a subset has used, and count what it did."""
+        rows, done = self.rows, other.rows
+        rows.entries += done.entries
+        rows.requests += done.requests
+        rows.hits += done.hits
+        other._caches = []
+        self._caches = rows.caches(self.classes)
+
+    @property
+    def capacity(self) -> int:
+        """How many rows can be held at the same time, whatever their classes."""
+        short = [
+            len(c.array) for caches in self._caches for c in caches if len(c.array) < len(c.slot)
+        ]
+        return min(short, default=self.n)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """The entries evaluated, the hits and the requests since this view was made."""
+        rows, (e, h, r) = self.rows, self._before
+        return rows.entries - e, rows.hits - h, rows.requests - r
+
+    def fetch(self, points: np.ndarray) -> None:
+        """Make sure that the rows of these points are there: different ones, up to `capacity`."""
+        for a, inside in self._split(points):
+            for b in range(len(self.classes)):
+                self._fetch(a, b, points[inside] - self.ends[a])
+
+    def _fetch(self, a: int, b: int, wanted: np.ndarray) -> None:
+        """Bring rows of the a-th class over the columns of the b-th to their cache."""
+        rows, cache = self.rows, self._caches[a][b]
+        slots, missing = cache.place(wanted)
+        rows.requests += len(wanted)
+        rows.hits += len(wanted) - len(missing)
+        if not len(missing):
+            return
+        index = rows.ends[self.classes[a]] + wanted[missing]
+        try:
+            rows.evaluate(index, self.classes[b], cache, slots[missing])
+        except BaseException:  # what was not evaluated must not look as if it were
+            cache.slot[wanted[missing]] = -1
+            raise
+
+    def add(self, points: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+        """Set out <- out + K[:, points] weights, of rows that were fetched."""
+        for a, inside in self._split(points):
+            local = points[inside] - self.ends[a]
+            for b, cache in enumerate(self._caches[a]):
+                part = out[self.ends[b] : self.ends[b + 1]]
+                _add_rows(cache.array, cache.slot[local], weights[inside], part)
+
+    def block(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return K[points][:, others], evaluated: entries far apart in memory are slow to find."""
+        rows = self.rows
+        out = np.empty((len(points), len(others)), dtype=rows.dtype)
+        P = rows.tiles[self.index[points]]
+        for j in range(0, len(others), _COLS):
+            Q = rows.tiles[self.index[others[j : j + _COLS]]]
+            T = np.empty((len(P), len(Q)), dtype=rows.dtype)
+            rows.kernel._tile(P, Q, T)
+            out[:, j : j + _COLS] = T
+        rows.entries += out.size
+        return out
+
+    def matrix(self) -> np.ndarray:
+        """Return all of K, to be read until the next one is asked for."""
+        rows, n = self.rows, self.n
+        if len(self.classes) == 1 and self.capacity == n:
+            self.fetch(np.arange(n))
+            own = self._caches[0][0]
+            return own.array if np.array_equal(own.slot, np.arange(n)) else own.array[own.slot]
+        out = rows.memory("matrix", n * n).reshape(n, n)
+        for a, segment in enumerate(self.classes):
+            here = slice(*self.ends[a : a + 2])
+            own = self._caches[a][a]
+            held = len(own.array) == len(own.slot)
+            if held:
+                self._fetch(a, a, np.arange(len(own.slot)))
+                out[here, here] = own.array[own.slot]
+            P = rows.tiles[int(rows.ends[segment]) : int(rows.ends[segment + 1])]
+            for b in range(a if held else a + 1):  # the rest by symmetry
+                start = int(self.ends[b])
+                for Q in rows.columns(self.classes[b]):
+                    T = np.empty((len(P), len(Q)), dtype=rows.dtype)
+                    rows.kernel._tile(P, Q, T)
+                    rows.entries += T.size
+                    there = slice(start, start + len(Q))
+                    out[here, there], out[there, here] = T, T.T
+                    start += len(Q)
+        return out
+
+    def product(self, weights: np.ndarray, points: Any = None) -> np.ndarray:
+        """Return K weights, at some points, in float64: nothing is left of float32."""
+        rows, some = self.rows, np.flatnonzero(weights)
+        index = self.index if points is None else self.index[points]
+        if not (len(some) and len(index)):
+            return np.zeros(len(index))
+        rows.entries += len(index) * len(some)
+        if len(index) * len(some) <= _FEW:
+            T = np.empty((len(index), len(some)), dtype=rows.P.dtype)
+            rows.kernel._tile(rows.P[index], rows.P[self.index[some]], T)
+            return np.asarray(T @ weights[some])
+        P = rows.P if len(index) == rows.n and len(self.classes) == 1 else rows.P[index]
+        K = TiledGram.on(rows.kernel, P, rows.P[self.index[some]], rows.n_threads)
+        return np.asarray(K @ weights[some])
+
+    def _split(self, points: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield for each class its number here, and where its points are among these."""
+        if len(self.classes) == 1:
+            yield 0, np.arange(len(points))
+            return
+        which = np.searchsorted(self.ends, points, side="right") - 1
+        for a in range(len(self.classes)):
+            if len(inside := np.flatnonzero(which == a)):
+                yield a, inside
+
+
+@jit()
+def _add_rows(array: Any, slots: Any, weights: Any, out: Any) -> None:
+    """out_j <- out_j + sum_i weights_i array[slots_i, j], eight rows at a time, in float64."""
+    n, m = len(slots), len(out)
+    for start in range(0, m, _STRIP):
+        end = min(start + _STRIP, m)
+        sums = out[start:end]
+        i = 0
+        while i + 8 <= n:
+            w0, w1, w2, w3 = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+            w4, w5, w6, w7 = weights[i + 4], weights[i + 5], weights[i + 6], weights[i + 7]
+            r0, r1 = array[slots[i], start:end], array[slots[i + 1], start:end]
+            r2, r3 = array[slots[i + 2], start:end], array[slots[i + 3], start:end]
+            r4, r5 = array[slots[i + 4], start:end], array[slots[i + 5], start:end]
+            r6, r7 = array[slots[i + 6], start:end], array[slots[i + 7], start:end]
+            for j in range(end - start):
+                a = w0 * r0[j] + w1 * r1[j] + w2 * r2[j] + w3 * r3[j]
+                b = w4 * r4[j] + w5 * r5[j] + w6 * r6[j] + w7 * r7[j]
+                sums[j] += a + b
+            i += 8
+        while i < n:
+            w, row = weights[i], array[slots[i], start:end]
+            for j in range(end - start):
+                sums[j] += w * row[j]
+            i += 1
