@@ -1,10 +1,12 @@
-"""Frozen values that solve: systems (`factorize`) and eigenproblems (`eigenpairs`)."""
+"""Frozen values that solve: systems (`factorize`), spectra (`eigenpairs`), duals (`minimize`)."""
 
 from ._bordered import Bordered
+from ._box import BoxInterior
 from ._cascade import Cascade
 from ._certificate import Certificate
 from ._choose import EIGEN, LINEAR, Problem, choose
 from ._conjugate import ConjugateGradient
+from ._dual import Dual, DualSolution
 from ._eigen import Arpack, DenseEigen, RandomizedEigen
 from ._krill import Krill
 from ._krylov import BlockKrylov
@@ -18,6 +20,7 @@ from ._power import PowerPeeling
 from ._report import Report, Status
 from ._ridge import ExactRidge, LandmarkRidge
 from ._shifted import ShiftedLowRank
+from ._smo import BlockSMO
 from ._support import LearnedVectors
 from ._tridiagonal import Tridiagonal
 
@@ -26,12 +29,16 @@ __all__ = [
     "LINEAR",
     "Arpack",
     "BlockKrylov",
+    "BlockSMO",
     "Bordered",
+    "BoxInterior",
     "Cascade",
     "Certificate",
     "Cholesky",
     "ConjugateGradient",
     "DenseEigen",
+    "Dual",
+    "DualSolution",
     "EigenPairs",
     "ExactPath",
     "ExactRidge",

@@ -1,0 +1,215 @@
+"""From the inside of a box to a corner: the free variables of a `Dual` found, and solved for.
+
+An interior point leaves every variable near its bound, or between two of them.  Once it is known
+which are free, v and the multipliers -b solve linear equations,
+
+    F_S F_S^T v_S + A b = -q_S - F_S F_N^T v_N,     A^T v_S = what the sums leave,
+
+S free and N at bounds.  They are solved as a system in (dw, b, dv) with dw = F_S^T dv, so that the
+squares F_S F_S^T are never formed.  A variable that leaves its box goes to its bound, one whose
+gradient has the wrong sign becomes free, and all is solved again: a primal-dual active set.
+
+More than m variables can be free only if their rows of F depend on each other.  Then v can move
+along a direction d with F_S^T d = 0 and A^T d = 0, which changes nothing, until one is at a bound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import qr
+from scipy.linalg.lapack import dgetrf, dgetrs
+
+from ._dual import Dual
+from ._tall import pulled, times
+
+__all__ = ["Corner", "at", "better", "corner"]
+
+_ROUNDS = 30
+_SMALL = 1e-6  # of tol: where nothing is to be improved
+_RANK = 1e-10  # of the largest pivot: what counts as dependent
+_FLAT = 1e-9  # of what q^T d could be: a direction that changes nothing
+_DAMPED = 1e-13  # of the largest K_ii: dependent rows leave the system solvable
+_ROUNDED = 2.0**-44  # of |v|: what rounding may have done to it, or to a sum of it
+_MANY = 2000  # free variables beyond a few m: too many to be sent to bounds one by one
+
+
+class Corner(NamedTuple):
+    """v with the right sums, and its violation."""
+
+    v: np.ndarray
+    g: np.ndarray
+    violation: float
+    value: float  # of the objective
+
+
+def at(F: np.ndarray, dual: Dual, v: np.ndarray) -> Corner:
+    """Return v, its sums repaired, with its gradient."""
+    v = _repaired(dual, v)
+    g = dual.gradient(times(F, pulled(F, dual.coefficients(v))))
+    return Corner(v, g, dual.violation(v, g), 0.5 * float(v @ (g + dual.linear)))
+
+
+def corner(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> Corner:
+    """Return the best corner found from v on, whose bound variables are guesses."""
+    best = here = at(F, dual, _thinned(F, dual, v))
+    let_go = False
+    for _ in range(_ROUNDS):
+        if best.violation <= _SMALL * tol:
+            break
+        free = _free(dual, here.v)
+        if let_go:  # all equations hold: who should not be where he is?
+            free |= _wrong(dual, here, _SMALL * tol, F.shape[1] + dual.n_groups - free.sum())
+        solved = _solved(F, dual, here, np.flatnonzero(free))
+        if solved is None:
+            break
+        let_go = bool(_free(dual, solved)[free].all())
+        here = at(F, dual, solved)
+        best = better(best, here, tol)
+    thin = at(F, dual, _thinned(F, dual, best.v))
+    return thin if thin.violation <= max(best.violation, 0.1 * tol) else best
+
+
+def better(one: Corner, other: Corner, tol: float) -> Corner:
+    """Return the one of smaller violation if that is below tol, else of smaller objective."""
+    if min(one.violation, other.violation) <= tol:
+        return one if one.violation <= other.violation else other
+    return one if one.value <= other.value else other
+
+
+def _wrong(dual: Dual, here: Corner, tol: float, room: int) -> np.ndarray:
+    """Return which variables should leave their bounds, the worst of them."""
+    v, g = here.v, here.g
+    over = g - dual.multipliers(v, g)[dual.groups]
+    wrong = np.where(v <= dual.lower, -over, np.where(v >= dual.upper, over, 0.0))
+    wrong[dual.lower >= dual.upper] = 0.0
+    chosen = np.flatnonzero(wrong > tol)
+    chosen = chosen[np.argsort(-wrong[chosen], kind="stable")[: max(1, room)]]
+    out = np.zeros(len(v), dtype=bool)
+    out[chosen] = True
+    return out
+
+
+def _free(dual: Dual, v: np.ndarray) -> np.ndarray:
+    return (v > dual.lower) & (v < dual.upper)
+
+
+def _repaired(dual: Dual, v: np.ndarray) -> np.ndarray:
+    """Return v in the box with the sums of the start, moved where there is most room."""
+    v = np.clip(v, dual.lower, dual.upper)
+    for k in range(dual.n_groups):
+        members = np.flatnonzero(dual.groups == k)
+        short = float(dual.start[members].sum() - v[members].sum())
+        if abs(short) <= _ROUNDED * np.abs(v[members]).sum():
+            continue
+        for among in (members[_free(dual, v)[members]], members):
+            room = dual.upper[among] - v[among] if short > 0 else v[among] - dual.lower[among]
+            order = np.argsort(-room, kind="stable")
+            if not len(order) or not short:
+                continue
+            many = room[order[0]] < abs(short)
+            if many:
+                before = np.cumsum(room[order]) - room[order]
+                part = np.clip(abs(short) - before, 0.0, room[order])
+            else:
+                order, part = order[:1], np.array([abs(short)])
+            v[among[order]] += np.copysign(part, short)
+            short -= float(np.copysign(part.sum(), short))
+    return np.clip(v, dual.lower, dual.upper)
+
+
+def _solved(F: np.ndarray, dual: Dual, here: Corner, S: np.ndarray) -> np.ndarray | None:
+    """Return v solved for the variables S; those that leave their box end at its bounds."""
+    v, g = here.v, here.g
+    m, K = F.shape[1], dual.n_groups
+    if not len(S) or len(S) > 2 * (m + K):
+        return None
+    G, s = F[dual.points[S]], len(S)
+    unit = _powers_of_two(G)
+    A = np.zeros((s, K))
+    A[np.arange(s), dual.groups[S]] = 1.0
+    present = A.any(axis=0)
+    M = np.zeros((m + K + s, m + K + s))
+    M[:m, :m] = -np.diag(np.square(unit))
+    M[m + K :, :m] = G * unit
+    M[:m, m + K :] = M[m + K :, :m].T
+    M[m + K :, m : m + K] = A
+    M[m : m + K, m + K :] = A.T
+    M[m : m + K, m : m + K] = np.diag(np.where(present, 0.0, 1.0))
+    damped = _DAMPED * np.square(G).sum(axis=1).max(initial=0.0)
+    M[np.arange(m + K, len(M)), np.arange(m + K, len(M))] = damped
+    right = np.concatenate([np.zeros(m + K), -g[S]])
+    LU, order, info = dgetrf(M)
+    if info:
+        return None
+    x = dgetrs(LU, order, right)[0]
+    x += dgetrs(LU, order, right - M @ x)[0]
+    dv = x[m + K :]
+    if not np.isfinite(dv).all():
+        return None
+    v = v.copy()
+    v[S] = np.clip(v[S] + dv, dual.lower[S], dual.upper[S])
+    return v
+
+
+def _powers_of_two(G: np.ndarray) -> np.ndarray:
+    """Return 1 / size of the columns, rounded such that scaling by it is exact."""
+    size = np.abs(G).max(axis=0, initial=0.0)
+    return np.exp2(-np.rint(np.log2(np.where(size > 0, size, 1.0))))
+
+
+def _thinned(F: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
+    """Return v with the same F^T v and sums, of whose free variables no rows depend on others."""
+    S = np.flatnonzero(_free(dual, v))
+    rank = F.shape[1] + dual.n_groups
+    spare = max(64, rank // 4)
+    if len(S) < 2 or len(S) > _MANY + 4 * rank:
+        return v
+    v = v.copy()
+    kept = S[:0]
+    while len(S):
+        more = rank + spare - len(kept)
+        T, S = np.concatenate([kept, S[:more]]), S[more:]
+        G = F[dual.points[T]]
+        G = np.column_stack([G * _powers_of_two(G), np.eye(dual.n_groups)[dual.groups[T]]])
+        _to_bounds(G, v, T, dual)
+        kept = T[_free(dual, v)[T]]
+        if len(kept) > rank + spare // 2:  # boxes without an end: nothing stops them
+            break
+    return v
+
+
+def _to_bounds(G: np.ndarray, v: np.ndarray, T: np.ndarray, dual: Dual) -> None:
+    """Move v_T along all d with G^T d = 0, each until a variable is at a bound."""
+    Q, R, _ = qr(G, mode="full", pivoting=True, check_finite=False)
+    pivots = np.abs(np.diagonal(R))
+    N = Q[:, np.count_nonzero(pivots > _RANK * pivots.max(initial=0.0)) :]
+    lower, upper, q = dual.lower[T], dual.upper[T], dual.linear[T]
+    while N.shape[1]:
+        d = N[:, -1]
+        x = v[T]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ahead = np.where(d > 0, (upper - x) / d, np.where(d < 0, (lower - x) / d, np.inf))
+            back = np.where(d > 0, (x - lower) / d, np.where(d < 0, (x - upper) / d, np.inf))
+        i, j = int(np.argmin(ahead)), int(np.argmin(back))
+        slope = float(q @ d)  # F w d = 0: all of the slope of the objective
+        if abs(slope) <= _FLAT * float(np.abs(q) @ np.abs(d)):
+            slope = ahead[i] - back[j]
+        hit, size = (i, ahead[i]) if slope <= 0 else (j, -back[j])
+        if not np.isfinite(size):
+            N = N[:, :-1]
+            continue
+        step = size * d
+        x, blur = x + step, _ROUNDED * (np.abs(x) + np.abs(step))
+        blur[hit] = np.inf if step[hit] else 0.0
+        # who meets a bound at the same time is there too, in spite of rounding
+        x = np.where((step < 0) & (x - lower <= blur), lower, x)
+        x = np.where((step > 0) & (upper - x <= blur), upper, x)
+        v[T] = np.clip(x, lower, upper)
+        # a reflection of the basis that leaves all but its last vector without this variable
+        u = N[hit].copy()
+        u[-1] += np.copysign(np.linalg.norm(u), u[-1])
+        N = N - np.outer(N @ u, (2.0 / (u @ u)) * u)
+        N = N[:, :-1]
+        N[hit] = 0.0

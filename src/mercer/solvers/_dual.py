@@ -1,0 +1,217 @@
+"""The dual of every support vector machine: one quadratic program in a box.
+
+    min_v  1/2 v^T K v + q^T v,     lower <= v <= upper,     sum of v in each group = given
+
+v_s belongs to the point p_s, and K stands for K[p_s, p_t]; f = sum_s v_s k(x_{p_s}, .).  Signs are
+in the boxes: a point of class -1 has v <= 0, so that no label is multiplied with the kernel.
+
+=============  ==========================  ===========  ==================  ====================
+               box                         q            groups              sum
+=============  ==========================  ===========  ==================  ====================
+classify       [0, C_i] or [-C_i, 0]       -y_i         one                 0
+nu_classify    [0, w_i] or [-w_i, 0]       0            one for each class  +nu W/2 and -nu W/2
+regress        [0, C_i] and [-C_i, 0]      -y_i +- eps  one                 0
+nu_regress     [0, C_i] and [-C_i, 0]      -y_i         one for each sign   +-nu sum(C) / 2
+one_class      [0, w_i]                    0            one                 nu W
+=============  ==========================  ===========  ==================  ====================
+
+W is the sum of the weights w.  With the gradient g = K v + q there are multipliers m, one for each
+group, such that at the minimum g_s > m only where v_s = lower_s, and g_s < m only where
+v_s = upper_s.  For any v in the box and any m,
+
+    sum_s (g_s - m)_+ (v_s - lower_s) + (m - g_s)_+ (upper_s - v_s)
+
+is exactly the primal minus the dual objective: zero at the minimum, and never negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ._report import Report
+
+__all__ = ["Dual", "DualSolution"]
+
+
+class DualSolution(NamedTuple):
+    """A minimum: v, what it says about the points, and how good it is."""
+
+    variables: np.ndarray  # v
+    coefficients: np.ndarray  # of the points: f = sum_i coefficients_i k(x_i, .)
+    values: np.ndarray  # f at the points, in float64
+    multipliers: np.ndarray  # m, one for each group; the intercept is minus their mean
+    report: Report
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """A quadratic program in a box; see the module.
+
+    Parameters
+    ----------
+    n : int
+        The number of points.
+    points : ndarray of int
+        p_s, the point that each variable belongs to.
+    linear, lower, upper : ndarray
+        q and the box, an end of which may be infinite.
+    groups : ndarray of int
+        0, ... 0 and 1, ... 1: which variables have a given sum.
+    start : ndarray
+        In the box, with the sums that all v must have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers._dual import Dual
+    >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([10.0, 10.0]))
+    >>> dual.gap(np.zeros(2), np.zeros(2))  # K v = 0: the losses are 1, weighed by C
+    20.0
+    """
+
+    n: int
+    points: np.ndarray
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    groups: np.ndarray
+    start: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @classmethod
+    def classify(cls, signs: np.ndarray, C: np.ndarray) -> Self:
+        """C-SVM: min 1/2 |f|^2 + sum_i C_i max(0, 1 - y_i (f(x_i) + b))."""
+        n = len(signs)
+        lower, upper = _boxes(signs, C)
+        return cls(n, np.arange(n), -signs, lower, upper, _zeros(n), np.zeros(n))
+
+    @classmethod
+    def nu_classify(cls, signs: np.ndarray, weights: np.ndarray, nu: float) -> Self:
+        """nu-SVM: at most a share nu of margin errors, at least that of support vectors."""
+        n, points = len(signs), np.argsort(signs < 0, kind="stable")  # by group
+        groups = (signs[points] < 0).astype(np.int64)
+        lower, upper = _boxes(signs[points], weights[points])
+        half = 0.5 * nu * weights.sum()
+        start = _filled(upper, half) - _filled(-lower, half)
+        return cls(n, points, np.zeros(n), lower, upper, groups, start)
+
+    @classmethod
+    def regress(cls, y: np.ndarray, C: np.ndarray, epsilon: float) -> Self:
+        """epsilon-SVR: min 1/2 |f|^2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon)."""
+        n, zero = len(y), np.zeros(len(y))
+        return cls(
+            n,
+            np.tile(np.arange(n), 2),
+            np.concatenate([epsilon - y, -epsilon - y]),
+            np.concatenate([zero, -C]),
+            np.concatenate([C, zero]),
+            _zeros(2 * n),
+            np.zeros(2 * n),
+        )
+
+    @classmethod
+    def nu_regress(cls, y: np.ndarray, C: np.ndarray, nu: float) -> Self:
+        """nu-SVR: epsilon is found too, such that a share nu of the points lie outside of it."""
+        both = cls.regress(y, C, 0.0)
+        start = _filled(C, 0.5 * nu * C.sum())
+        groups = np.repeat(np.arange(2), len(y))
+        return replace(both, groups=groups, start=np.concatenate([start, -start]))
+
+    @classmethod
+    def one_class(cls, weights: np.ndarray, nu: float) -> Self:
+        """One-class SVM: a share nu of the weight may lie outside of {f >= m}."""
+        n = len(weights)
+        start = _filled(weights, nu * weights.sum())
+        return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)
+
+    # ------------------------------------------------------------------ what v says
+
+    def coefficients(self, v: np.ndarray) -> np.ndarray:
+        """Return the coefficient of each point."""
+        return np.bincount(self.points, v, minlength=self.n)
+
+    def gradient(self, values: np.ndarray) -> np.ndarray:
+        """Return g = K v + q, from the values f = K v at the points."""
+        return values[self.points] + self.linear
+
+    def objective(self, v: np.ndarray, values: np.ndarray) -> float:
+        """Return the dual objective, which is maximised: -(1/2 v^T K v + q^T v)."""
+        return float(-v @ (0.5 * values[self.points] + self.linear))
+
+    def violation(self, v: np.ndarray, g: np.ndarray) -> float:
+        """Return max g over v > lower, minus min g over v < upper, in the worst group.
+
+        Not above 0 at a minimum; what `tol` bounds.
+        """
+        worst = -np.inf
+        for _, low, up in self.bounds(v, g):
+            worst = max(worst, low - up)
+        return worst
+
+    def multipliers(self, v: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return m: the mean of g over free variables, else the middle of what is possible."""
+        out = []
+        for members, low, up in self.bounds(v, g):
+            free = members & (v > self.lower) & (v < self.upper)
+            if free.any():
+                out.append(float(g[free].mean()))
+            elif np.isfinite(low) and np.isfinite(up):
+                out.append(0.5 * (low + up))
+            else:
+                out.append(low if np.isfinite(low) else up)
+        return np.array(out)
+
+    def gap(self, v: np.ndarray, values: np.ndarray, multipliers: Any = None) -> float:
+        """Return the primal minus the dual objective; see the module."""
+        g = self.gradient(values)
+        m = self.multipliers(v, g) if multipliers is None else np.asarray(multipliers)
+        over = g - m[self.groups]
+        with np.errstate(invalid="ignore"):  # 0 * inf: an infinite box that asks for nothing
+            terms = np.where(over > 0, over * (v - self.lower), -over * (self.upper - v))
+        terms[over == 0] = 0.0
+        return float(terms.sum())
+
+    def bound(self, violation: float) -> float:
+        """Return what the gap cannot exceed, where nothing violates the conditions by more."""
+        if violation <= 0:
+            return 0.0
+        return float(violation * np.sum(self.upper - self.lower))
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each group starts, and the number of variables."""
+        return np.searchsorted(self.groups, np.arange(self.n_groups + 1))
+
+    @property
+    def n_groups(self) -> int:
+        """One or two."""
+        return int(self.groups[-1]) + 1
+
+    def bounds(self, v: np.ndarray, g: np.ndarray) -> list[tuple[np.ndarray, float, float]]:
+        """Return for each group its members, and what m must not be below, nor above."""
+        out = []
+        for k in range(self.n_groups):
+            members = self.groups == k
+            low = g[members & (v > self.lower)].max(initial=-np.inf)
+            up = g[members & (v < self.upper)].min(initial=np.inf)
+            out.append((members, float(low), float(up)))
+        return out
+
+
+def _boxes(signs: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.where(signs < 0, -C, 0.0), np.where(signs > 0, C, 0.0)
+
+
+def _zeros(n: int) -> np.ndarray:
+    return np.zeros(n, dtype=np.int64)
+
+
+def _filled(room: np.ndarray, total: float) -> np.ndarray:
+    """Return 0 <= v <= room with this sum, the first ones full."""
+    before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+    return np.clip(total - before, 0.0, room)

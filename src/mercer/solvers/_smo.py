@@ -1,0 +1,355 @@
+"""Support vector machines by sequential minimal optimisation in blocks.
+
+    repeat  W: some variables that violate the conditions most, beside those chosen before
+            v_W by SMO on the block K[W, W]                     compiled, in the cache
+            f += K[:, W] dv_W                                   rows of K, read once
+    until   max g over v > lower  -  min g over v < upper  <= tol
+
+LIBSVM moves two variables and then updates all n values of f.  Here some thousand moves stay inside
+a block that fits the cache of the processor, and only what they add up to goes to all the points.
+Rows of K are evaluated many at a time and kept (`KernelRows`), in float32.  f is in float64, and
+before the end it is computed afresh, in float64, wherever float32 could have changed the verdict:
+the bound on its error is the one of the kernel times the sum of all |dv|.
+
+If K is too large for the cache, points whose variables are at a bound and content are left out for
+a while (shrinking): rows without their columns take less memory and less time.  What has moved
+meanwhile is then added to their f, and the search goes on with all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..gram._rows import KernelRows, RowsView
+from ..gram._threads import one_blas_thread
+from ._dual import Dual, DualSolution
+from ._local import solve_block
+from ._polish import polish
+from ._report import Report, Status, Stopwatch
+from ._working import WorkingSet
+
+__all__ = ["BlockSMO", "Progress"]
+
+_WHOLE = 1600  # variables that are one block
+_FRACTION = 0.1  # of the violation in a block, that is left before the next is chosen
+_STEPS = 100  # for each variable of a block, before the next is chosen
+_CHUNK = 100_000  # steps between two looks at the clock and the keyboard
+_ROUNDS = 5  # of polishing
+_GUARD = 10**7  # steps, at least, before a search without limit is given up
+_EXACT = 1e-11  # of the gradient: what a small problem is polished to
+_LOOK = 20  # blocks between two looks at how many points take part
+_FEW = 0.5  # of the points, that take part when the others are left out
+_UNSEEN = 1e-3  # of tol: errors of f that need no second look
+
+
+class Progress(NamedTuple):
+    """Where a search is."""
+
+    n_iter: int
+    seconds: float
+    violation: float
+    objective: float
+
+
+Follow = Callable[[Progress], None] | None
+
+
+@dataclass(frozen=True)
+class BlockSMO:
+    """Minimise a `Dual` over rows of K.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when no two variables violate the conditions of a minimum by more than this, in units
+        of f.  Nothing else ends the search but max_iter.
+    max_iter : int
+        Steps, of two variables each; -1 for 10^7, or 100 for each point if that is more.
+    shrinking : bool
+        Leave out points for a while, where not all of K fits the cache.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram._rows import KernelRows
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers._dual import Dual
+    >>> from mercer.solvers._smo import BlockSMO
+    >>> X, signs = np.array([[-1.0], [1.0], [3.0]]), np.array([-1.0, 1.0, 1.0])
+    >>> found = BlockSMO().minimize(KernelRows(Linear(), X), Dual.classify(signs, np.ones(3)))
+    >>> found.coefficients
+    array([-0.5,  0.5,  0. ])
+    >>> print(found.report.status.value, found.report.certificate["n_free"])
+    converged 2
+    """
+
+    tol: float = 1e-3
+    max_iter: int = -1
+    shrinking: bool = True
+
+    @one_blas_thread  # blocks are too small to share
+    def minimize(
+        self, rows: KernelRows | RowsView, dual: Dual, follow: Follow = None
+    ) -> DualSolution:
+        """Return the minimum; what the search met is in its report, and nothing warns."""
+        view = rows.view() if isinstance(rows, KernelRows) else rows
+        search = _Search(self, view, dual, follow)
+        if len(dual) <= _WHOLE:
+            search.whole()
+        else:
+            search.blocks()
+        return search.solution()
+
+
+class _Search:
+    """v, f = K v, and what is known about them."""
+
+    def __init__(self, solver: BlockSMO, view: RowsView, dual: Dual, follow: Follow) -> None:
+        self.solver, self.view, self.dual, self.follow = solver, view, dual, follow
+        self.watch, self.tol = Stopwatch(), solver.tol
+        self.limit = solver.max_iter if solver.max_iter >= 0 else max(_GUARD, 100 * dual.n)
+        self.v = dual.start.copy()
+        self.f = view.product(dual.coefficients(self.v))
+        self.drift = 0.0  # the sum of |dv| since f was exact
+        self.steps = self.bent = 0
+        self.curvature = 0.0
+        self.origin: tuple[float, np.ndarray, np.ndarray] | None = None  # of a part: where it began
+
+    def part(self, some: np.ndarray, members: np.ndarray) -> _Search:
+        """Return the search over some points, whose variables these are, all else as it is."""
+        dual = self.dual
+        view = self.view.subset(some)
+        own = replace(
+            dual,
+            n=len(some),
+            points=np.searchsorted(some, dual.points[members]),
+            linear=dual.linear[members],
+            lower=dual.lower[members],
+            upper=dual.upper[members],
+            groups=dual.groups[members],
+            start=np.zeros(len(members)),
+        )
+        search = _Search(self.solver, view, own, self.follow)
+        search.watch, search.limit, search.steps = self.watch, self.limit, self.steps
+        search.v, search.f = self.v[members], self.f[some]
+        search.origin = self._objective(), search.v.copy(), search.f.copy()
+        return search
+
+    # ------------------------------------------------------------------ a small problem
+
+    def whole(self) -> None:
+        """Solve with all of K at hand; if it is exact, to the last digits."""
+        dual = self.dual
+        K = self.view.matrix()
+        if not np.array_equal(dual.points, np.arange(dual.n)):
+            K = K[np.ix_(dual.points, dual.points)]
+        if K.dtype == np.float32:
+            self._whole(K, 0.5 * self.tol)
+            while self._refresh() and dual.violation(self.v, dual.gradient(self.f)) > self.tol:
+                before = self.steps
+                self._whole(K, 0.5 * self.tol)
+                if self.steps in (before, self.limit):
+                    break
+            return
+        self._polish(K, self._whole(K, self.tol))
+
+    def _polish(self, K: np.ndarray, violation: float) -> None:
+        """Go on from tol to the last digits, as long as that takes no longer than the way here."""
+        dual, best, limit = self.dual, (violation, self.v), self.limit
+        self.limit = min(limit, 2 * self.steps + 10 * len(dual))
+        for _ in range(_ROUNDS):
+            exact = _EXACT * (1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max()))
+            if self.bent or self.steps >= self.limit or best[0] <= exact:
+                break
+            v = polish(K, dual, self.v)
+            violation = dual.violation(v, K @ v + dual.linear)
+            best = min(best, (violation, v), key=lambda found: found[0])
+            if best[0] > exact:
+                self._set(K, best[1])
+                violation = self._whole(K, max(0.01 * best[0], exact))
+                best = min(best, (violation, self.v), key=lambda found: found[0])
+        self.limit = limit
+        self._set(K, best[1])  # on the way down the violation goes up and down
+
+    def _whole(self, K: np.ndarray, accuracy: float) -> float:
+        """Move all variables until the violation is no larger, or the limit is met."""
+        dual = self.dual
+        while True:
+            g, v = dual.gradient(self.f), self.v.copy()
+            most = min(_CHUNK, self.limit - self.steps)
+            violation = self._move(
+                K, g, v, dual.lower, dual.upper, dual.starts, accuracy, 0.0, most
+            )
+            before, self.v = self.v, v
+            self.drift += float(np.abs(v - before).sum())
+            self.f[dual.points] = g - dual.linear
+            if K.dtype == np.float64:
+                self._set(K, v)
+            self._tell(violation)
+            if violation <= accuracy or self.steps >= self.limit or not np.any(v != before):
+                return violation
+
+    def _set(self, K: np.ndarray, v: np.ndarray) -> None:
+        """Set v, and f from an exact K."""
+        self.v, self.drift = v, 0.0
+        self.f[self.dual.points] = K @ v
+
+    # ------------------------------------------------------------------ a large one
+
+    def blocks(self) -> None:
+        """Solve for some variables at a time."""
+        dual, view = self.dual, self.view
+        working = WorkingSet(view, dual)
+        # a violation just below tol may be one of all free variables: half of it costs little
+        tol, most = 0.5 * self.tol, _STEPS * working.size
+        checked, rounds = False, 0
+        while True:
+            g = dual.gradient(self.f)
+            violation = dual.violation(self.v, g)
+            self._tell(violation)
+            rounds += 1
+            if rounds % _LOOK == 0 and violation > tol and self._shrink(g):
+                checked = False
+                continue
+            if (violation <= tol or self.steps >= self.limit) and not checked:
+                checked = True
+                if self._refresh():
+                    continue
+            if violation <= tol or self.steps >= self.limit:
+                return
+            W = working.choose(g, self.v)
+            v, live = np.where(W < 0, 0.0, self.v[W]), W >= 0
+            lower, upper = np.where(live, dual.lower[W], 0.0), np.where(live, dual.upper[W], 0.0)
+            limit = min(most, self.limit - self.steps)
+            g = np.where(live, g[W], 0.0)
+            self._move(working.K, g, v, lower, upper, working.starts, 0.5 * tol, _FRACTION, limit)
+            moved = np.flatnonzero(live & (v != self.v[W]))
+            if not len(moved):  # what is to be gained is lost in rounding
+                return
+            points = dual.points[W[moved]]
+            change = v[moved] - self.v[W[moved]]
+            self.v[W[moved]] = v[moved]
+            if len(dual) > dual.n:
+                points, place = np.unique(points, return_inverse=True)
+                change = np.bincount(place, change)
+            for part in range(0, len(points), view.capacity):
+                some = slice(part, part + view.capacity)
+                view.fetch(points[some])
+                view.add(points[some], change[some], self.f)
+            self.drift += float(np.abs(change).sum())
+            checked = False
+
+    def _shrink(self, g: np.ndarray) -> bool:
+        """Solve for the points that still take part, if they are few; tell whether they were."""
+        dual, view = self.dual, self.view
+        if not (self.solver.shrinking and view.capacity < dual.n):
+            return False
+        active = np.zeros(len(dual), dtype=bool)
+        for members, low, up in dual.bounds(self.v, g):
+            active |= members & (self.v < dual.upper) & (g <= low)
+            active |= members & (self.v > dual.lower) & (g >= up)
+        some = np.unique(dual.points[active])
+        if len(some) > _FEW * dual.n:
+            return False
+        members = np.flatnonzero(np.isin(dual.points, some))
+        if len(np.unique(dual.groups[members])) < dual.n_groups:
+            return False
+        search = self.part(some, members)
+        search.blocks()
+        before = dual.coefficients(self.v)
+        self.v[members], self.f[some] = search.v, search.f
+        self.steps, self.bent = search.steps, self.bent + search.bent
+        self.curvature = min(self.curvature, search.curvature)
+        self.drift += search.drift
+        view.restore(search.view)
+        others = np.setdiff1d(np.arange(dual.n), some)
+        self.f[others] += view.product(dual.coefficients(self.v) - before, others)
+        return True
+
+    def _refresh(self) -> bool:
+        """Compute f in float64 where its error could change the certificate; tell if anywhere.
+
+        That is at support vectors, which alone count in both objectives, and where g is as far out
+        as the error allows.
+        """
+        if self.origin is not None:  # whoever knows all of f does that
+            return False
+        dual, rows = self.dual, self.view.rows
+        error = rows.error * rows.largest * self.drift
+        if error <= _UNSEEN * self.tol:
+            return False
+        g = dual.gradient(self.f)
+        near = self.v != 0.0
+        for members, low, up in dual.bounds(self.v, g):
+            near |= members & (self.v < dual.upper) & (g <= up + 2.0 * error)
+            near |= members & (self.v > dual.lower) & (g >= low - 2.0 * error)
+        some = np.unique(dual.points[near])
+        coefficients = dual.coefficients(self.v)
+        if 2 * len(some) > dual.n:
+            self.f, self.drift = self.view.product(coefficients), 0.0
+        else:
+            self.f[some] = self.view.product(coefficients, some)
+        return True
+
+    # ------------------------------------------------------------------ both
+
+    def _move(self, K: np.ndarray, g: np.ndarray, *rest: object) -> float:
+        """Run SMO inside a block, and count."""
+        if not np.isfinite(g).all():
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: values of f overflow. The "
+                "usual cause are features, or kernel values, that are huge; scale them"
+            )
+        steps, violation, curvature, bent = solve_block(K, g, *rest)
+        self.steps += steps
+        self.bent += bent
+        self.curvature = min(self.curvature, curvature)
+        return violation
+
+    def _tell(self, violation: float) -> None:
+        if self.follow is not None:
+            self.follow(Progress(self.steps, self.watch.seconds, violation, self._objective()))
+
+    def _objective(self) -> float:
+        """Return the dual objective, of all points if this search is over a part of them."""
+        if self.origin is None:
+            return self.dual.objective(self.v, self.f)
+        value, v, f = self.origin
+        g = self.dual.gradient(0.5 * (f + self.f))
+        return value - float((self.v - v) @ g)
+
+    def solution(self) -> DualSolution:
+        """Return what was found, and its certificate."""
+        dual, v, f = self.dual, self.v, self.f
+        g = dual.gradient(f)
+        m, violation = dual.multipliers(v, g), dual.violation(v, g)
+        gap, objective = dual.gap(v, f, m), dual.objective(v, f)
+        free = int(np.count_nonzero((v > dual.lower) & (v < dual.upper)))
+        entries, hits, requests = self.view.counts
+        coefficients = dual.coefficients(v)
+        certificate = {
+            "primal": objective + gap,
+            "dual": objective,
+            "gap": gap,
+            "bound": dual.bound(violation),
+            "violation": violation,
+            "n_free": free,
+            "n_bound": int(np.count_nonzero(coefficients)) - free,
+            "entries": entries,
+            "cache_hits": hits / requests if requests else float("nan"),
+            "curvature": self.curvature,
+        }
+        converged = violation <= self.tol
+        message = ""
+        if not converged:
+            reason = "as max_iter asks" if self.steps >= self.limit else "lost in rounding"
+            message = f"stopped after {self.steps} steps, {reason}"
+        status = Status.CONVERGED if converged else Status.NOT_CONVERGED
+        seconds = self.watch.seconds
+        name = repr(self.solver)
+        report = Report(name, status, self.steps, violation, seconds, message, certificate)
+        return DualSolution(v, coefficients, f, m, report)

@@ -1,0 +1,54 @@
+"""Products with a tall matrix F, some rows at a time: no copy of F, and an interrupt is heard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+
+__all__ = ["gram_of_columns", "pulled", "row_norms", "times"]
+
+_CACHED = 1 << 17  # numbers of a block that is worked on: it stays in the cache
+_READ = 1 << 23  # numbers of a block that is only read
+
+
+def times(F: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return F w."""
+    out = np.zeros(len(F))
+    for rows in _blocks(F, _READ):
+        np.dot(F[rows], w, out=out[rows])
+    return out
+
+
+def pulled(F: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return F^T x, for one x or for its columns."""
+    out = np.zeros((F.shape[1], *x.shape[1:]))
+    for rows in _blocks(F, _READ):
+        out += F[rows].T @ x[rows]
+    return out
+
+
+def row_norms(F: np.ndarray) -> np.ndarray:
+    """Return |F_i|^2 for all rows."""
+    out = np.zeros(len(F))
+    for rows in _blocks(F, _CACHED):
+        np.einsum("ij,ij->i", F[rows], F[rows], out=out[rows])
+    return out
+
+
+def gram_of_columns(F: np.ndarray, h: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Return the lower half of (F - centre)^T diag(h) (F - centre) for h >= 0."""
+    m, root = F.shape[1], np.sqrt(h)
+    A = np.zeros((m, m), order="F")
+    for rows in _blocks(F, _CACHED):
+        block = F[rows] - centre
+        block *= root[rows, None]
+        A = dsyrk(1.0, block.T, beta=1.0, c=A, lower=1, overwrite_c=1)
+    return A
+
+
+def _blocks(F: np.ndarray, numbers: int) -> Iterator[slice]:
+    step = max(256, numbers // max(1, F.shape[1])) if F.shape[1] else 0
+    for start in range(0, len(F) if step else 0, step or 1):
+        yield slice(start, start + step)
