@@ -13,6 +13,8 @@ from sklearn.gaussian_process.kernels import RBF as GPKernel
 from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, WhiteKernel
 
 from mercer import (
+    SVC,
+    SVR,
     GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelLogisticRegressionCV,
@@ -21,6 +23,9 @@ from mercer import (
     KernelPCA,
     KernelRidge,
     KernelRidgeCV,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
     ParzenDensity,
     SparseKernelClassifier,
     SparseKernelRegressor,
@@ -376,6 +381,18 @@ ESTIMATORS = [
     KernelMachineClassifier("squared_hinge", alpha=0.1, kernel="poly"),
     ParzenDensity(),
     ParzenDensity(bandwidth="silverman", kernel=Matern(nu=2.5)),
+    SVC(),
+    SVC(kernel="linear", solver="primal"),
+    SVC(C=10.0, kernel=RBF(2.0) + Matern(), class_weight="balanced", cache_size=1),
+    SVC(solver="nystroem", landmarks="rpcholesky"),
+    # their checks have classes of 3 and 14 points, for which nu=0.5 is infeasible
+    NuSVC(nu=0.2, gamma="auto"),
+    SVR(),
+    SVR(kernel="linear", C=10.0, solver="primal"),
+    SVR(kernel="laplacian", C=10.0, epsilon=0.0),
+    NuSVR(),
+    OneClassSVM(),
+    OneClassSVM(nu=0.1, kernel=Matern(nu=2.5)),
     SparseKernelRegressor(),
     SparseKernelClassifier(),
     SparseKernelClassifier(loss="squared_hinge"),

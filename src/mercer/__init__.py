@@ -14,6 +14,8 @@ from ._errors import (
 from ._reduce import Reduction
 from ._version import __version__
 from .estimators import (
+    SVC,
+    SVR,
     GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelLogisticRegressionCV,
@@ -22,6 +24,9 @@ from .estimators import (
     KernelPCA,
     KernelRidge,
     KernelRidgeCV,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
     ParzenDensity,
     SparseKernelClassifier,
     SparseKernelRegressor,
@@ -31,6 +36,8 @@ from .expansion import Expansion
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 
 __all__ = [
+    "SVC",
+    "SVR",
     "DensifyWarning",
     "Expansion",
     "GaussianProcessRegressor",
@@ -45,6 +52,9 @@ __all__ = [
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "ParzenDensity",
     "Reduction",
     "SparseKernelClassifier",

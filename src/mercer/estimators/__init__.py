@@ -7,13 +7,18 @@ from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine_classifier import KernelMachineClassifier
 from ._machine_regressor import KernelMachineRegressor
+from ._one_class import OneClassSVM
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse_classifier import SparseKernelClassifier
 from ._sparse_regressor import SparseKernelRegressor
+from ._svc import SVC, NuSVC
+from ._svr import SVR, NuSVR
 
 __all__ = [
+    "SVC",
+    "SVR",
     "GaussianProcessRegressor",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",
@@ -22,6 +27,9 @@ __all__ = [
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "ParzenDensity",
     "SparseKernelClassifier",
     "SparseKernelRegressor",

@@ -13,7 +13,7 @@ from .._points import length
 from ._base import KernelEstimator, _floating
 from ._weights import check_weights
 
-__all__ = ["Labelled", "check_landmarks"]
+__all__ = ["Labelled", "check_landmarks", "class_weights"]
 
 
 class Labelled(NamedTuple):
@@ -62,18 +62,23 @@ class Labelled(NamedTuple):
         labels = np.full(len(y), -1)
         labels[some] = np.searchsorted(classes, y[some])
         if class_weight is not None:
-            each = _of_classes(class_weight, classes, np.bincount(labels[some], w[some]))
-            if not (np.all(np.isfinite(each)) and np.all(each > 0)):
-                raise ValueError(
-                    f"class_weight must be positive, got {each.tolist()} for the classes "
-                    f"{classes.tolist()}; to leave out a class, leave out its points"
-                )
+            each = class_weights(class_weight, classes, np.bincount(labels[some], w[some]))
             w = w * each[labels]
         return cls(X, labels, classes, w)
 
 
-def _of_classes(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> np.ndarray:
+def class_weights(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Return the weight of each class, given the sums of the weights of its points."""
+    each = _of_classes(class_weight, classes, sums)
+    if not (np.all(np.isfinite(each)) and np.all(each > 0)):
+        raise ValueError(
+            f"class_weight must be positive, got {each.tolist()} for the classes "
+            f"{classes.tolist()}; to leave out a class, leave out its points"
+        )
+    return each
+
+
+def _of_classes(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> np.ndarray:
     if isinstance(class_weight, str):  # "balanced"
         return sums.sum() / (len(sums) * sums)
     names = classes.tolist()

@@ -1,0 +1,134 @@
+"""The one-class support vector machine: where most of the points are."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+
+from ..solvers._dual import Dual
+from ._svm import SupportVectorMachine
+
+__all__ = ["OneClassSVM"]
+
+_ROUNDING = 1e-8  # of the largest |f|
+
+
+class OneClassSVM(OutlierMixin, SupportVectorMachine):
+    """Minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - f(x_i))  over f and rho.
+
+    A drop-in for scikit-learn's estimator of this name.  W is the sum of the weights w_i.  At most
+    a share nu of the weight lies outside of the region f >= rho, and at least that share belongs to
+    support vectors; for the kernel of a density this is a level set of it, from few of the points.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol
+        As in SVC; tol is in units of f, whose coefficients sum to nu W.
+    nu : float, default=0.5
+        In (0, 1].
+    shrinking, cache_size, verbose, max_iter
+        As in SVC.
+    kernel_params, solver, rank, landmarks, max_memory
+        As in SVC.
+
+    Attributes
+    ----------
+    support_, support_vectors_ : ndarray of int, points
+        The rows of X that are support vectors.
+    n_support_ : ndarray of shape (1,)
+    dual_coef_ : ndarray of shape (1, n_support_vectors)
+        v, of f = sum_i v_i k(x_i, .), between 0 and the weight of each point.
+    offset_, intercept_ : ndarray of shape (1,)
+        rho and -rho: `decision_function` is `score_samples` - `offset_`.
+    coef_ : ndarray of shape (1, n_features)
+        For a linear kernel: f(x) = <coef_, x>.
+    expansion_ : Expansion
+        f as a value; on landmarks for "nystroem".
+    n_iter_, fit_status_ : int
+    report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import OneClassSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = OneClassSVM(nu=0.1).fit(X)
+    >>> bool(abs(np.mean(model.predict(X) == -1) - 0.1) < 0.05)
+    True
+    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SupportVectorMachine._parameter_constraints,
+        "nu": [Interval(Real, 0, 1, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: Any = 3,
+        gamma: Any = "scale",
+        coef0: Any = 0.0,
+        tol: Any = 1e-3,
+        nu: Any = 0.5,
+        shrinking: Any = True,
+        cache_size: Any = "auto",
+        verbose: Any = False,
+        max_iter: Any = -1,
+        kernel_params: Any = None,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        max_memory: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.max_memory = max_memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the region; y is ignored, and a point of weight 0 or less is left out."""
+        X, _ = self._accept(X)
+        w = self._check_weights(sample_weight, X)
+        some = np.flatnonzero(w)
+        problem = self._problem(X, some, w[some])
+        before = problem.counts
+        dual = Dual.one_class(w[some], float(self.nu))
+        found = problem.minimize(dual, follow=self._follow())
+        # f = rho at free support vectors: a little less, and rounding cannot turn them out
+        rho = found.multipliers - min(_ROUNDING * float(np.abs(found.values).max()), self.tol)
+        self._keep(X, problem, None, found.coefficients[:, None], -rho)
+        self.offset_, self.n_iter_ = rho, int(found.report.n_iter)
+        self._tell(X, problem, [found], before)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) - rho: positive inside.  For a precomputed kernel X is k(X, training)."""
+        return self._values(X)[:, 0]
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return f(x)."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return +1 inside of the region, and -1 outside."""
+        return np.where(self.decision_function(X) > 0, 1, -1).astype(np.intp)

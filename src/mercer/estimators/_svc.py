@@ -1,0 +1,387 @@
+"""Support vector classification by C or by nu."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context, clone
+from sklearn.utils._param_validation import Interval
+
+from ..solvers._dual import Dual, DualSolution
+from ._svm_classifier import Sorted, SupportVectorClassifier
+
+__all__ = ["SVC", "NuSVC"]
+
+
+class SVC(SupportVectorClassifier):
+    """Minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))  over the RKHS of the kernel.
+
+    A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
+    Its fit holds the rows of K that it needs in a cache, works on many points at a time, and ends
+    with a certificate; predictions evaluate the support vectors alone, whatever the kernel.
+
+    f = sum_i v_i k(x_i, .), where v_i = 0 for every point outside of the margin: what is left are
+    the support vectors.  For more than two classes there is one f for each pair, and they vote.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The price of a point inside of the margin; positive, may be infinite.
+    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
+        A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", ..., "precomputed"), an
+        expression like ``RBF(2.0) + Linear()``, or a function of two matrices or two points.
+    degree : int, default=3
+    gamma : float, "scale", "auto", "median" or None, default="scale"
+        For kernels given by name; None for 1 / n_features.  Rules see the weights of points, if
+        these differ: a point of weight 2 counts as two points.
+    coef0 : float, default=0.0
+        For "poly" and "sigmoid".
+    shrinking : bool, default=True
+        Leave out points that will stay where they are, and look at all of them again at the end.
+    tol : float, default=1e-3
+        How much the conditions of a minimum may be violated, in units of y f(x).
+    cache_size : float or "auto", default="auto"
+        A strict limit for the rows of K, in MB; "auto" for all that `max_memory` allows.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
+        of the weights of all classes equal.
+    verbose : int, default=False
+        Whether to say about once a second how far the search is.
+    max_iter : int, default=-1
+        Steps of the solver, for each pair of classes; -1 for a limit that only guards against
+        searches without end.  Their end warns, and says what to scale.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Whether `decision_function` has a column for each class, or for each pair of classes.
+    break_ties : bool, default=False
+        Whether equal votes are decided by the values of f.
+    random_state : int, RandomState or None, default=None
+        For landmarks; None stands for 0.
+    kernel_params : dict, default=None
+        Further arguments of a callable.
+    solver : {"auto", "smo", "primal", "nystroem"}, default="auto"
+        "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
+        "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
+        "auto" is exact: "primal" for dense vectors with more than 10 rows for each column (and more
+        than 500) and a linear kernel, else "smo".
+    rank : int or None, default=None
+        Of "nystroem": landmarks, 1000 by default.
+    landmarks : str or points, default="auto"
+        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", ...), or the landmarks.
+    max_memory : int, str or None, default=None
+        Bytes, or "2 GiB"; None for half of the machine's memory.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes that have a positive weight.
+    support_ : ndarray of int
+        The rows of X that are support vectors, class by class.
+    support_vectors_ : points
+        Those rows; empty for a precomputed kernel.
+    n_support_ : ndarray of int
+        How many there are of each class.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_support_vectors)
+        v, in LIBSVM's layout: what a support vector of class a has in the f of a and b stands in
+        row b if b < a, else in row b - 1.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+    coef_ : ndarray of shape (n_classes * (n_classes - 1) / 2, n_features)
+        For a linear kernel: f(x) = <coef_, x>.
+    expansion_ : Expansion
+        The f as values, one for each pair, without intercepts; on landmarks for "nystroem".
+    class_weight_ : ndarray of shape (n_classes,)
+    n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+    fit_status_ : int
+        0 if all searches converged, else 1.
+    report_ : Report
+        With `certificate`: the primal and the dual objective, their gap and the bound promised for
+        it, the violation, how many variables are free and at their bounds, the entries of K
+        evaluated, the share of rows found in the cache, and the most negative curvature met (0 for
+        a Mercer kernel).  For several pairs sums, or the worst.
+    reports_ : list of Report
+        One for each pair.
+    shape_fit_, gamma_, kernel_, solver_
+
+    Notes
+    -----
+    For probabilities use scikit-learn's ``CalibratedClassifierCV(SVC(), ensemble=False)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(C=10.0).fit(X, y)
+    >>> model.predict([[5.9, 3.0, 5.0, 1.8]])
+    array([2])
+    >>> bool(model.n_support_.sum() < 50)
+    True
+    >>> certificate = model.report_.certificate
+    >>> bool(0 <= certificate["gap"] <= certificate["bound"])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SupportVectorClassifier._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: Any = 1.0,
+        kernel: Any = "rbf",
+        degree: Any = 3,
+        gamma: Any = "scale",
+        coef0: Any = 0.0,
+        shrinking: Any = True,
+        tol: Any = 1e-3,
+        cache_size: Any = "auto",
+        class_weight: Any = None,
+        verbose: Any = False,
+        max_iter: Any = -1,
+        decision_function_shape: Any = "ovr",
+        break_ties: Any = False,
+        random_state: Any = None,
+        kernel_params: Any = None,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        max_memory: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.max_memory = max_memory
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def path(self, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
+        """Return one fitted SVC for each C, in the order given.
+
+        What they share is done once: rows of K that one of them has evaluated serve the others, and
+        each search starts from the last solution v, as the t v in the new box that is best.  They
+        are what fits one by one find, to `tol`; `report_` says how each started.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import SVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> soft, hard = SVC().path(X, y, [0.1, 10.0])
+        >>> bool(soft.n_support_.sum() > 3 * hard.n_support_.sum())
+        True
+        """
+        models: list[Self] = [clone(self).set_params(C=C) for C in Cs]
+        for model in models:
+            model._validate_params()
+        if not models:
+            return models
+        data, found = models[0]._sorted(X, y, sample_weight), None
+        known = {name: value for name, value in vars(models[0]).items() if name.endswith("_in_")}
+        for place, model in enumerate(models):
+            model.__dict__.update(known)  # n_features_in_ and the like
+            duals, note = model._duals(data), ""
+            if found is not None:
+                factors = [_best_factor(d, s) for d, s in zip(duals, found, strict=True)]
+                duals = [
+                    replace(d, start=_on_bounds(d, t * s.variables))
+                    for d, s, t in zip(duals, found, factors, strict=True)
+                ]
+                note = f"started from the solution for C={Cs[place - 1]:g}, times " + (
+                    f"{factors[0]:.3g}"
+                    if len(factors) == 1
+                    else f"{min(factors):.3g} to {max(factors):.3g}"
+                )
+            found = model._learn(data, duals, note)
+        return models
+
+    def _duals(self, data: Sorted) -> list[Dual]:
+        C = self.C * data.weights * data.class_weights[data.labels]
+        return [Dual.classify(data.signs(p), C[data.members(p)]) for p in data.pairs()]
+
+    def _scale(self, solution: DualSolution) -> float:
+        return 1.0
+
+    def _read(self, data: Sorted) -> str:
+        return ""
+
+    def _refuse_one_class(self, name: Any) -> None:
+        raise ValueError(
+            f"Invalid input - all samples with positive weights belong to the same class: {name!r}"
+        )
+
+
+class NuSVC(SupportVectorClassifier):
+    """Minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - y_i (f(x_i) + b))  over f, b, rho.
+
+    A drop-in for scikit-learn's estimator of this name.  W is the sum of the weights w_i.  At most
+    a share nu of the weight lies inside of the margin, and at least that share belongs to support
+    vectors: nu takes the place of C.  f, b and v are then divided by rho, so that the
+    margin is at f + b = +-1, as in SVC.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1].  For each pair of classes at most twice the part of the weight that belongs to
+        the lighter one, as both must have support vectors for a share nu / 2 of all.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, positive, which multiply those of the points.  Where they leave one
+        class too little weight for nu, the largest nu that they allow takes its place, and `nu_`
+        says so; "balanced" allows every nu.  (scikit-learn ignores them.)
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter
+        As in SVC; tol is in units of y f(x) before the division by rho.
+    decision_function_shape, break_ties, random_state
+        As in SVC.
+    kernel_params, solver, rank, landmarks, max_memory
+        As in SVC.
+
+    Attributes
+    ----------
+    nu_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        The nu of each pair: smaller than asked for only because of `class_weight`.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+        As in SVC.
+    expansion_, class_weight_, n_iter_, fit_status_, report_, reports_
+        As in SVC; objectives are those of the problem before the division by rho.
+    shape_fit_, gamma_, kernel_, solver_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NuSVC(nu=0.1).fit(X, y)
+    >>> model.predict([[5.9, 3.0, 5.0, 1.8]])
+    array([2])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SupportVectorClassifier._parameter_constraints,
+        "nu": [Interval(Real, 0, 1, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: Any = 0.5,
+        kernel: Any = "rbf",
+        degree: Any = 3,
+        gamma: Any = "scale",
+        coef0: Any = 0.0,
+        shrinking: Any = True,
+        tol: Any = 1e-3,
+        cache_size: Any = "auto",
+        class_weight: Any = None,
+        verbose: Any = False,
+        max_iter: Any = -1,
+        decision_function_shape: Any = "ovr",
+        break_ties: Any = False,
+        random_state: Any = None,
+        kernel_params: Any = None,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        max_memory: Any = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.max_memory = max_memory
+
+    def _duals(self, data: Sorted) -> list[Dual]:
+        sums, each = data.sums(), data.class_weights
+        plain, weighted = _largest_nu(sums, data), _largest_nu(sums * each, data)
+        worst = int(np.argmin(np.maximum(plain, weighted)))
+        largest = max(plain[worst], weighted[worst])
+        if self.nu > largest * (1.0 + 1e-12):
+            a, b = data.classes[list(data.pairs()[worst])].tolist()
+            raise ValueError(
+                f"specified nu is infeasible: nu={self.nu:g}, but the weights of the classes {a!r} "
+                f"and {b!r}, {_listed(sums, data, worst)}, allow at most nu={largest:.6g}"
+            )
+        duals = []
+        for (a, b), nu in zip(data.pairs(), np.minimum(self.nu, weighted), strict=True):
+            members = data.members((a, b))
+            w = data.weights[members] * each[data.labels[members]]
+            w *= self.nu * (sums[a] + sums[b]) / (nu * w.sum())  # f as large as without `each`
+            dual = Dual.nu_classify(data.signs((a, b)), w, nu)
+            duals.append(replace(dual, start=_on_bounds(dual, dual.start)))
+        return duals
+
+    def _scale(self, solution: DualSolution) -> float:
+        m = solution.multipliers
+        return float(0.5 * (m[0] - m[1]))
+
+    def _read(self, data: Sorted) -> str:
+        self.nu_ = np.minimum(self.nu, _largest_nu(data.sums() * data.class_weights, data))
+        lowest = float(self.nu_.min())
+        return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"
+
+    def _refuse_one_class(self, name: Any) -> None:
+        raise ValueError(
+            f"specified nu is infeasible: all samples with positive weights belong to the same "
+            f"class, {name!r}, which allows no nu > 0"
+        )
+
+
+def _best_factor(dual: Dual, last: DualSolution) -> float:
+    """Return the t for which t v is best, up to where t v leaves the box of the new dual."""
+    v = last.variables
+    bounds = np.where(v > 0, dual.upper, dual.lower)
+    some = v != 0.0
+    most = float(np.min(bounds[some] / v[some], initial=np.inf))
+    bend, slope = float(v @ last.values[dual.points]), float(v @ dual.linear)
+    if bend <= 0.0:  # a straight line, or bent the wrong way: as far as possible, if it goes down
+        return most if slope < 0.0 and np.isfinite(most) else 0.0
+    return float(np.clip(-slope / bend, 0.0, most))
+
+
+def _on_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
+    """Return v, exactly on the bounds that rounding keeps it from."""
+    v = np.clip(v, dual.lower, dual.upper)
+    for bound in (dual.lower, dual.upper):
+        v = np.where((v != 0.0) & np.isclose(v, bound, rtol=1e-12, atol=0.0), bound, v)
+    return v
+
+
+def _largest_nu(sums: np.ndarray, data: Sorted) -> np.ndarray:
+    """Return for each pair the nu at which all points of one class are at their bounds."""
+    a, b = np.array(data.pairs()).T
+    return 2.0 * np.minimum(sums[a], sums[b]) / (sums[a] + sums[b])
+
+
+def _listed(sums: np.ndarray, data: Sorted, pair: int) -> str:
+    return " and ".join(f"{sums[c]:g}" for c in data.pairs()[pair])

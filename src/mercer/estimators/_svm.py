@@ -1,0 +1,376 @@
+"""What the five support vector machines share: everything but their duals.
+
+    f = sum_i v_i k(x_i, .) + b,     v_i = 0 but for the support vectors
+
+The dual of each is a quadratic program in a box; see `mercer.solvers._dual`.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._errors import warn_caller
+from .._points import length, take
+from ..expansion import Expansion
+from ..gram import gram
+from ..gram._rows import KernelRows
+from ..kernels import Kernel, Laplacian, Linear, Precomputed
+from ..solvers import Report, Status
+from ..solvers._dual import DualSolution
+from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._smo import BlockSMO
+from ..solvers._whitened import Whitened
+from ._base import KernelEstimator
+from ._labels import check_landmarks
+from ._svm_pairs import coefficients_of_pairs, sums_of_pairs
+from ._svm_problem import Follower, Problem, merged, scales, takes_primal
+
+__all__ = ["SupportVectorMachine"]
+
+_BENT = 1e-5  # of the largest k(x, x): a curvature that rounding does not explain
+
+
+class SupportVectorMachine(KernelEstimator):
+    """A machine whose f is an expansion in support vectors; see SVC."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **KernelEstimator._parameter_constraints,
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "shrinking": ["boolean"],
+        "cache_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "solver": [StrOptions({"auto", "smo", "primal", "nystroem"})],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "landmarks": [StrOptions(set(METHODS)), "array-like"],
+    }
+
+    tol: Any
+    shrinking: Any
+    cache_size: Any
+    max_iter: Any
+    solver: Any
+    rank: Any
+    landmarks: Any
+    max_memory: Any
+    n_support_: np.ndarray
+    classes_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._precomputed
+        return tags
+
+    # ------------------------------------------------------------------ what a fit is given
+
+    def _accept(self, X: Any, y: Any = "no_validation", **options: Any) -> tuple[Any, Any]:
+        """Return the points in float64, and the targets of a supervised machine."""
+        if self._precomputed and sp.issparse(X):
+            raise TypeError(
+                "Sparse precomputed kernels are not supported: a K with zeros that are not stored "
+                "is rare, and reading its rows slow; use X.toarray()"
+            )
+        supervised = not isinstance(y, str)
+        if self._takes(X):
+            checked = validate_data(self, X, y, **_VECTORS, **options)
+            X, y = checked if supervised else (checked, None)
+        else:
+            X = self._check_points(X, reset=True)
+            y = column_or_1d(y, warn=True) if supervised else None
+            if y is not None and len(y) != length(X):
+                raise ValueError(f"{length(X)} points, but {len(y)} targets")
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
+                f"matrix; fit needs the values of all training points with each other"
+            )
+        return X, y
+
+    def _check_weights(self, sample_weight: Any, X: Any) -> np.ndarray:
+        """Return the weights of the points, 0 for those to be left out."""
+        n = length(X)
+        w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        w = np.full(n, float(w)) if w.ndim == 0 else w
+        if w.shape != (n,):
+            raise ValueError(
+                f"sample_weight and X have incompatible shapes: {w.shape} and {n} points"
+            )
+        if not np.all(np.isfinite(w)):
+            raise ValueError("sample_weight contains NaN or infinity")
+        if not np.any(w > 0):
+            raise ValueError(
+                f"Invalid input - all samples have zero or negative weights. The largest is "
+                f"{w.max():g}, and only points of positive weight take part"
+            )
+        return np.maximum(w, 0.0)
+
+    def _problem(
+        self, X: Any, order: np.ndarray, weights: np.ndarray, sizes: list[int] | None = None
+    ) -> Problem:
+        """Return the points X[order] of these weights, and the solver that is to have them."""
+        if not self._precomputed and self._takes(X):
+            _check_size(X)
+        whole = np.array_equal(order, np.arange(length(X)))
+        points = X if whole or self._precomputed else take(X, order)
+        even = self._precomputed or bool(np.all(weights == weights[0]))
+        kernel: Kernel = self._make_kernel(self.gamma).resolve(points, None if even else weights)
+        name = self.solver
+        if name == "auto":
+            name = "primal" if takes_primal(kernel, points) else "smo"
+        sizes = [len(order)] if sizes is None else sizes
+        values, points = _on_indices(kernel, points, order)
+        if name == "smo":
+            limit = None if self.cache_size == "auto" else int(self.cache_size * 2**20)
+            rows: Any = KernelRows(
+                values, points, sizes=sizes, cache_bytes=limit, max_memory=self.max_memory
+            )
+            smo = BlockSMO(self.tol, self.max_iter, self.shrinking)
+            return Problem(kernel, order, sizes, smo, rows)
+        from ..solvers._box import BoxInterior
+
+        solver = BoxInterior(self.tol, 200 if self.max_iter < 0 else max(self.max_iter, 1))
+        if name == "primal":
+            if not isinstance(kernel, Linear) or not hasattr(points, "shape"):
+                raise ValueError(
+                    f"solver='primal' works on the columns of X, which only a linear kernel has as "
+                    f"its features; the kernel is {kernel}. Use solver='auto', or 'nystroem'"
+                )
+            F = points.toarray() if sp.issparse(points) else points
+            return Problem(kernel, order, sizes, solver, F)
+        phi = Whitened.nystroem(
+            values,
+            points,
+            rank=self.rank,
+            landmarks=check_landmarks(self.landmarks, X, self),
+            random_state=getattr(self, "random_state", None),
+            max_memory=self.max_memory,
+        )
+        return Problem(kernel, order, sizes, solver, phi.F, phi)
+
+    def _follow(self) -> Follower | None:
+        return Follower(self._say) if self.verbose else None
+
+    # ------------------------------------------------------------------ what a fit has learned
+
+    def _keep(
+        self,
+        X: Any,
+        problem: Problem,
+        labels: np.ndarray | None,
+        D: np.ndarray,
+        intercepts: np.ndarray,
+        functions: np.ndarray | None = None,
+    ) -> None:
+        """Set what predictions need, from the columns D of `dual_coef_` for all points.
+
+        `labels` are their classes, 0, 1, ...; `functions` their coefficients in each f, if these
+        are not the columns of D.
+        """
+        if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite. The input data may contain "
+                "large values; scale the features, or choose a smaller C"
+            )
+        some = np.flatnonzero(np.any(D != 0.0, axis=1))
+        if labels is not None:
+            some = some[np.argsort(labels[some], kind="stable")]
+        self.kernel_, self.solver_ = problem.kernel, problem.solver
+        self.gamma_ = self._resolved_gamma()
+        self._sparse = sp.issparse(X)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (length(X),)
+        self.support_ = problem.order[some].astype(np.int32)
+        self.support_vectors_ = np.empty((0, 0)) if self._precomputed else take(X, self.support_)
+        counts = [len(some)]
+        if labels is not None:
+            counts = np.bincount(labels[some], minlength=D.shape[1] + 1).tolist()
+        self.n_support_ = np.asarray(counts, dtype=np.int32)
+        self.dual_coef_ = np.ascontiguousarray(D[some].T)
+        self.intercept_ = intercepts
+        self._by_landmarks = problem.phi is not None
+        if problem.phi is None:
+            points = self.support_ if self._precomputed else self.support_vectors_
+            self.expansion_ = Expansion(self.kernel_, points, self._functions())
+        else:
+            W = problem.phi.F.T @ (D if functions is None else functions)
+            A = problem.phi.coefficients(W)
+            self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
+
+    def _tell(
+        self,
+        X: Any,
+        problem: Problem,
+        found: list[DualSolution],
+        before: tuple[int, int],
+        note: str = "",
+    ) -> None:
+        """Set the report, and warn of what a user has to know."""
+        self.reports_ = [solution.report for solution in found]
+        self.report_: Report = merged(problem, self.reports_, before, note)
+        self.fit_status_ = int(self.report_.status is Status.NOT_CONVERGED)
+        certificate, pairs = self.report_.certificate, len(found)
+        if self.verbose:
+            self._say(
+                f"{self.report_.n_iter} steps, {self.report_.seconds:.1f} s: gap "
+                f"{certificate['gap']:.2e}, violation {certificate['violation']:.2e}, "
+                f"{len(self.support_)} support vectors: {self.report_.status.value}"
+            )
+        if self.fit_status_:
+            worst = max(found, key=lambda solution: solution.report.residual).report
+            failed = sum(r.status is Status.NOT_CONVERGED for r in self.reports_)
+            where = f", in {failed} of {pairs} pairs of classes" if pairs > 1 else ""
+            text = (
+                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing "
+                f"your data with StandardScaler or MinMaxScaler. After {worst.n_iter} steps the "
+                f"conditions of a minimum are violated by {worst.residual:.2e}, and tol is "
+                f"{self.tol:g}{where}"
+            )
+            advice = ["" if self._precomputed else scales(X)]
+            if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
+                advice.append("solver='primal' minds the scale of columns much less")
+            warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
+        largest = problem.largest
+        if certificate["curvature"] < -_BENT * largest:
+            bent = sum(r.certificate["curvature"] < -_BENT * largest for r in self.reports_)
+            warn_caller(
+                f"the kernel is not positive semidefinite: k(x, x) + k(z, z) - 2 k(x, z) was down "
+                f"to {certificate['curvature']:.3g}, in {bent} of {pairs} problems, with k(x, x) "
+                f"up to {largest:.3g}; what was found is a stationary point, which other solvers "
+                f"need not find. Choose a Mercer kernel for a minimum"
+            )
+
+    def _resolved_gamma(self) -> Any:
+        """Return the number that gamma stands for; gamma itself if the kernel has none."""
+        kernel = self.kernel_
+        if hasattr(kernel, "gamma"):
+            return kernel.gamma
+        scale = getattr(kernel, "length_scale", None)
+        if scale is None or np.ndim(scale):
+            return self.gamma
+        return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
+
+    # ------------------------------------------------------------------ predictions
+
+    def _functions(self) -> np.ndarray:
+        """Return the coefficients of each f in the support vectors, as they are now."""
+        return coefficients_of_pairs(self.dual_coef_, self.n_support_)
+
+    @property
+    def _predicts_by_expansion(self) -> bool:
+        """Whether f is known in other points than the support vectors: landmarks, a reduced set."""
+        return self._by_landmarks or self.reduction_ is not None
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return f(x_i) + b, (n, number of functions), from the support vectors alone."""
+        X = self._check_new(X)
+        if self._predicts_by_expansion:
+            return self.expansion_(X) + self.intercept_
+        if self.dual_coef_.shape[1] != self.n_support_.sum():
+            raise ValueError(
+                f"The internal representation of {type(self).__name__} was altered: there are "
+                f"{self.dual_coef_.shape[1]} support vectors, but n_support_ counts "
+                f"{self.n_support_.sum()}"
+            )
+        if not self._precomputed and isinstance(self.kernel_, Linear):
+            return np.asarray(X @ self._weights().T) + self.intercept_
+        points = self.support_ if self._precomputed else self.support_vectors_
+        sums = sums_of_pairs(self.kernel_, X, points, self.dual_coef_, self.n_support_)
+        return sums + self.intercept_
+
+    def _check_new(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = (
+            validate_data(self, X, reset=False, **_VECTORS)
+            if self._takes(X)
+            else self._check_points(X, reset=False)
+        )
+        if sp.issparse(X) and not self._sparse and not callable(self.kernel):
+            raise ValueError(
+                f"cannot use sparse input in {type(self).__name__!r} trained on dense data; use "
+                f"X.toarray(), or fit on sparse points"
+            )
+        return X
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The w of f(x) = <w, x> + b, one row for each f; of a linear kernel only."""
+        if not isinstance(getattr(self, "kernel_", None), Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        w = self._weights()
+        w.flags.writeable = False  # to set it would change no prediction
+        return w
+
+    def _weights(self) -> np.ndarray:
+        if self._predicts_by_expansion:
+            points, A = self.expansion_.points, self.expansion_.coefficients
+        else:
+            points, A = self.support_vectors_, self._functions()
+        return np.asarray((points.T @ A).T)
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        for part in ("support_", "support_vectors_", "n_support_", "dual_coef_"):
+            del self.__dict__[part]  # it has no support vectors any more
+
+    # ------------------------------------------------------------------ scikit-learn's names
+    # Code written for scikit-learn (its own tests, converters to other formats) also reads, and
+    # sets, what LIBSVM calls the coefficients: for two classes those of the first one's f.
+
+    @property
+    def _dual_coef_(self) -> np.ndarray:
+        return -self.dual_coef_ if self._flipped else self.dual_coef_
+
+    @_dual_coef_.setter
+    def _dual_coef_(self, value: np.ndarray) -> None:
+        self.dual_coef_ = -value if self._flipped else value
+
+    @property
+    def _intercept_(self) -> np.ndarray:
+        return -self.intercept_ if self._flipped else self.intercept_
+
+    @property
+    def _flipped(self) -> bool:
+        return len(getattr(self, "classes_", ())) == 2
+
+    @property
+    def _n_support(self) -> np.ndarray:
+        return self.n_support_
+
+    @property
+    def _gamma(self) -> Any:
+        return self.gamma_
+
+
+_VECTORS: dict[str, Any] = {
+    "dtype": np.float64,
+    "order": "C",
+    "accept_sparse": "csr",
+    "accept_large_sparse": False,
+}
+
+
+def _check_size(X: Any) -> None:
+    """Refuse vectors whose squares overflow."""
+    data = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore"):
+        total = float(np.vdot(data, data))
+    if not np.isfinite(total):
+        raise ValueError(
+            f"The dual coefficients or intercepts are not finite: features are as large as "
+            f"{np.abs(data).max():.3g}, and their squares overflow. Scale the features"
+        )
+
+
+def _on_indices(kernel: Kernel, X: Any, order: np.ndarray) -> tuple[Kernel, Any]:
+    """Return what the solver evaluates: for values of the user, a kernel on indices."""
+    if not isinstance(kernel, Precomputed) or kernel.matrix is not None:
+        return kernel, X
+    K = gram(kernel, X).array.view()  # symmetric; a warning says if it was not
+    K.flags.writeable = False  # so that nobody needs a copy
+    return on_indices(kernel, K)[0], order

@@ -1,0 +1,168 @@
+"""The points of a support vector machine as its solver sees them, and how the search went.
+
+==========  ===========================================  =======================================
+solver      what it works on                             when "auto" takes it
+==========  ===========================================  =======================================
+"smo"       rows of K through a cache (BlockSMO)         unless the next line applies
+"primal"    the columns of X: k(x, z) = <x, z>           a linear kernel on dense vectors, with
+            (BoxInterior)                                more than 10 rows for each column
+"nystroem"  coordinates on landmarks (BoxInterior)       never: it is approximate
+==========  ===========================================  =======================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..gram._rows import KernelRows
+from ..kernels import Kernel, Linear
+from ..solvers import Report, Status
+from ..solvers._dual import Dual, DualSolution
+from ..solvers._smo import Progress
+from ..solvers._whitened import Whitened
+
+__all__ = ["Follower", "Problem", "merged", "scales", "takes_primal"]
+
+_ROWS, _PER_COLUMN = 500, 10  # beyond which a linear machine is found from its columns
+_SECONDS = 1.0  # between two lines about the same search
+
+
+def takes_primal(kernel: Kernel, X: Any) -> bool:
+    """Tell whether "auto" works on the columns of X; see the module."""
+    if not isinstance(kernel, Linear) or not isinstance(X, np.ndarray):
+        return False
+    return len(X) > max(_ROWS, _PER_COLUMN * X.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The points that take part in a fit, sorted by class if there are more than two.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Resolved: what predictions evaluate.
+    order : ndarray of int
+        The row of X that each point is.
+    sizes : list of int
+        How many points each class has; all are of one, if the dual is one for all points.
+    solver : BlockSMO or BoxInterior
+    rows : KernelRows or ndarray
+        Of K, or of features F with F F^T = K.
+    phi : Whitened or None
+        Where features on landmarks come from.
+    """
+
+    kernel: Kernel
+    order: np.ndarray
+    sizes: list[int]
+    solver: Any
+    rows: Any
+    phi: Whitened | None = None
+
+    def members(self, *classes: int) -> np.ndarray:
+        """Return the places of the points of some classes, in this order; of all by default."""
+        ends = np.concatenate([[0], np.cumsum(self.sizes)])
+        chosen = classes or range(len(self.sizes))
+        return np.concatenate([np.arange(ends[c], ends[c + 1]) for c in chosen])
+
+    def minimize(
+        self, dual: Dual, *classes: int, follow: Callable[[Progress], None] | None = None
+    ) -> DualSolution:
+        """Solve the dual of the points of some classes, numbered as `members` says."""
+        if isinstance(self.rows, KernelRows):
+            return self.solver.minimize(self.rows.view(*classes), dual, follow)
+        return self.solver.minimize(self.rows[self.members(*classes)], dual, follow)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many rows of K were asked for so far, and how many of them were in the cache."""
+        if isinstance(self.rows, KernelRows):
+            return self.rows.requests, self.rows.hits
+        return 0, 0
+
+    @property
+    def largest(self) -> float:
+        """The largest |k(x, x)|; 0 for features, whose kernel is a Mercer kernel by itself."""
+        return self.rows.largest if isinstance(self.rows, KernelRows) else 0.0
+
+
+class Follower:
+    """Says how far a search is: where it starts, and then about once a second."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say, self.title = say, ""
+        self._next = 0.0
+
+    def __call__(self, at: Progress) -> None:
+        now = time.perf_counter()
+        if now < self._next:
+            return
+        self._next = now + _SECONDS
+        self.say(
+            f"{self.title}{at.n_iter} steps, {at.seconds:.1f} s: violation {at.violation:.2e}, "
+            f"dual objective {at.objective:.8g}"
+        )
+
+
+def merged(
+    problem: Problem, reports: Sequence[Report], before: tuple[int, int], note: str = ""
+) -> Report:
+    """Return what all searches did together: sums, and for what is a bound the worst."""
+    parts = [report.certificate for report in reports]
+    certificate: dict[str, Any] = {
+        name: float(sum(part[name] for part in parts))
+        for name in ("primal", "dual", "gap", "bound")
+    }
+    certificate["violation"] = max(part["violation"] for part in parts)
+    for name in ("n_free", "n_bound", "entries"):
+        certificate[name] = sum(part[name] for part in parts)
+    asked, hits = np.subtract(problem.counts, before)
+    certificate["cache_hits"] = float(hits / asked) if asked else float("nan")
+    certificate["curvature"] = min(part["curvature"] for part in parts)
+    failed = [report for report in reports if report.status is Status.NOT_CONVERGED]
+    status = Status.CONVERGED if problem.phi is None else Status.APPROXIMATE
+    messages = [problem.phi.message if problem.phi else "", note]
+    messages += [report.message for report in failed or reports][:1]
+    if len(reports) > 1:
+        messages.append(f"{len(reports)} pairs of classes, {len(failed)} of which did not converge")
+    return Report(
+        reports[0].solver,
+        Status.NOT_CONVERGED if failed else status,
+        sum(report.n_iter for report in reports),
+        max(report.residual for report in reports),
+        sum(report.seconds for report in reports),
+        "; ".join(filter(None, messages)),
+        certificate,
+    )
+
+
+def scales(X: Any) -> str:
+    """Say which columns of X are much larger than the others, for a search that did not end."""
+    if not (isinstance(X, np.ndarray) or sp.issparse(X)) or X.ndim != 2:
+        return ""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    squares = X.multiply(X) if sp.issparse(X) else np.square(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = np.sqrt(np.maximum(np.asarray(squares.mean(axis=0)).ravel() - mean**2, 0.0))
+    typical = float(np.median(std[std > 0])) if np.any(std > 0) else 0.0
+    if not typical > 0.0:
+        return "no column of X varies"
+    largest = np.argsort(-std, kind="stable")[:3]
+    large = [
+        f"column {c} has a standard deviation of {std[c]:.2g}, {std[c] / typical:.2g} times the "
+        f"median"
+        for c in largest
+        if std[c] > 10.0 * typical
+    ]
+    if large:
+        return "; ".join(large)
+    if typical > 10.0 or typical < 0.1:
+        return f"the columns of X have standard deviations of about {typical:.2g}"
+    return "the columns of X are of similar scale: a smaller C, or more steps, may be what it needs"

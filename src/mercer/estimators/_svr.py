@@ -1,0 +1,240 @@
+"""Support vector regression with a tube of given width, or of given share of points outside."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+
+from ..solvers._dual import Dual, DualSolution
+from ._svm import SupportVectorMachine
+
+__all__ = ["SVR", "NuSVR"]
+
+
+class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
+    """A machine of one f for real targets."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the targets y, (n,).
+
+        Weights multiply C, point by point; a point of weight 0 or less is left out.
+        """
+        X, y = self._accept(X, y, y_numeric=True)
+        w = self._check_weights(sample_weight, X)
+        some = np.flatnonzero(w)
+        problem = self._problem(X, some, w[some])
+        before = problem.counts
+        dual = self._dual(np.asarray(y, dtype=float)[some], w[some])
+        found = problem.minimize(dual, follow=self._follow())
+        b = np.array([-found.multipliers.mean()])
+        self._keep(X, problem, None, found.coefficients[:, None], b)
+        self.n_iter_ = int(found.report.n_iter)
+        self._tell(X, problem, [found], before)
+        self._read(found)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
+        return self._values(X)[:, 0]
+
+    @abstractmethod
+    def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
+        """Return the dual for targets and weights of the points."""
+
+    @abstractmethod
+    def _read(self, found: DualSolution) -> None:
+        """Set what else the solution says."""
+
+
+class SVR(_SupportVectorRegressor):
+    """Minimise  1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)  over the RKHS.
+
+    A drop-in for scikit-learn's estimator of this name.  Points inside of the tube of half-width
+    epsilon around f + b have no part in f: the others are the support vectors.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol
+        As in SVC; tol is in units of y.
+    C : float, default=1.0
+        The price of a point outside of the tube; positive, may be infinite.
+    epsilon : float, default=0.1
+        Half of the width of the tube, in units of y.
+    shrinking, cache_size, verbose, max_iter
+        As in SVC.
+    kernel_params, solver, rank, landmarks, max_memory
+        As in SVC.
+
+    Attributes
+    ----------
+    support_, support_vectors_ : ndarray of int, points
+        The rows of X that are support vectors.
+    n_support_ : ndarray of shape (1,)
+    dual_coef_ : ndarray of shape (1, n_support_vectors)
+        v, of f = sum_i v_i k(x_i, .).
+    intercept_ : ndarray of shape (1,)
+    coef_ : ndarray of shape (1, n_features)
+        For a linear kernel: f(x) = <coef_, x>.
+    expansion_ : Expansion
+        f as a value, without the intercept; on landmarks for "nystroem".
+    n_iter_, fit_status_ : int
+    report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = SVR(C=100.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.06)
+    True
+    >>> len(model.support_) < 20
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SupportVectorMachine._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="right")],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: Any = 3,
+        gamma: Any = "scale",
+        coef0: Any = 0.0,
+        tol: Any = 1e-3,
+        C: Any = 1.0,
+        epsilon: Any = 0.1,
+        shrinking: Any = True,
+        cache_size: Any = "auto",
+        verbose: Any = False,
+        max_iter: Any = -1,
+        kernel_params: Any = None,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        max_memory: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.max_memory = max_memory
+
+    def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
+        return Dual.regress(y, self.C * w, float(self.epsilon))
+
+    def _read(self, found: DualSolution) -> None:
+        return
+
+
+class NuSVR(_SupportVectorRegressor):
+    """Minimise  1/2 |f|^2 + C (nu W epsilon + sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)).
+
+    A drop-in for scikit-learn's estimator of this name.  W is the sum of the weights w_i, and
+    epsilon is found together with f and b: at most a share nu of the weight lies outside of the
+    tube, and at least that share belongs to support vectors.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1].
+    C : float, default=1.0
+        The price of a point outside of the tube; positive and finite.
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter
+        As in SVC; tol is in units of y.
+    kernel_params, solver, rank, landmarks, max_memory
+        As in SVC.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        Half of the width of the tube.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+        As in SVR.
+    expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import NuSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(200, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = NuSVR(nu=0.2, C=10.0).fit(X, y)
+    >>> outside = np.abs(y - model.predict(X)) > model.epsilon_ + 0.01
+    >>> bool(np.mean(outside) <= 0.2)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **SupportVectorMachine._parameter_constraints,
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: Any = 0.5,
+        C: Any = 1.0,
+        kernel: Any = "rbf",
+        degree: Any = 3,
+        gamma: Any = "scale",
+        coef0: Any = 0.0,
+        shrinking: Any = True,
+        tol: Any = 1e-3,
+        cache_size: Any = "auto",
+        verbose: Any = False,
+        max_iter: Any = -1,
+        kernel_params: Any = None,
+        solver: Any = "auto",
+        rank: Any = None,
+        landmarks: Any = "auto",
+        max_memory: Any = None,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.rank = rank
+        self.landmarks = landmarks
+        self.max_memory = max_memory
+
+    def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
+        return Dual.nu_regress(y, self.C * w, float(self.nu))
+
+    def _read(self, found: DualSolution) -> None:
+        m = found.multipliers
+        self.epsilon_ = float(max(0.5 * (m[1] - m[0]), 0.0))

@@ -1,0 +1,210 @@
+"""Support vector machines: solvers, paths of C, and what can be done with a fitted one."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_moons
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
+
+import mercer
+from mercer import SVC, SVR, compress
+from mercer.kernels import RBF, Linear, Matern, Polynomial
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return points_of_iris()
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(120, noise=0.3, random_state=0)
+
+
+# ---------------------------------------------------------------------- solvers
+
+
+@each_machine
+@pytest.mark.parametrize("solver", ["primal", "nystroem"])
+def test_solvers_agree(model, solver, iris):
+    X, y = iris
+    model = clone(model).set_params(kernel="linear")
+    smo = fitted(clone(model).set_params(solver="smo"), X, y)
+    other = fitted(clone(model).set_params(solver=solver), X, y)
+    assert type(smo.solver_).__name__ == "BlockSMO"
+    assert type(other.solver_).__name__ == "BoxInterior"
+    scale = np.abs(output(smo, X)).max()
+    np.testing.assert_allclose(output(other, X), output(smo, X), atol=1e-5 * scale)
+    np.testing.assert_allclose(other.coef_, smo.coef_, atol=1e-5 * scale)
+    assert set(other.report_.certificate) == set(smo.report_.certificate)
+
+
+def test_landmarks(moons):
+    X, y = moons
+    exact = SVC(**SHARP).fit(X, y)
+    model = SVC(solver="nystroem", rank=40, **SHARP).fit(X, y)
+    assert len(model.expansion_.points) <= 40
+    assert model.report_.status is mercer.solvers.Status.APPROXIMATE
+    assert "40 landmarks" in model.report_.message
+    assert np.mean(model.predict(X) == exact.predict(X)) > 0.97
+    assert len(model.support_) == model.dual_coef_.shape[1] > 40  # those of the problem
+    given = SVC(solver="nystroem", landmarks=X[:30], **SHARP).fit(X, y)
+    np.testing.assert_array_equal(given.expansion_.points, X[:30])
+    K = RBF.from_gamma(1.0)(X)
+    known = SVC(solver="nystroem", rank=30, kernel="precomputed").fit(K, y)
+    assert known.score(K, y) > 0.8
+
+
+def test_auto_takes_the_primal_for_many_rows_of_few_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2001, 3))
+    y = (X @ [1.0, -2.0, 0.5] + rng.normal(size=2001) > 0).astype(int)
+    model = SVC(kernel="linear").fit(X, y)
+    assert type(model.solver_).__name__ == "BoxInterior"
+    assert type(SVC(kernel="linear").fit(X[:2000], y[:2000]).solver_).__name__ == "BlockSMO"
+    assert type(SVC(kernel=Linear()).fit(sp.csr_array(X), y).solver_).__name__ == "BlockSMO"
+    sparse = SVC(kernel="linear", solver="primal").fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.coef_, model.coef_, atol=1e-6)
+    smo = SVC(kernel="linear", solver="smo").fit(X, y)
+    np.testing.assert_allclose(model.coef_, smo.coef_, atol=0.01)
+    assert len(model.support_) == pytest.approx(len(smo.support_), abs=5)
+
+
+def test_a_small_cache_gives_the_same(moons):
+    X, y = moons
+    whole, small = SVC(C=10.0).fit(X, y), SVC(C=10.0, cache_size=0.01).fit(X, y)
+    np.testing.assert_allclose(small.decision_function(X), whole.decision_function(X), atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": Polynomial(degree=2)},
+        {"kernel": Matern(nu=2.5) + 0.1 * Linear()},
+        {"kernel": "linear", "solver": "primal"},
+    ],
+    ids=["poly", "sum", "primal"],
+)
+def test_infinite_C(options, iris):
+    X, y = iris[0][iris[1] < 2], iris[1][iris[1] < 2]
+    model = SVC(C=np.inf, **options, **SHARP).fit(X, y)
+    margins = (2 * y - 1) * model.decision_function(X)
+    assert margins.min() == pytest.approx(1.0, abs=1e-5)
+    np.testing.assert_allclose(margins[model.support_], 1.0, atol=1e-5)
+
+
+# ---------------------------------------------------------------------- paths
+
+
+@pytest.mark.parametrize("Cs", [[0.1, 1.0, 10.0, 100.0], [10.0, 0.5, 3.0], [1.0, np.inf, 1.0]])
+def test_a_path_is_what_cold_fits_are(Cs, iris):
+    X, y = iris
+    base = SVC(kernel=RBF(2.0), **SHARP)
+    models = base.path(X, y, Cs)
+    assert [model.C for model in models] == Cs
+    assert not hasattr(base, "n_features_in_")
+    for C, model in zip(Cs, models, strict=True):
+        cold = clone(base).set_params(C=C).fit(X, y)
+        np.testing.assert_allclose(output(model, X), output(cold, X), atol=1e-5)
+        np.testing.assert_array_equal(model.support_, cold.support_)
+        assert model.n_features_in_ == 4
+    assert "started" not in models[0].report_.message
+    assert f"started from the solution for C={Cs[0]:g}, times" in models[1].report_.message
+
+
+def test_a_path_shares_its_rows(moons):
+    X, y = moons
+    models = SVC().path(X, y, [1.0, 10.0], sample_weight=np.ones(len(y)))
+    cold = SVC(C=10.0).fit(X, y)
+    assert models[1].report_.certificate["entries"] < cold.report_.certificate["entries"]
+    assert SVC().path(X, y, []) == []
+
+
+# ---------------------------------------------------------------------- what can be done with one
+
+
+@each_machine
+def test_compressed(model, iris):
+    X, y = iris
+    whole = fitted(clone(model), X, y)
+    small = compress(whole, 12)
+    assert len(small.expansion_.points) == 12
+    assert not hasattr(small, "support_") and not hasattr(small, "dual_coef_")
+    bound = small.reduction_.bound(X)
+    gap = np.abs(output(small, X) - output(whole, X))
+    assert np.all(gap.reshape(len(X), -1) <= np.asarray(bound).reshape(len(X), -1) + 1e-8)
+    np.testing.assert_array_equal(output(whole, X), output(fitted(clone(model), X, y), X))
+    assert len(pickle.loads(pickle.dumps(small)).predict(X)) == len(X)
+
+
+def test_compressed_of_given_values(moons):
+    X, y = moons
+    K = RBF(0.5)(X)
+    model = SVC(kernel="precomputed", C=10.0).fit(K, y)
+    small = compress(model, 15, K=K)
+    assert np.mean(small.predict(K) == model.predict(K)) > 0.9
+
+
+def test_predictions_follow_the_coefficients(iris):
+    X, y = iris
+    model = SVC(decision_function_shape="ovo").fit(X, y)
+    before = model.decision_function(X) - model.intercept_
+    model.dual_coef_ = 2.0 * model.dual_coef_
+    after = model.decision_function(X) - model.intercept_
+    np.testing.assert_allclose(after, 2 * before, atol=1e-12)
+    model.n_support_[0] += 1
+    with pytest.raises(ValueError, match="The internal representation of SVC was altered"):
+        model.predict(X)
+
+
+def test_searches_pipelines_and_probabilities(iris):
+    X, y = iris
+    search = GridSearchCV(SVC(kernel=RBF()), {"kernel__length_scale": [0.5, 2.0], "C": [1, 10]})
+    assert search.fit(X, y).best_score_ > 0.95
+    K = RBF()(X)
+    assert cross_val_score(SVC(kernel="precomputed"), K, y, cv=3).mean() > 0.9
+    calibrated = CalibratedClassifierCV(SVC(), ensemble=False, cv=3).fit(X, y)
+    assert calibrated.predict_proba(X).shape == (150, 3)
+    assert not hasattr(SVC().fit(X, y), "predict_proba")
+
+
+@each_machine
+def test_the_same_bits_every_time(model, iris):
+    X, y = iris
+    first, second = (fitted(clone(model), X, y) for _ in range(2))
+    for name in ("support_", "dual_coef_", "intercept_"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_no_support_vectors():
+    X = np.arange(10.0)[:, None]
+    model = SVR().fit(X, np.ones(10))
+    assert len(model.support_) == 0
+    np.testing.assert_allclose(model.predict(X), 1.0, atol=0.1)
+    linear = SVR(kernel="linear").fit(X, np.ones(10))
+    np.testing.assert_array_equal(linear.coef_, [[0.0]])
+    np.testing.assert_allclose(linear.predict(X), 1.0, atol=0.1)
+
+
+def test_pairs_are_in_libsvms_layout(iris):
+    X, y = iris
+    model = SVC(decision_function_shape="ovo", gamma=0.5).fit(X, y)
+    ends = np.concatenate([[0], np.cumsum(model.n_support_)])
+    K = RBF.from_gamma(0.5)(X, model.support_vectors_)
+    for p, (a, b) in enumerate(itertools.combinations(range(3), 2)):
+        first, second = slice(ends[a], ends[a + 1]), slice(ends[b], ends[b + 1])
+        f = (
+            K[:, first] @ model.dual_coef_[b - 1, first]
+            + K[:, second] @ model.dual_coef_[a, second]
+        )
+        np.testing.assert_allclose(
+            f + model.intercept_[p], model.decision_function(X)[:, p], atol=1e-10
+        )
+        assert np.all(model.dual_coef_[b - 1, first] >= 0)
+        assert np.all(model.dual_coef_[a, second] <= 0)
