@@ -18,6 +18,7 @@ from . import (
     ridge_cv,
     ridge_data,
     sparse,
+    svm,
 )
 
 SUITES = {
@@ -34,5 +35,6 @@ SUITES = {
     "sparse": sparse.SUITE,
     "gp": gp.SUITE,
     "logistic": logistic.SUITE,
+    **svm.SUITES,
     "compress": compress.SUITE,
 }

@@ -15,7 +15,17 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
-from mercer import Expansion, KernelPCA, KernelRidge, plotting, two_sample_test
+from mercer import (
+    SVC,
+    SVR,
+    Expansion,
+    KernelPCA,
+    KernelRidge,
+    NuSVR,
+    OneClassSVM,
+    plotting,
+    two_sample_test,
+)
 from mercer.datasets import three_clusters
 from mercer.gram import CentredGram, DenseGram, TiledGram
 from mercer.kernels import RBF, Callable, Features, GaussianBasis, Linear, Polynomial
@@ -27,6 +37,7 @@ from mercer.plotting import (
     embedding,
     gram_heatmap,
     kernel_sections,
+    margin,
     preimage_path,
     spectrum,
     witness,
@@ -52,6 +63,7 @@ CALLS = {
     "preimage_path": lambda **to: preimage_path(
         Expansion.mean(RBF(0.2), X), X[:2], n_steps=3, n_grid=20, **to
     ),
+    "margin": lambda **to: margin(MACHINE, X, TWO_CLASSES, n_grid=20, **to),
     "witness": lambda **to: witness(WITNESS, X[:40], X[40:], **to),
 }
 every_function = pytest.mark.parametrize("name", CALLS)
@@ -582,4 +594,101 @@ def test_what_has_no_witness_is_refused():
         witness(WITNESS, X, X[:0])
     with pytest.raises(ValueError, match=r"shape \(400, 2\) for 400 points.* - try one of them"):
         witness(lambda P: np.column_stack([P, P]), LINE[:, None], LINE[:, None])
+    assert plt.get_fignums() == []
+
+
+# --- margin -------------------------------------------------------------------------------------
+
+TWO_CLASSES = y > 0
+MACHINE = SVC(C=1.0, gamma=2.0).fit(X, TWO_CLASSES)
+WAVE = np.sin(3.0 * LINE) + 0.3 * np.cos(40.0 * LINE)
+
+
+def rings(ax):
+    """Return where open circles are, and where open squares."""
+    found = {"free": np.empty((0, 2)), "bound": np.empty((0, 2))}
+    for c in scatters(ax):
+        for kind in found:
+            if kind in str(c.get_label()):
+                found[kind] = np.asarray(c.get_offsets())
+    return found["free"], found["bound"]
+
+
+def rows_of(points, X):
+    return sorted(int(np.flatnonzero((p == X).all(axis=1))[0]) for p in points)
+
+
+@pytest.mark.parametrize("weights", [None, 1.0 + (np.arange(90) % 3)])
+def test_free_support_vectors_are_told_from_those_at_their_bound(ax, weights):
+    noisy = X + 0.3 * np.random.default_rng(0).normal(size=X.shape)
+    model = SVC(C=0.7, gamma=1.0).fit(noisy, TWO_CLASSES, weights)
+    free, bound = rings(margin(model, noisy, TWO_CLASSES, ax=ax, n_grid=30))
+    C = 0.7 * (np.ones(90) if weights is None else weights)[model.support_]
+    at_bound = np.isclose(np.abs(model.dual_coef_[0]), C, rtol=1e-9, atol=0.0)
+    assert 0 < at_bound.sum() < len(C)
+    assert rows_of(bound, noisy) == sorted(model.support_[at_bound])
+    assert rows_of(free, noisy) == sorted(model.support_[~at_bound])
+
+
+def test_the_lines_of_a_margin_are_where_f_is_0_and_1(ax):
+    margin(MACHINE, X, TWO_CLASSES, ax=ax)
+    lines = {tuple(c.levels): c for c in ax.collections if hasattr(c, "levels")}
+    for levels in ((0.0,), (-1.0, 1.0)):
+        for level, path in zip(levels, lines[levels].get_paths(), strict=True):
+            f = MACHINE.decision_function(path.vertices)
+            np.testing.assert_allclose(f, level, atol=0.01)
+    assert [t.get_text() for t in ax.get_legend().get_texts()][:2] == ["False", "True"]
+
+
+def test_regions_of_several_classes_and_their_support_vectors(ax):
+    noisy = X + 0.3 * np.random.default_rng(0).normal(size=X.shape)
+    model = SVC(C=2.0, gamma=1.0).fit(noisy, NAMES)
+    free, bound = rings(margin(model, noisy, NAMES, ax=ax, n_grid=40))
+    at_bound = np.any(np.abs(model.dual_coef_) >= 2.0 - 1e-9, axis=0)
+    assert rows_of(bound, noisy) == sorted(model.support_[at_bound])
+    assert rows_of(free, noisy) == sorted(model.support_[~at_bound])
+    regions = next(c for c in ax.collections if hasattr(c, "levels"))
+    for c, path in enumerate(regions.get_paths()):  # in the middle of a point of the class
+        inside = noisy[model.predict(noisy) == model.classes_[c]]
+        assert np.mean(path.contains_points(inside)) > 0.8
+
+
+def test_one_class_has_its_edge_through_the_free_support_vectors(ax):
+    model = OneClassSVM(nu=0.2, gamma=2.0).fit(X)
+    free, bound = rings(margin(model, X, ax=ax))
+    np.testing.assert_allclose(model.decision_function(free), 0.0, atol=2e-3)
+    assert np.all(model.decision_function(bound) < -2e-3)
+    assert len(free) + len(bound) == len(model.support_)
+
+
+@pytest.mark.parametrize("model", [SVR(epsilon=0.25, C=2.0), NuSVR(nu=0.3, C=2.0)])
+def test_a_tube_has_the_free_support_vectors_on_its_edge(ax, model):
+    model.fit(LINE[:, None], WAVE)
+    free, bound = rings(margin(model, LINE, WAVE, ax=ax))
+    tube = ax.collections[0].get_paths()[0].vertices
+    f = model.predict(tube[:, :1])
+    inner = (tube[:, 0] > -1.0) & (tube[:, 0] < 1.0)
+    epsilon = np.median(np.abs(tube[inner, 1] - f[inner]))
+    if isinstance(model, SVR):
+        assert epsilon == pytest.approx(0.25)
+    assert len(free) and len(bound)
+    away = [np.abs(part[:, 1] - model.predict(part[:, :1])) for part in (free, bound)]
+    np.testing.assert_allclose(away[0], epsilon, atol=2.1e-3)
+    assert np.all(away[1] > epsilon)
+    inside = np.abs(WAVE - model.predict(LINE[:, None])) < epsilon - 2.1e-3
+    assert not inside[model.support_].any()
+
+
+def test_what_has_no_margin_is_refused():
+    with pytest.raises(NotFittedError, match=r"SVC has no support_ - .* not fitted yet.* - try"):
+        margin(SVC(), X)
+    with pytest.raises(NotFittedError, match=r"KernelPCA has no support_ - .* another kind of mod"):
+        margin(MODEL, X)
+    tube = SVR().fit(LINE[:, None], WAVE)
+    with pytest.raises(ValueError, match=r"y has shape \(\), but there are 41 points - .* - try"):
+        margin(tube, LINE)
+    with pytest.raises(ValueError, match=r"X has shape \(90, 2\)"):
+        margin(SVR().fit(X, X[:, 0]), X, X[:, 0])
+    with pytest.raises(ValueError, match=r"points have shape \(3, 3\).* - try"):
+        margin(SVC().fit(np.eye(3), [0, 0, 1]), np.eye(3))
     assert plt.get_fignums() == []

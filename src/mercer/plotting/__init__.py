@@ -9,6 +9,7 @@ from ._band import credible_band
 from ._embedding import embedding
 from ._heatmap import gram_heatmap
 from ._line import basis_functions, kernel_sections
+from ._margin import margin
 from ._path import preimage_path
 from ._plane import contours, eigenfunctions
 from ._spectrum import spectrum
@@ -22,6 +23,7 @@ __all__ = [
     "embedding",
     "gram_heatmap",
     "kernel_sections",
+    "margin",
     "preimage_path",
     "spectrum",
     "witness",

@@ -20,7 +20,7 @@ def learned(model: Any, name: str) -> Any:
     except AttributeError:
         raise NotFittedError(
             f"this {type(model).__name__} has no {name} - usually because it was not fitted yet, "
-            f"or is no kernel PCA - try fit(X) first"
+            f"or is another kind of model - try fit(X) first"
         ) from None
 
 

@@ -165,9 +165,14 @@ def window_of(X: Any, n_grid: int) -> _Window:
 
 
 def paint(
-    ax: Axes, window: _Window, values: np.ndarray, n_levels: int, points: bool = True
+    ax: Axes,
+    window: _Window,
+    values: np.ndarray,
+    n_levels: int,
+    points: bool = True,
+    lines: bool = True,
 ) -> Axes:
-    """Draw values on the grid of a window, and its points unless somebody else does."""
+    """Draw values on the grid of a window: shades, lines, and points unless somebody else does."""
     heights = values.reshape(len(window.sides[1]), len(window.sides[0]))
     low, high = float(values.min()), float(values.max())
     largest = max(-low, high)
@@ -182,7 +187,7 @@ def paint(
         levels = np.linspace(low, high, n_levels + 2)
         shades = {"cmap": SEQUENTIAL, "vmin": low, "vmax": high}
     ax.contourf(*window.sides, heights, levels=levels, **shades)
-    if len(levels) > 2:
+    if lines and len(levels) > 2:
         ax.contour(
             *window.sides,
             heights,
