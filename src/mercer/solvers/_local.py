@@ -12,8 +12,8 @@ What may not move is put out of reach by adding infinity, and each of 32 lanes k
 its own, with its place: without branches, and without one extreme that all entries wait for, both
 passes compile to vector instructions.  Of equals the last one is taken, as LIBSVM does.
 
-Variables that are at a bound and content are left out for a while: what is left of the block is
-copied together, so that a step costs as little as the variables that still take part.
+Of the variables at a bound only those that violate the conditions most take part in a round of
+steps, beside all that are free: they are copied together, so that a step costs as little as they.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["solve_block"]
 
 _LANES = 32
 _ROUND = 256  # steps, at least, between two looks at who takes part
+_CROWD = 128  # variables at either bound that take part
 _FLAT = 1e-12  # the least curvature: flatter, or bent the wrong way, is treated as this
 
 
@@ -101,7 +102,7 @@ def solve_block(
 
 @jit("nnan", "nsz", "reassoc")
 def _active(g: Any, v: Any, lower: Any, upper: Any, starts: Any, W: Any, part: Any) -> float:
-    """Put into W who is free or violates the conditions, by group; return the violation."""
+    """Put into W who is free or violates the conditions most, by group; return the violation."""
     violation, count = -np.inf, 0
     for group in range(len(starts) - 1):
         first, last = starts[group], starts[group + 1]
@@ -112,11 +113,30 @@ def _active(g: Any, v: Any, lower: Any, upper: Any, starts: Any, W: Any, part: A
             if v[k] > lower[k]:
                 low = max(low, g[k])
         violation = max(violation, low - up)
-        for k in range(first, last):
-            rises, falls = v[k] < upper[k], v[k] > lower[k]
-            if (rises and (falls or g[k] < low)) or (falls and g[k] > up):
-                W[count] = k
-                count += 1
+        keys = np.empty(last - first)  # how far out a variable at a bound is
+        for sign in (1.0, -1.0):
+            crowd = 0
+            for k in range(first, last):
+                rises, falls = v[k] < upper[k], v[k] > lower[k]
+                keys[k - first] = np.inf
+                if sign > 0.0 and rises and not falls and g[k] < low:
+                    keys[k - first] = g[k]
+                    crowd += 1
+                if sign < 0.0 and falls and not rises and g[k] > up:
+                    keys[k - first] = -g[k]
+                    crowd += 1
+                if sign > 0.0 and rises and falls:
+                    W[count] = k
+                    count += 1
+            edge = np.partition(keys, _CROWD - 1)[_CROWD - 1] if crowd > _CROWD else np.inf
+            room = count + min(crowd, _CROWD)
+            for tie in (False, True):  # of equals at the edge there may be too many
+                for k in range(first, last):
+                    key = keys[k - first]
+                    if count < room and (key == edge if tie else key < edge):
+                        W[count] = k
+                        count += 1
+        W[part[group] : count].sort()
         part[group + 1] = count
     return violation
 
