@@ -132,6 +132,8 @@ def dual(result: np.ndarray, C: float, **which) -> float:
     X, y, _, gamma = problem(**which)
     total = 0.0
     for pair in pairs(result, y):
+        if not len(pair.a):  # f = 0
+            continue
         signs = np.where(y[pair.rows] == pair.classes[0], 1.0, -1.0)
         signs *= np.sign(signs @ pair.a) or 1.0  # two classes: the second is positive
         a = signs * pair.a

@@ -4,6 +4,10 @@
 tolerance, 1e-3.  What is timed is `fit`; the dual objective is then recomputed from `support_` and
 `dual_coef_` (see `_svm.py`).  `svm-predict`: labels of new points by a model of 10 000 rows.
 `svm-mnist`: all ten digits, without subsampling, by mercer alone.
+
+All parameters but C and γ are everybody's defaults.  So scikit-learn keeps rows of K in 200 MB and
+works on one thread, which is all that LIBSVM can use; mercer's cache is "auto", half of the memory
+of the machine, and it uses all threads that it is given.
 """
 
 from __future__ import annotations
@@ -95,12 +99,16 @@ def fit_cases(quick: bool) -> list[Case]:
 
 
 def compare(cases: list[dict]) -> None:
-    """Refuse mercer where its objective is below scikit-learn's: such a time counts for nothing."""
+    """Refuse mercer where its objective is below any peer's: such a time counts for nothing."""
     for records in (case["contenders"] for case in cases):
-        ours, theirs = records["mercer"], records["scikit-learn"]
-        if ours["status"] == theirs["status"] == "ok" and ours["error"] > theirs["error"] + EQUAL:
-            short = ours["error"] - theirs["error"]
-            note = f"refused: {short:.1e} below scikit-learn's; {ours['note']}"
+        ours = records["mercer"]
+        there = {name: record for name, record in records.items() if record["status"] == "ok"}
+        if "mercer" not in there:
+            continue
+        best = min(there, key=lambda name: there[name]["error"])
+        short = ours["error"] - there[best]["error"]
+        if short > EQUAL:
+            note = f"refused: {short:.1e} below {best}'s; {ours['note']}"
             ours.update(status="refused", note=note)
             for record in records.values():
                 record["ratio"] = None

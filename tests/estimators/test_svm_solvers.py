@@ -2,18 +2,21 @@
 
 import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.svm
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
 
 import mercer
-from mercer import SVC, SVR, compress
+from mercer import SVC, SVR, NuSVC, compress
 from mercer.kernels import RBF, Linear, Matern, Polynomial
 
 
@@ -208,3 +211,59 @@ def test_pairs_are_in_libsvms_layout(iris):
         )
         assert np.all(model.dual_coef_[b - 1, first] >= 0)
         assert np.all(model.dual_coef_[a, second] <= 0)
+
+
+def test_compressed_twice(moons):
+    X, y = moons
+    once = compress(SVC().fit(X, y), 12)
+    twice = compress(once, 6)
+    assert len(twice.expansion_.points) <= 6
+    assert np.mean(twice.predict(X) == once.predict(X)) > 0.9
+
+
+def test_a_path_of_any_iterable_and_any_solver(moons):
+    X, y = moons
+    models = SVC().path(X, y, (C for C in (0.1, 1.0)))
+    assert "started from the solution for C=0.1" in models[1].report_.message
+    exact = SVC(C=1.0, solver="nystroem", rank=20).fit(X, y)
+    path = SVC(solver="nystroem", rank=20).path(X, y, [0.1, 1.0])
+    assert "started" not in path[1].report_.message  # an interior point has its own start
+    np.testing.assert_allclose(path[1].decision_function(X), exact.decision_function(X))
+
+
+def test_a_tie_goes_where_libsvm_lets_it_go():
+    for machine in (SVC, sklearn.svm.SVC):
+        assert machine(kernel="linear").fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]]) == 1
+
+
+def test_classes_that_overlap_too_much_for_nu():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(900) < 0.5, -1, 1)
+    X = rng.normal(size=(900, 3))
+    X[:, 0] += 0.8 * y
+    with pytest.warns(UserWarning, match=r"nu=0.5 leaves no margin: rho is .* Raise nu"):
+        NuSVC(kernel="linear").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert NuSVC(kernel="linear", nu=0.6).fit(X, y).score(X, y) > 0.75
+
+
+def test_targets_of_words_are_checked():
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        SVR(kernel=lambda a, b: float(a == b)).fit(["a", "b", "c"], [1.0, np.nan, 2.0])
+
+
+def test_a_column_far_from_zero_is_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    X[:, 1] += 1e8
+    with pytest.warns(ConvergenceWarning, match="column 1 has a mean of 1e\\+08"):
+        SVC(kernel="linear", solver="smo", max_iter=5).fit(X, np.arange(50) % 2)
+
+
+def test_words_are_not_told_to_be_scaled():
+    words = np.array([["ab"], ["b"], ["ca"], ["d"], ["ea"], ["f"]], dtype=object)
+    with pytest.warns(ConvergenceWarning, match="After 1 steps"):
+        SVC(
+            kernel=lambda a, b: float(a[0][0] == b[0][0]) + 1.0 * (a[0][-1] == b[0][-1]), max_iter=1
+        ).fit(words, [0, 1, 0, 1, 1, 0])

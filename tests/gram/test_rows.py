@@ -177,3 +177,49 @@ def test_a_subset_and_the_way_back():
 def test_kernel_values_that_are_not_finite():
     with pytest.raises(ValueError, match=r"not finite: Polynomial.* is inf at a point.*scale them"):
         KernelRows(Polynomial(3, gamma=1.0), 1e120 * X)
+
+
+def test_an_interrupt_in_a_full_cache():
+    rng = np.random.default_rng(0)
+    state = {"stop": False}
+
+    def kernel(A, B):
+        if state["stop"]:
+            raise KeyboardInterrupt
+        return A @ B.T
+
+    rows = KernelRows(Callable(kernel), X, cache_bytes=1)
+    view = rows.view()
+    for turn in range(60):
+        points = rng.permutation(90)[: rng.integers(1, 64)]
+        state["stop"] = turn % 7 == 0
+        try:
+            view.fetch(points)
+        except KeyboardInterrupt:
+            continue
+        finally:
+            state["stop"] = False
+        out = np.zeros(90)
+        view.add(points, np.ones(len(points)), out)
+        assert np.allclose(out, X @ X[points].sum(axis=0))
+
+
+def test_three_classes_at_once():
+    view, K = KernelRows(RBF(), X, sizes=[40, 30, 20]).view(), RBF()(X)
+    view.fetch(np.arange(90))
+    out = np.zeros(90)
+    view.add(np.arange(90), np.ones(90), out)
+    assert np.allclose(out, K.sum(axis=1))
+
+
+def test_a_view_whose_memory_another_has_taken():
+    rows, K = KernelRows(RBF(), X, sizes=[40, 30, 20]), RBF()(X)
+    old = rows.view(0, 1)
+    old.fetch(np.arange(70))
+    rows.view(0, 2).fetch(np.arange(60))
+    with pytest.raises(RuntimeError, match=r"another view has taken the memory.*fetch them again"):
+        old.add(np.arange(70), np.ones(70), np.zeros(70))
+    old.fetch(np.arange(70))
+    out = np.zeros(70)
+    old.add(np.arange(70), np.ones(70), out)
+    assert np.allclose(out, K[:70, :70].sum(axis=1))

@@ -21,8 +21,10 @@ from mercer import (
     Expansion,
     KernelPCA,
     KernelRidge,
+    NuSVC,
     NuSVR,
     OneClassSVM,
+    compress,
     plotting,
     two_sample_test,
 )
@@ -630,6 +632,35 @@ def test_free_support_vectors_are_told_from_those_at_their_bound(ax, weights):
     assert rows_of(free, noisy) == sorted(model.support_[~at_bound])
 
 
+@pytest.mark.parametrize("tol", [1e-3, 0.3])
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(C=0.7, gamma=1.0),
+        NuSVC(nu=0.4712, gamma=1.0),
+        NuSVC(nu=0.6123, kernel="linear", solver="primal"),
+        OneClassSVM(nu=0.3, gamma=1.0),
+        SVR(epsilon=0.1, C=0.5),
+        NuSVR(nu=0.5, C=0.5),
+    ],
+    ids=repr,
+)
+def test_the_rings_are_those_that_the_certificate_counts(ax, model, tol):
+    noisy = np.resize(X, (2000, 2)) + 0.2 * np.random.default_rng(0).normal(size=(2000, 2))
+    labels = np.resize(TWO_CLASSES, 2000)
+    if hasattr(model, "epsilon") or isinstance(model, NuSVR):  # on a line
+        noisy, labels = noisy[:, :1], noisy[:, 1]
+    model.set_params(tol=tol).fit(noisy, labels)
+    free, bound = rings(margin(model, noisy, labels, ax=ax, n_grid=10))
+    counted = [model.report_.certificate[name] for name in ("n_free", "n_bound")]
+    assert [len(free), len(bound)] == counted
+    assert min(counted) > 0
+    assert len(model.at_bound_) == len(model.support_)
+    # nothing lies between its bound and 0 but the free ones, and all of those do
+    a, w = np.abs(model.dual_coef_[0]), np.abs(model.dual_coef_).max()
+    np.testing.assert_array_equal(model.at_bound_, a >= w * (1.0 - 1e-9))
+
+
 def test_the_lines_of_a_margin_are_where_f_is_0_and_1(ax):
     margin(MACHINE, X, TWO_CLASSES, ax=ax)
     lines = {tuple(c.levels): c for c in ax.collections if hasattr(c, "levels")}
@@ -680,9 +711,9 @@ def test_a_tube_has_the_free_support_vectors_on_its_edge(ax, model):
 
 
 def test_what_has_no_margin_is_refused():
-    with pytest.raises(NotFittedError, match=r"SVC has no support_ - .* not fitted yet.* - try"):
+    with pytest.raises(NotFittedError, match=r"SVC has no at_bound_ - .* not fitted yet.* - try"):
         margin(SVC(), X)
-    with pytest.raises(NotFittedError, match=r"KernelPCA has no support_ - .* another kind of mod"):
+    with pytest.raises(NotFittedError, match=r"KernelPCA has no at_bound_ - .* another kind of m"):
         margin(MODEL, X)
     tube = SVR().fit(LINE[:, None], WAVE)
     with pytest.raises(ValueError, match=r"y has shape \(\), but there are 41 points - .* - try"):
@@ -691,4 +722,20 @@ def test_what_has_no_margin_is_refused():
         margin(SVR().fit(X, X[:, 0]), X, X[:, 0])
     with pytest.raises(ValueError, match=r"points have shape \(3, 3\).* - try"):
         margin(SVC().fit(np.eye(3), [0, 0, 1]), np.eye(3))
+    with pytest.raises(ValueError, match=r"X has 80 points, .* SVC was fitted to 90 - .* - try"):
+        margin(MACHINE, X[:80], TWO_CLASSES[:80])
+    with pytest.raises(ValueError, match=r"X has 40 points, .* SVR was fitted to 41 - .* - try"):
+        margin(tube, LINE[:40], WAVE[:40])
+    of_matrix = SVC(kernel="precomputed").fit(RBF(0.2)(X), TWO_CLASSES)
+    with pytest.raises(ValueError, match="SVC has a precomputed kernel, but a picture needs vec"):
+        margin(of_matrix, X, TWO_CLASSES)
+    short = compress(MACHINE, 5)
+    with pytest.raises(ValueError, match=r"SVC is an expansion in 5 .* plotting\.contours"):
+        margin(short, X, TWO_CLASSES)
+    with pytest.raises(ValueError, match=r"NaN.*\nmargin does not accept"):
+        margin(MACHINE, np.where(np.eye(90, 2) > 0, np.nan, X))
+    for n_grid in (0, -3, 1, 0.1):
+        for drawn in ((MACHINE, X, TWO_CLASSES), (tube, LINE, WAVE)):
+            with pytest.raises(ValueError, match=rf"n_grid={n_grid} leaves no grid - .* - try"):
+                margin(*drawn, n_grid=n_grid)
     assert plt.get_fignums() == []

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from mercer import SVC
 from mercer.gram._rows import KernelRows
 from mercer.kernels import Linear
 from mercer.solvers import Status, _barrier, _box
@@ -257,7 +259,56 @@ def test_classes_that_overlap_have_no_hard_margin():
     dual = Dual.classify(np.where(numbers.normal(size=60) > 0, 1.0, -1.0), np.full(60, np.inf))
     report = BoxInterior().minimize(F, dual).report
     assert report.status is Status.NOT_CONVERGED
-    assert "an infinite C for classes that overlap. Scale the columns, or lower C" in report.message
+    assert "the classes overlap: no hard margin exists; choose a finite C" in report.message
+    assert "pairs" not in report.message  # none can help
+
+
+def test_more_of_the_same_points_do_not_hide_that_classes_overlap():
+    numbers = np.random.default_rng(0)
+    F = np.tile(numbers.normal(size=(200, 3)), (10, 1))
+    signs = np.tile(np.where(numbers.normal(size=200) > 0, 1.0, -1.0), 10)
+    found = BoxInterior().minimize(F, Dual.classify(signs, np.full(2000, np.inf)))
+    assert found.report.status is Status.NOT_CONVERGED and np.isfinite(found.variables).all()
+    assert "no hard margin exists" in found.report.message
+
+
+@pytest.mark.parametrize("m", [0, 3])
+def test_endless_boxes_without_features_have_no_minimum(m):
+    signs = np.where(np.random.default_rng(0).random(200) < 0.5, -1.0, 1.0)
+    found = BoxInterior().minimize(np.zeros((200, m)), Dual.classify(signs, np.full(200, np.inf)))
+    assert np.isfinite(found.variables).all() and np.isfinite(found.multipliers).all()
+    assert found.report.status is Status.NOT_CONVERGED
+    assert "choose a finite C" in found.report.message
+
+
+def test_tubes_too_narrow_for_any_function():
+    numbers = np.random.default_rng(0)
+    F, y = numbers.normal(size=(60, 2)), numbers.normal(size=60)
+    report = BoxInterior().minimize(F, Dual.regress(y, np.full(60, np.inf), 0.1)).report
+    assert report.status is Status.NOT_CONVERGED
+    assert "no f is within epsilon of all targets; choose a finite C, or raise" in report.message
+
+
+def test_a_hard_margin_that_was_not_waited_for_is_not_denied(monkeypatch):
+    numbers = np.random.default_rng(0)
+    signs = np.where(numbers.random(2000) < 0.5, -1.0, 1.0)
+    F = numbers.normal(size=(2000, 40)) + 2.0 * signs[:, None]
+    dual = Dual.classify(signs, np.full(2000, np.inf))
+    assert BoxInterior().minimize(F, dual).report.status is Status.CONVERGED
+    monkeypatch.setattr(_barrier, "corner", lambda F, dual, v, tol: _box.at(F, dual, v))
+    report = BoxInterior(tol=1e-12, max_iter=1).minimize(F, dual).report
+    assert report.status is Status.NOT_CONVERGED and "no hard margin" not in report.message
+
+
+def test_what_is_not_finite_is_never_preferred():
+    dual = Dual.classify(np.array([-1.0, 1.0]), np.full(2, np.inf))
+    F = np.eye(2)
+    good = _box.at(F, dual, np.zeros(2))
+    for v in (np.full(2, np.nan), np.array([-1e200, 1e200])):
+        with np.errstate(all="ignore"):
+            bad = _box.at(F, dual, v)
+        assert bad.violation == np.inf
+        assert _box.better(good, bad, 1e-3) is good and _box.better(bad, good, 1e-3) is good
 
 
 # ---------------------------------------------------------------------- numbers of any size
@@ -289,7 +340,90 @@ def test_columns_far_from_zero_cost_no_steps():
     assert far.report.n_iter == near.report.n_iter
 
 
+@pytest.mark.parametrize(("size", "C"), [(1.0, 1e300), (1e200, 1.0), (1e150, 1e150)])
+def test_numbers_that_overflow_are_no_minimum(size, C):  # nor a warning: those are errors here
+    numbers = np.random.default_rng(0)
+    F = numbers.normal(size=(100, 3))
+    found = BoxInterior().minimize(F * size, Dual.classify(classes(numbers, F), np.full(100, C)))
+    assert found.report.status is Status.NOT_CONVERGED and np.isfinite(found.variables).all()
+    assert "cale the columns, or lower C" in found.report.message
+
+
+def test_a_start_whose_values_overflow():
+    F = 1e200 * np.random.default_rng(0).normal(size=(30, 2))
+    report = BoxInterior().minimize(F, Dual.one_class(np.ones(30), 0.5)).report
+    assert report.status is Status.NOT_CONVERGED and report.residual == np.inf
+    assert "values of f are not finite" in report.message
+
+
+@pytest.mark.parametrize("size", [1e6, 1e7, 1e8])
+def test_columns_too_large_for_v_leave_a_function_of_use(size):
+    numbers = np.random.default_rng(0)
+    F = numbers.normal(size=(900, 3))
+    y = 2.0 * F[:, 0] + 0.1 * numbers.normal(size=900)
+    dual = Dual.regress(y, np.ones(900), 0.1)
+    found = BoxInterior().minimize(F * size, dual)
+    assert found.report.status is Status.NOT_CONVERGED
+    assert "Scale the columns, or lower C" in found.report.message
+    errors = y - (found.values - found.multipliers.mean())
+    assert np.var(errors) <= 0.2 * np.var(y)
+    # v = 0 is a corner that was seen
+    assert found.report.certificate["primal"] <= dual.gap(np.zeros(1800), np.zeros(900))
+
+
+def test_a_column_far_from_zero_is_no_obstacle():
+    numbers = np.random.default_rng(0)
+    F = numbers.normal(size=(200, 3))
+    dual = dual_of("classify", numbers, F, np.ones(200))
+    near, far = (BoxInterior().minimize(F + x * np.eye(3)[1], dual) for x in (0.0, 1e8))
+    assert far.report.status is Status.CONVERGED
+    assert far.report.certificate["primal"] == pytest.approx(
+        near.report.certificate["primal"], rel=1e-3
+    )
+
+
 # ---------------------------------------------------------------------- how it works
+
+
+@each_kind
+def test_more_columns_than_points(kind):
+    numbers = np.random.default_rng(3)
+    F = numbers.normal(size=(60, 500)) / np.sqrt(500)
+    dual = dual_of(kind, numbers, F, np.full(60, 2.0))
+    tracemalloc.start()
+    found = BoxInterior().minimize(F, dual)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    check(F, dual, found)
+    assert peak <= _box.bytes_needed(60, 500, len(dual)) < 8 * 1000**2  # not (500 + 60)^2
+
+
+@pytest.mark.parametrize(("n", "m"), [(20_000, 5), (600, 400), (100, 900)])
+def test_the_budget_is_kept(n, m):
+    numbers = np.random.default_rng(0)
+    F = numbers.normal(size=(n, m))
+    dual = dual_of("classify", numbers, F, np.full(n, 0.1))
+    needed = _box.bytes_needed(n, m, n)
+    with pytest.raises(MemoryError, match=f"{n} rows of {m} columns.*solver='smo'.*max_memory"):
+        BoxInterior(max_memory=needed - 1).minimize(F, dual)
+    tracemalloc.start()
+    BoxInterior(max_memory=needed).minimize(F, dual)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= needed
+
+
+def test_auto_needs_no_more_than_the_budget():
+    numbers = np.random.default_rng(0)
+    X = numbers.normal(size=(1000, 90))
+    y = classes(numbers, X)
+    assert isinstance(SVC(kernel="linear", C=0.01).fit(X, y).solver_, BoxInterior)
+    small = {"kernel": "linear", "C": 0.01, "max_memory": "700 KiB"}
+    assert isinstance(SVC(**small).fit(X, y).solver_, BlockSMO)
+    with pytest.raises(MemoryError, match="1000 rows of 90 columns"):
+        SVC(**small, solver="primal").fit(X, y)
+    with pytest.raises(MemoryError, match="1000 rows and 90 columns without gaps"):
+        SVC(**small, solver="primal").fit(sp.csr_array(X), y)
 
 
 @each_kind
@@ -320,10 +454,27 @@ def test_what_the_corner_leaves_is_moved_in_pairs(monkeypatch):
     dual = dual_of("classify", numbers, F, np.ones(80))
     expected = BoxInterior().minimize(F, dual).values
     monkeypatch.setattr(_barrier, "corner", lambda F, dual, v, tol: _box.at(F, dual, v))
-    found = BoxInterior(max_iter=6).minimize(F, dual)
-    check(F, dual, found)
+    steps = []
+    found = BoxInterior(max_iter=6).minimize(F, dual, steps.append)
+    numbers = check(F, dual, found)
     assert "pairs of variables moved after the interior point" in found.report.message
     np.testing.assert_allclose(found.values, expected, atol=5e-3)
+    assert numbers["entries"] > 0
+    assert found.report.n_iter == 6 < steps[-1].n_iter  # pairs are told of too
+    assert [p.n_iter for p in steps] == sorted(p.n_iter for p in steps)
+    assert [p.seconds for p in steps] == sorted(p.seconds for p in steps)
+
+
+def test_pairs_take_no_more_patience_than_there_is():
+    numbers = np.random.default_rng(8)
+    F = numbers.normal(size=(2000, 20))
+    dual = dual_of("classify", numbers, F, np.full(2000, 100.0))
+    steps = []
+    report = BoxInterior(max_iter=1).minimize(F, dual, steps.append).report
+    assert report.status is Status.NOT_CONVERGED
+    assert "; 110 pairs of variables moved after the interior point" in report.message
+    assert "the violation is" in report.message and steps[-1].n_iter == 111
+    assert report.certificate["entries"] > 0 and 0 <= report.certificate["cache_hits"] <= 1
 
 
 def test_report_and_progress():

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 
 from ..solvers._dual import Dual
-from ._svm import SupportVectorMachine
+from ._svm import SupportVectorMachine, at_bound
 
 __all__ = ["OneClassSVM"]
 
@@ -42,6 +42,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     n_support_ : ndarray of shape (1,)
     dual_coef_ : ndarray of shape (1, n_support_vectors)
         v, of f = sum_i v_i k(x_i, .), between 0 and the weight of each point.
+    at_bound_ : ndarray of bool
+        Whether a support vector is outside, v_i = w_i; the others are on the edge, f = rho.
     offset_, intercept_ : ndarray of shape (1,)
         rho and -rho: `decision_function` is `score_samples` - `offset_`.
     coef_ : ndarray of shape (1, n_features)
@@ -116,7 +118,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         found = problem.minimize(dual, follow=self._follow())
         # f = rho at free support vectors: a little less, and rounding cannot turn them out
         rho = found.multipliers - min(_ROUNDING * float(np.abs(found.values).max()), self.tol)
-        self._keep(X, problem, None, found.coefficients[:, None], -rho)
+        self._keep(X, problem, None, found.coefficients[:, None], -rho, at_bound(dual, found))
         self.offset_, self.n_iter_ = rho, int(found.report.n_iter)
         self._tell(X, problem, [found], before)
         return self

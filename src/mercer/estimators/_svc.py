@@ -11,18 +11,22 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
+from .._errors import warn_caller
 from ..solvers._dual import Dual, DualSolution
+from ..solvers._smo import BlockSMO
 from ._svm_classifier import Sorted, SupportVectorClassifier
 
 __all__ = ["SVC", "NuSVC"]
+
+_ROUNDING = 1e-12  # of the values of f: a margin that is none
 
 
 class SVC(SupportVectorClassifier):
     """Minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))  over the RKHS of the kernel.
 
-    A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
-    Its fit holds the rows of K that it needs in a cache, works on many points at a time, and ends
-    with a certificate; predictions evaluate the support vectors alone, whatever the kernel.
+    A drop-in for scikit-learn's estimator of this name, but for what the notes list.  Its fit holds
+    the rows of K that it needs in a cache, works on many points at a time, and ends with a
+    certificate; predictions evaluate the support vectors alone, whatever the kernel.
 
     f = sum_i v_i k(x_i, .), where v_i = 0 for every point outside of the margin: what is left are
     the support vectors.  For more than two classes there is one f for each pair, and they vote.
@@ -87,6 +91,9 @@ class SVC(SupportVectorClassifier):
     dual_coef_ : ndarray of shape (n_classes - 1, n_support_vectors)
         v, in LIBSVM's layout: what a support vector of class a has in the f of a and b stands in
         row b if b < a, else in row b - 1.
+    at_bound_ : ndarray of bool
+        Whether a support vector is inside of the margin of some f, or on the wrong side: its v is
+        as large as C w_i allows.  The others are free: 0 < |v_i| < C w_i wherever v_i is not 0.
     intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
     coef_ : ndarray of shape (n_classes * (n_classes - 1) / 2, n_features)
         For a linear kernel: f(x) = <coef_, x>.
@@ -107,7 +114,9 @@ class SVC(SupportVectorClassifier):
 
     Notes
     -----
-    For probabilities use scikit-learn's ``CalibratedClassifierCV(SVC(), ensemble=False)``.
+    What differs from scikit-learn: `cache_size` is "auto" instead of 200 MB; a weight of 2 counts
+    as two points also in gamma="scale" and class_weight="balanced"; gamma must be positive; there
+    is no switch `probability`: use ``CalibratedClassifierCV(SVC(), ensemble=False)``.
 
     Examples
     --------
@@ -178,7 +187,8 @@ class SVC(SupportVectorClassifier):
 
         What they share is done once: rows of K that one of them has evaluated serve the others, and
         each search starts from the last solution v, as the t v in the new box that is best.  They
-        are what fits one by one find, to `tol`; `report_` says how each started.
+        are what fits one by one find, to `tol`; `report_` says how each started.  (An interior
+        point, of "primal" and "nystroem", gains nothing from a start, and has none.)
 
         Examples
         --------
@@ -199,13 +209,13 @@ class SVC(SupportVectorClassifier):
         for place, model in enumerate(models):
             model.__dict__.update(known)  # n_features_in_ and the like
             duals, note = model._duals(data), ""
-            if found is not None:
+            if found is not None and isinstance(data.problem.solver, BlockSMO):
                 factors = [_best_factor(d, s) for d, s in zip(duals, found, strict=True)]
                 duals = [
                     replace(d, start=_on_bounds(d, t * s.variables))
                     for d, s, t in zip(duals, found, factors, strict=True)
                 ]
-                note = f"started from the solution for C={Cs[place - 1]:g}, times " + (
+                note = f"started from the solution for C={models[place - 1].C:g}, times " + (
                     f"{factors[0]:.3g}"
                     if len(factors) == 1
                     else f"{min(factors):.3g} to {max(factors):.3g}"
@@ -257,7 +267,7 @@ class NuSVC(SupportVectorClassifier):
     ----------
     nu_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
         The nu of each pair: smaller than asked for only because of `class_weight`.
-    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+    classes_, support_, support_vectors_, n_support_, dual_coef_, at_bound_, intercept_, coef_
         As in SVC.
     expansion_, class_weight_, n_iter_, fit_status_, report_, reports_
         As in SVC; objectives are those of the problem before the division by rho.
@@ -342,8 +352,16 @@ class NuSVC(SupportVectorClassifier):
         return duals
 
     def _scale(self, solution: DualSolution) -> float:
-        m = solution.multipliers
-        return float(0.5 * (m[0] - m[1]))
+        m, violation = solution.multipliers, solution.report.residual
+        rho = float(0.5 * (m[0] - m[1]))
+        if rho <= max(violation, _ROUNDING * float(np.abs(solution.values).max(initial=0.0))):
+            warn_caller(
+                f"nu={self.nu:g} leaves no margin: rho is {rho:.2g} where the conditions of a "
+                f"minimum hold to {violation:.2g}, so that f / rho is mostly rounding; the usual "
+                f"cause are classes that overlap too much for so few margin errors. Raise nu, or "
+                f"lower tol"
+            )
+        return rho
 
     def _read(self, data: Sorted) -> str:
         self.nu_ = np.minimum(self.nu, _largest_nu(data.sums() * data.class_weights, data))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,10 +21,11 @@ from .._errors import warn_caller
 from .._points import length, take
 from ..expansion import Expansion
 from ..gram import gram
+from ..gram._budget import budget_in_bytes, check_budget
 from ..gram._rows import KernelRows
 from ..kernels import Kernel, Laplacian, Linear, Precomputed
 from ..solvers import Report, Status
-from ..solvers._dual import DualSolution
+from ..solvers._dual import Dual, DualSolution
 from ..solvers._lowrank import METHODS, on_indices
 from ..solvers._smo import BlockSMO
 from ..solvers._whitened import Whitened
@@ -33,7 +34,7 @@ from ._labels import check_landmarks
 from ._svm_pairs import coefficients_of_pairs, sums_of_pairs
 from ._svm_problem import Follower, Problem, merged, scales, takes_primal
 
-__all__ = ["SupportVectorMachine"]
+__all__ = ["SupportVectorMachine", "at_bound"]
 
 _BENT = 1e-5  # of the largest k(x, x): a curvature that rounding does not explain
 
@@ -84,6 +85,8 @@ class SupportVectorMachine(KernelEstimator):
         else:
             X = self._check_points(X, reset=True)
             y = column_or_1d(y, warn=True) if supervised else None
+            if y is not None and y.dtype.kind in "fO":
+                assert_all_finite(y, input_name="y")
             if y is not None and len(y) != length(X):
                 raise ValueError(f"{length(X)} points, but {len(y)} targets")
         if self._precomputed and X.shape[0] != X.shape[1]:
@@ -117,13 +120,18 @@ class SupportVectorMachine(KernelEstimator):
         """Return the points X[order] of these weights, and the solver that is to have them."""
         if not self._precomputed and self._takes(X):
             _check_size(X)
+        from ..solvers._box import BoxInterior, bytes_needed
+
         whole = np.array_equal(order, np.arange(length(X)))
         points = X if whole or self._precomputed else take(X, order)
         even = self._precomputed or bool(np.all(weights == weights[0]))
         kernel: Kernel = self._make_kernel(self.gamma).resolve(points, None if even else weights)
-        name = self.solver
+        name, budget = self.solver, budget_in_bytes(self.max_memory)
         if name == "auto":
             name = "primal" if takes_primal(kernel, points) else "smo"
+            n = length(points)
+            if name == "primal" and bytes_needed(n, points.shape[1], 2 * n) > budget:
+                name = "smo"
         sizes = [len(order)] if sizes is None else sizes
         values, points = _on_indices(kernel, points, order)
         if name == "smo":
@@ -133,15 +141,17 @@ class SupportVectorMachine(KernelEstimator):
             )
             smo = BlockSMO(self.tol, self.max_iter, self.shrinking)
             return Problem(kernel, order, sizes, smo, rows)
-        from ..solvers._box import BoxInterior
-
-        solver = BoxInterior(self.tol, 200 if self.max_iter < 0 else max(self.max_iter, 1))
+        steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
+        solver = BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name == "primal":
             if not isinstance(kernel, Linear) or not hasattr(points, "shape"):
                 raise ValueError(
                     f"solver='primal' works on the columns of X, which only a linear kernel has as "
                     f"its features; the kernel is {kernel}. Use solver='auto', or 'nystroem'"
                 )
+            if sp.issparse(points):
+                what = f"X of {points.shape[0]} rows and {points.shape[1]} columns without gaps"
+                check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
             F = points.toarray() if sp.issparse(points) else points
             return Problem(kernel, order, sizes, solver, F)
         phi = Whitened.nystroem(
@@ -166,12 +176,13 @@ class SupportVectorMachine(KernelEstimator):
         labels: np.ndarray | None,
         D: np.ndarray,
         intercepts: np.ndarray,
+        held: np.ndarray,
         functions: np.ndarray | None = None,
     ) -> None:
         """Set what predictions need, from the columns D of `dual_coef_` for all points.
 
-        `labels` are their classes, 0, 1, ...; `functions` their coefficients in each f, if these
-        are not the columns of D.
+        `labels` are their classes, 0, 1, ...; `held` tells which are at a bound, and `functions`
+        are their coefficients in each f, if these are not the columns of D.
         """
         if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):
             raise ValueError(
@@ -192,6 +203,7 @@ class SupportVectorMachine(KernelEstimator):
             counts = np.bincount(labels[some], minlength=D.shape[1] + 1).tolist()
         self.n_support_ = np.asarray(counts, dtype=np.int32)
         self.dual_coef_ = np.ascontiguousarray(D[some].T)
+        self.at_bound_ = held[some]
         self.intercept_ = intercepts
         self._by_landmarks = problem.phi is not None
         if problem.phi is None:
@@ -225,13 +237,21 @@ class SupportVectorMachine(KernelEstimator):
             worst = max(found, key=lambda solution: solution.report.residual).report
             failed = sum(r.status is Status.NOT_CONVERGED for r in self.reports_)
             where = f", in {failed} of {pairs} pairs of classes" if pairs > 1 else ""
+            early = isinstance(problem.solver, BlockSMO) and "max_iter" not in worst.message
             text = (
-                f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing "
-                f"your data with StandardScaler or MinMaxScaler. After {worst.n_iter} steps the "
-                f"conditions of a minimum are violated by {worst.residual:.2e}, and tol is "
-                f"{self.tol:g}{where}"
+                "The solver cannot go on: what is left to gain is lost in rounding; raise tol, or "
+                "choose smaller weights or features"
+                if early
+                else f"Solver terminated early (max_iter={self.max_iter}).  Consider "
+                f"pre-processing your data with StandardScaler or MinMaxScaler"
+            )
+            text += (
+                f". After {worst.n_iter} steps the conditions of a minimum are violated by "
+                f"{worst.residual:.2e}, and tol is {self.tol:g}{where}"
             )
             advice = ["" if self._precomputed else scales(X)]
+            if np.isinf(getattr(self, "C", 0.0)):
+                advice.append("C is infinite: no such f exists if the classes overlap")
             if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
                 advice.append("solver='primal' minds the scale of columns much less")
             warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
@@ -315,8 +335,8 @@ class SupportVectorMachine(KernelEstimator):
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
-        for part in ("support_", "support_vectors_", "n_support_", "dual_coef_"):
-            del self.__dict__[part]  # it has no support vectors any more
+        for part in ("support_", "support_vectors_", "n_support_", "dual_coef_", "at_bound_"):
+            self.__dict__.pop(part, None)  # it has no support vectors any more
 
     # ------------------------------------------------------------------ scikit-learn's names
     # Code written for scikit-learn (its own tests, converters to other formats) also reads, and
@@ -353,6 +373,14 @@ _VECTORS: dict[str, Any] = {
     "accept_sparse": "csr",
     "accept_large_sparse": False,
 }
+
+
+def at_bound(dual: Dual, solution: DualSolution) -> np.ndarray:
+    """Return which points are in f with all that their boxes allow: v != 0, and v is not free."""
+    v = solution.variables
+    free = np.zeros(dual.n, dtype=bool)
+    free[dual.points[(v > dual.lower) & (v < dual.upper)]] = True
+    return (solution.coefficients != 0.0) & ~free
 
 
 def _check_size(X: Any) -> None:

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..solvers._dual import Dual, DualSolution
 from ._labels import class_weights
-from ._svm import SupportVectorMachine
+from ._svm import SupportVectorMachine, at_bound
+from ._svm_pairs import votes_of_pairs
 from ._svm_problem import Problem
 
 __all__ = ["Sorted", "SupportVectorClassifier"]
@@ -132,17 +133,18 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             found.append(data.minimize(dual, pair, follow))
         D = np.zeros((len(data.labels), q - 1))
         functions = np.zeros((len(D), len(pairs))) if problem.phi else None
-        intercepts = np.empty(len(pairs))
-        for p, (pair, solution) in enumerate(zip(pairs, found, strict=True)):
+        intercepts, held = np.empty(len(pairs)), np.zeros(len(D), dtype=bool)
+        for p, (pair, dual, solution) in enumerate(zip(pairs, duals, found, strict=True)):
             (a, b), members, rho = pair, data.members(pair), self._scale(solution)
             labels = data.labels[members]
             with np.errstate(divide="ignore", invalid="ignore"):  # looked at by _keep
                 coefficients = solution.coefficients / rho
                 intercepts[p] = -solution.multipliers.mean() / rho
             D[members, np.where(labels == a, b - 1, a)] = coefficients
+            held[members] |= at_bound(dual, solution)
             if functions is not None:
                 functions[members, p] = coefficients
-        self._keep(data.X, problem, data.labels, D, intercepts, functions)
+        self._keep(data.X, problem, data.labels, D, intercepts, held, functions)
         self.classes_, self.class_weight_ = data.classes, data.class_weights
         self.n_iter_ = np.array([solution.report.n_iter for solution in found], dtype=np.int32)
         self._tell(data.X, problem, found, before, note or self._read(data))
@@ -173,14 +175,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
                 "by the values of 'ovr'"
             )
         if len(self.classes_) == 2:
-            best = (self.decision_function(X) > 0).astype(np.intp)
+            best = (self.decision_function(X) >= 0).astype(np.intp)  # a tie is LIBSVM's: f <= 0
         elif self.break_ties:
             best = self.decision_function(X).argmax(axis=1)
         else:
-            values = self._values(X)
-            votes = np.zeros((len(values), len(self.classes_)), dtype=np.intp)
-            for p, (a, b) in enumerate(combinations(range(len(self.classes_)), 2)):
-                votes[:, a] += values[:, p] > 0
-                votes[:, b] += values[:, p] <= 0
-            best = votes.argmax(axis=1)
+            best = votes_of_pairs(self._values(X), len(self.classes_)).argmax(axis=1)
         return self.classes_[best]

@@ -16,7 +16,9 @@ from .._points import length, take
 from ..gram import gram
 from ..kernels import Kernel
 
-__all__ = ["coefficients_of_pairs", "sums_of_pairs"]
+__all__ = ["coefficients_of_pairs", "sums_of_pairs", "votes_of_pairs"]
+
+_FEW = 2**22  # entries of k(X, support vectors) that are held rather than evaluated by class
 
 
 def coefficients_of_pairs(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
@@ -46,19 +48,38 @@ def sums_of_pairs(
 ) -> np.ndarray:
     """Return sum_i v_i k(x_i, .) at X for each function, (n, pairs), in tiles."""
     q = len(dual_coef) + 1
+    if q == 2:
+        return np.asarray(gram(kernel, X, points) @ dual_coef.T)
     out = np.zeros((length(X), q * (q - 1) // 2))
-    pairs = list(combinations(range(q), 2))
-    for c, part in enumerate(_parts(n_support) if q > 2 else [slice(0, dual_coef.shape[1])]):
-        if part.start == part.stop:
-            continue
-        V = np.ascontiguousarray(dual_coef[:, part].T)
-        sums = np.asarray(gram(kernel, X, take(points, part)) @ V)
-        if q == 2:
-            return sums
-        for p, (a, b) in enumerate(pairs):
-            if c in (a, b):
-                out[:, p] += sums[:, b - 1 if c == a else a]
+    few = length(X) * length(points) <= _FEW
+    K = gram(kernel, X, points).to_array() if few else None
+    for c, part in enumerate(_parts(n_support)):
+        if part.start < part.stop:
+            V = np.ascontiguousarray(dual_coef[:, part].T)
+            own = gram(kernel, X, take(points, part)) if K is None else K[:, part]
+            out[:, _pairs_of(c, q)] += np.asarray(own @ V)
     return out
+
+
+def _pairs_of(c: int, q: int) -> np.ndarray:
+    """Return the numbers of the pairs that class c is in, by the other class."""
+    other = np.delete(np.arange(q), c)
+    a, b = np.minimum(c, other), np.maximum(c, other)
+    return a * q - a * (a + 1) // 2 + b - a - 1
+
+
+def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
+    """Return how many functions are for each class, (n, q): f > 0 for the first, else the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.estimators._svm_pairs import votes_of_pairs
+    >>> votes_of_pairs(np.array([[1.0, -1.0, 0.0]]), 3)  # 0 beats 1, 2 beats 0, 2 beats 1
+    array([[1., 0., 2.]])
+    """
+    first, second = np.triu_indices(q, 1)
+    return (values > 0) @ np.eye(q)[first] + (values <= 0) @ np.eye(q)[second]
 
 
 def _parts(n_support: np.ndarray) -> list[slice]:

@@ -30,6 +30,7 @@ from ..solvers._whitened import Whitened
 __all__ = ["Follower", "Problem", "merged", "scales", "takes_primal"]
 
 _ROWS, _PER_COLUMN = 500, 10  # beyond which a linear machine is found from its columns
+_FAR = 1e4  # standard deviations from 0: a column that needs centring
 _SECONDS = 1.0  # between two lines about the same search
 
 
@@ -145,7 +146,11 @@ def merged(
 
 def scales(X: Any) -> str:
     """Say which columns of X are much larger than the others, for a search that did not end."""
-    if not (isinstance(X, np.ndarray) or sp.issparse(X)) or X.ndim != 2:
+    if (
+        not (isinstance(X, np.ndarray) or sp.issparse(X))
+        or X.ndim != 2
+        or X.dtype.kind not in "biuf"
+    ):
         return ""
     mean = np.asarray(X.mean(axis=0)).ravel()
     squares = X.multiply(X) if sp.issparse(X) else np.square(X)
@@ -154,6 +159,10 @@ def scales(X: Any) -> str:
     typical = float(np.median(std[std > 0])) if np.any(std > 0) else 0.0
     if not typical > 0.0:
         return "no column of X varies"
+    far = np.flatnonzero(np.abs(mean) > _FAR * np.maximum(std, typical))
+    if len(far):
+        c = far[np.argmax(np.abs(mean[far]))]
+        return f"column {c} has a mean of {mean[c]:.2g} and a standard deviation of {std[c]:.2g}"
     largest = np.argsort(-std, kind="stable")[:3]
     large = [
         f"column {c} has a standard deviation of {std[c]:.2g}, {std[c] / typical:.2g} times the "

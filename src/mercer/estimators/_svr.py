@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 
 from ..solvers._dual import Dual, DualSolution
-from ._svm import SupportVectorMachine
+from ._svm import SupportVectorMachine, at_bound
 
 __all__ = ["SVR", "NuSVR"]
 
@@ -33,7 +33,7 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         dual = self._dual(np.asarray(y, dtype=float)[some], w[some])
         found = problem.minimize(dual, follow=self._follow())
         b = np.array([-found.multipliers.mean()])
-        self._keep(X, problem, None, found.coefficients[:, None], b)
+        self._keep(X, problem, None, found.coefficients[:, None], b, at_bound(dual, found))
         self.n_iter_ = int(found.report.n_iter)
         self._tell(X, problem, [found], before)
         self._read(found)
@@ -78,6 +78,8 @@ class SVR(_SupportVectorRegressor):
     n_support_ : ndarray of shape (1,)
     dual_coef_ : ndarray of shape (1, n_support_vectors)
         v, of f = sum_i v_i k(x_i, .).
+    at_bound_ : ndarray of bool
+        Whether a support vector is outside of the tube, |v_i| = C w_i; the others are on its edge.
     intercept_ : ndarray of shape (1,)
     coef_ : ndarray of shape (1, n_features)
         For a linear kernel: f(x) = <coef_, x>.
@@ -171,7 +173,7 @@ class NuSVR(_SupportVectorRegressor):
     ----------
     epsilon_ : float
         Half of the width of the tube.
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_
+    support_, support_vectors_, n_support_, dual_coef_, at_bound_, intercept_, coef_
         As in SVR.
     expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
         As in SVR.

@@ -108,7 +108,7 @@ class KernelRows:
         self._pool: dict[Any, np.ndarray] = {}  # memory that is used again and again
         if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
             self._hold_given(kernel, X)
-        self.entries = self.requests = self.hits = 0
+        self.entries = self.requests = self.hits = self.turn = 0
 
     def _hold_given(self, kernel: Precomputed, X: Any) -> None:
         """Take the matrix of the user as the cache, if it is that of these points in order."""
@@ -136,7 +136,8 @@ class KernelRows:
 
     def caches(self, classes: tuple[int, ...]) -> list[list[_Cache]]:
         """Return caches for rows (first index) and columns of these classes."""
-        share = self._bytes // len(classes) ** 2
+        self.turn += 1  # the memory of earlier views is used again
+        share, places = self._bytes // len(classes) ** 2, list(enumerate(classes))
         for old in [c for c in self._own if c not in classes]:
             kept = sum(c.bytes for a, c in self._own.items() if a not in classes)
             if kept <= share:
@@ -146,8 +147,8 @@ class KernelRows:
             own = self._own.pop(a) if a in self._own else self._cache(a, a, share)
             self._own[a] = own  # the last one is the most recent
         return [
-            [self._own[a] if a == b else self._between(a, b, share, i) for b in classes]
-            for i, a in enumerate(classes)
+            [self._own[a] if a == b else self._between(a, b, share, (i, j)) for j, b in places]
+            for i, a in places
         ]
 
     def _cache(self, a: int, b: int, share: int) -> _Cache:
@@ -159,7 +160,7 @@ class KernelRows:
         most = share // max(1, self.sizes[b] * self.dtype.itemsize)
         return min(self.sizes[a], max(_LEAST, most))
 
-    def _between(self, a: int, b: int, share: int, place: int) -> _Cache:
+    def _between(self, a: int, b: int, share: int, place: tuple[int, int]) -> _Cache:
         """Return a cache for k(X_a, X_b), empty, in memory that the last such one has left."""
         rows = self._room(a, b, share)
         array = self.memory(place, rows * self.sizes[b]).reshape(rows, self.sizes[b])
@@ -238,7 +239,8 @@ class _Cache:
             self.stamp[fresh] = self.now
             if short := len(missing) - len(fresh):
                 oldest = np.argpartition(self.stamp, short - 1)[:short]
-                self.slot[self.row[oldest]] = -1
+                gone = self.row[oldest]
+                self.slot[gone[gone >= 0]] = -1
                 self.stamp[oldest] = self.now
                 fresh = np.concatenate([fresh, oldest])
             slots[missing] = fresh
@@ -254,13 +256,13 @@ class RowsView:
         self.ends = np.concatenate([[0], np.cumsum([rows.sizes[c] for c in classes])])
         self.n = int(self.ends[-1])
         self.index = np.concatenate([np.arange(*rows.ends[c : c + 2]) for c in classes])
-        self._caches = rows.caches(classes)
+        self._renew()
         self._before = rows.entries, rows.hits, rows.requests
 
     def subset(self, points: np.ndarray) -> RowsView:
         """Return the rows and columns of some points, in a cache of their own; ours is emptied."""
         some = self.rows.subset(self.index[points])
-        self._caches = []
+        self._caches: list[list[_Cache]] = []
         return some.view()
 
     def restore(self, other: RowsView) -> None:
@@ -270,7 +272,11 @@ class RowsView:
         rows.requests += done.requests
         rows.hits += done.hits
         other._caches = []
-        self._caches = rows.caches(self.classes)
+        self._renew()
+
+    def _renew(self) -> None:
+        self._caches = self.rows.caches(self.classes)
+        self._turn = self.rows.turn
 
     @property
     def capacity(self) -> int:
@@ -287,7 +293,12 @@ class RowsView:
         return rows.entries - e, rows.hits - h, rows.requests - r
 
     def fetch(self, points: np.ndarray) -> None:
-        """Make sure that the rows of these points are there: different ones, up to `capacity`."""
+        """Make sure that the rows of these points are there: different ones, up to `capacity`.
+
+        They are there until another view is made.
+        """
+        if self._turn != self.rows.turn:
+            self._renew()
         for a, inside in self._split(points):
             for b in range(len(self.classes)):
                 self._fetch(a, b, points[inside] - self.ends[a])
@@ -304,11 +315,14 @@ class RowsView:
         try:
             rows.evaluate(index, self.classes[b], cache, slots[missing])
         except BaseException:  # what was not evaluated must not look as if it were
-            cache.slot[wanted[missing]] = -1
+            cache.slot[wanted[missing]] = cache.row[slots[missing]] = -1
+            cache.stamp[slots[missing]] = 0
             raise
 
     def add(self, points: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
         """Set out <- out + K[:, points] weights, of rows that were fetched."""
+        if self._turn != self.rows.turn:
+            raise RuntimeError("another view has taken the memory of these rows; fetch them again")
         for a, inside in self._split(points):
             local = points[inside] - self.ends[a]
             for b, cache in enumerate(self._caches[a]):
@@ -331,6 +345,8 @@ class RowsView:
     def matrix(self) -> np.ndarray:
         """Return all of K, to be read until the next one is asked for."""
         rows, n = self.rows, self.n
+        if self._turn != rows.turn:
+            self._renew()
         if len(self.classes) == 1 and self.capacity == n:
             self.fetch(np.arange(n))
             own = self._caches[0][0]

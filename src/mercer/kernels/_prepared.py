@@ -83,6 +83,7 @@ class Prepared:
     def _places(self, rows: Any) -> np.ndarray:
         """Return the places of some rows; a range is not written out if it need not be."""
         rows = np.asarray(rows)
+        rows = rows if rows.size else rows.astype(np.intp)
         if isinstance(self.places, range) and rows.dtype.kind == "i" and np.all(rows >= 0):
             return np.asarray(self.places.start + self.places.step * rows)
         return self.index[rows]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._points import length
+from ..estimators._svm import SupportVectorMachine
 from ._axes import DIVERGING, MARKERS, PALETTE, new_axes, require_matplotlib
 from ._classes import as_classes
 from ._line import column
 from ._model import learned
-from ._plane import paint, window_of
+from ._plane import check_grid, paint, window_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,14 +32,15 @@ def margin(
     regression, on a line  f, with the tube f - epsilon, f + epsilon
     =====================  =======================================================
 
-    A free support vector, 0 < |a_i| < C_i, lies on the margin: an open circle.  One at its bound,
-    |a_i| = C_i, lies inside of the margin or on the wrong side: an open square.  All other points
-    could be left out of the sample, and the picture would be the same.
+    A free support vector, 0 < |v_i| < C_i, lies on the margin: an open circle.  One at its bound,
+    |v_i| = C_i, lies inside of the margin or on the wrong side: an open square.  Which is which
+    the model knows (`at_bound_`); of several classes, a square is at its bound in some pair.  All
+    other points could be left out of the sample, and the picture would be the same.
 
     Parameters
     ----------
     model : SVC, NuSVC, OneClassSVM, or SVR, NuSVR of points on a line
-        Fitted to X.
+        Fitted to X; neither compressed nor of a precomputed kernel.
     X : array-like of shape (n, 2), or (n, 1) for regression
         The training points.
     y : array-like of shape (n,), optional
@@ -63,14 +65,40 @@ def margin(
     ['0', '1', '2 free support vectors']
     """
     require_matplotlib()
-    support = learned(model, "support_")
+    _check(model, X)
     if hasattr(model, "decision_function"):
-        return _plane(model, X, y, support, ax, n_grid or 200)
-    return _line(model, X, y, support, ax, n_grid or 400)
+        return _plane(model, X, y, ax, 200 if n_grid is None else n_grid)
+    return _line(model, X, y, ax, 400 if n_grid is None else n_grid)
 
 
-def _plane(model: Any, X: Any, y: Any, support: Any, ax: Axes | None, n_grid: int) -> Axes:
-    window = window_of(X, n_grid)
+def _check(model: Any, X: Any) -> None:
+    """Refuse a model without support vectors in sight, and points that are not its own."""
+    name = type(model).__name__
+    if isinstance(model, SupportVectorMachine) and hasattr(model, "expansion_"):
+        if model._precomputed:
+            raise ValueError(
+                f"this {name} has a precomputed kernel, but a picture needs vectors: f is to be "
+                f"evaluated between the points - usually K was given to fit in place of X - try "
+                f"the kernel itself, fit to X"
+            )
+        if model.reduction_ is not None:
+            m = len(model.expansion_.points)
+            raise ValueError(
+                f"this {name} is an expansion in {m} points by compress, but the picture needs "
+                f"the support vectors - usually the model before compress is meant - try that "
+                f"one, or plotting.contours, which draws f alone on a plane"
+            )
+    learned(model, "at_bound_")
+    n, trained = length(X), model.shape_fit_[0]
+    if n != trained:
+        raise ValueError(
+            f"X has {n} points, but this {name} was fitted to {trained} - usually X is another "
+            f"part of the data - try the training points, whose support vectors are marked"
+        )
+
+
+def _plane(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
+    window = window_of(X, n_grid, "margin")
     points: np.ndarray = window.points
     classes: Any = getattr(model, "classes_", None)
     kind = None if y is None else as_classes(y, len(points))
@@ -79,26 +107,22 @@ def _plane(model: Any, X: Any, y: Any, support: Any, ax: Axes | None, n_grid: in
         ax = new_axes(ax, (5.8, 5.0))
         winners = np.asarray(np.searchsorted(classes, model.predict(window.grid)))
         _regions(ax, window, winners, len(classes))
-        held = _in_some_margin(model, points[support])
     else:
         f = np.asarray(model.decision_function(window.grid), dtype=float)
         ax = paint(new_axes(ax, (5.8, 5.0)), window, f, n_levels=12, points=False, lines=False)
-        signs = np.ones(1)
         if classes is not None:
-            signs = np.repeat([-1.0, 1.0], model.n_support_)
             heights = f.reshape(n_grid, n_grid)
             ax.contour(
                 *window.sides, heights, [-1.0, 1.0], colors="black", linestyles="--", linewidths=1.1
             )
-        least = 0.0 if classes is None else 1.0
-        held = signs * model.decision_function(points[support]) < least - _slack(model)
     _sample(ax, points, kind, several)
-    _support(ax, points[support], held)
+    _support(ax, points[model.support_], model.at_bound_)
     return _named(ax)
 
 
-def _line(model: Any, X: Any, y: Any, support: Any, ax: Axes | None, n_grid: int) -> Axes:
+def _line(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     x = column(X, "X")
+    check_grid(n_grid)
     if y is None or np.shape(y) != (len(x),):
         raise ValueError(
             f"y has shape {np.shape(y)}, but there are {len(x)} points - a tube is drawn with the "
@@ -108,39 +132,17 @@ def _line(model: Any, X: Any, y: Any, support: Any, ax: Axes | None, n_grid: int
     reach = 0.05 * float(np.ptp(x)) or 1.0
     grid = np.linspace(x.min() - reach, x.max() + reach, n_grid)
     f = model.predict(grid[:, None])
-    away = np.abs(target - model.predict(x))[support]
-    # nu-SVR finds epsilon itself: no support vector is inside of the tube, and some are on its edge
-    epsilon = float(model.get_params().get("epsilon", away.min(initial=np.inf)))
+    epsilon = float(model.epsilon_ if hasattr(model, "epsilon_") else model.epsilon)
     ax = new_axes(ax, (6.4, 4.0))
-    if np.isfinite(epsilon):
-        style: dict[str, Any] = {"color": PALETTE[5], "alpha": 0.35, "linewidth": 0}
-        ax.fill_between(grid, f - epsilon, f + epsilon, label=f"± ε = {epsilon:.3g}", **style)
+    style: dict[str, Any] = {"color": PALETTE[5], "alpha": 0.35, "linewidth": 0}
+    ax.fill_between(grid, f - epsilon, f + epsilon, label=f"± ε = {epsilon:.3g}", **style)
     ax.plot(grid, f, color=PALETTE[0], linewidth=2.0, label="f")
     ax.plot(x[:, 0], target, ".", color=PALETTE[6], markersize=5, label="targets")
-    at = np.column_stack([x[support, 0], target[support]])
-    _support(ax, at, away > epsilon + _slack(model))
+    _support(ax, np.column_stack([x[:, 0], target])[model.support_], model.at_bound_)
     ax.set_xlabel("x")
     ax.margins(x=0.0)
     ax.spines[["top", "right"]].set_visible(False)
     return _named(ax)
-
-
-def _slack(model: Any) -> float:
-    """Return how far from the margin a free support vector may be."""
-    report = getattr(model, "report_", None)
-    known = None if report is None else report.certificate.get("violation")
-    return 2.0 * model.tol if known is None else max(2.0 * known, 1e-8)
-
-
-def _in_some_margin(model: Any, points: np.ndarray) -> np.ndarray:
-    """Return which support vectors of several classes are inside of the margin of some pair."""
-    own = np.repeat(np.arange(len(model.classes_)), model.n_support_)
-    f = np.asarray(model.expansion_(points)) + model.intercept_
-    held, slack = np.zeros(len(points), dtype=bool), _slack(model)
-    for pair, (i, j) in enumerate(combinations(range(len(model.classes_)), 2)):
-        for c, sign in ((i, 1.0), (j, -1.0)):
-            held |= (own == c) & (sign * f[:, pair] < 1.0 - slack)
-    return held
 
 
 def _regions(ax: Axes, window: Any, winners: np.ndarray, count: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ._model import check_components, learned
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["contours", "eigenfunctions", "paint", "window_of"]
+__all__ = ["check_grid", "contours", "eigenfunctions", "paint", "window_of"]
 
 
 def contours(
@@ -113,7 +114,7 @@ def eigenfunctions(
     """
     require_matplotlib()
     values = learned(model, "eigenvalues_")
-    window = window_of(learned(model, "X_fit_") if X is None else X, n_grid)
+    window = window_of(learned(model, "X_fit_") if X is None else X, n_grid, "eigenfunctions")
     if components is None:
         components = range(min(8, len(values)))
     chosen = check_components(components, len(values))
@@ -140,28 +141,33 @@ class _Window:
         return np.stack(np.meshgrid(*self.sides), axis=-1).reshape(-1, 2)
 
 
-def window_of(X: Any, n_grid: int) -> _Window:
-    X = as_vectors(X, "contours")
+def window_of(X: Any, n_grid: int, owner: str = "contours") -> _Window:
+    X = as_vectors(X, owner)
     if X.shape[1] != 2:
         raise ValueError(
-            f"the points have shape {X.shape}, but contours are drawn on a plane - usually a "
-            f"model of more than two columns - try plotting.embedding, or fit to two columns"
+            f"the points have shape {X.shape}, but the picture is of a plane - usually a model of "
+            f"more than two columns - try plotting.embedding, or fit to two columns"
         )
     if len(X) == 0:
         raise ValueError(
             "there are no points, which leaves open which part of the plane to draw - usually "
             "an empty selection - try the points that the model was fitted to"
         )
-    if n_grid < 2:
-        raise ValueError(
-            f"n_grid={n_grid} leaves no grid - usually a number of points in place of one per "
-            f"side - try n_grid=100"
-        )
+    check_grid(n_grid)
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
     low, high = X.min(axis=0), X.max(axis=0)
     reach = 0.12 * np.max(high - low) or 1.0  # the same on all sides; one point has no extent
     across, up = (np.linspace(a - reach, b + reach, n_grid) for a, b in zip(low, high, strict=True))
     return _Window(X, (across, up))
+
+
+def check_grid(n_grid: Any) -> None:
+    """Refuse fewer than two points per side."""
+    if not isinstance(n_grid, Integral) or n_grid < 2:
+        raise ValueError(
+            f"n_grid={n_grid!r} leaves no grid - usually a step or a share in place of the number "
+            f"of points per side - try n_grid=100"
+        )
 
 
 def paint(

@@ -173,13 +173,19 @@ class Barrier:
         products = float(az.sum() + cy.sum())
         return Point(n_iter, w, b, a, c, z, y, f, pull, products, value, error)
 
+    def inside(self, point: Point) -> np.ndarray:
+        """Return all of v at a point."""
+        v = self.fixed.copy()
+        v[self.live] = self.variables(point.a, point.c)
+        return v
+
     def outset(self) -> Corner:
         """Return the start of the dual, which may be its minimum."""
         return at(self.F, self.dual, np.where(np.isnan(self.fixed), self.dual.start, self.fixed))
 
-    def ends_at(self, found: Corner, tol: float) -> bool:
-        """Tell whether nothing is left to be done, but for what rounding of v does to K v."""
-        return found.violation <= max(tol, self._rounding(found.v[self.live]))
+    def is_rounded(self, found: Corner) -> bool:
+        """Tell whether the violation is no more than what rounding of v does to K v."""
+        return found.violation <= self._rounding(found.v[self.live])
 
     def is_close(self, point: Point, tol: float) -> bool:
         """Tell whether a corner should be near."""
@@ -208,7 +214,7 @@ class Barrier:
         return corner(self.F, self.dual, v, tol)
 
     def step(self, point: Point) -> Point | None:
-        """Return the next point; None if the system cannot be told from a singular one."""
+        """Return the next point; None if the system is as good as singular, or numbers overflow."""
         system = _System.of(self, point)
         if system is None:
             return None
@@ -223,9 +229,7 @@ class Barrier:
         R, S = R + aim - move.v * move.z, S + aim + move.v * move.y
         move = system.direction(R, S, _REFINED)
         t = min(1.0, _BACK * move.room)
-        if not np.isfinite(t) or not np.isfinite(move.w).all():
-            return None
-        return self.at(
+        moved = self.at(
             point.n_iter + 1,
             point.w + t * move.w,
             point.b + t * move.b,
@@ -236,6 +240,8 @@ class Barrier:
             point.f + t * move.f,
             point.pull + t * move.pull,
         )
+        finite = np.isfinite(moved.value + moved.products) and np.isfinite(moved.f.sum())
+        return moved if finite else None
 
 
 class _Move(NamedTuple):

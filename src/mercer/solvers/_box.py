@@ -4,42 +4,59 @@
 
 for K = F F^T, F with n rows and m columns.  `Barrier` goes through the inside of the box, in some
 20 steps of O(n m^2) each whatever C is; `corner` then moves v to where it belongs, on its bounds
-or, at most m + 2 of its entries, between them.
+or, at most m + 2 of its entries, between them.  If a corner is not found, `BlockSMO` goes on.
+
+F of more columns than rows is replaced by R^T of its QR factorisation F^T = Q R: the same K, and
+n columns.
+
+v is all that is returned, hence K v cannot be better than the rounding of v allows.  F s is F for
+C s^2: with columns of size 10^8 and C = 1 the sum F^T v loses 16 digits, and no v has the right f.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from ..gram._budget import budget_in_bytes, check_budget
 from ..gram._rows import KernelRows
 from ..kernels import Linear
 from ._barrier import Barrier
-from ._crossover import at, better
+from ._crossover import Corner, at, better
 from ._dual import Dual, DualSolution
 from ._report import Report, Status, Stopwatch
 from ._smo import BlockSMO, Progress
-from ._tall import pulled, times
+from ._tall import pulled, row_norms, times
 
-__all__ = ["BoxInterior"]
+__all__ = ["BoxInterior", "bytes_needed"]
 
 _STALLED = 15  # steps without progress: endless boxes are walked through in large steps
 _CORNERS = 6  # attempts, each for products a thousand times smaller
+_PAIRS, _SHARE = 100, 200  # pairs for each step: so many, and one for so many variables
 _LEAST = 2**24  # bytes of rows of K that are kept
+_VECTORS = 40  # of the variables, that a step has at once
+_BLOCKS = 2**24  # bytes of blocks of F that are worked on
+_PARALLEL = 1e-6  # of |v| |F|: an F^T v that is as good as 0
 
 
 @dataclass(frozen=True)
 class BoxInterior:
-    """Minimise a `Dual` for K = F F^T in O(n m^2) a step and O(n m) memory.
+    """Minimise a `Dual` for K = F F^T in O(n m^2) a step.
 
     Parameters
     ----------
     tol : float
         The violation of the optimality conditions, in units of the gradient; see `Dual.violation`.
     max_iter : int
-        Steps of the interior point.
+        Steps of the interior point.  If they leave a violation above tol, pairs of variables are
+        moved, at most 100 and one for 200 variables for each of these steps.
+    max_memory : int, str or None
+        What may be allocated beside F: some 40 numbers for each variable, and two matrices of up to
+        3 (m + 2) rows, m <= n, for the free variables.  F of m > n is also copied.
+        Should pairs have to be moved, rows of K are kept: as much as F, or 16 MiB, within this.
 
     Examples
     --------
@@ -54,18 +71,28 @@ class BoxInterior:
 
     tol: float = 1e-3
     max_iter: int = 200
+    max_memory: Any = field(default=None, repr=False)
 
+    @np.errstate(all="ignore")  # what is not finite is seen, and is the end
     def minimize(
         self, F: np.ndarray, dual: Dual, follow: Callable[[Progress], None] | None = None
     ) -> DualSolution:
         """Return the minimum for K = F F^T, its variables on their bounds where they belong."""
         watch = Stopwatch()
+        n, m = F.shape
+        check_budget(
+            bytes_needed(n, m, len(dual)),
+            self.max_memory,
+            f"the interior point for {n} rows of {m} columns, which solves up to "
+            f"{_equations(n, m, len(dual))} equations (solver='smo' solves none),",
+        )
+        if m > n:
+            F = np.ascontiguousarray(np.transpose(np.linalg.qr(F.T, mode="r")))
         barrier = Barrier(F, dual)
         point, found = barrier.start(), barrier.outset()
         target, stalled, tries = np.inf, 0, _CORNERS
-        while not barrier.ends_at(found, self.tol) and tries and point.n_iter < self.max_iter:
-            with np.errstate(all="ignore"):  # what is not finite is seen, and is the end
-                moved = barrier.step(point)
+        while found.violation > self.tol and tries and point.n_iter < self.max_iter:
+            moved = barrier.step(point)
             if moved is not None:
                 stalled = 0 if moved.falls_below(point) else stalled + 1
                 point = moved
@@ -75,55 +102,130 @@ class BoxInterior:
             if last or (point.error <= target and barrier.is_close(point, self.tol)):
                 found = better(found, barrier.corner(point, self.tol), self.tol)
                 target, tries = 1e-3 * point.error, 0 if last else tries - 1
-        message = ""
-        if not barrier.ends_at(found, self.tol):
-            paired = self._paired(F, replace(dual, start=found.v))
-            found = better(found, at(F, dual, paired.variables), self.tol)
-            message = f"{paired.report.n_iter} pairs of variables moved after the interior point"
-        return self._solution(F, dual, found.v, point.n_iter, watch, message)
-
-    def _paired(self, F: np.ndarray, dual: Dual) -> DualSolution:
-        """Move pairs of variables from where the corner left them."""
-        X = F if F.shape[1] else np.zeros((len(F), 1))
-        rows = KernelRows(Linear(), X, cache_bytes=max(X.nbytes, _LEAST))
-        return BlockSMO(tol=self.tol, max_iter=len(dual) + 10_000).minimize(rows, dual)
-
-    def _solution(
-        self, F: np.ndarray, dual: Dual, v: np.ndarray, n_iter: int, watch: Stopwatch, message: str
-    ) -> DualSolution:
-        c = dual.coefficients(v)
-        values = times(F, pulled(F, c))
-        g = dual.gradient(values)
-        violation = dual.violation(v, g)
-        if violation > self.tol:
-            message = (
-                f"the interior point ended after {n_iter} steps with a violation of "
-                f"{violation:.1e}, not {self.tol:g}, for gradients of up to {np.abs(g).max():.1e}; "
-                f"the usual causes are columns that are far from size 1, whose rounding alone "
-                f"is that much, or an infinite C for classes that overlap. Scale the columns, or "
-                f"lower C, or raise tol or max_iter"
-            )
-        m = dual.multipliers(v, g)
-        gap, lowest = dual.gap(v, values, m), dual.objective(v, values)
-        free = int(np.count_nonzero((v > dual.lower) & (v < dual.upper)))
+        pairs, inside = None, barrier.inside(point)
+        endless = found.violation > self.tol and _is_ray(F, dual, inside)
+        stuck = endless or barrier.is_rounded(found) or _overflows(F, dual)
+        if found.violation > self.tol and not stuck:
+            later = None if follow is None else _Later(follow, point.n_iter, watch)
+            pairs = self._paired(F, replace(dual, start=found.v), later)
+            found = better(found, at(F, dual, pairs.variables), self.tol)
+        said = []
+        if found.violation > self.tol:
+            reason = _endless(dual, inside) if endless else self._reason(F, dual, found)
+            said.append(f"after {point.n_iter} steps, {reason}")
+        if pairs is not None:
+            said.append(f"{pairs.report.n_iter} pairs of variables moved after the interior point")
+        work = {} if pairs is None else pairs.report.certificate
+        certificate = {
+            **_certificate(F, dual, found),
+            "entries": work.get("entries", 0),
+            "cache_hits": work.get("cache_hits", float("nan")),
+            "curvature": 0.0,
+        }
+        c = dual.coefficients(found.v)
         report = Report(
             repr(self),
-            Status.NOT_CONVERGED if violation > self.tol else Status.CONVERGED,
-            n_iter,
-            violation,
+            Status.CONVERGED if found.violation <= self.tol else Status.NOT_CONVERGED,
+            point.n_iter,
+            found.violation,
             watch.seconds,
-            message,
-            {
-                "primal": lowest + gap,
-                "dual": lowest,
-                "gap": gap,
-                "bound": dual.bound(violation),
-                "violation": violation,
-                "n_free": free,
-                "n_bound": int(np.count_nonzero(v)) - free,
-                "entries": 0,
-                "cache_hits": float("nan"),
-                "curvature": 0.0,
-            },
+            "; ".join(said),
+            certificate,
         )
-        return DualSolution(v, c, values, m, report)
+        m = dual.multipliers(found.v, found.g)
+        return DualSolution(found.v, c, times(F, pulled(F, c)), m, report)
+
+    def _paired(
+        self, F: np.ndarray, dual: Dual, follow: Callable[[Progress], None] | None
+    ) -> DualSolution:
+        """Move pairs of variables from where the corner left them."""
+        X = F if F.shape[1] else np.zeros((len(F), 1))
+        most = self.max_iter * (_PAIRS + len(dual) // _SHARE)
+        held = min(max(X.nbytes, _LEAST), budget_in_bytes(self.max_memory))
+        rows = KernelRows(Linear(), X, cache_bytes=held)
+        return BlockSMO(tol=self.tol, max_iter=most).minimize(rows, dual, follow)
+
+    def _reason(self, F: np.ndarray, dual: Dual, found: Corner) -> str:
+        """Say why there is no minimum, and what to do."""
+        if not np.isfinite(found.violation) or _overflows(F, dual):
+            largest = np.abs(F).max(initial=0.0)
+            return (
+                f"values of f are not finite, or may not be, with features of up to {largest:.1e} "
+                f"and a C of up to {_width(dual).max():.1e}: scale the columns, or lower C"
+            )
+        return (
+            f"the violation is {found.violation:.1e}, not {self.tol:g}, for gradients of up to "
+            f"{np.abs(found.g).max():.1e}; the usual cause are columns that are far from size 1, "
+            f"or a huge C: the rounding of v alone is that much. Scale the columns, or lower C, or "
+            f"raise tol or max_iter"
+        )
+
+
+def _certificate(F: np.ndarray, dual: Dual, found: Corner) -> dict[str, Any]:
+    v = found.v
+    values = times(F, pulled(F, dual.coefficients(v)))
+    gap, lowest = dual.gap(v, values), dual.objective(v, values)
+    free = int(np.count_nonzero((v > dual.lower) & (v < dual.upper)))
+    return {
+        "primal": lowest + gap,
+        "dual": lowest,
+        "gap": gap,
+        "bound": dual.bound(found.violation),
+        "violation": found.violation,
+        "n_free": free,
+        "n_bound": int(np.count_nonzero(v)) - free,
+    }
+
+
+class _Later:
+    """Tells of pairs, counted on from the steps before."""
+
+    def __init__(self, follow: Callable[[Progress], None], n_iter: int, watch: Stopwatch) -> None:
+        self.follow, self.n_iter, self.watch = follow, n_iter, watch
+
+    def __call__(self, at: Progress) -> None:
+        self.follow(at._replace(n_iter=self.n_iter + at.n_iter, seconds=self.watch.seconds))
+
+
+def _equations(n: int, m: int, variables: int) -> int:
+    """Return how many equations free variables, w and b have at most."""
+    columns = min(n, m) + 2
+    return columns + min(2 * columns, variables)
+
+
+def bytes_needed(n: int, m: int, variables: int) -> int:
+    """Return what is allocated beside F: systems and their factors, vectors, blocks, and R."""
+    reduced = n * m + 2 * n * n if m > n else 0
+    numbers = 2 * _equations(n, m, variables) ** 2 + _VECTORS * variables + reduced
+    return 8 * numbers + min(_BLOCKS, 16 * n * m)
+
+
+def _width(dual: Dual) -> np.ndarray:
+    return dual.upper - dual.lower
+
+
+def _overflows(F: np.ndarray, dual: Dual) -> bool:
+    """Tell whether some v in the box has an infinite K v; of endless boxes, whether v = 1 has."""
+    width = _width(dual)
+    most = np.where(np.isinf(width), 1.0, width).sum()
+    return not np.isfinite(row_norms(F).max(initial=0.0) * most)
+
+
+def _is_ray(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
+    """Tell whether endless boxes let v grow for ever: F^T v = 0, and q^T v falls."""
+    d = np.where(np.isinf(_width(dual)), v, 0.0)
+    size = np.abs(d).max(initial=0.0)
+    if not size > 0:
+        return False
+    d /= size
+    w = pulled(F, dual.coefficients(d))
+    rows = np.sqrt(row_norms(F))[dual.points]
+    falls = -float(dual.linear @ d) > _PARALLEL * float(np.abs(dual.linear) @ np.abs(d))
+    return falls and float(np.linalg.norm(w)) <= _PARALLEL * float(rows @ np.abs(d))
+
+
+def _endless(dual: Dual, v: np.ndarray) -> str:
+    what = "the classes overlap: no hard margin exists; choose a finite C"
+    if len(dual) > dual.n:  # both sides of a tube
+        what = "no f is within epsilon of all targets; choose a finite C, or raise epsilon"
+    return f"variables of up to {np.abs(v).max():.1e} are no minimum: {what}"

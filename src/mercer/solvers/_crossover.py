@@ -36,19 +36,26 @@ _MANY = 2000  # free variables beyond a few m: too many to be sent to bounds one
 
 
 class Corner(NamedTuple):
-    """v with the right sums, and its violation."""
+    """v with the right sums, its violation, and both objectives; all inf if not finite."""
 
     v: np.ndarray
     g: np.ndarray
     violation: float
-    value: float  # of the objective
+    value: float  # of the dual, to be minimised
+    primal: float
 
 
 def at(F: np.ndarray, dual: Dual, v: np.ndarray) -> Corner:
     """Return v, its sums repaired, with its gradient."""
     v = _repaired(dual, v)
-    g = dual.gradient(times(F, pulled(F, dual.coefficients(v))))
-    return Corner(v, g, dual.violation(v, g), 0.5 * float(v @ (g + dual.linear)))
+    w = pulled(F, dual.coefficients(v))
+    f = times(F, w)
+    g = dual.gradient(f)
+    value = 0.5 * float(w @ w) + float(dual.linear @ v)
+    if not (np.isfinite(v).all() and np.isfinite(g).all() and np.isfinite(value)):
+        return Corner(v, g, np.inf, np.inf, np.inf)
+    primal = dual.objective(v, f) + dual.gap(v, f)
+    return Corner(v, g, dual.violation(v, g), value, np.inf if np.isnan(primal) else primal)
 
 
 def corner(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> Corner:
@@ -72,10 +79,13 @@ def corner(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> Corner:
 
 
 def better(one: Corner, other: Corner, tol: float) -> Corner:
-    """Return the one of smaller violation if that is below tol, else of smaller objective."""
+    """Return the one of smaller violation if that is below tol, else of better objectives.
+
+    The primal one comes first: it is what f is worth, however far v is from a minimum.
+    """
     if min(one.violation, other.violation) <= tol:
         return one if one.violation <= other.violation else other
-    return one if one.value <= other.value else other
+    return one if (one.primal, one.value) <= (other.primal, other.value) else other
 
 
 def _wrong(dual: Dual, here: Corner, tol: float, room: int) -> np.ndarray:

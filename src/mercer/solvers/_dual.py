@@ -171,6 +171,9 @@ class Dual:
         g = self.gradient(values)
         m = self.multipliers(v, g) if multipliers is None else np.asarray(multipliers)
         over = g - m[self.groups]
+        # 0 but for rounding, which must not be multiplied with an infinite width
+        tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
+        over[np.isinf(self.upper - self.lower) & (np.abs(over) <= tiny)] = 0.0
         with np.errstate(invalid="ignore"):  # 0 * inf: an infinite box that asks for nothing
             terms = np.where(over > 0, over * (v - self.lower), -over * (self.upper - v))
         terms[over == 0] = 0.0

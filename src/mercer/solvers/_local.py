@@ -29,7 +29,7 @@ __all__ = ["solve_block"]
 _LANES = 32
 _ROUND = 256  # steps, at least, between two looks at who takes part
 _CROWD = 128  # variables at either bound that take part
-_FLAT = 1e-12  # the least curvature: flatter, or bent the wrong way, is treated as this
+_FLAT = 1e-12  # of K: the least curvature; flatter, or bent the wrong way, is treated as this
 
 
 @jit("nnan", "nsz", "reassoc")
@@ -68,14 +68,15 @@ def solve_block(
         In how many steps c_ij was negative beyond rounding.
     """
     size, groups = len(g), len(starts) - 1
-    steps, bent, curvature, goal = 0, 0, 0.0, -1.0
+    steps, bent, curvature, goal, charged = 0, 0, 0.0, -1.0, 0
     W, part = np.empty(size, dtype=np.int64), np.zeros(groups + 1, dtype=np.int64)
     while True:
         violation = _active(g, v, lower, upper, starts, W, part)
         if goal < 0.0:
             goal = max(accuracy, fraction * violation)
         count = part[groups]
-        if violation <= goal or steps >= max_steps:
+        # a round costs something even if it takes few steps, and nothing interrupts this loop
+        if violation <= goal or max(steps, charged) >= max_steps:
             return steps, violation, curvature, bent
         inner = np.empty((count, count), dtype=K.dtype)
         h, w, low, up = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
@@ -88,6 +89,7 @@ def solve_block(
         most = min(max(_ROUND, count), max_steps - steps)
         done, c, times = _solve(inner, h, w, low, up, part, goal, most)
         steps, bent, curvature = steps + done, bent + times, min(curvature, c)
+        charged += max(done, min(_ROUND, max_steps - steps))
         if done == 0:  # what is to be gained is lost in rounding
             return steps, violation, curvature, bent
         for a in range(count):
@@ -154,6 +156,7 @@ def _solve(
         below[k] = 0.0 if v[k] > lower[k] else np.inf
         diagonal[k] = K[k, k]
     extreme, place, highest = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
+    flat = _FLAT * max(np.abs(diagonal).max(), 1e-280)
     rounding = 1e-5 if K.itemsize == 4 else 1e-12
     steps, bent, curvature = 0, 0, 0.0
     i, j, t = 0, 0, 0.0
@@ -167,7 +170,7 @@ def _solve(
             own = starts[group] + here
             there, gain, over = _partner(
                 g[part], below[part], up, K[own, part], diagonal[part], diagonal[own],
-                extreme, place, highest,
+                flat, extreme, place, highest,
             )  # fmt: skip
             violation = max(violation, over)
             if gain > best:
@@ -180,7 +183,7 @@ def _solve(
             bent += 1
             curvature = min(curvature, c)
         room_i, room_j = upper[i] - v[i], v[j] - lower[j]
-        t = min((g[j] - g[i]) / max(c, _FLAT), room_i, room_j)
+        t = min((g[j] - g[i]) / max(c, flat), room_i, room_j)
         v[i] = upper[i] if t == room_i else v[i] + t
         v[j] = lower[j] if t == room_j else v[j] - t
         for k in (i, j):
@@ -228,6 +231,7 @@ def _partner(
     row: Any,
     diagonal: Any,
     own: float,
+    flat: float,
     extreme: Any,
     place: Any,
     highest: Any,
@@ -246,7 +250,7 @@ def _partner(
             highest[lane] = x if x > highest[lane] else highest[lane]
             d = x if x > 0.0 else 0.0
             c = own + D[lane] - 2.0 * R[lane]
-            c = c if c > _FLAT else _FLAT
+            c = c if c > flat else flat
             s = d * d / c
             place[lane] = at if s >= extreme[lane] else place[lane]
             extreme[lane] = s if s > extreme[lane] else extreme[lane]
@@ -259,7 +263,7 @@ def _partner(
     for k in range(whole, n):
         x = g[k] - below[k] - up
         over = max(over, x)
-        s = x * x / max(own + diagonal[k] - 2.0 * row[k], _FLAT)
+        s = x * x / max(own + diagonal[k] - 2.0 * row[k], flat)
         if x > 0.0 and s >= gain:
             gain, where = s, k
     return where, gain, over

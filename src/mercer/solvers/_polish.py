@@ -18,7 +18,8 @@ from ._dual import Dual
 
 __all__ = ["polish"]
 
-_ROUNDS = 10
+_ROUNDS = 10  # variables that meet a bound, after which it is given up
+_FEW = 100  # free variables, for which a round costs little
 
 
 def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
@@ -36,7 +37,8 @@ def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
     array([ 0.5, -0.5])
     """
     v = v.copy()
-    for _ in range(_ROUNDS):
+    first = np.count_nonzero((v > dual.lower) & (v < dual.upper))
+    for _ in range(_ROUNDS + (first if first <= _FEW else 0)):
         free = np.flatnonzero((v > dual.lower) & (v < dual.upper))
         if not len(free):
             break

@@ -117,6 +117,7 @@ class _Search:
         self.drift = 0.0  # the sum of |dv| since f was exact
         self.steps = self.bent = 0
         self.curvature = 0.0
+        self.K = np.empty((0, 0))  # all of it, for a small problem
         self.origin: tuple[float, np.ndarray, np.ndarray] | None = None  # of a part: where it began
 
     def part(self, some: np.ndarray, members: np.ndarray) -> _Search:
@@ -144,18 +145,18 @@ class _Search:
     def whole(self) -> None:
         """Solve with all of K at hand; if it is exact, to the last digits."""
         dual = self.dual
-        K = self.view.matrix()
+        self.K = K = self.view.matrix()
         if not np.array_equal(dual.points, np.arange(dual.n)):
             K = K[np.ix_(dual.points, dual.points)]
-        if K.dtype == np.float32:
-            self._whole(K, 0.5 * self.tol)
-            while self._refresh() and dual.violation(self.v, dual.gradient(self.f)) > self.tol:
-                before = self.steps
-                self._whole(K, 0.5 * self.tol)
-                if self.steps in (before, self.limit):
-                    break
+        if K.dtype == np.float64:
+            self._polish(K, self._whole(K, self.tol))
             return
-        self._polish(K, self._whole(K, self.tol))
+        self._whole(K, 0.5 * self.tol)
+        while self._refresh() and dual.violation(self.v, dual.gradient(self.f)) > self.tol:
+            before = self.steps
+            self._whole(K, 0.5 * self.tol)
+            if self.steps in (before, self.limit):
+                break
 
     def _polish(self, K: np.ndarray, violation: float) -> None:
         """Go on from tol to the last digits, as long as that takes no longer than the way here."""
@@ -165,38 +166,37 @@ class _Search:
             exact = _EXACT * (1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max()))
             if self.bent or self.steps >= self.limit or best[0] <= exact:
                 break
-            v = polish(K, dual, self.v)
-            violation = dual.violation(v, K @ v + dual.linear)
-            best = min(best, (violation, v), key=lambda found: found[0])
+            violation = self._set(polish(K, dual, self.v))
+            best = min(best, (violation, self.v), key=lambda found: found[0])
             if best[0] > exact:
-                self._set(K, best[1])
+                self._set(best[1])
                 violation = self._whole(K, max(0.01 * best[0], exact))
                 best = min(best, (violation, self.v), key=lambda found: found[0])
         self.limit = limit
-        self._set(K, best[1])  # on the way down the violation goes up and down
+        self._set(best[1])  # on the way down the violation goes up and down
 
     def _whole(self, K: np.ndarray, accuracy: float) -> float:
         """Move all variables until the violation is no larger, or the limit is met."""
         dual = self.dual
+        box = dual.lower, dual.upper, dual.starts
         while True:
-            g, v = dual.gradient(self.f), self.v.copy()
+            before, g, v = self.v, dual.gradient(self.f), self.v.copy()
             most = min(_CHUNK, self.limit - self.steps)
-            violation = self._move(
-                K, g, v, dual.lower, dual.upper, dual.starts, accuracy, 0.0, most
-            )
-            before, self.v = self.v, v
-            self.drift += float(np.abs(v - before).sum())
-            self.f[dual.points] = g - dual.linear
+            violation = self._move(K, g, v, *box, accuracy, 0.0, most)
             if K.dtype == np.float64:
-                self._set(K, v)
+                violation = self._set(v)
+            else:
+                self.v, self.drift = v, self.drift + float(np.abs(v - before).sum())
+                self.f[dual.points] = g - dual.linear
             self._tell(violation)
             if violation <= accuracy or self.steps >= self.limit or not np.any(v != before):
                 return violation
 
-    def _set(self, K: np.ndarray, v: np.ndarray) -> None:
-        """Set v, and f from an exact K."""
+    def _set(self, v: np.ndarray) -> float:
+        """Set v, and f from an exact K; return the violation."""
         self.v, self.drift = v, 0.0
-        self.f[self.dual.points] = K @ v
+        self.f = self.K @ self.dual.coefficients(v)
+        return self.dual.violation(v, self.dual.gradient(self.f))
 
     # ------------------------------------------------------------------ a large one
 
@@ -229,6 +229,7 @@ class _Search:
             self._move(working.K, g, v, lower, upper, working.starts, 0.5 * tol, _FRACTION, limit)
             moved = np.flatnonzero(live & (v != self.v[W]))
             if not len(moved):  # what is to be gained is lost in rounding
+                self._refresh()
                 return
             points = dual.points[W[moved]]
             change = v[moved] - self.v[W[moved]]
@@ -259,13 +260,15 @@ class _Search:
         if len(np.unique(dual.groups[members])) < dual.n_groups:
             return False
         search = self.part(some, members)
-        search.blocks()
+        try:
+            search.blocks()
+        finally:
+            view.restore(search.view)
         before = dual.coefficients(self.v)
         self.v[members], self.f[some] = search.v, search.f
         self.steps, self.bent = search.steps, self.bent + search.bent
         self.curvature = min(self.curvature, search.curvature)
         self.drift += search.drift
-        view.restore(search.view)
         others = np.setdiff1d(np.arange(dual.n), some)
         self.f[others] += view.product(dual.coefficients(self.v) - before, others)
         return True
@@ -328,7 +331,8 @@ class _Search:
         g = dual.gradient(f)
         m, violation = dual.multipliers(v, g), dual.violation(v, g)
         gap, objective = dual.gap(v, f, m), dual.objective(v, f)
-        free = int(np.count_nonzero((v > dual.lower) & (v < dual.upper)))
+        free = np.zeros(dual.n, dtype=bool)  # points, of which one variable at least is
+        free[dual.points[(v > dual.lower) & (v < dual.upper)]] = True
         entries, hits, requests = self.view.counts
         coefficients = dual.coefficients(v)
         certificate = {
@@ -337,8 +341,8 @@ class _Search:
             "gap": gap,
             "bound": dual.bound(violation),
             "violation": violation,
-            "n_free": free,
-            "n_bound": int(np.count_nonzero(coefficients)) - free,
+            "n_free": int(np.count_nonzero(free & (coefficients != 0))),
+            "n_bound": int(np.count_nonzero(~free & (coefficients != 0))),
             "entries": entries,
             "cache_hits": hits / requests if requests else float("nan"),
             "curvature": self.curvature,
