@@ -22,20 +22,18 @@ import numpy as np
 
 from .._points import length
 from ..kernels import Kernel, Precomputed
-from ..kernels._jit import jit
 from ..kernels._prepared import Prepared
 from ._budget import budget_in_bytes
+from ._row_cache import RowCache, add_rows
 from ._threads import run
 from ._tiled import TiledGram
 
 __all__ = ["KernelRows", "RowsView"]
 
 _COLS = 384  # columns of a tile, as elsewhere
-_RUN = 8 * _COLS  # columns that one task works on
 _SMALL = 2**26  # bytes: a K that is held in float64 in any case
 _FEW = 2**20  # entries that are evaluated at once
 _LEAST = 64  # rows that a cache holds, however small it shall be
-_STRIP = 2048  # columns of an update at a time: their sums stay in the first cache
 
 
 class KernelRows:
@@ -104,7 +102,7 @@ class KernelRows:
                 f"at a point. The usual cause are features that are huge; scale them"
             )
         self._columns: dict[int, list[Prepared]] = {}
-        self._own: dict[int, _Cache] = {}  # k(X_a, X_a)
+        self._own: dict[int, RowCache] = {}  # k(X_a, X_a)
         self._pool: dict[Any, np.ndarray] = {}  # memory that is used again and again
         if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
             self._hold_given(kernel, X)
@@ -114,7 +112,7 @@ class KernelRows:
         """Take the matrix of the user as the cache, if it is that of these points in order."""
         K = np.asarray(kernel.matrix)
         if K.dtype == np.float64 and np.array_equal(X, np.arange(len(K))):
-            self._own[0] = _Cache.of(K)
+            self._own[0] = RowCache.of(K)
 
     def view(self, *classes: int) -> RowsView:
         """Return the rows and columns of these classes, in this order; of all by default."""
@@ -134,7 +132,7 @@ class KernelRows:
         self._pool.clear()
         return some
 
-    def caches(self, classes: tuple[int, ...]) -> list[list[_Cache]]:
+    def caches(self, classes: tuple[int, ...]) -> list[list[RowCache]]:
         """Return caches for rows (first index) and columns of these classes."""
         self.turn += 1  # the memory of earlier views is used again
         share, places = self._bytes // len(classes) ** 2, list(enumerate(classes))
@@ -151,20 +149,20 @@ class KernelRows:
             for i, a in places
         ]
 
-    def _cache(self, a: int, b: int, share: int) -> _Cache:
+    def _cache(self, a: int, b: int, share: int) -> RowCache:
         rows = self._room(a, b, share)
-        return _Cache(np.empty((rows, self.sizes[b]), dtype=self.dtype), self.sizes[a])
+        return RowCache(np.empty((rows, self.sizes[b]), dtype=self.dtype), self.sizes[a])
 
     def _room(self, a: int, b: int, share: int) -> int:
         """Return how many rows of k(X_a, X_b) there is room for."""
         most = share // max(1, self.sizes[b] * self.dtype.itemsize)
         return min(self.sizes[a], max(_LEAST, most))
 
-    def _between(self, a: int, b: int, share: int, place: tuple[int, int]) -> _Cache:
+    def _between(self, a: int, b: int, share: int, place: tuple[int, int]) -> RowCache:
         """Return a cache for k(X_a, X_b), empty, in memory that the last such one has left."""
         rows = self._room(a, b, share)
         array = self.memory(place, rows * self.sizes[b]).reshape(rows, self.sizes[b])
-        return _Cache(array, self.sizes[a])
+        return RowCache(array, self.sizes[a])
 
     def memory(self, name: Any, size: int) -> np.ndarray:
         """Return memory for so many entries: the same for the same name, as long as it is enough.
@@ -183,7 +181,7 @@ class KernelRows:
             self._columns[segment] = [self.tiles[j : min(j + _COLS, last)] for j in starts]
         return self._columns[segment]
 
-    def evaluate(self, rows: np.ndarray, segment: int, cache: _Cache, slots: np.ndarray) -> None:
+    def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
         """Set the slots of a cache to k(rows, points of the class)."""
         R, runs = self.tiles[rows], self.columns(segment)
         self.entries += len(rows) * self.sizes[segment]
@@ -204,50 +202,6 @@ class KernelRows:
         run(some, range(0, len(runs), 8), self.n_threads)
 
 
-class _Cache:
-    """Some rows of one class over the columns of one class."""
-
-    def __init__(self, array: np.ndarray, n: int) -> None:
-        self.array = array
-        self.slot = np.full(n, -1, dtype=np.intp)  # of each row, -1 if it is not here
-        self.row = np.full(len(array), -1, dtype=np.intp)  # in each slot
-        self.stamp = np.zeros(len(array), dtype=np.int64)
-        self.used, self.now = 0, 0
-        self.owned = True
-
-    @classmethod
-    def of(cls, K: np.ndarray) -> _Cache:
-        """Hold a matrix that is there already."""
-        cache = cls(K, len(K))
-        cache.slot[:] = cache.row[:] = np.arange(len(K))
-        cache.used, cache.owned = len(K), False
-        return cache
-
-    @property
-    def bytes(self) -> int:
-        return self.used * self.array.shape[1] * self.array.itemsize
-
-    def place(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return slots for rows, and which of them have to be evaluated."""
-        self.now += 1
-        slots = self.slot[rows]
-        missing = np.flatnonzero(slots < 0)
-        self.stamp[slots[slots >= 0]] = self.now
-        if len(missing):
-            fresh = np.arange(self.used, min(self.used + len(missing), len(self.array)))
-            self.used += len(fresh)
-            self.stamp[fresh] = self.now
-            if short := len(missing) - len(fresh):
-                oldest = np.argpartition(self.stamp, short - 1)[:short]
-                gone = self.row[oldest]
-                self.slot[gone[gone >= 0]] = -1
-                self.stamp[oldest] = self.now
-                fresh = np.concatenate([fresh, oldest])
-            slots[missing] = fresh
-            self.slot[rows[missing]], self.row[fresh] = fresh, rows[missing]
-        return slots, missing
-
-
 class RowsView:
     """The rows and columns of some classes, numbered 0, 1, ... n - 1."""
 
@@ -262,7 +216,7 @@ class RowsView:
     def subset(self, points: np.ndarray) -> RowsView:
         """Return the rows and columns of some points, in a cache of their own; ours is emptied."""
         some = self.rows.subset(self.index[points])
-        self._caches: list[list[_Cache]] = []
+        self._caches: list[list[RowCache]] = []
         return some.view()
 
     def restore(self, other: RowsView) -> None:
@@ -327,7 +281,7 @@ class RowsView:
             local = points[inside] - self.ends[a]
             for b, cache in enumerate(self._caches[a]):
                 part = out[self.ends[b] : self.ends[b + 1]]
-                _add_rows(cache.array, cache.slot[local], weights[inside], part)
+                add_rows(cache.array, cache.slot[local], weights[inside], part)
 
     def block(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return K[points][:, others], evaluated: entries far apart in memory are slow to find."""
@@ -395,30 +349,3 @@ class RowsView:
         for a in range(len(self.classes)):
             if len(inside := np.flatnonzero(which == a)):
                 yield a, inside
-
-
-@jit()
-def _add_rows(array: Any, slots: Any, weights: Any, out: Any) -> None:
-    """out_j <- out_j + sum_i weights_i array[slots_i, j], eight rows at a time, in float64."""
-    n, m = len(slots), len(out)
-    for start in range(0, m, _STRIP):
-        end = min(start + _STRIP, m)
-        sums = out[start:end]
-        i = 0
-        while i + 8 <= n:
-            w0, w1, w2, w3 = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
-            w4, w5, w6, w7 = weights[i + 4], weights[i + 5], weights[i + 6], weights[i + 7]
-            r0, r1 = array[slots[i], start:end], array[slots[i + 1], start:end]
-            r2, r3 = array[slots[i + 2], start:end], array[slots[i + 3], start:end]
-            r4, r5 = array[slots[i + 4], start:end], array[slots[i + 5], start:end]
-            r6, r7 = array[slots[i + 6], start:end], array[slots[i + 7], start:end]
-            for j in range(end - start):
-                a = w0 * r0[j] + w1 * r1[j] + w2 * r2[j] + w3 * r3[j]
-                b = w4 * r4[j] + w5 * r5[j] + w6 * r6[j] + w7 * r7[j]
-                sums[j] += a + b
-            i += 8
-        while i < n:
-            w, row = weights[i], array[slots[i], start:end]
-            for j in range(end - start):
-                sums[j] += w * row[j]
-            i += 1
