@@ -19,6 +19,7 @@ from ._dual import Dual
 __all__ = ["polish"]
 
 _ROUNDS = 10  # variables that meet a bound, after which it is given up
+_SINGULAR = 1e-9  # of b: a residual that tells of a singular A
 _FEW = 100  # free variables, for which a round costs little
 
 
@@ -46,7 +47,7 @@ def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
         ones = (dual.groups[free][:, None] == np.unique(dual.groups[free])).astype(float)
         q = ones.shape[1]
         A = np.block([[K[np.ix_(free, free)], ones], [ones.T, np.zeros((q, q))]])
-        d = lstsq(A, np.concatenate([-g, np.zeros(q)]), check_finite=False)[0][: len(free)]
+        d = _solved(A, np.concatenate([-g, np.zeros(q)]))[: len(free)]
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(d > 0, (dual.upper[free] - v[free]) / d, np.inf)
             room = np.where(d < 0, (dual.lower[free] - v[free]) / d, room)
@@ -57,3 +58,15 @@ def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
         v[free] += room.min() * d
         v[free[hit]] = np.where(d[hit] > 0, dual.upper[free[hit]], dual.lower[free[hit]])
     return np.clip(v, dual.lower, dual.upper)
+
+
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return x with A x = b; of least norm, which takes longer, if A is singular."""
+    try:
+        x = np.linalg.solve(A, b)
+    except np.linalg.LinAlgError:
+        x = np.full(len(b), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.linalg.norm(A @ x - b) <= _SINGULAR * np.linalg.norm(b):
+            return x
+    return np.asarray(lstsq(A, b, check_finite=False)[0])
