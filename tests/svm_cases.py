@@ -24,7 +24,7 @@ def points_of_iris():
 def theirs(model):
     """Return scikit-learn's estimator with the same parameters."""
     cls = getattr(sklearn.svm, type(model).__name__)
-    known = set(cls().get_params()) - {"cache_size"}
+    known = set(cls().get_params())
     params = {k: v for k, v in model.get_params(deep=False).items() if k in known}
     return cls(**params)
 

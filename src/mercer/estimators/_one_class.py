@@ -81,7 +81,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         tol: Any = 1e-3,
         nu: Any = 0.5,
         shrinking: Any = True,
-        cache_size: Any = "auto",
+        cache_size: Any = 200,
         verbose: Any = False,
         max_iter: Any = -1,
         kernel_params: Any = None,

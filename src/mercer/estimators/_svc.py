@@ -48,8 +48,10 @@ class SVC(SupportVectorClassifier):
         Leave out points that will stay where they are, and look at all of them again at the end.
     tol : float, default=1e-3
         How much the conditions of a minimum may be violated, in units of y f(x).
-    cache_size : float or "auto", default="auto"
-        A strict limit for the rows of K, in MB; "auto" for all that `max_memory` allows.
+    cache_size : float or "auto", default=200
+        A limit for the rows of K that are kept, in MB; "auto" for all that `max_memory` allows.
+        More helps where an entry of K is expensive; where it is not, rows are evaluated as fast as
+        memory is found for them.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
         of the weights of all classes equal.
@@ -114,9 +116,9 @@ class SVC(SupportVectorClassifier):
 
     Notes
     -----
-    What differs from scikit-learn: `cache_size` is "auto" instead of 200 MB; a weight of 2 counts
-    as two points also in gamma="scale" and class_weight="balanced"; gamma must be positive; there
-    is no switch `probability`: use ``CalibratedClassifierCV(SVC(), ensemble=False)``.
+    What differs from scikit-learn: a weight of 2 counts as two points also in gamma="scale" and
+    class_weight="balanced"; gamma must be positive; there is no switch `probability`: use
+    ``CalibratedClassifierCV(SVC(), ensemble=False)``.
 
     Examples
     --------
@@ -148,7 +150,7 @@ class SVC(SupportVectorClassifier):
         coef0: Any = 0.0,
         shrinking: Any = True,
         tol: Any = 1e-3,
-        cache_size: Any = "auto",
+        cache_size: Any = 200,
         class_weight: Any = None,
         verbose: Any = False,
         max_iter: Any = -1,
@@ -298,7 +300,7 @@ class NuSVC(SupportVectorClassifier):
         coef0: Any = 0.0,
         shrinking: Any = True,
         tol: Any = 1e-3,
-        cache_size: Any = "auto",
+        cache_size: Any = 200,
         class_weight: Any = None,
         verbose: Any = False,
         max_iter: Any = -1,
