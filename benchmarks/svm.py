@@ -1,14 +1,10 @@
 """Support vector machines on real data: fits at equal objectives, predictions, all of MNIST.
 
-`svm-fit`: the Gaussian kernel with γ = "scale", C = 1 and 100, and everybody's own default of the
-tolerance, 1e-3, and of the cache, 200 MB.  LIBSVM uses one thread.  What is timed is `fit`; the dual
-objective is then recomputed from `support_` and `dual_coef_` (see `_svm.py`).
-`svm-predict`: labels of new points by a model of 10 000 rows.
-`svm-mnist`: all ten digits, without subsampling, by mercer alone.
-
-All parameters but C and γ are everybody's defaults.  So scikit-learn keeps rows of K in 200 MB and
-works on one thread, which is all that LIBSVM can use; mercer's cache is "auto", half of the memory
-of the machine, and it uses all threads that it is given.
+`svm-fit`: the Gaussian kernel with γ = "scale", C = 1 and 100.  All else is everybody's default: a
+tolerance of 1e-3, a cache of 200 MB.  LIBSVM uses one thread.  What is timed is `fit`; the dual
+objective is then recomputed from `support_` and `dual_coef_` (see `_svm.py`).  `svm-predict`:
+labels of new points by a model of 10 000 rows.  `svm-mnist`: all ten digits, without subsampling,
+by mercer alone.
 """
 
 from __future__ import annotations
