@@ -11,7 +11,9 @@ from svm_cases import SHARP, each_machine, fitted, output, points_of_iris, their
 from mercer import SVC, SVR, KernelMachineRegressor, NuSVC, NuSVR, OneClassSVM
 from mercer.kernels import RBF, Callable, Precomputed
 
-AGREE = 1e-3  # relative: LIBSVM keeps K in float32
+# Relative.  Ours satisfies the conditions of a minimum to 1e-11 here; LIBSVM keeps K in float32,
+# and the larger k(x, z), the more of f is lost to that.
+AGREE = {"rbf": 3e-6, "linear": 5e-5, "poly": 5e-4}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,8 @@ def test_the_same_functions_as_scikit_learn(model, kernel, iris):
     ours = fitted(clone(model).set_params(**kernel), X, y)
     other = fitted(theirs(ours), X, y)
     scale = np.abs(output(other, X)).max()
-    np.testing.assert_allclose(output(ours, X), output(other, X), atol=AGREE * scale)
+    agree = AGREE[kernel["kernel"]] * scale
+    np.testing.assert_allclose(output(ours, X), output(other, X), atol=agree)
     if isinstance(model, SVC):
         np.testing.assert_array_equal(ours.predict(X), other.predict(X))
     assert ours.dual_coef_.shape[0] == other.dual_coef_.shape[0]
@@ -59,7 +62,7 @@ def test_the_same_functions_as_scikit_learn(model, kernel, iris):
     for name in ("support_", "n_support_"):
         assert getattr(ours, name).dtype == getattr(other, name).dtype
     if kernel["kernel"] == "linear":
-        np.testing.assert_allclose(ours.coef_, other.coef_, atol=AGREE * scale)
+        np.testing.assert_allclose(ours.coef_, other.coef_, atol=agree)
 
 
 @each_machine

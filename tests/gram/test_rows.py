@@ -223,3 +223,8 @@ def test_a_view_whose_memory_another_has_taken():
     out = np.zeros(70)
     old.add(np.arange(70), np.ones(70), out)
     assert np.allclose(out, K[:70, :70].sum(axis=1))
+
+
+def test_a_cache_stays_within_the_memory():
+    rows = KernelRows(Polynomial(2), X, cache_bytes=10**9, max_memory=70 * 90 * 8)
+    assert rows.view().capacity == 70

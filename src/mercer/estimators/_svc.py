@@ -49,7 +49,7 @@ class SVC(SupportVectorClassifier):
     tol : float, default=1e-3
         How much the conditions of a minimum may be violated, in units of y f(x).
     cache_size : float or "auto", default=200
-        A limit for the rows of K that are kept, in MB; "auto" for all that `max_memory` allows.
+        A limit for the rows of K that are kept, in MB, within `max_memory`; "auto" for all of that.
         More helps where an entry of K is expensive; where it is not, rows are evaluated as fast as
         memory is found for them.
     class_weight : dict, "balanced" or None, default=None

@@ -21,13 +21,12 @@ from .._errors import warn_caller
 from .._points import length, take
 from ..expansion import Expansion
 from ..gram import gram
-from ..gram._budget import budget_in_bytes, check_budget
+from ..gram._budget import check_budget
 from ..gram._rows import KernelRows
 from ..kernels import Kernel, Laplacian, Linear, Precomputed
-from ..solvers import Report, Status
+from ..solvers import BlockSMO, BoxInterior, Report, Status
 from ..solvers._dual import Dual, DualSolution
 from ..solvers._lowrank import METHODS, on_indices
-from ..solvers._smo import BlockSMO
 from ..solvers._whitened import Whitened
 from ._base import KernelEstimator
 from ._labels import check_landmarks
@@ -120,18 +119,13 @@ class SupportVectorMachine(KernelEstimator):
         """Return the points X[order] of these weights, and the solver that is to have them."""
         if not self._precomputed and self._takes(X):
             _check_size(X)
-        from ..solvers._box import BoxInterior, bytes_needed
-
         whole = np.array_equal(order, np.arange(length(X)))
         points = X if whole or self._precomputed else take(X, order)
         even = self._precomputed or bool(np.all(weights == weights[0]))
         kernel: Kernel = self._make_kernel(self.gamma).resolve(points, None if even else weights)
-        name, budget = self.solver, budget_in_bytes(self.max_memory)
+        name = self.solver
         if name == "auto":
-            name = "primal" if takes_primal(kernel, points) else "smo"
-            n = length(points)
-            if name == "primal" and bytes_needed(n, points.shape[1], 2 * n) > budget:
-                name = "smo"
+            name = "primal" if takes_primal(kernel, points, self.max_memory) else "smo"
         sizes = [len(order)] if sizes is None else sizes
         values, points = _on_indices(kernel, points, order)
         if name == "smo":

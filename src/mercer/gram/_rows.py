@@ -48,7 +48,7 @@ class KernelRows:
     sizes : sequence of int, optional
         How many points each class has.
     cache_bytes : int, optional
-        How much the rows may take; all that `max_memory` allows by default.
+        How much the rows may take, within `max_memory`; all of that by default.
     max_memory : int, str or None
     n_threads : int, optional
 
@@ -88,7 +88,8 @@ class KernelRows:
         self.n = length(X)
         self.sizes = [self.n] if sizes is None else [int(s) for s in sizes]
         self.ends = np.concatenate([[0], np.cumsum(self.sizes)])
-        self._bytes = budget_in_bytes(max_memory) if cache_bytes is None else int(cache_bytes)
+        budget = budget_in_bytes(max_memory)
+        self._bytes = budget if cache_bytes is None else min(int(cache_bytes), budget)
         self.P: Prepared = kernel.prepare(X)
         error = kernel._single_error(self.P) if 8 * self.n**2 > min(_SMALL, self._bytes) else None
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
@@ -142,16 +143,17 @@ class KernelRows:
                 break
             del self._own[old]  # the least recently used first
         for a in classes:
-            own = self._own.pop(a) if a in self._own else self._cache(a, a, share)
+            own = self._own.pop(a) if a in self._own else self._fresh(a, share)
             self._own[a] = own  # the last one is the most recent
         return [
             [self._own[a] if a == b else self._between(a, b, share, (i, j)) for j, b in places]
             for i, a in places
         ]
 
-    def _cache(self, a: int, b: int, share: int) -> RowCache:
-        rows = self._room(a, b, share)
-        return RowCache(np.empty((rows, self.sizes[b]), dtype=self.dtype), self.sizes[a])
+    def _fresh(self, a: int, share: int) -> RowCache:
+        """Return a cache for k(X_a, X_a), in memory of its own."""
+        shape = self._room(a, a, share), self.sizes[a]
+        return RowCache(np.empty(shape, dtype=self.dtype), self.sizes[a])
 
     def _room(self, a: int, b: int, share: int) -> int:
         """Return how many rows of k(X_a, X_b) there is room for."""

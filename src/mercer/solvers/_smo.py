@@ -66,7 +66,7 @@ class BlockSMO:
     ----------
     tol : float
         Stop when no two variables violate the conditions of a minimum by more than this, in units
-        of f.  Nothing else ends the search but max_iter.
+        of f.  Nothing else ends the search but max_iter, or moves too small for rounding.
     max_iter : int
         Steps, of two variables each; -1 for 10^7, or 100 for each point if that is more.
     shrinking : bool
