@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable as Function
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,41 +20,44 @@ from .._reduce import Reduction
 from ..expansion import Expansion
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..kernels._specs import KERNEL_NAMES
+from ..solvers._lowrank import METHODS
+from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
 
-__all__ = ["KernelEstimator"]
+__all__ = ["KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
 
 
+KernelLike: TypeAlias = str | Kernel | SklearnGPKernel | Function[..., Any]
+Seed: TypeAlias = int | np.random.RandomState | None
+
+
+@estimator(kw_only=True)
 class KernelEstimator(BaseEstimator):
-    """An estimator with the parameters kernel, gamma, degree, coef0 and kernel_params."""
+    """An estimator with a kernel, whose fitted state is an expansion.
 
-    _parameter_constraints: ClassVar[dict] = {
-        "kernel": [
-            StrOptions(set(KERNEL_NAMES) | {"precomputed"}),
-            Kernel,
-            SklearnGPKernel,
-            callable,
-        ],
-        "gamma": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"scale", "auto", "median"}),
-            None,
-        ],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-        "max_memory": [Interval(Real, 0, None, closed="neither"), str, None],
-        "verbose": ["boolean", Interval(Integral, 0, None, closed="left")],
-    }
+    Parameters
+    ----------
+    kernel : str, Kernel, callable or scikit-learn GP kernel
+        A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", ..., "precomputed"), an
+        expression like ``RBF(2.0) + Linear()``, or a function of two matrices or two points.
+    max_memory : int, str or None
+        Bytes, or "2 GiB"; None for half of the machine's memory.
+    verbose : int
+        Whether to say what is done, and how far it is.
+    """
 
-    kernel: Any
-    gamma: Any
-    degree: Any
-    coef0: Any
-    kernel_params: Any
-    verbose: Any
-    expansion_: Expansion
-    dual_coef_: np.ndarray
-    intercept_: Any
+    kernel: KernelLike = parameter(
+        StrOptions({*KERNEL_NAMES, "precomputed"}),
+        Kernel,
+        SklearnGPKernel,
+        callable,
+        default="linear",
+    )
+    max_memory: int | float | str | None = parameter(POSITIVE, str, None, default=None)
+    verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
+
+    expansion_: Expansion = learned()
+    dual_coef_: np.ndarray = learned()
+    intercept_: Any = learned()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
@@ -85,15 +88,6 @@ class KernelEstimator(BaseEstimator):
         kernel = self.kernel
         return (isinstance(kernel, str) and kernel == "precomputed") or (
             isinstance(kernel, Precomputed) and kernel.matrix is None
-        )
-
-    def _make_kernel(self, gamma: Any) -> Kernel:
-        return as_kernel(
-            self.kernel,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
         )
 
     def _check_points(
@@ -168,6 +162,62 @@ class KernelEstimator(BaseEstimator):
         if self.verbose:
             sys.stdout.write(f"[{type(self).__name__}] {text}\n")
             sys.stdout.flush()
+
+
+@estimator(kw_only=True)
+class NamedKernel(KernelEstimator):
+    """An estimator whose kernel may be given by name.
+
+    Parameters
+    ----------
+    gamma : float, "scale", "auto", "median" or None
+        For kernels given by name; None for 1 / n_features (1 for chi2).  Rules see the weights of
+        points, if these differ: a point of weight 2 counts as two points.
+    degree : int
+        For "poly".
+    coef0 : float
+        For "poly" and "sigmoid".
+    kernel_params : dict or None
+        Further arguments of a callable.
+    """
+
+    gamma: float | str | None = parameter(
+        POSITIVE, StrOptions({"scale", "auto", "median"}), None, default=None
+    )
+    degree: float = parameter(AT_LEAST_0, default=3)
+    coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
+    kernel_params: dict | None = parameter(dict, None, default=None)
+
+    def _make_kernel(self, gamma: Any) -> Kernel:
+        return as_kernel(
+            self.kernel,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+
+@estimator(kw_only=True)
+class Landmarked(BaseEstimator):
+    """An estimator with a solver that seeks f in the span of landmarks.
+
+    Parameters
+    ----------
+    rank : int or None
+        How many landmarks; 1000 by default, or all points if there are fewer.
+    landmarks : str or points
+        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", "kmeans++", "leverage"), or
+        they themselves.  "auto" is "kmeans" for radial kernels on dense vectors, else "rpcholesky".
+    random_state : int, RandomState or None
+        For all that is drawn, such as landmarks; None stands for 0, so that fits repeat.
+    """
+
+    rank: int | None = parameter(COUNT, None, default=None)
+    landmarks: Any = parameter(
+        StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
+    )
+    random_state: Seed = parameter("random_state", default=None)
 
 
 def _floating(X: Any) -> Any:

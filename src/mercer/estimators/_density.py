@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..expansion import Expansion
@@ -15,6 +15,7 @@ from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
 from ..means._parzen import choose_bandwidth, log_sums
 from ..means._permutation import random_numbers
 from ..means._window import Window
+from ._parameters import POSITIVE, estimator, parameter
 from ._weights import check_weights
 
 __all__ = ["ParzenDensity"]
@@ -22,6 +23,7 @@ __all__ = ["ParzenDensity"]
 _NAMES = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
 
 
+@estimator(kw_only=True)
 class ParzenDensity(DensityMixin, BaseEstimator):
     """The density p(x) = sum_i w_i k((x - x_i) / h) / (c h^d), the mean of normalised kernels.
 
@@ -31,11 +33,11 @@ class ParzenDensity(DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    bandwidth : float, "scott", "silverman" or "loo", default=1.0
+    bandwidth : float, "scott", "silverman" or "loo"
         h: a number; a power of n, as in scikit-learn, n^(-1/(d+4)) or (n (d+2) / 4)^(-1/(d+4)), for
         columns of unit variance; or the h with the greatest leave-one-out likelihood
         sum_i w_i log p_(-i)(x_i), for which about 30 passes over all pairs are made.
-    kernel : {"gaussian", "exponential", "laplacian"} or Kernel, default="gaussian"
+    kernel : {"gaussian", "exponential", "laplacian"} or Kernel
         `RBF()`, `Matern(nu=0.5)`, `Laplacian()`, or any such kernel, also a `RationalQuadratic`
         with alpha > d/2.  Its length scale is in units of h, and may be one number per column.
 
@@ -66,17 +68,10 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "bandwidth": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"scott", "silverman", "loo"}),
-        ],
-        "kernel": [StrOptions(set(_NAMES)), Kernel],
-    }
-
-    def __init__(self, *, bandwidth: Any = 1.0, kernel: Any = "gaussian") -> None:
-        self.bandwidth = bandwidth
-        self.kernel = kernel
+    bandwidth: float | str = parameter(
+        POSITIVE, StrOptions({"scott", "silverman", "loo"}), default=1.0
+    )
+    kernel: str | Kernel = parameter(StrOptions(set(_NAMES)), Kernel, default="gaussian")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -89,8 +84,9 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         kernel = _NAMES[self.kernel] if isinstance(self.kernel, str) else self.kernel
         kernel = kernel.resolve(self.X_fit_)
         h = self.bandwidth
-        by_rule = isinstance(h, str)
-        self.bandwidth_ = choose_bandwidth(h, kernel, self.X_fit_, self.weights_) if by_rule else h
+        if isinstance(h, str):
+            h = choose_bandwidth(h, kernel, self.X_fit_, self.weights_)
+        self.bandwidth_ = h
         self._window = Window.of(kernel, self.bandwidth_, X.shape[1])
         self.kernel_ = self._window.kernel
         return self

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, replace
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
@@ -23,9 +23,10 @@ from ..kernels._specs import KERNEL_NAMES
 from ..objectives._system import pullback_bytes
 from ..posterior import Conditioned, Posterior
 from ..solvers import Report, Status
-from ._base import KernelEstimator
+from ._base import KernelEstimator, Landmarked
 from ._gaussian_process_kernel import Spelling, default_kernel
 from ._gaussian_process_search import find_theta, likelihood
+from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -33,7 +34,8 @@ _MOST = 10_000  # points for which "auto" is exact: a likelihood takes a minute
 _EPS = np.finfo(float).eps
 
 
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
+@estimator()
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, KernelEstimator):
     """y = f(x) + noise with f a Gaussian process of covariance k, whose theta maximises p(y).
 
         mean  k_X(x)^T C^-1 y,     covariance  k(x, z) - k_X(x)^T C^-1 k_X(z),     C = K + alpha
@@ -47,26 +49,24 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
 
     Parameters
     ----------
-    kernel : Kernel, scikit-learn GP kernel or None, default=None
+    kernel : Kernel, scikit-learn GP kernel or None
         The prior covariance, with the noise as a `White` part if it is to be learned.  None for
         ``1.0 * RBF(1.0)``, both parameters to be found, and with the approximate solvers
         ``+ White(1.0)``: they need a noise that can grow.  Names as in `KernelRidge` are taken too.
-    alpha : float or array of shape (n,), default=1e-10
+    alpha : float or array of shape (n,)
         Variance of the noise beside that of the kernel, for all observations or for each.
-    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+    optimizer : "fmin_l_bfgs_b", callable or None
         How theta is found; None leaves it as it is.  A function is called as
         ``optimizer(obj_func, initial_theta, bounds=bounds)`` and returns theta and the value;
         ``obj_func(theta, eval_gradient=True)`` is minus the log marginal likelihood.
-    n_restarts_optimizer : int, default=0
+    n_restarts_optimizer : int
         How often the search starts again, from a theta drawn within the bounds.
-    normalize_y : bool, default=False
+    normalize_y : bool
         Whether targets are centred and scaled to variance 1 for the model.
-    copy_X_train : bool, default=True
-    n_targets : int or None, default=None
+    copy_X_train : bool
+    n_targets : int or None
         For predictions before `fit`.
-    random_state : int, RandomState or None, default=None
-        For restarts, landmarks and probes; None stands for 0, so that results repeat.
-    solver : {"auto", "cholesky", "nystroem", "cg"}, default="auto"
+    solver : {"auto", "cholesky", "nystroem", "cg"}
         ============ =====================================================================
         "cholesky"   exact: n^3 operations, n^2 memory
         "nystroem"   a lower bound of the likelihood, with `rank` inducing points
@@ -74,14 +74,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
         "auto"       "cholesky" up to 10 000 points if it fits the memory; then "nystroem",
                      with a warning
         ============ =====================================================================
-    rank : int or None, default=None
+    rank : int or None
         Number of landmarks, the inducing points of "nystroem" and the preconditioner of "cg"; None
         for 500.
-    landmarks : str or points, default="auto"
-        The landmarks, or how they are chosen: "kmeans", "rpcholesky", "uniform", ...
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
-    verbose : int, default=0
 
     Attributes
     ----------
@@ -118,60 +113,27 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator
     (array([0.1, 0. ]), array([0.1, 0.8]))
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "kernel": [None, Kernel, SklearnGPKernel, StrOptions({*KERNEL_NAMES, "precomputed"})],
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
-        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
-        "normalize_y": ["boolean"],
-        "copy_X_train": ["boolean"],
-        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-        "solver": [StrOptions({"auto", "cholesky", "nystroem", "cg"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "landmarks": [str, "array-like", "sparse matrix"],
-        "max_memory": KernelEstimator._parameter_constraints["max_memory"],
-        "verbose": KernelEstimator._parameter_constraints["verbose"],
-    }
+    kernel: Any = parameter(
+        None, Kernel, SklearnGPKernel, StrOptions({*KERNEL_NAMES, "precomputed"}), default=None
+    )
+    _: KW_ONLY
+    alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1e-10)
+    optimizer: Any = parameter(
+        StrOptions({"fmin_l_bfgs_b"}), callable, None, default="fmin_l_bfgs_b"
+    )
+    n_restarts_optimizer: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
+    normalize_y: bool = parameter("boolean", default=False)
+    copy_X_train: bool = parameter("boolean", default=True)
+    n_targets: int | None = parameter(COUNT, None, default=None)
+    solver: str = parameter(StrOptions({"auto", "cholesky", "nystroem", "cg"}), default="auto")
 
-    X_train_: Any
-    y_train_: np.ndarray
-    kernel_: Any
-    covariance_: Kernel
-    report_: Report
-    log_marginal_likelihood_value_: np.float64
-    _y_train_std: np.ndarray
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: Any = 1e-10,
-        optimizer: Any = "fmin_l_bfgs_b",
-        n_restarts_optimizer: Any = 0,
-        normalize_y: Any = False,
-        copy_X_train: Any = True,
-        n_targets: Any = None,
-        random_state: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.random_state = random_state
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.max_memory = max_memory
-        self.verbose = verbose
+    X_train_: Any = learned()
+    y_train_: np.ndarray = learned()
+    kernel_: Any = learned()
+    covariance_: Kernel = learned()
+    report_: Report = learned()
+    log_marginal_likelihood_value_: np.float64 = learned()
+    _y_train_std: np.ndarray = learned()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

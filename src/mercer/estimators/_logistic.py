@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from .._errors import warn_caller
 from .._points import take
@@ -16,10 +15,12 @@ from ..gram._landmarks import reads_all
 from ..solvers import Status
 from ._labels import Labelled
 from ._logistic_base import LogisticEstimator, Problem
+from ._parameters import POSITIVE, estimator, parameter
 
 __all__ = ["KernelLogisticRegression"]
 
 
+@estimator()
 class KernelLogisticRegression(LogisticEstimator):
     """Minimise  C sum_i v_i log-loss(y_i, f(x_i) + b) + |f|^2 / 2  over the RKHS of the kernel.
 
@@ -41,41 +42,17 @@ class KernelLogisticRegression(LogisticEstimator):
 
     Parameters
     ----------
-    C : float, default=1.0
+    C : float
         The weight of the data against |f|^2 / 2; 1 / C is the ridge.
-    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
-        See KernelRidge.  Points may be of any kind that it takes.
-    gamma : float, "scale", "auto", "median" or None, default="scale"
+    gamma : float, "scale", "auto", "median" or None
         For kernels given by name.  "scale" is 1 / (n_features Var X), as in SVC: it follows the
         units of the data, so that the default fits what has not been standardised.  Weights of
         points and of classes count in Var X.
-    degree, coef0 : float, default=3, 1
-        For "poly" and "sigmoid".
-    kernel_params : dict, default=None
-        Further arguments of a callable.
-    fit_intercept : bool, default=True
-    class_weight : dict, "balanced" or None, default=None
-        Weights of classes, which multiply those of the points.
-    tol : float, default=1e-10
-        Stop when the objective is certified to be at most this part of itself above its minimum.
-    max_iter : int or None, default=None
-        Newton steps, of which a few are enough, or iterations of "gradient", which needs many;
-        None for 100 and 10 000.
-    solver : {"auto", "newton", "path", "nystroem", "gradient"}, default="auto"
-    rank : int or None, default=None
+    rank : int or None
         Landmarks of "nystroem"; None for 1000, or all points if there are fewer ("auto" takes
         fewer if these do not fit `max_memory`).  Exact solvers have no landmarks.
-    landmarks : str or points, default="auto"
-        For "nystroem": "kmeans", "rpcholesky", "uniform", "kmeans++", "leverage", or the points
-        themselves; "auto" is "kmeans" for a radial kernel on dense vectors, else "rpcholesky".
-    warm_start : bool, default=False
+    warm_start : bool
         Begin with the solution of the last fit, for instance at another C.
-    random_state : int, RandomState or None, default=None
-        For the choice of landmarks; None stands for 0.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
-    verbose : int, default=0
-        1 to write the objective after each step.
 
     Attributes
     ----------
@@ -111,50 +88,9 @@ class KernelLogisticRegression(LogisticEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **LogisticEstimator._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "warm_start": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        fit_intercept: Any = True,
-        class_weight: Any = None,
-        tol: Any = 1e-10,
-        max_iter: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        warm_start: Any = False,
-        random_state: Any = None,
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.verbose = verbose
+    C: float = parameter(POSITIVE, default=1.0)
+    _: KW_ONLY
+    warm_start: bool = parameter("boolean", default=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import length, take
@@ -18,16 +17,18 @@ from ..kernels import Kernel
 from ..solvers import Report, Status
 from ..solvers._gradient import GradientDescent
 from ..solvers._losses import Logistic, Loss, Softmax
-from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._lowrank import on_indices
 from ..solvers._newton import Minimum, Newton
 from ..solvers._whitened import Whitened
-from ._base import KernelEstimator
+from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import Decisions
 from ._labels import Labelled, check_landmarks
+from ._parameters import COUNT, POSITIVE, estimator, parameter
 from ._weights import some_points
 
 __all__ = ["LogisticEstimator", "Problem", "Task"]
 
+_SOLVERS = {"auto", "newton", "path", "nystroem", "gradient"}
 _EXACT = 5000  # points, at most, that "auto" treats exactly
 _RANK = 1000  # landmarks, at most, that "auto" chooses
 _FACTOR = 0.1  # of the shifts along a path
@@ -59,32 +60,34 @@ class Problem(NamedTuple):
     task: Task
 
 
-class LogisticEstimator(Decisions, KernelEstimator):
-    """A classifier whose log-odds are functions of the RKHS; see KernelLogisticRegression."""
+@estimator(kw_only=True)
+class LogisticEstimator(Decisions, Landmarked, NamedKernel):
+    """A classifier whose log-odds are functions of the RKHS; see KernelLogisticRegression.
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "solver": [StrOptions({"auto", "newton", "path", "nystroem", "gradient"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "landmarks": [StrOptions(set(METHODS)), "array-like"],
-        "random_state": ["random_state"],
-    }
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to fit constants b, which are not penalised.
+    class_weight : dict, "balanced" or None
+        Weights of classes, which multiply those of the points; "balanced" makes their sums equal.
+    tol : float
+        Stop when the objective is certified to be at most this part of itself above its minimum.
+    max_iter : int or None
+        Newton steps, of which a few are enough, or iterations of "gradient", which needs many;
+        None for 100 and 10 000.
+    solver : {"auto", "newton", "path", "nystroem", "gradient"}
+        See KernelLogisticRegression.
+    """
+
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    fit_intercept: bool = parameter("boolean", default=True)
+    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    tol: float = parameter(POSITIVE, default=1e-10)
+    max_iter: int | None = parameter(COUNT, None, default=None)
+    solver: str = parameter(StrOptions(_SOLVERS), default="auto")
 
     _copies = 0  # of F that are made beside it
-
-    fit_intercept: Any
-    class_weight: Any
-    tol: Any
-    max_iter: Any
-    solver: Any
-    rank: Any
-    landmarks: Any
-    random_state: Any
-    max_memory: Any
 
     # ------------------------------------------------------------------ what a fit is made of
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.model_selection import check_cv
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import take
@@ -20,11 +21,13 @@ from ..solvers._newton import Minimum
 from ._labels import Labelled
 from ._logistic import KernelLogisticRegression
 from ._logistic_base import LogisticEstimator, Problem, Task
+from ._parameters import COUNT, estimator, parameter
 from ._weights import check_weights
 
 __all__ = ["KernelLogisticRegressionCV"]
 
 
+@estimator()
 class KernelLogisticRegressionCV(LogisticEstimator):
     """KernelLogisticRegression with the C of the best mean score over folds.
 
@@ -36,22 +39,18 @@ class KernelLogisticRegressionCV(LogisticEstimator):
 
     Parameters
     ----------
-    Cs : int or array of floats, default=10
+    Cs : int or array of floats
         The values of C, or how many between 1e-4 and 1e4, as in LogisticRegressionCV.
-    cv : int, splitter, iterable or None, default=None
+    cv : int, splitter, iterable or None
         None for 5 stratified folds.
-    scoring : str or callable, default="neg_log_loss"
+    scoring : str or callable
         A name of scikit-learn's, or scorer(model, X, y), where the model is a fitted
         KernelLogisticRegression; None for accuracy.  The default judges
         probabilities, as LogisticRegressionCV does from scikit-learn 1.11 on.  Where sample_weight
         is given, scores are weighted with it if the scorer can.
-    refit : bool, default=True
+    refit : bool
         Fit to all points with the best C.  Otherwise the functions of the folds, each at its own
         best C, are averaged, and so is C; the report has no certificate then.
-    kernel, gamma, degree, coef0, kernel_params, fit_intercept, class_weight, tol, max_iter, solver
-        As in KernelLogisticRegression; "balanced" weights are those of all points.
-    rank, landmarks, random_state, max_memory, verbose
-        As in KernelLogisticRegression.
 
     Attributes
     ----------
@@ -76,58 +75,15 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     (5, 3)
     """
 
+    Cs: int | np.ndarray | list = parameter(COUNT, "array-like", default=10)
+    _: KW_ONLY
+    cv: Any = parameter("cv_object", default=None)
+    scoring: Any = parameter(
+        StrOptions(set(get_scorer_names())), callable, None, default="neg_log_loss"
+    )
+    refit: bool = parameter("boolean", default=True)
+
     _copies = 1  # the rows of a fold
-
-    _parameter_constraints: ClassVar[dict] = {
-        **LogisticEstimator._parameter_constraints,
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "refit": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        Cs: Any = 10,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        fit_intercept: Any = True,
-        cv: Any = None,
-        scoring: Any = "neg_log_loss",
-        refit: Any = True,
-        class_weight: Any = None,
-        tol: Any = 1e-10,
-        max_iter: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        random_state: Any = None,
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -6,11 +6,10 @@ min over f in the RKHS and b:  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)
 from __future__ import annotations
 
 import dataclasses
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from .._points import length, take
 from ..expansion import Expansion
@@ -19,12 +18,13 @@ from ..gram._landmarks import doubled
 from ..kernels import Kernel
 from ..solvers import Status
 from ..solvers._losses import Given, Loss
-from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._lowrank import on_indices
 from ..solvers._machine import Machine
 from ..solvers._penalty import Penalty
 from ..solvers._whitened import Whitened
-from ._base import KernelEstimator
+from ._base import KernelLike, Landmarked, NamedKernel
 from ._labels import check_landmarks
+from ._parameters import COUNT, POSITIVE, estimator, parameter
 
 __all__ = ["OWN_LOSS", "KernelMachine"]
 
@@ -33,33 +33,41 @@ _RANK = 1000  # landmarks by default
 OWN_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
-class KernelMachine(KernelEstimator):
-    """An estimator that minimises any loss with any penalty; see KernelMachineRegressor."""
+@estimator(kw_only=True)
+class KernelMachine(Landmarked, NamedKernel):
+    """An estimator that minimises any loss with any penalty; see KernelMachineRegressor.
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "penalty": [StrOptions({"ridge", "norm"}), tuple, HasMethods(["value", "derivative"])],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions({"auto", "exact", "nystroem"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "landmarks": [StrOptions(set(METHODS)), "array-like"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    Parameters
+    ----------
+    alpha : float
+        The weight of the penalty, positive.
+    penalty : {"ridge", "norm"}, pair (g, dg) or object
+        g(t) = t^2 or t, or one's own with its derivative: two functions of a number, or an object
+        with methods `value` and `derivative`.  For several functions |f|^2 is the sum over them.
+        If g is not convex what is found is a local minimum along the norm.
+    fit_intercept : bool
+        Add a constant b to each f, which is not penalised.
+    solver : {"auto", "exact", "nystroem"}
+        Over the whole RKHS, or over the span of landmarks.  "auto" is exact up to 3000 points, 1000
+        for several quantiles, if the memory allows; beyond, it takes landmarks, with a warning.
+    tol : float
+        Stop when the objective is this close to its minimum, relatively; for losses of bounded
+        slope, relative to no less than 1e-4 times the losses of the best constant.
+    max_iter : int
+        Steps of Newton's method or of the interior point.
+    """
 
-    loss: Any
-    alpha: Any
-    penalty: Any
-    fit_intercept: Any
-    solver: Any
-    rank: Any
-    landmarks: Any
-    tol: Any
-    max_iter: Any
-    random_state: Any
-    max_memory: Any
+    loss: Any = parameter(OWN_LOSS, default="squared")
+    alpha: float = parameter(POSITIVE, default=1.0)
+    penalty: Any = parameter(
+        StrOptions({"ridge", "norm"}), tuple, HasMethods(["value", "derivative"]), default="ridge"
+    )
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    fit_intercept: bool = parameter("boolean", default=True)
+    solver: str = parameter(StrOptions({"auto", "exact", "nystroem"}), default="auto")
+    tol: float = parameter(POSITIVE, default=1e-9)
+    max_iter: int = parameter(COUNT, default=100)
 
     def _learn(
         self, X: Any, Y: np.ndarray, w: np.ndarray, loss: Loss, *, ordered: bool = False

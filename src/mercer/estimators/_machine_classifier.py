@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -12,10 +13,12 @@ from ..solvers._losses import Given, Logistic, Loss, Softmax, SquaredHinge
 from ._decisions import Decisions
 from ._labels import Labelled
 from ._machine import OWN_LOSS, KernelMachine
+from ._parameters import estimator, parameter
 
 __all__ = ["KernelMachineClassifier"]
 
 
+@estimator()
 class KernelMachineClassifier(Decisions, KernelMachine):
     """Minimise  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over the RKHS of the kernel.
 
@@ -35,42 +38,13 @@ class KernelMachineClassifier(Decisions, KernelMachine):
 
     Parameters
     ----------
-    loss : {"log_loss", "squared_hinge"} or object, default="log_loss"
+    loss : {"log_loss", "squared_hinge"} or object
         See the table.  The methods of an object are called with arrays y and f of shape (n,), for
         the points of positive weight, and return arrays: a smooth convex loss, its first and its
         second derivative in f.
-    alpha : float, default=1.0
-        The weight of the penalty, positive.
-    penalty : {"ridge", "norm"}, pair (g, dg) or object, default="ridge"
-        g(t) = t^2 or t, or one's own; see KernelMachineRegressor.  |f|^2 is the sum over classes.
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : dict, "balanced" or None
         Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
         of the weights of all classes equal.
-    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
-    gamma : float, "scale", "auto", "median" or None, default="scale"
-        For kernels given by name; None for 1 / n_features.
-    degree, coef0 : float, default=3, 1
-        For "poly" and "sigmoid".
-    kernel_params : dict, default=None
-        Further arguments of a callable.
-    fit_intercept : bool, default=True
-        Add a constant b to each f, which is not penalised.
-    solver : {"auto", "exact", "nystroem"}, default="auto"
-        Over the whole RKHS, or over the span of landmarks.  "auto" is exact up to 3000 points, if
-        the memory allows; `report_` says which.
-    rank : int or None, default=None
-        Of "nystroem": landmarks, 1000 by default.
-    landmarks : str or points, default="auto"
-        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", ...), or the landmarks.
-    tol : float, default=1e-9
-        Stop when a step of Newton's method promises to lower the objective by less than this part.
-    max_iter : int, default=100
-        Steps of Newton's method.
-    random_state : int, RandomState or None, default=None
-        For landmarks; None stands for 0.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
-    verbose : int, default=0
 
     Attributes
     ----------
@@ -101,52 +75,10 @@ class KernelMachineClassifier(Decisions, KernelMachine):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelMachine._parameter_constraints,
-        "loss": [StrOptions({"log_loss", "squared_hinge"}), OWN_LOSS],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-    }
-
-    def __init__(
-        self,
-        loss: Any = "log_loss",
-        alpha: Any = 1.0,
-        *,
-        penalty: Any = "ridge",
-        class_weight: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        fit_intercept: Any = True,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        tol: Any = 1e-9,
-        max_iter: Any = 100,
-        random_state: Any = None,
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.penalty = penalty
-        self.class_weight = class_weight
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.verbose = verbose
+    loss: Any = parameter(StrOptions({"log_loss", "squared_hinge"}), OWN_LOSS, default="log_loss")
+    alpha: float = 1.0
+    _: KW_ONLY
+    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

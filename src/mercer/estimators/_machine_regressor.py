@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.metrics import d2_pinball_score, r2_score
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from ..solvers._losses import (
@@ -22,6 +23,7 @@ from ..solvers._losses import (
     Squared,
 )
 from ._machine import OWN_LOSS, KernelMachine
+from ._parameters import AT_LEAST_0, estimator, parameter
 from ._weights import check_weights
 
 __all__ = ["KernelMachineRegressor"]
@@ -29,6 +31,7 @@ __all__ = ["KernelMachineRegressor"]
 _NAMES = {"squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson"}
 
 
+@estimator()
 class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     """Minimise  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over the RKHS of the kernel.
 
@@ -58,45 +61,13 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     Parameters
     ----------
-    loss : str or object, default="squared"
+    loss : str or object
         See the table.  The methods of an object are called with arrays y and f of shape (n,), for
         the points of positive weight, and return arrays.
-    alpha : float, default=1.0
-        The weight of the penalty, positive.
-    penalty : {"ridge", "norm"}, pair (g, dg) or object, default="ridge"
-        g(t) = t^2 or t, or one's own with its derivative: two functions of a number, or an object
-        with methods `value` and `derivative`.  For several targets |f|^2 is the sum over them.  If
-        g is not convex what is found is a local minimum along the norm.
-    quantile : float or list, default=0.5
+    quantile : float or list
         For "quantile": one in (0, 1), or several.
-    epsilon : float or None, default=None
+    epsilon : float or None
         For "huber" (None: 1.35) and "epsilon_insensitive" (None: 0.1), in the units of y.
-    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
-    gamma : float, "scale", "auto", "median" or None, default="scale"
-        For kernels given by name; None for 1 / n_features.
-    degree, coef0 : float, default=3, 1
-        For "poly" and "sigmoid".
-    kernel_params : dict, default=None
-        Further arguments of a callable.
-    fit_intercept : bool, default=True
-        Add a constant b, which is not penalised.
-    solver : {"auto", "exact", "nystroem"}, default="auto"
-        Over the whole RKHS, or over the span of landmarks.  "auto" is exact up to 3000 points, 1000
-        for several quantiles, if the memory allows; `report_` says which.
-    rank : int or None, default=None
-        Of "nystroem": landmarks, 1000 by default.
-    landmarks : str or points, default="auto"
-        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", ...), or the landmarks.
-    tol : float, default=1e-9
-        Stop when the objective is this close to its minimum, relatively; for losses of bounded
-        slope, relative to no less than 1e-4 times the losses of the best constant.
-    max_iter : int, default=100
-        Steps of Newton's method or of the interior point.
-    random_state : int, RandomState or None, default=None
-        For landmarks; None stands for 0.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
-    verbose : int, default=0
 
     Attributes
     ----------
@@ -137,55 +108,11 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelMachine._parameter_constraints,
-        "loss": [StrOptions(_NAMES), OWN_LOSS],
-        "quantile": [Real, "array-like"],
-        "epsilon": [Interval(Real, 0, None, closed="left"), None],
-    }
-
-    def __init__(
-        self,
-        loss: Any = "squared",
-        alpha: Any = 1.0,
-        *,
-        penalty: Any = "ridge",
-        quantile: Any = 0.5,
-        epsilon: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        fit_intercept: Any = True,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        tol: Any = 1e-9,
-        max_iter: Any = 100,
-        random_state: Any = None,
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.penalty = penalty
-        self.quantile = quantile
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.verbose = verbose
+    loss: Any = parameter(StrOptions(_NAMES), OWN_LOSS, default="squared")
+    alpha: float = 1.0
+    _: KW_ONLY
+    quantile: float | np.ndarray | list = parameter(Real, "array-like", default=0.5)
+    epsilon: float | None = parameter(AT_LEAST_0, None, default=None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 
 from ..solvers._dual import Dual
+from ._parameters import estimator, parameter
 from ._svm import SupportVectorMachine, at_bound
 
 __all__ = ["OneClassSVM"]
@@ -17,6 +18,7 @@ __all__ = ["OneClassSVM"]
 _ROUNDING = 1e-8  # of the largest |f|
 
 
+@estimator(kw_only=True)
 class OneClassSVM(OutlierMixin, SupportVectorMachine):
     """Minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - f(x_i))  over f and rho.
 
@@ -26,14 +28,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
     Parameters
     ----------
-    kernel, degree, gamma, coef0, tol
-        As in SVC; tol is in units of f, whose coefficients sum to nu W.
-    nu : float, default=0.5
+    nu : float
         In (0, 1].
-    shrinking, cache_size, verbose, max_iter
-        As in SVC.
-    kernel_params, solver, rank, landmarks, max_memory
-        As in SVC.
 
     Attributes
     ----------
@@ -66,45 +62,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     array([ 1, -1])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **SupportVectorMachine._parameter_constraints,
-        "nu": [Interval(Real, 0, 1, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: Any = 3,
-        gamma: Any = "scale",
-        coef0: Any = 0.0,
-        tol: Any = 1e-3,
-        nu: Any = 0.5,
-        shrinking: Any = True,
-        cache_size: Any = 200,
-        verbose: Any = False,
-        max_iter: Any = -1,
-        kernel_params: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        max_memory: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.max_memory = max_memory
+    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -18,9 +19,9 @@ from ..gram import CentredGram, gram
 from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..solvers import EIGEN, DenseEigen, choose
-from ._base import KernelEstimator
 from ._components import Components
 from ._exact import exact_components, leading_pairs
+from ._parameters import AT_LEAST_0, COUNT, estimator, parameter
 from ._plan import LEAN, dense_bytes
 from ._reduced import reduced_components
 from ._spectrum import POLICIES, gains_of
@@ -37,6 +38,7 @@ _OF_POINTS = (
 )
 
 
+@estimator()
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     """Principal components w_j of the points phi(x_i) in feature space.
 
@@ -51,51 +53,41 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
 
     Parameters
     ----------
-    n_components : int, float or None, default=None
+    n_components : int, float or None
         A number; a share of the variance, between 0 and 1; or None for all with a positive
         eigenvalue.
-    kernel, gamma, degree, coef0, kernel_params
-        As in KernelRidge.
-    alpha : float or "auto", default=1.0
+    alpha : float or "auto"
         The ridge of the learned inverse transform; "auto" chooses it by leave-one-out.
-    fit_inverse_transform : bool, default=False
+    fit_inverse_transform : bool
         Learn the map from scores back to points by kernel ridge regression, with a kernel of its
         own chosen by leave-one-out (scikit-learn takes the one of the PCA).  Other ways back,
         `denoise` and `inverse_transform(X, method=...)`, need no such map.
-    eigen_solver : str or a solver, default="auto"
+    eigen_solver : str or a solver
         "dense" (LAPACK), "krylov" (exact, in a few passes over a matrix that need not be held),
         "nystroem" (landmarks), "features" (random Fourier features), "power" (the power method with
         peeling), "arpack", "randomized".  "auto" takes "dense" or "krylov": see `plan`.
-    tol : float, default=0
+    tol : float
         Relative residual at which iterations stop; 0 for 1e-8 (ARPACK: machine precision).
-    max_iter : int or None, default=None
+    max_iter : int or None
         Passes of "krylov", products per component of "power", restarts of ARPACK.
-    iterated_power : int or "auto", default="auto"
+    iterated_power : int or "auto"
         Of the randomized solver.
-    remove_zero_eig : bool, default=False
+    remove_zero_eig : bool
         Drop components whose eigenvalue is 0; otherwise their scores are 0.
-    random_state : int, RandomState or None, default=None
-        Of starting vectors, landmarks and features; None stands for 0, so that fits repeat.
-    copy_X : bool, default=True
+    copy_X : bool
         If False, X is kept without a copy and must not be changed afterwards.
-    n_jobs : int or None, default=None
+    n_jobs : int or None
         Threads; None for all processors.  Results do not depend on it.
-    whiten : bool, default=False
+    whiten : bool
         Divide scores by their standard deviation.
-    indefinite : {"raise", "clip", "flip", "shift"}, default="raise"
+    indefinite : {"raise", "clip", "flip", "shift"}
         What to do with negative eigenvalues, of a similarity that is not a kernel: see Notes.
-    rank : int or None, default=None
+    rank : int or None
         Landmarks, or random features; max(500, 10 n_components) by default.
-    landmarks : str or points, default="auto"
-        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", "kmeans++", "leverage"), or
-        they themselves.  "auto" is "kmeans" for radial kernels on dense vectors, else "rpcholesky".
-    contamination : float, default=0.05
+    contamination : float
         The share of training points beyond the threshold of `decision_function`.
-    storage : "auto", "dense" or "tiled", default="auto"
+    storage : "auto", "dense" or "tiled"
         How the kernel matrix is held; see `mercer.gram.gram`.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
-    verbose : int, default=0
 
     Attributes
     ----------
@@ -155,82 +147,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "fit_inverse_transform": ["boolean"],
-        "eigen_solver": [StrOptions(_SOLVERS), HasMethods(["eigenpairs"])],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "remove_zero_eig": ["boolean"],
-        "random_state": ["random_state"],
-        "copy_X": ["boolean"],
-        "n_jobs": [None, Integral],
-        "whiten": ["boolean"],
-        "indefinite": [StrOptions(set(POLICIES))],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "contamination": [Interval(Real, 0, 0.5, closed="right")],
-        "storage": [StrOptions({"auto", "dense", "tiled"})],
-    }
-
-    def __init__(
-        self,
-        n_components: Any = None,
-        *,
-        kernel: Any = "linear",
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        alpha: Any = 1.0,
-        fit_inverse_transform: Any = False,
-        eigen_solver: Any = "auto",
-        tol: Any = 0,
-        max_iter: Any = None,
-        iterated_power: Any = "auto",
-        remove_zero_eig: Any = False,
-        random_state: Any = None,
-        copy_X: Any = True,
-        n_jobs: Any = None,
-        whiten: Any = False,
-        indefinite: Any = "raise",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        contamination: Any = 0.05,
-        storage: Any = "auto",
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.whiten = whiten
-        self.indefinite = indefinite
-        self.rank = rank
-        self.landmarks = landmarks
-        self.contamination = contamination
-        self.storage = storage
-        self.max_memory = max_memory
-        self.verbose = verbose
+    n_components: int | float | None = parameter(
+        COUNT, Interval(Real, 0, 1, closed="neither"), None, default=None
+    )
+    _: KW_ONLY
+    alpha: float | str = parameter(AT_LEAST_0, StrOptions({"auto"}), default=1.0)
+    fit_inverse_transform: bool = parameter("boolean", default=False)
+    eigen_solver: Any = parameter(StrOptions(_SOLVERS), HasMethods(["eigenpairs"]), default="auto")
+    tol: float = parameter(AT_LEAST_0, default=0)
+    max_iter: int | None = parameter(COUNT, None, default=None)
+    iterated_power: int | str = parameter(
+        Interval(Integral, 0, None, closed="left"), StrOptions({"auto"}), default="auto"
+    )
+    remove_zero_eig: bool = parameter("boolean", default=False)
+    copy_X: bool = parameter("boolean", default=True)
+    n_jobs: int | None = parameter(None, Integral, default=None)
+    whiten: bool = parameter("boolean", default=False)
+    indefinite: str = parameter(StrOptions(set(POLICIES)), default="raise")
+    contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
+    storage: str = parameter(StrOptions({"auto", "dense", "tiled"}), default="auto")
 
     # ------------------------------------------------------------------ fitting
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._reduce import Reduction
 from ..expansion import Expansion
 from ..kernels import Kernel
-from ._base import KernelEstimator
+from ._base import Landmarked, NamedKernel
 from ._components import Components
 from ._plan import Plan, make_plan
 from ._summary import summary
@@ -20,7 +20,7 @@ from ._summary import summary
 __all__ = ["Readings"]
 
 
-class Readings(KernelEstimator):
+class Readings(Landmarked, NamedKernel):
     """The part of KernelPCA that answers questions about a fitted model, or before fitting one."""
 
     kernel_: Kernel

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
@@ -15,8 +15,9 @@ from ..expansion import Expansion
 from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..solvers import ExactRidge, LandmarkRidge
-from ..solvers._lowrank import METHODS, on_indices
-from ._base import KernelEstimator, points_of
+from ..solvers._lowrank import on_indices
+from ._base import Landmarked, NamedKernel, points_of
+from ._parameters import AT_LEAST_0, estimator, parameter
 from ._weights import Positive
 
 __all__ = ["KernelRidge"]
@@ -24,7 +25,8 @@ __all__ = ["KernelRidge"]
 _SOLVERS = {"auto", "cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"}
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
+@estimator()
+class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     """Minimise  sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2  over the RKHS of the kernel.
 
     A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
@@ -36,35 +38,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    alpha : float or array of shape (n_targets,), default=1
+    alpha : float or array of shape (n_targets,)
         The ridge, one for all targets or one for each.
-    kernel : str, Kernel, callable or scikit-learn GP kernel, default="linear"
-        A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", ..., "precomputed"), an
-        expression like ``RBF(2.0) + Linear()``, or a function of two matrices or two rows.
-    gamma : float, "scale", "auto", "median" or None, default=None
-        For kernels given by name; None for 1 / n_features (1 for chi2).
-    degree, coef0 : float, default=3, 1
-        For "poly" and "sigmoid".
-    kernel_params : dict, default=None
-        Further arguments of a callable.
-    fit_intercept : bool, default=False
+    fit_intercept : bool
         Whether to fit the constant b, which is not penalised.
-    solver : str or a solver, default="auto"
+    solver : str or a solver
         Exact: "cholesky"; "mixed" (a float32 factor, refined to float64 accuracy); "cg" (conjugate
         gradients, without the n x n matrix); "lstsq" (for singular systems).  Approximate, with f
         in the span of landmarks: "nystroem" (direct), "krill" (iterative, for many landmarks).
         "auto" is exact and chooses by size: see `mercer.solvers.choose`; a singular system falls
         back to least squares, with a warning.
-    rank : int or None, default=None
-        How many landmarks; 1000 by default, or all points if there are fewer.
-    landmarks : str or points, default="auto"
-        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", "kmeans++", "leverage"), or
-        they themselves.  "auto" is "kmeans" for radial kernels on dense vectors, else "rpcholesky".
-    random_state : int, RandomState or None, default=None
-        Of landmarks and preconditioners; None stands for 0, so that fits repeat.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
-    verbose : int, default=0
 
     Attributes
     ----------
@@ -93,46 +76,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(_SOLVERS), HasMethods(["factorize"])],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "landmarks": [StrOptions(set(METHODS)), "array-like"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        alpha: Any = 1,
-        *,
-        kernel: Any = "linear",
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        fit_intercept: Any = False,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        random_state: Any = None,
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.verbose = verbose
+    alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1)
+    _: KW_ONLY
+    fit_intercept: bool = parameter("boolean", default=False)
+    solver: Any = parameter(StrOptions(_SOLVERS), HasMethods(["factorize"]), default="auto")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -161,7 +108,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self, X: Any, Y: np.ndarray, data: Positive, alphas: np.ndarray
     ) -> ExactRidge | LandmarkRidge:
         seed = 0 if self.random_state is None else self.random_state
-        common = {"max_memory": self.max_memory, "say": self._say if self.verbose else None}
+        common: dict[str, Any] = {"max_memory": self.max_memory}
+        common["say"] = self._say if self.verbose else None
         if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
             kernel, points = on_indices(self.kernel_, X)
             return LandmarkRidge(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import take
@@ -21,9 +21,10 @@ from ..gram._landmarks import doubled
 from ..gram._shared import grams, share_distances
 from ..kernels import Kernel
 from ..solvers import ExactPath, ExactRidge, LandmarkRidge
-from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._lowrank import on_indices
 from ..solvers._path import RidgePath
-from ._base import KernelEstimator, points_of
+from ._base import Landmarked, NamedKernel, points_of
+from ._parameters import estimator, parameter
 from ._ridge_search import Data, Found, Solution, best_places, folds, numbers, score
 from ._weights import Positive
 
@@ -33,7 +34,8 @@ _ALPHAS = np.geomspace(1e-8, 1e2, 30)  # by default, times the mean of k(x, x)
 _WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
 
 
-class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelEstimator):
+@estimator()
+class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     """Kernel ridge regression with the alpha, and the gamma, of the smallest validation error.
 
         e_i = a_i / P_ii,   a = P y:  the errors of n fits that each leave out one point
@@ -43,30 +45,25 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    alphas : array-like or None, default=None
+    alphas : array-like or None
         The ridges to try; None for 30 from 1e-8 to 100 times the mean of k(x, x).  Those for
         which K + alpha I is not positive definite, up to rounding, are left out with a warning.
-    gammas : array-like or None, default=None
+    gammas : array-like or None
         Values of gamma to try as well, for a kernel given by name; None for `gamma` alone.
-    kernel, gamma, degree, coef0, kernel_params, fit_intercept
-        As in `KernelRidge`.
-    scoring : str, callable or None, default=None
+    scoring : str, callable or None
         A scorer of scikit-learn's; None for the negative mean squared error.  Given sample_weight,
         it must take them.
-    cv : None, "gcv", int or a splitter, default=None
+    cv : None, "gcv", int or a splitter
         None is leave-one-out, in closed form; "gcv" generalised cross-validation, which needs no
         scoring of single points; anything else is scikit-learn's.
-    alpha_per_target : bool, default=False
+    alpha_per_target : bool
         Choose an alpha for each target; only for leave-one-out without `scoring`, and for "gcv".
-    store_cv_results : bool, default=False
+    store_cv_results : bool
         Keep `cv_results_`; only for leave-one-out.
-    solver : {"auto", "exact", "nystroem"}, default="auto"
+    solver : {"auto", "exact", "nystroem"}
         "auto" is exact.
-    rank, landmarks, random_state
-        Of "nystroem": see `KernelRidge`.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
-    verbose : int, default=0
+    fit_intercept : bool
+        Whether to fit the constant b, which is not penalised.
 
     Attributes
     ----------
@@ -97,61 +94,15 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, KernelEstimator):
     (0.1, True)
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
-        "alphas": ["array-like", None],
-        "gammas": ["array-like", None],
-        "fit_intercept": ["boolean"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "cv": [StrOptions({"gcv"}), "cv_object"],
-        "alpha_per_target": ["boolean"],
-        "store_cv_results": ["boolean"],
-        "solver": [StrOptions({"auto", "exact", "nystroem"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "landmarks": [StrOptions(set(METHODS)), "array-like"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        alphas: Any = None,
-        *,
-        gammas: Any = None,
-        kernel: Any = "linear",
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        fit_intercept: Any = False,
-        scoring: Any = None,
-        cv: Any = None,
-        alpha_per_target: Any = False,
-        store_cv_results: Any = False,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        random_state: Any = None,
-        max_memory: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.gammas = gammas
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.fit_intercept = fit_intercept
-        self.scoring = scoring
-        self.cv = cv
-        self.alpha_per_target = alpha_per_target
-        self.store_cv_results = store_cv_results
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.random_state = random_state
-        self.max_memory = max_memory
-        self.verbose = verbose
+    alphas: Any = parameter("array-like", None, default=None)
+    _: KW_ONLY
+    gammas: Any = parameter("array-like", None, default=None)
+    fit_intercept: bool = parameter("boolean", default=False)
+    scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
+    cv: Any = parameter(StrOptions({"gcv"}), "cv_object", default=None)
+    alpha_per_target: bool = parameter("boolean", default=False)
+    store_cv_results: bool = parameter("boolean", default=False)
+    solver: str = parameter(StrOptions({"auto", "exact", "nystroem"}), default="auto")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -6,8 +6,9 @@ f(.) = sum_j b_j k(z_j, .) + c,      j = 1 .. m,      z_j anywhere in R^d
 from __future__ import annotations
 
 import dataclasses
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,35 +26,54 @@ from ..kernels import Kernel
 from ..solvers import LearnedVectors
 from ..solvers._losses import Loss, Squared
 from ..solvers._risk import Risk
-from ._base import KernelEstimator
+from ._base import KernelLike, NamedKernel, Seed
+from ._parameters import COUNT, POSITIVE, estimator, parameter
 
 __all__ = ["SparseKernelEstimator"]
 
 
-class SparseKernelEstimator(KernelEstimator):
-    """An estimator whose f has m learned vectors; see SparseKernelRegressor."""
+@estimator()
+class SparseKernelEstimator(NamedKernel):
+    """An estimator whose f has m learned vectors; see SparseKernelRegressor.
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
-        "n_vectors": [Interval(Integral, 1, None, closed="left"), str],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "init": [StrOptions({"auto", "kmeans", "rpcholesky", "uniform"}), "array-like"],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "learn_kernel": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-    }
+    Parameters
+    ----------
+    n_vectors : int or str
+        m, or what the model may take: "100 kB" stands for as many vectors and weights, in float64,
+        as fit.  With m at least the number of points, the vectors are the distinct points: no
+        others could do better.
+    kernel : str, Kernel, callable or scikit-learn GP kernel
+        With derivatives in its points; not "precomputed".
+    fit_intercept : bool
+        Add a constant c to each f, which is not penalised.
+    init : {"auto", "kmeans", "rpcholesky", "uniform"} or array of shape (m, d)
+        Where the vectors start: "auto" is at centroids of k-means, for kernels that are no
+        function of distances at points chosen by RPCholesky.  An array may be the `vectors_` of
+        an earlier fit; its length is then m.
+    learn_kernel : bool
+        Also learn the free parameters of the kernel, such as its length scales, from the same
+        objective.  Best for kernels without a factor of their own: that would only outgrow alpha.
+    max_iter : int
+        Iterations of L-BFGS; 0 leaves the vectors where they start.
+    tol : float
+        Stop when ten iterations lowered the objective by less than this part of it.
+    random_state : int, RandomState or None
+        For the start; None stands for 0.
+    """
 
-    n_vectors: Any
-    alpha: Any
-    fit_intercept: Any
-    init: Any
-    max_iter: Any
-    tol: Any
-    learn_kernel: Any
-    random_state: Any
-    max_memory: Any
+    n_vectors: int | str = parameter(COUNT, str, default=100)
+    _: KW_ONLY
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    alpha: float = parameter(POSITIVE, default=1e-4)
+    fit_intercept: bool = parameter("boolean", default=True)
+    init: Any = parameter(
+        StrOptions({"auto", "kmeans", "rpcholesky", "uniform"}), "array-like", default="auto"
+    )
+    learn_kernel: bool = parameter("boolean", default=False)
+    max_iter: int = parameter(Interval(Integral, 0, None, closed="left"), default=1000)
+    tol: float = parameter(POSITIVE, default=1e-3)
+    random_state: Seed = parameter("random_state", default=None)
 
     @property
     def vectors_(self) -> np.ndarray:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 
 from .._points import take
 from ..solvers._losses import Squared
+from ._parameters import estimator
 from ._sparse import SparseKernelEstimator
 from ._weights import check_weights
 
 __all__ = ["SparseKernelRegressor"]
 
 
+@estimator()
 class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstimator):
     """Minimise  mean_i |y_i - f(x_i)|^2 + alpha |f|^2  over f = sum_j b_j k(z_j, .) + c.
 
@@ -28,39 +30,8 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
 
     Parameters
     ----------
-    n_vectors : int or str, default=100
-        m, or what the model may take: "100 kB" stands for as many vectors and weights, in float64,
-        as fit.  With m at least the number of points, the vectors are the distinct points: no
-        others could do better, and f is that of kernel ridge regression.
-    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
-        With derivatives in its points; not "precomputed".
-    gamma : float, "scale", "auto", "median" or None, default="scale"
-        For kernels given by name; None for 1 / n_features.
-    degree, coef0 : float, default=3, 1
-        For "poly" and "sigmoid".
-    kernel_params : dict, default=None
-        Further arguments of a callable.
-    alpha : float, default=1e-4
+    alpha : float
         The weight of |f|^2 against the *mean* loss: `KernelRidge`'s alpha, divided by n.
-    fit_intercept : bool, default=True
-        Add a constant c, which is not penalised.
-    init : {"auto", "kmeans", "rpcholesky", "uniform"} or array of shape (m, d), default="auto"
-        Where the vectors start: "auto" is at centroids of k-means, for kernels that are no
-        function of distances at points chosen by RPCholesky.  An array may be the `vectors_` of
-        an earlier fit; its length is then m.
-    learn_kernel : bool, default=False
-        Also learn the free parameters of the kernel, such as its length scales, from the same
-        objective.  Best for kernels without a factor of their own: that would only outgrow alpha.
-    max_iter : int, default=1000
-        Iterations of L-BFGS; 0 leaves the vectors where they start.
-    tol : float, default=1e-3
-        Stop when ten iterations lowered the objective by less than this part of it.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB", for the work; None for half of the machine's memory.
-    random_state : int, RandomState or None, default=None
-        For the start; None stands for 0.
-    verbose : int, default=0
-        1 to write the objective every ten iterations.
 
     Attributes
     ----------
@@ -93,43 +64,6 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     >>> bool(model.score(X, y) > 0.999)
     True
     """
-
-    _parameter_constraints: ClassVar[dict] = SparseKernelEstimator._parameter_constraints
-
-    def __init__(
-        self,
-        n_vectors: Any = 100,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: Any = 3,
-        coef0: Any = 1,
-        kernel_params: Any = None,
-        alpha: Any = 1e-4,
-        fit_intercept: Any = True,
-        init: Any = "auto",
-        learn_kernel: Any = False,
-        max_iter: Any = 1000,
-        tol: Any = 1e-3,
-        max_memory: Any = None,
-        random_state: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.n_vectors = n_vectors
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.init = init
-        self.learn_kernel = learn_kernel
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_memory = max_memory
-        self.random_state = random_state
-        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context, clone
@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from .._errors import warn_caller
 from ..solvers._dual import Dual, DualSolution
 from ..solvers._smo import BlockSMO
+from ._parameters import estimator, parameter
 from ._svm_classifier import Sorted, SupportVectorClassifier
 
 __all__ = ["SVC", "NuSVC"]
@@ -21,6 +22,7 @@ __all__ = ["SVC", "NuSVC"]
 _ROUNDING = 1e-12  # of the values of f: a margin that is none
 
 
+@estimator(kw_only=True)
 class SVC(SupportVectorClassifier):
     """Minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))  over the RKHS of the kernel.
 
@@ -33,52 +35,8 @@ class SVC(SupportVectorClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
+    C : float
         The price of a point inside of the margin; positive, may be infinite.
-    kernel : str, Kernel, callable or scikit-learn GP kernel, default="rbf"
-        A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", ..., "precomputed"), an
-        expression like ``RBF(2.0) + Linear()``, or a function of two matrices or two points.
-    degree : int, default=3
-    gamma : float, "scale", "auto", "median" or None, default="scale"
-        For kernels given by name; None for 1 / n_features.  Rules see the weights of points, if
-        these differ: a point of weight 2 counts as two points.
-    coef0 : float, default=0.0
-        For "poly" and "sigmoid".
-    shrinking : bool, default=True
-        Leave out points that will stay where they are, and look at all of them again at the end.
-    tol : float, default=1e-3
-        How much the conditions of a minimum may be violated, in units of y f(x).
-    cache_size : float or "auto", default=200
-        A limit for the rows of K that are kept, in MB, within `max_memory`; "auto" for all of that.
-        More helps where an entry of K is expensive; where it is not, rows are evaluated as fast as
-        memory is found for them.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
-        of the weights of all classes equal.
-    verbose : int, default=False
-        Whether to say about once a second how far the search is.
-    max_iter : int, default=-1
-        Steps of the solver, for each pair of classes; -1 for a limit that only guards against
-        searches without end.  Their end warns, and says what to scale.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        Whether `decision_function` has a column for each class, or for each pair of classes.
-    break_ties : bool, default=False
-        Whether equal votes are decided by the values of f.
-    random_state : int, RandomState or None, default=None
-        For landmarks; None stands for 0.
-    kernel_params : dict, default=None
-        Further arguments of a callable.
-    solver : {"auto", "smo", "primal", "nystroem"}, default="auto"
-        "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
-        "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
-        "auto" is exact: "primal" for dense vectors with more than 10 rows for each column (and more
-        than 500) and a linear kernel, else "smo".
-    rank : int or None, default=None
-        Of "nystroem": landmarks, 1000 by default.
-    landmarks : str or points, default="auto"
-        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", ...), or the landmarks.
-    max_memory : int, str or None, default=None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
 
     Attributes
     ----------
@@ -135,53 +93,7 @@ class SVC(SupportVectorClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **SupportVectorClassifier._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: Any = 1.0,
-        kernel: Any = "rbf",
-        degree: Any = 3,
-        gamma: Any = "scale",
-        coef0: Any = 0.0,
-        shrinking: Any = True,
-        tol: Any = 1e-3,
-        cache_size: Any = 200,
-        class_weight: Any = None,
-        verbose: Any = False,
-        max_iter: Any = -1,
-        decision_function_shape: Any = "ovr",
-        break_ties: Any = False,
-        random_state: Any = None,
-        kernel_params: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        max_memory: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.max_memory = max_memory
+    C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def path(self, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
@@ -241,6 +153,7 @@ class SVC(SupportVectorClassifier):
         )
 
 
+@estimator(kw_only=True)
 class NuSVC(SupportVectorClassifier):
     """Minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - y_i (f(x_i) + b))  over f, b, rho.
 
@@ -251,19 +164,16 @@ class NuSVC(SupportVectorClassifier):
 
     Parameters
     ----------
-    nu : float, default=0.5
+    nu : float
         In (0, 1].  For each pair of classes at most twice the part of the weight that belongs to
         the lighter one, as both must have support vectors for a share nu / 2 of all.
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : dict, "balanced" or None
         Weights of classes, positive, which multiply those of the points.  Where they leave one
         class too little weight for nu, the largest nu that they allow takes its place, and `nu_`
         says so; "balanced" allows every nu.  (scikit-learn ignores them.)
-    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter
-        As in SVC; tol is in units of y f(x) before the division by rho.
-    decision_function_shape, break_ties, random_state
-        As in SVC.
-    kernel_params, solver, rank, landmarks, max_memory
-        As in SVC.
+    tol : float
+        How much the conditions of a minimum may be violated, in units of y f(x) before the division
+        by rho.
 
     Attributes
     ----------
@@ -285,53 +195,7 @@ class NuSVC(SupportVectorClassifier):
     array([2])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **SupportVectorClassifier._parameter_constraints,
-        "nu": [Interval(Real, 0, 1, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        nu: Any = 0.5,
-        kernel: Any = "rbf",
-        degree: Any = 3,
-        gamma: Any = "scale",
-        coef0: Any = 0.0,
-        shrinking: Any = True,
-        tol: Any = 1e-3,
-        cache_size: Any = 200,
-        class_weight: Any = None,
-        verbose: Any = False,
-        max_iter: Any = -1,
-        decision_function_shape: Any = "ovr",
-        break_ties: Any = False,
-        random_state: Any = None,
-        kernel_params: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        max_memory: Any = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.max_memory = max_memory
+    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
 
     def _duals(self, data: Sorted) -> list[Dual]:
         sums, each = data.sums(), data.class_weights

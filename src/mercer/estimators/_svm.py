@@ -7,8 +7,8 @@ The dual of each is a quadratic program in a box; see `mercer.solvers._dual`.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,10 +26,11 @@ from ..gram._rows import KernelRows
 from ..kernels import Kernel, Laplacian, Linear, Precomputed
 from ..solvers import BlockSMO, BoxInterior, Report, Status
 from ..solvers._dual import Dual, DualSolution
-from ..solvers._lowrank import METHODS, on_indices
+from ..solvers._lowrank import on_indices
 from ..solvers._whitened import Whitened
-from ._base import KernelEstimator
+from ._base import KernelLike, Landmarked, NamedKernel
 from ._labels import check_landmarks
+from ._parameters import POSITIVE, estimator, learned, parameter
 from ._svm_pairs import coefficients_of_pairs, sums_of_pairs
 from ._svm_problem import Follower, Problem, merged, scales, takes_primal
 
@@ -38,30 +39,42 @@ __all__ = ["SupportVectorMachine", "at_bound"]
 _BENT = 1e-5  # of the largest k(x, x): a curvature that rounding does not explain
 
 
-class SupportVectorMachine(KernelEstimator):
-    """A machine whose f is an expansion in support vectors; see SVC."""
+@estimator(kw_only=True)
+class SupportVectorMachine(Landmarked, NamedKernel):
+    """A machine whose f is an expansion in support vectors; see SVC.
 
-    _parameter_constraints: ClassVar[dict] = {
-        **KernelEstimator._parameter_constraints,
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "shrinking": ["boolean"],
-        "cache_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "solver": [StrOptions({"auto", "smo", "primal", "nystroem"})],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "landmarks": [StrOptions(set(METHODS)), "array-like"],
-    }
+    Parameters
+    ----------
+    shrinking : bool
+        Leave out points that will stay where they are, and look at all of them again at the end.
+    tol : float
+        How much the conditions of a minimum may be violated, in units of f.
+    cache_size : float or "auto"
+        A limit for the rows of K that are kept, in MB, within `max_memory`; "auto" for all of that.
+        More helps where an entry of K is expensive; where it is not, rows are evaluated as fast as
+        memory is found for them.
+    max_iter : int
+        Steps of the solver, for each pair of classes; -1 for a limit that only guards against
+        searches without end.  Their end warns, and says what to scale.
+    solver : {"auto", "smo", "primal", "nystroem"}
+        "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
+        "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
+        "auto" is exact: "primal" for dense vectors with more than 10 rows for each column (and more
+        than 500) and a linear kernel, else "smo".
+    """
 
-    tol: Any
-    shrinking: Any
-    cache_size: Any
-    max_iter: Any
-    solver: Any
-    rank: Any
-    landmarks: Any
-    max_memory: Any
-    n_support_: np.ndarray
-    classes_: np.ndarray
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    coef0: float = 0.0
+    tol: float = parameter(POSITIVE, default=1e-3)
+    shrinking: bool = parameter("boolean", default=True)
+    cache_size: float | str = parameter(POSITIVE, StrOptions({"auto"}), default=200)
+    max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
+    solver: str = parameter(StrOptions({"auto", "smo", "primal", "nystroem"}), default="auto")
+    verbose: int = False
+
+    n_support_: np.ndarray = learned()
+    classes_: np.ndarray = learned()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..solvers._dual import Dual, DualSolution
 from ._labels import class_weights
+from ._parameters import estimator, parameter
 from ._svm import SupportVectorMachine, at_bound
 from ._svm_pairs import votes_of_pairs
 from ._svm_problem import Problem
@@ -54,21 +55,24 @@ class Sorted(NamedTuple):
         return () if len(self.classes) == 2 else pair
 
 
+@estimator(kw_only=True)
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
-    """A vote of machines, one for each pair of classes; see SVC."""
+    """A vote of machines, one for each pair of classes; see SVC.
 
-    _parameter_constraints: ClassVar[dict] = {
-        **SupportVectorMachine._parameter_constraints,
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
-        "break_ties": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
+        of the weights of all classes equal.
+    decision_function_shape : {"ovr", "ovo"}
+        Whether `decision_function` has a column for each class, or for each pair of classes.
+    break_ties : bool
+        Whether equal votes are decided by the values of f.
+    """
 
-    class_weight: Any
-    decision_function_shape: Any
-    break_ties: Any
-    random_state: Any
+    class_weight: dict | str | None = parameter(StrOptions({"balanced"}), dict, None, default=None)
+    decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
+    break_ties: bool = parameter("boolean", default=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

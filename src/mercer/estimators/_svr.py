@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 
 from ..solvers._dual import Dual, DualSolution
+from ._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
 from ._svm import SupportVectorMachine, at_bound
 
 __all__ = ["SVR", "NuSVR"]
@@ -52,6 +53,7 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         """Set what else the solution says."""
 
 
+@estimator(kw_only=True)
 class SVR(_SupportVectorRegressor):
     """Minimise  1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)  over the RKHS.
 
@@ -60,16 +62,10 @@ class SVR(_SupportVectorRegressor):
 
     Parameters
     ----------
-    kernel, degree, gamma, coef0, tol
-        As in SVC; tol is in units of y.
-    C : float, default=1.0
+    C : float
         The price of a point outside of the tube; positive, may be infinite.
-    epsilon : float, default=0.1
+    epsilon : float
         Half of the width of the tube, in units of y.
-    shrinking, cache_size, verbose, max_iter
-        As in SVC.
-    kernel_params, solver, rank, landmarks, max_memory
-        As in SVC.
 
     Attributes
     ----------
@@ -101,48 +97,8 @@ class SVR(_SupportVectorRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **SupportVectorMachine._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="right")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: Any = 3,
-        gamma: Any = "scale",
-        coef0: Any = 0.0,
-        tol: Any = 1e-3,
-        C: Any = 1.0,
-        epsilon: Any = 0.1,
-        shrinking: Any = True,
-        cache_size: Any = 200,
-        verbose: Any = False,
-        max_iter: Any = -1,
-        kernel_params: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        max_memory: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.max_memory = max_memory
+    C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
+    epsilon: float = parameter(AT_LEAST_0, default=0.1)
 
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.regress(y, self.C * w, float(self.epsilon))
@@ -151,6 +107,7 @@ class SVR(_SupportVectorRegressor):
         return
 
 
+@estimator(kw_only=True)
 class NuSVR(_SupportVectorRegressor):
     """Minimise  1/2 |f|^2 + C (nu W epsilon + sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)).
 
@@ -160,14 +117,10 @@ class NuSVR(_SupportVectorRegressor):
 
     Parameters
     ----------
-    nu : float, default=0.5
+    nu : float
         In (0, 1].
-    C : float, default=1.0
+    C : float
         The price of a point outside of the tube; positive and finite.
-    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter
-        As in SVC; tol is in units of y.
-    kernel_params, solver, rank, landmarks, max_memory
-        As in SVC.
 
     Attributes
     ----------
@@ -191,48 +144,8 @@ class NuSVR(_SupportVectorRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **SupportVectorMachine._parameter_constraints,
-        "nu": [Interval(Real, 0, 1, closed="right")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        *,
-        nu: Any = 0.5,
-        C: Any = 1.0,
-        kernel: Any = "rbf",
-        degree: Any = 3,
-        gamma: Any = "scale",
-        coef0: Any = 0.0,
-        shrinking: Any = True,
-        tol: Any = 1e-3,
-        cache_size: Any = 200,
-        verbose: Any = False,
-        max_iter: Any = -1,
-        kernel_params: Any = None,
-        solver: Any = "auto",
-        rank: Any = None,
-        landmarks: Any = "auto",
-        max_memory: Any = None,
-    ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.rank = rank
-        self.landmarks = landmarks
-        self.max_memory = max_memory
+    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
+    C: float = parameter(POSITIVE, default=1.0)
 
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.nu_regress(y, self.C * w, float(self.nu))

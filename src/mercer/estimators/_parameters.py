@@ -1,0 +1,111 @@
+"""Parameters of estimators, each declared and described once.
+
+    gamma: float | str | None = parameter(POSITIVE, StrOptions({"scale", "auto"}), default="scale")
+
+is a field of an estimator, with the constraints that scikit-learn checks before every fit; its
+words stand in the docstring of the same class.  `estimator` makes the constructor, as a dataclass
+does.  A class inherits the parameters of its bases with their constraints and words, and may give
+another default, ``gamma: float | str | None = None``, or other words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Literal, TypeVar, dataclass_transform
+
+from sklearn.utils._param_validation import Interval
+
+__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "estimator", "learned", "parameter"]
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+AT_LEAST_0 = Interval(Real, 0, None, closed="left")
+COUNT = Interval(Integral, 1, None, closed="left")
+
+_TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
+T = TypeVar("T")
+
+
+def parameter(*constraints: Any, default: Any) -> Any:
+    """Return a field with a default and constraints."""
+    return dataclasses.field(default=default, metadata={"constraints": list(constraints)})
+
+
+def learned(*, init: Literal[False] = False) -> Any:
+    """Return the field of an attribute that only a fit sets."""
+    return dataclasses.field(init=init)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(parameter, learned))
+def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
+    """Make a class an estimator with the parameters that it and its bases declare.
+
+    Examples
+    --------
+    >>> from mercer.estimators._parameters import estimator, parameter
+    >>> @estimator(kw_only=True)
+    ... class Base:
+    ...     '''A base.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     rank : int
+    ...         How many landmarks.
+    ...     '''
+    ...
+    ...     rank: int = parameter(int, default=10)
+    >>> @estimator()
+    ... class Model(Base):
+    ...     '''A model.'''
+    ...
+    ...     rank: int = 20
+    >>> Model(3).rank, Model._parameter_constraints
+    (3, {'rank': [<class 'int'>]})
+    >>> print(Model.__doc__[-46:])
+    rank : int, default=20
+        How many landmarks.
+    """
+
+    def made(cls: Any) -> Any:
+        bases: list[Any] = [b for b in cls.__mro__[:0:-1] if dataclasses.is_dataclass(b)]
+        words: dict[str, str] = {}
+        constraints: dict[str, list[Any]] = {}
+        for base in bases:
+            words |= _parts(base.__doc__)[1]
+            constraints |= base._parameter_constraints
+        before, own, after = _parts(cls.__doc__)
+        cls = dataclasses.dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
+        fields = {f.name: f for f in dataclasses.fields(cls)}
+        names = list(inspect.signature(cls).parameters)
+        constraints |= {n: f.metadata["constraints"] for n, f in fields.items() if f.metadata}
+        cls._parameter_constraints = {name: constraints[name] for name in names}
+        words |= own
+        order = [*own, *(name for name in names if name not in own and name in words)]
+        section = ["Parameters", "----------", *(_entry(words[n], fields[n]) for n in order)]
+        cls.__doc__ = "\n\n".join(filter(None, [before, "\n".join(section), after]))
+        return cls
+
+    return made
+
+
+def _parts(doc: str | None) -> tuple[str, dict[str, str], str]:
+    """Return what stands before the parameters, their entries by name, and what stands after."""
+    doc = inspect.cleandoc(doc or "")
+    starts = [title.start() for title in _TITLE.finditer(doc)] + [len(doc)]
+    section, _, after = doc[starts[0] :].partition("\n\n")
+    if not section.startswith("Parameters\n"):
+        return doc[: starts[0]].strip(), {}, doc[starts[0] :]
+    entries = re.split(r"\n(?=\S)", section.split("\n", 2)[2])
+    return doc[: starts[0]].strip(), {e.split(" : ")[0]: e for e in entries}, after
+
+
+def _entry(words: str, field: dataclasses.Field) -> str:
+    """Return an entry with the default in its first line."""
+    head, _, body = words.partition("\n")
+    default = field.default
+    shown = f'"{default}"' if isinstance(default, str) else repr(default)
+    head = f"{head.split(', default=')[0]}, default={shown}"
+    return f"{head}\n{body}" if body else head
