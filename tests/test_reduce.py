@@ -359,7 +359,7 @@ def test_results_do_not_depend_on_threads(monkeypatch):
     for method in ("select", *MOVING):
         results = []
         for threads in (1, 3):
-            monkeypatch.setattr("mercer.gram._threads.thread_count", lambda n=threads: n)
+            monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda n=threads: n)
             with threadpool_limits(threads):
                 results.append(f.compress(20, method=method, max_iter=5))
         np.testing.assert_array_equal(results[0].points, results[1].points)

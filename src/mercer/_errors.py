@@ -16,6 +16,7 @@ __all__ = [
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
+    "not_finite",
     "warn_caller",
 ]
 
@@ -38,6 +39,14 @@ class MemoryBudgetError(MemoryError):
 
 class DensifyWarning(UserWarning):
     """Something held in tiles had to be turned into a full matrix."""
+
+
+def not_finite(kernel: object, what: str = "K", where: str = "these points") -> ValueError:
+    """Return the error for a kernel matrix with inf or nan in it."""
+    return ValueError(
+        f"{what} has entries that are not finite; the usual cause is a kernel that overflows on "
+        f"{where}: {kernel}. Scale the features"
+    )
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

@@ -297,9 +297,9 @@ def test_the_objective_never_rises(model, target):
 def test_the_same_seed_gives_the_same_bits(model, target, monkeypatch):
     monkeypatch.setattr("mercer.solvers._risk._TILE", 1)  # three strips, for several threads
     monkeypatch.setattr("mercer.solvers._risk._FEW", 0.0)
-    monkeypatch.setattr("mercer.gram._threads.thread_count", lambda: 3)
+    monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 3)
     first = clone(model).set_params(max_iter=5).fit(X, target)
-    monkeypatch.setattr("mercer.gram._threads.thread_count", lambda: 1)
+    monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 1)
     second = clone(first).set_params(random_state=0).fit(X, target)
     np.testing.assert_array_equal(first.vectors_, second.vectors_)
     np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)

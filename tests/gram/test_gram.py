@@ -1,7 +1,5 @@
 """How K is held: the rule table, tiles, budgets, determinism, centring."""
 
-import threading
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,13 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import cg, eigsh
 from sklearn.gaussian_process.kernels import ExpSineSquared
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercer import MemoryBudgetError
+from mercer._runtime import budget_in_bytes, in_words
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
 from mercer.gram import _tiled as tiled_module
-from mercer.gram._budget import budget_in_bytes, in_words
-from mercer.gram._threads import run
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White
 
 rng = np.random.default_rng(0)
@@ -222,57 +218,6 @@ def test_centring_checks_its_weights():
             CentredGram(K, bad)
     with pytest.raises(ValueError, match="centring needs a symmetric Gram"):
         CentredGram(gram(RBF(), X[:5], Z))
-
-
-# ---------------------------------------------------------------------- threads
-
-
-def test_an_error_in_a_thread_is_raised_and_stops_the_others():
-    seen = []
-
-    def task(job, stop):
-        if job == 0:
-            raise ZeroDivisionError("job 0")
-        stop.wait(5)
-        seen.append(job)
-
-    with pytest.raises(ZeroDivisionError, match="job 0"):
-        run(task, range(6), n_threads=2)
-    assert len(seen) <= 2
-    assert threading.active_count() < 50
-
-
-def test_pools_do_not_nest():
-    deepest = []
-
-    def outer(job, stop):
-        names = set()
-        run(lambda _, __: names.add(threading.current_thread().name), range(8), n_threads=4)
-        deepest.append(len(names))
-
-    run(outer, range(3), n_threads=2)
-    assert deepest == [1, 1, 1]
-
-
-@threadpool_limits.wrap(limits=2, user_api="blas")
-def test_overlapping_calls_give_the_blas_its_threads_back():
-    def blas_threads():
-        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
-
-    before = blas_threads()
-    inside, leave = threading.Barrier(2), threading.Event()
-
-    def first(job, stop):
-        if job == 0:
-            inside.wait(10)
-            leave.wait(10)
-
-    thread = threading.Thread(target=run, args=(first, range(2)), kwargs={"n_threads": 2})
-    thread.start()
-    inside.wait(10)  # the first call holds the BLAS ...
-    run(lambda job, stop: leave.set(), range(2), n_threads=2)  # ... and a second comes and goes
-    thread.join(10)
-    assert blas_threads() == before
 
 
 def test_points_that_overflow():

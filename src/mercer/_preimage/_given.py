@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..gram._budget import check_budget
+from .._runtime import check_budget
 from ..kernels import Kernel
 
 __all__ = ["METHODS", "NO_CANDIDATES", "are_vectors", "candidates_of", "check", "dense", "starts"]

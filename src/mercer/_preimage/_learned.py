@@ -15,8 +15,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from .._errors import NotPositiveDefiniteError
+from .._runtime import check_budget
 from ..gram import gram
-from ..gram._budget import check_budget
 from ._target import Target
 
 __all__ = ["Choice", "choose_map", "evenly", "learned"]

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import MemoryBudgetError, NotDifferentiableError
 from .._points import concatenate, length, take
+from .._runtime import Stopwatch
 from ..kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
 from ..solvers import Report, Status
-from ..solvers._report import Stopwatch
 from ._closed import conformal, convex, distance, has_distance, nearest
 from ._descent import descend
 from ._fixed_point import fixed_point

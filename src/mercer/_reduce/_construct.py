@@ -9,7 +9,6 @@ own derivative is 0 and drops out, and L-BFGS moves the points alone.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from .._errors import NotPositiveDefiniteError
-from ..gram._threads import one_blas_thread, run
+from .._runtime import one_blas_thread, run
 from ._functions import Functions
 
 __all__ = ["construct"]
@@ -80,10 +79,9 @@ class _Energy:
         """Return the sum of part(X_b, A_b) over blocks of points, always in the same order."""
         parts = np.empty((len(self.blocks), self.shape[0], columns))
 
-        def task(b: int, stop: threading.Event) -> None:
-            if not stop.is_set():
-                rows = self.blocks[b]
-                parts[b] = part(self.f.X[rows], self.f.A[rows])
+        def task(b: int) -> None:
+            rows = self.blocks[b]
+            parts[b] = part(self.f.X[rows], self.f.A[rows])
 
         run(task, range(len(self.blocks)), self.n_threads)
         return parts.sum(axis=0)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import length, take
+from .._runtime import one_blas_thread
 from ..gram import NystroemMap, gram
 from ..gram._landmarks import doubled, sliceable
-from ..gram._threads import one_blas_thread
 from ..kernels import Kernel
 
 __all__ = ["Functions", "Projection"]
@@ -62,10 +62,7 @@ class Functions:
             values = np.asarray(gram(kernel, X, **options) @ A)
             size = _size(kernel, X, A)
         if not (np.isfinite(values).all() and np.isfinite(size).all()):
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-                f"these points: {kernel}. Scale the features"
-            )
+            raise not_finite(kernel)
         squares = np.einsum("ic,ic->c", A, values)
         _check(squares, size, kernel)
         if kernel.tells_observations_apart:

@@ -15,8 +15,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from .._runtime import one_blas_thread
 from ..gram._centroids import _radial
-from ..gram._threads import one_blas_thread
 from ._functions import Functions
 
 __all__ = ["kmeans"]

@@ -18,10 +18,9 @@ from typing import Self
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
+from .._runtime import check_budget, one_blas_thread, quiet
 from ..gram import TiledGram
-from ..gram._budget import check_budget
-from ..gram._rpcholesky import columns_of, quiet
-from ..gram._threads import one_blas_thread
+from ..gram._rpcholesky import columns_of
 from ._functions import Functions
 
 __all__ = ["Selection"]

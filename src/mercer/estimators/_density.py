@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._runtime import random_numbers
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
 from ..means._parzen import choose_bandwidth, log_sums
-from ..means._permutation import random_numbers
 from ..means._window import Window
 from ._parameters import POSITIVE, estimator, parameter
 from ._weights import check_weights

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import objectives
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
-from ..gram._budget import budget_in_bytes, check_budget, in_words
+from .._runtime import budget_in_bytes, check_budget, in_words
 from ..gram._landmarks import reads_all
 from ..kernels import Kernel, White
 from ..kernels._specs import KERNEL_NAMES

@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import length, take
+from .._runtime import budget_in_bytes, check_budget
 from ..expansion import Expansion
-from ..gram._budget import budget_in_bytes, check_budget
 from ..kernels import Kernel
 from ..solvers import Report, Status
 from ..solvers._gradient import GradientDescent

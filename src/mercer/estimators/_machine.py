@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from .._points import length, take
+from .._runtime import budget_in_bytes, check_budget
 from ..expansion import Expansion
-from ..gram._budget import budget_in_bytes, check_budget
 from ..gram._landmarks import doubled
 from ..kernels import Kernel
 from ..solvers import Status

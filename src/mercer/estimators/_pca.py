@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
+from .._runtime import check_budget
 from ..gram import CentredGram, gram
-from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..solvers import EIGEN, DenseEigen, choose
 from ._components import Components

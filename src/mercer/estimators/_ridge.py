@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
+from .._runtime import check_budget
 from ..expansion import Expansion
-from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..solvers import ExactRidge, LandmarkRidge
 from ..solvers._lowrank import on_indices

@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import take
+from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import DenseGram, TiledGram, gram
-from ..gram._budget import check_budget
 from ..gram._landmarks import doubled
 from ..gram._shared import grams, share_distances
 from ..kernels import Kernel

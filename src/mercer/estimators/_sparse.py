@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import NotDifferentiableError
 from .._points import take
+from .._runtime import budget_in_bytes, check_budget, in_words
 from ..expansion import Expansion
 from ..gram import choose_landmarks
-from ..gram._budget import budget_in_bytes, check_budget, in_words
 from ..gram._centroids import centroids, has_centroids
 from ..kernels import Kernel
 from ..solvers import LearnedVectors

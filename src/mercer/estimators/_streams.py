@@ -12,9 +12,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, same_points
+from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import FourierMap, gram
-from ..gram._budget import check_budget
 from ..kernels import Kernel, Precomputed
 from ..solvers import FourierEigen, LowRankEigen, Moments
 from ..solvers._lowrank import eigenpairs_of_moments, eigenpairs_of_points, moments_of

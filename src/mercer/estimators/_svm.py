@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import warn_caller
 from .._points import length, take
+from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import gram
-from ..gram._budget import check_budget
 from ..gram._rows import KernelRows
 from ..kernels import Kernel, Laplacian, Linear, Precomputed
 from ..solvers import BlockSMO, BoxInterior, Report, Status

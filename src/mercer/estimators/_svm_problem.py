@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..gram._budget import budget_in_bytes
+from .._runtime import budget_in_bytes
 from ..gram._rows import KernelRows
 from ..kernels import Kernel, Linear
 from ..solvers import Report, Status

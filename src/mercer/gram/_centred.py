@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from .._errors import not_finite
 from ._dense import DenseGram
 from ._operator import GramOperator
 
@@ -118,10 +119,7 @@ class CentredGram(LinearOperator):
 
     def _keep(self, means: np.ndarray) -> None:
         if not np.isfinite(self.weights @ means):
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows "
-                f"on these points: {self.gram.kernel}. Scale the features"
-            )
+            raise not_finite(self.gram.kernel)
         if self._means is None:
             self._means = means
 

@@ -19,12 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from .._points import length, take
+from .._runtime import generator, one_blas_thread
 from ..kernels import Kernel
 from ..kernels._radial import Radial
 from ..kernels._wrappers import Wrapper
 from ._landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks, doubled, sliceable
-from ._rpcholesky import generator
-from ._threads import one_blas_thread
 
 __all__ = ["centroids", "has_centroids"]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Self
 
 import numpy as np
 
+from .._runtime import run
 from ..kernels import Kernel
 from ..kernels._prepared import pair
 from ._operator import GramOperator
 from ._products import weighted_squares
-from ._threads import run
 from ._tiled import fill
 
 __all__ = ["DenseGram"]
@@ -105,10 +104,9 @@ class DenseGram(GramOperator):
         # by strips with a BLAS of one thread, so that the bits do not depend on the threads
         out = np.empty((len(K), V.shape[1]), dtype=np.result_type(K.dtype, V.dtype))
 
-        def strip(start: int, stop: threading.Event) -> None:
-            if not stop.is_set():
-                rows = slice(start, start + _STRIP)
-                np.matmul(K[rows], V, out=out[rows])
+        def strip(start: int) -> None:
+            rows = slice(start, start + _STRIP)
+            np.matmul(K[rows], V, out=out[rows])
 
         run(strip, range(0, len(K), _STRIP), self.n_threads)
         return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from .._points import as_vectors, length, take
+from .._runtime import run
 from ..kernels import FourierBasis, Kernel, random_features
 from ._landmarks import sliceable
-from ._threads import run
 
 __all__ = ["FourierMap"]
 
@@ -66,10 +65,9 @@ class FourierMap:
         X = sliceable(X)
         out = np.empty((length(X), len(self)))
 
-        def strip(start: int, stop: threading.Event) -> None:
-            if not stop.is_set():
-                rows = slice(start, start + _STRIP)
-                out[rows] = self.basis(as_vectors(take(X, rows), "FourierMap"))
+        def strip(start: int) -> None:
+            rows = slice(start, start + _STRIP)
+            out[rows] = self.basis(as_vectors(take(X, rows), "FourierMap"))
 
         run(strip, range(0, len(out), _STRIP), n_threads)
         return out

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._errors import MemoryBudgetError
+from .._runtime import budget_in_bytes, check_threads, in_words
 from ..kernels import Kernel, Precomputed
-from ._budget import budget_in_bytes, in_words
 from ._dense import DenseGram
 from ._operator import GramOperator, points_length
-from ._threads import check_threads
 from ._tiled import TiledGram, working_bytes
 
 __all__ = ["gram"]

@@ -10,19 +10,18 @@ The first and the third draw one point after the other, by rejection from blocks
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import length, take
+from .._runtime import generator, one_blas_thread, quiet, run
 from ..kernels import Kernel, Precomputed
 from ._operator import GramOperator
-from ._rpcholesky import columns_of, draw, generator, quiet, rpcholesky, significance
-from ._threads import one_blas_thread, run
+from ._rpcholesky import columns_of, draw, rpcholesky, significance
 from ._tiled import TiledGram
 
 __all__ = ["choose_landmarks", "doubled", "reads_all", "sliceable"]
@@ -186,8 +185,7 @@ class _Nearest:
     def _append(self, chosen: np.ndarray) -> None:
         columns = columns_of(self.gram, chosen)
 
-        @quiet
-        def strip(start: int, stop: threading.Event) -> None:
+        def strip(start: int) -> None:
             rows = slice(start, start + _STRIP)
             distances = self._distances(columns(rows), rows, chosen).min(axis=1)
             np.minimum(self.nearest[rows], distances, out=self.nearest[rows])
@@ -204,10 +202,7 @@ class _Nearest:
         lowest = float(self.nearest.min())
         scale = np.abs(self.diagonal).max()
         if not np.isfinite(self.nearest.sum()):
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-                f"these points: {self.gram.kernel}. Scale the features"
-            )
+            raise not_finite(self.gram.kernel)
         if lowest < -significance(self.gram.dtype)[1] * scale:
             raise NotPositiveDefiniteError(
                 f"a squared distance in feature space is {lowest:.3g}, with k(x, x) up to "

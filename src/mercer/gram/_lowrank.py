@@ -7,7 +7,6 @@ K - F F^T is positive semidefinite, so its trace bounds its every norm; it is co
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -17,13 +16,12 @@ from scipy.linalg import solve_triangular
 
 from .._errors import KernelMismatchError, MemoryBudgetError, NotPositiveDefiniteError
 from .._points import length, take
+from .._runtime import budget_in_bytes, in_words, one_blas_thread, run
 from ..kernels import Kernel
-from ._budget import budget_in_bytes, in_words
 from ._landmarks import choose_landmarks, doubled, sliceable
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
 from ._rpcholesky import significance
-from ._threads import one_blas_thread, run
 
 __all__ = ["LowRankGram"]
 
@@ -198,9 +196,7 @@ class LowRankGram(GramOperator):
     def _each(self, task: Callable[[int, slice, np.ndarray], Any], whiten: bool = True) -> None:
         """Call task(place, rows, F[rows]) for all strips of rows, in threads."""
 
-        def strip(job: tuple[int, slice], stop: threading.Event) -> None:
-            if stop.is_set():
-                return
+        def strip(job: tuple[int, slice]) -> None:
             place, rows = job
             if self._F is not None and whiten:
                 B = self._F[rows]

@@ -13,7 +13,6 @@ holds, but for the last: the residual on S is not 0 but at least the noise.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,13 +23,13 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpstrf
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import length, take
+from .._runtime import run
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared
 from ._landmarks import doubled, reads_all, sliceable
 from ._rpcholesky import significance
-from ._threads import run
 from ._tiled import fill
 from ._triangular import solve_rows
 
@@ -150,9 +149,8 @@ class NystroemMap:
     def _some_features(self, X: Any, rows: slice, n_threads: int | None) -> np.ndarray:
         out = np.empty((rows.stop - rows.start, len(self)))
 
-        def strip(part: slice, stop: threading.Event) -> None:
-            if not stop.is_set():
-                self._fill(X, part, out[part.start - rows.start : part.stop - rows.start])
+        def strip(part: slice) -> None:
+            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start])
 
         run(strip, self._strips(rows), n_threads)
         return out
@@ -199,10 +197,7 @@ def _factor(K: np.ndarray, dtype: Any, kernel: Kernel) -> tuple[np.ndarray, np.n
     """Return L, the landmarks kept, and the jitter; `dtype` says how exact the entries of K are."""
     diagonal = K.diagonal().copy()
     if not np.isfinite(K.sum()):
-        raise ValueError(
-            f"K_SS has entries that are not finite; the usual cause is a kernel that overflows on "
-            f"the landmarks: {kernel}. Scale the features"
-        )
+        raise not_finite(kernel, "K_SS", "the landmarks")
     largest = float(np.abs(diagonal).max())
     floor, negative = (largest * part for part in significance(dtype))
     L, info = dpotrf(K, lower=1, clean=1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels._jit import jit
+from .._runtime import jit
 
 __all__ = ["few_columns", "padded", "product", "products", "weighted_squares"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels._jit import jit
+from .._runtime import jit
 
 __all__ = ["RowCache", "add_rows"]
 

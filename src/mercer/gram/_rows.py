@@ -13,7 +13,6 @@ of a or b and every other class, and is kept for them; k(X_a, X_b) serves no oth
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
@@ -21,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from .._points import length
+from .._runtime import budget_in_bytes, run
 from ..kernels import Kernel, Precomputed
 from ..kernels._prepared import Prepared
-from ._budget import budget_in_bytes
 from ._row_cache import RowCache, add_rows
-from ._threads import run
 from ._tiled import TiledGram
 
 __all__ = ["KernelRows", "RowsView"]
@@ -191,14 +189,12 @@ class KernelRows:
         if len(slots) == slots[-1] - slots[0] + 1 and np.all(np.diff(slots) == 1):
             where = slice(slots[0], slots[-1] + 1)  # faster to write to
 
-        def some(first: int, stop: threading.Event) -> None:
+        def some(first: int) -> Iterator[None]:
             scratch = np.empty(len(rows) * _COLS, dtype=self.dtype)
             for run_, Q in enumerate(runs[first : first + 8], start=first):
-                if stop.is_set():
-                    return
+                yield
                 T = scratch[: len(rows) * len(Q)].reshape(len(rows), len(Q))
-                with np.errstate(over="ignore", invalid="ignore"):  # the solver looks, and says
-                    self.kernel._tile(R, Q, T)
+                self.kernel._tile(R, Q, T)  # what is not finite the solver looks at, and says
                 cache.array[where, run_ * _COLS : run_ * _COLS + len(Q)] = T
 
         run(some, range(0, len(runs), 8), self.n_threads)

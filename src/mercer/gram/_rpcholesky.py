@@ -13,16 +13,15 @@ rejection sampling, hence the same distribution of pivots (Epperly, Tropp and We
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import NotPositiveDefiniteError, not_finite
+from .._runtime import generator, one_blas_thread, quiet, run
 from ._operator import GramOperator
-from ._threads import one_blas_thread, run
 from ._tiled import TiledGram
 from ._triangular import solve_rows
 
@@ -30,16 +29,12 @@ __all__ = [
     "PartialCholesky",
     "columns_of",
     "draw",
-    "generator",
-    "quiet",
     "rpcholesky",
     "significance",
 ]
 
 _STRIP = 1024  # rows of F that one task works on
 _FEWEST, _MOST = 10, 256  # points in a block of proposals: enough for the BLAS, few to be rejected
-# What overflows is found, and said, after each block.  A decorator, as threads do not inherit it.
-quiet = np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,13 +170,6 @@ def _between(size: int, count: int) -> int:
     return max(_FEWEST, min(size, _MOST, count // 3))
 
 
-def generator(random_state: Any) -> Any:
-    """Return the random numbers meant by a seed, or the given generator itself."""
-    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
-        return random_state
-    return np.random.default_rng(random_state)
-
-
 def columns_of(gram: GramOperator, chosen: np.ndarray) -> Callable[[slice], np.ndarray]:
     """Return the function from a slice of rows to K[rows][:, chosen], for many such slices."""
     if not isinstance(gram, TiledGram):
@@ -238,10 +226,7 @@ class _Schur:
         i, F, d = self.done, self.F, self.residual
         Ft, columns = np.ascontiguousarray(left.T), columns_of(self.gram, pivots)
 
-        @quiet
-        def strip(start: int, stop: threading.Event) -> None:
-            if stop.is_set():
-                return
+        def strip(start: int) -> None:
             rows = slice(start, start + _STRIP)
             G = F[rows, :i] @ Ft
             np.subtract(columns(rows), G, out=G)
@@ -259,10 +244,7 @@ class _Schur:
         d = self.residual
         lowest = float(d.min(initial=0.0))
         if not np.isfinite(d.sum()):
-            raise ValueError(
-                f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-                f"these points: {self.gram.kernel}. Scale the features"
-            )
+            raise not_finite(self.gram.kernel)
         hollow = not self.largest and len(d) and np.any(self.gram.rows(0))  # entries beside zeros
         if lowest < self.negative or hollow:
             raise NotPositiveDefiniteError(

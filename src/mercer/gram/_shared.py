@@ -7,17 +7,16 @@ Distances cost a matrix product, the profile only one pass.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from .._runtime import run
 from ..kernels import Kernel
 from ..kernels._base import node
 from ..kernels._radial import Radial
 from ._dense import DenseGram
-from ._threads import run
 
 __all__ = ["grams", "share_distances"]
 
@@ -77,11 +76,10 @@ def grams(
 def _scaled(kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, unit: float) -> DenseGram:
     K, ratio = np.empty_like(S), (unit / kernel.length_scale) ** 2
 
-    def strip(start: int, stop: threading.Event) -> None:
-        if not stop.is_set():
-            rows = slice(start, start + _STRIP)
-            np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
-            K[rows] = kernel.profile(K[rows])
+    def strip(start: int) -> None:
+        rows = slice(start, start + _STRIP)
+        np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
+        K[rows] = kernel.profile(K[rows])
 
     run(strip, range(0, len(S), _STRIP), n_threads)
     result = DenseGram.from_array(K, kernel, X)

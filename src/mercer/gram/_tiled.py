@@ -10,18 +10,17 @@ So the result does not depend on how many threads ran.
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 
 from .._errors import MemoryBudgetError
+from .._runtime import budget_in_bytes, in_words, run
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared, pair
-from ._budget import budget_in_bytes, in_words
 from ._operator import GramOperator, points_length
 from ._products import few_columns, padded, product, products, weighted_squares
-from ._threads import run
 
 __all__ = ["TiledGram", "fill", "working_bytes"]
 
@@ -177,7 +176,7 @@ class TiledGram(GramOperator):
         buffers: list[Any] = [None] * (len(starts) - 1)
         shares = np.zeros(len(buffers))
 
-        def group(g: int, stop: threading.Event) -> None:
+        def group(g: int) -> Iterator[None]:
             # this group's tiles reach no row beyond its last column
             acc = np.zeros((min(starts[g + 1], n), V.shape[1]))
             scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
@@ -188,8 +187,7 @@ class TiledGram(GramOperator):
                 direct = np.empty((_ROWS, len(Vt)), dtype=self.dtype)
                 mirror = np.empty_like(Vt)
                 for i in range(0, cols.stop, _ROWS):
-                    if stop.is_set():
-                        return
+                    yield
                     rows = slice(i, min(i + _ROWS, cols.stop))
                     T = _tile(self.kernel, P[rows], Qj, scratch)
                     if weights is not None:
@@ -219,7 +217,7 @@ class TiledGram(GramOperator):
         V = padded(V) if few else V
         out = np.zeros((len(P), V.shape[1]))
 
-        def strip(start: int, stop: threading.Event) -> None:
+        def strip(start: int) -> Iterator[None]:
             scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
             direct = np.empty((_ROWS, V.shape[1]), dtype=self.dtype)
             last = min(start + _STRIP, len(P))
@@ -227,8 +225,7 @@ class TiledGram(GramOperator):
                 Qj, Vj = Q[j : j + _COLS], V[j : j + _COLS]
                 Vt = np.ascontiguousarray(Vj.T)
                 for i in range(start, last, _ROWS):
-                    if stop.is_set():
-                        return
+                    yield
                     rows = slice(i, min(i + _ROWS, last))
                     T = _tile(self.kernel, P[rows], Qj, scratch)
                     out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
@@ -244,13 +241,12 @@ def fill(
     n, m = out.shape
     symmetric = P is Q
 
-    def column(j: int, stop: threading.Event) -> None:
+    def column(j: int) -> Iterator[None]:
         scratch = np.empty(_ROWS * _COLS, dtype=out.dtype)
         cols = slice(j, min(j + _COLS, m))
         Qj = Q[cols]
         for i in range(0, cols.stop if symmetric else n, _ROWS):
-            if stop.is_set():
-                return
+            yield
             rows = slice(i, min(i + _ROWS, cols.stop if symmetric else n))
             T = _tile(kernel, P[rows], Qj, scratch)
             out[rows, cols] = T

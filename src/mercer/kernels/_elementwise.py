@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from .._runtime import jit
 from ._bandwidth import gamma_from_rule, median_distance
 from ._base import node, parameter
 from ._exp import exp_inplace
-from ._jit import jit
 from ._prepared import Prepared, pair
 from ._vectors import (
     VectorKernel,

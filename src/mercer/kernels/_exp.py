@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
+from .._runtime import jit
 
 __all__ = ["exp_inplace"]
 

@@ -18,10 +18,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from .._runtime import jit
 from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
 from ._dot import squared_norms
-from ._jit import jit
 from ._prepared import Prepared, pair
 from ._vectors import (
     VectorKernel,

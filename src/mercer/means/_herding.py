@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._points import concatenate
+from .._runtime import one_blas_thread
 from ..expansion import Expansion
-from ..gram._threads import one_blas_thread
 from ._mmd import not_negative, quadratic
 from ._recentred import recentred
 from ._summary import Mean, Summary, check_summary, optimal_weights

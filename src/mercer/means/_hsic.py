@@ -11,16 +11,15 @@ Centring before multiplying loses no digits.
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._points import length
+from .._runtime import one_blas_thread, quiet, run
 from ..gram import GramOperator, gram
-from ..gram._rpcholesky import quiet
-from ..gram._threads import one_blas_thread, run
 from ..kernels import Kernel
 from ._order import is_precomputed
 from ._permutation import rounding
@@ -81,11 +80,10 @@ def hsic(
     starts = range(0, n, _STRIP)
     sums = np.zeros((len(starts), 3))
 
-    def strip(i: int, stop: threading.Event) -> None:
+    def strip(i: int) -> Iterator[None]:
         rows = slice(i, min(i + _STRIP, n))
         for j in range(i, n, _STRIP):
-            if stop.is_set():
-                return
+            yield
             cols = slice(j, min(j + _STRIP, n))
             S, T = A.tile(K.block(rows, cols), rows, cols), B.tile(L.block(rows, cols), rows, cols)
             both = np.array([np.vdot(S, T), np.vdot(S, S), np.vdot(T, T)])

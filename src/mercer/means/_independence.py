@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,15 +10,13 @@ import numpy as np
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length
+from .._runtime import budget_in_bytes, check_budget, jit, one_blas_thread, random_numbers, run
 from ..gram import DenseGram, LowRankGram
-from ..gram._budget import budget_in_bytes, check_budget
-from ..gram._threads import one_blas_thread, run
 from ..kernels import Kernel
-from ..kernels._jit import jit
 from ._hsic import Centring, check_hsic, count_of_pairs, not_negative, paired
 from ._landmarks import check_rank, landmark_gram, truncation
 from ._order import UnorderableError
-from ._permutation import check_count, orders, pvalue, random_numbers, rounding, warn_of_few
+from ._permutation import check_count, orders, pvalue, rounding, warn_of_few
 from ._samples import moved
 
 __all__ = ["IndependenceResult", "independence_test"]
@@ -204,10 +201,9 @@ def _of_matrices(A: np.ndarray, B: np.ndarray) -> tuple[Sums, float]:
     def sums(rows: np.ndarray) -> np.ndarray:
         out = np.empty(len(rows))
 
-        def chunk(start: int, stop: threading.Event) -> None:
-            if not stop.is_set():
-                part = slice(start, start + step)
-                _gather(A, B, rows[part], out[part])
+        def chunk(start: int) -> None:
+            part = slice(start, start + step)
+            _gather(A, B, rows[part], out[part])
 
         run(chunk, range(0, len(rows), step))
         return out
@@ -259,9 +255,7 @@ def _of_features(F: np.ndarray, G: np.ndarray, estimator: str) -> tuple[Sums, fl
     def sums(rows: np.ndarray) -> np.ndarray:
         out = np.empty(len(rows))
 
-        def some(start: int, stop: threading.Event) -> None:
-            if stop.is_set():
-                return
+        def some(start: int) -> None:
             part = slice(start, start + chunk)
             p = rows[part].T
             C = (Ft @ G[p].reshape(n, -1)).reshape(-1, p.shape[1], G.shape[1])

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from .._points import length, take
+from .._runtime import one_blas_thread, quiet
 from ..gram import GramOperator, LowRankGram, TiledGram
-from ..gram._rpcholesky import quiet
-from ..gram._threads import one_blas_thread
 from ..kernels import Kernel
 from ._permutation import entry_rounding, rounding
 from ._recentred import Recentred, recentred

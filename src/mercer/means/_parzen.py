@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
-from ..gram._threads import run
+from .._runtime import run
 from ..kernels import Kernel
 from ..kernels._exp import exp_inplace
 from ..kernels._prepared import Prepared
@@ -33,14 +33,13 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
     P = Q if Z is None else density.kernel.prepare(X, like=Q)
     out = np.empty(len(P))
 
-    def rows(start: int, stop: threading.Event) -> None:
+    def rows(start: int) -> Iterator[None]:
         part = slice(start, min(start + _ROWS, len(P)))
         Pi = P[part]
         scratch = np.empty(len(Pi) * _COLS)
         largest, total = np.full(len(Pi), -np.inf), np.zeros(len(Pi))
         for j, Qj in enumerate(tiles):
-            if stop.is_set():
-                return
+            yield
             T = density.log_tile(Pi, Qj, scratch[: len(Pi) * len(Qj)].reshape(len(Pi), -1))
             T += log_w[j * _COLS : j * _COLS + len(Qj)]
             if Z is None:

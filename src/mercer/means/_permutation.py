@@ -16,14 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..gram._rpcholesky import generator
-
 __all__ = [
     "check_count",
     "entry_rounding",
     "orders",
     "pvalue",
-    "random_numbers",
     "rounding",
     "signs",
     "splits",
@@ -32,14 +29,6 @@ __all__ = [
 ]
 
 _LEVEL = 0.05  # a test that cannot reject even here is worth a warning
-
-
-def random_numbers(random_state: Any) -> np.random.Generator:
-    """Return the generator meant by a seed; None stands for 0."""
-    rng = generator(0 if random_state is None else random_state)
-    if isinstance(rng, np.random.RandomState):
-        return np.random.default_rng(rng.randint(2**31))
-    return rng
 
 
 def check_count(n_permutations: Any) -> int:

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import jit, quiet
 from ..gram import TiledGram, gram
-from ..gram._rpcholesky import quiet
 from ..kernels import Kernel, Prepared
 from ..kernels._base import node
-from ..kernels._jit import jit
 from ._samples import check_finite, moved
 
 __all__ = ["Recentred", "recentred"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._errors import not_finite
 from .._points import as_vectors, concatenate, length, take
+from .._runtime import quiet
 from ..gram._landmarks import doubled, reads_all
-from ..gram._rpcholesky import quiet
 from ..kernels import RBF, Kernel, Linear, as_kernel
 from ._order import UnorderableError, canonical_order
 
@@ -52,10 +53,7 @@ def check_sample(kernel: Kernel, X: Any, name: str, least: int = 1) -> Any:
 def check_finite(values: np.ndarray, kernel: Kernel) -> None:
     """Refuse sums over K that have overflowed."""
     if not np.isfinite(values).all():
-        raise ValueError(
-            f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-            f"these points: {kernel}. Scale the features"
-        )
+        raise not_finite(kernel)
 
 
 def resolved(kernel: Kernel, X: Any) -> Kernel:

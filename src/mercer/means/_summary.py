@@ -14,11 +14,10 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._points import length, take
+from .._runtime import check_budget, quiet
 from ..expansion import Expansion
 from ..gram import TiledGram
-from ..gram._budget import check_budget
 from ..gram._landmarks import sliceable
-from ..gram._rpcholesky import quiet
 from ..kernels import Kernel
 from ._mmd import entry_sizes, not_negative
 from ._permutation import entry_rounding, rounding

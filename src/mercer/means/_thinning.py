@@ -13,16 +13,13 @@ and keeps the halves about as close to each other as log n / n, where random hal
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
+from .._runtime import jit, one_blas_thread, random_numbers, run
 from ..gram import TiledGram
-from ..gram._threads import one_blas_thread, run
-from ..kernels._jit import jit
 from ..kernels._prepared import Prepared
-from ._permutation import random_numbers
 from ._summary import Mean, Summary, check_summary
 
 __all__ = ["thin"]
@@ -114,10 +111,9 @@ def _halve(
         Q, side, pairs = P[part], sides[part], coins[part.start // 2 : part.stop // 2]
         sigma = _walk(tile(part, Q), psi[part], pairs, sigma, width, side)
 
-        def strip(first: int, stop: threading.Event, Q: Any = Q, side: Any = side) -> None:
-            if not stop.is_set():
-                rows = slice(first, min(first + _STRIP, n))
-                psi[rows] += tile(rows, Q) @ side
+        def strip(first: int, Q: Any = Q, side: Any = side) -> None:
+            rows = slice(first, min(first + _STRIP, n))
+            psi[rows] += tile(rows, Q) @ side
 
         run(strip, range(part.stop, n, _STRIP), K.n_threads)
     return index[sides < 0], index[sides > 0]

@@ -11,10 +11,9 @@ import numpy as np
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
+from .._runtime import budget_in_bytes, one_blas_thread, random_numbers
 from ..expansion import Expansion
 from ..gram import GramOperator, LowRankGram
-from ..gram._budget import budget_in_bytes
-from ..gram._threads import one_blas_thread
 from ..kernels import Kernel
 from ._landmarks import check_rank, landmark_gram, truncation
 from ._mmd import Splits, check_estimator_name, pair_terms
@@ -22,7 +21,6 @@ from ._order import UnorderableError
 from ._permutation import (
     check_count,
     pvalue,
-    random_numbers,
     rounding,
     signs,
     splits,

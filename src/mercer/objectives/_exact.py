@@ -10,12 +10,11 @@ import numpy as np
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
+from .._runtime import Stopwatch, check_budget
 from ..expansion import Expansion
-from ..gram._budget import check_budget
 from ..kernels import Kernel
 from ..posterior import Conditioned, Posterior
 from ..solvers import Report, Status
-from ..solvers._report import Stopwatch
 from ._system import System, check_data, gradient_bytes
 
 __all__ = ["Exact"]

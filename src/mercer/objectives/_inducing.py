@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import NotPositiveDefiniteError, warn_caller
+from .._runtime import Stopwatch, one_blas_thread
 from ..expansion import Expansion
-from ..gram._threads import one_blas_thread
 from ..gram._triangular import solve_rows
 from ..posterior import Conditioned, Posterior
 from ..solvers import Report, Status
-from ..solvers._report import Stopwatch
 from ._landmarked import Landmarked
 from ._noise import diagonal_pullback
 from ._projection import Projection, Triangle, describe, rounding_certificate

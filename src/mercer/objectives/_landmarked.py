@@ -10,8 +10,7 @@ import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import length, take
-from ..gram._budget import check_budget
-from ..gram._rpcholesky import generator
+from .._runtime import check_budget, generator
 from ..kernels import Kernel
 from ._projection import Projection, choose_points, choosing_bytes, count_points, working_bytes
 from ._system import check_data

@@ -13,7 +13,6 @@ without the squares of an F^T F, which would cost half of the digits where the n
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -23,11 +22,11 @@ from scipy.linalg import solve_triangular
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
+from .._runtime import check_threads, one_blas_thread, run
 from ..gram import NystroemMap
 from ..gram._landmarks import CANDIDATES, PER_LANDMARK, doubled, sliceable
 from ..gram._nystroem import _factor
 from ..gram._rpcholesky import significance
-from ..gram._threads import check_threads, one_blas_thread, run
 from ..gram._tiled import fill
 from ..kernels import Kernel
 from ..kernels._prepared import pair
@@ -243,11 +242,10 @@ class Projection:
             some = strips[first : first + _STRIPS]
             parts: list[Any] = [None] * len(some)
 
-            def strip(i: int, stop: threading.Event, some: Any = some, parts: Any = parts) -> None:
-                if not stop.is_set():
-                    F = np.empty((some[i].stop - some[i].start, len(self.map)))
-                    self.map._fill(self.X, some[i], F)
-                    parts[i] = task(some[i], F)
+            def strip(i: int, some: Any = some, parts: Any = parts) -> None:
+                F = np.empty((some[i].stop - some[i].start, len(self.map)))
+                self.map._fill(self.X, some[i], F)
+                parts[i] = task(some[i], F)
 
             run(strip, range(len(some)), self.n_threads)
             yield parts

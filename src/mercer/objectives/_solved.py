@@ -9,9 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._points import length, take
-from ..gram._budget import budget_in_bytes, check_budget
+from .._runtime import budget_in_bytes, check_budget, one_blas_thread
 from ..gram._landmarks import doubled
-from ..gram._threads import one_blas_thread
 from ..kernels import Kernel, Prepared, node
 from ._iterative import Preconditioned
 

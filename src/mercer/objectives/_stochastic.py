@@ -13,13 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
+from .._runtime import Stopwatch, generator, one_blas_thread
 from ..expansion import Expansion
-from ..gram._rpcholesky import generator
-from ..gram._threads import one_blas_thread
 from ..gram._triangular import solve_rows
 from ..posterior import Posterior
 from ..solvers import Report, Status
-from ..solvers._report import Stopwatch
 from ._iterative import Preconditioned, Solution
 from ._landmarked import Landmarked
 from ._noise import diagonal_pullback

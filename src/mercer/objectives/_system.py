@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ from scipy.linalg.blas import dsymm
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
+from .._runtime import check_threads, run
 from ..gram import DenseGram, gram
 from ..gram._landmarks import doubled, reads_all
-from ..gram._threads import check_threads, run
 from ..kernels import Kernel
 from ..solvers._linear import relative
 from ..solvers._triangle import Triangle
@@ -174,12 +174,11 @@ def symmetric_pullback(
     starts = range(0, n, _TILE)
     parts = np.zeros((len(starts), p))
 
-    def row(r: int, stop: threading.Event) -> None:
+    def row(r: int) -> Iterator[None]:
         rows = slice(starts[r], min(starts[r] + _TILE, n))
         Xi = take(X, rows)
         for j in starts[: r + 1]:
-            if stop.is_set():
-                return
+            yield
             cols = slice(j, min(j + _TILE, n))
             W = weights(rows, cols)
             if j == starts[r]:  # the same observations on both sides, which White must see
@@ -188,7 +187,8 @@ def symmetric_pullback(
                 parts[r] += 2.0 * kernel.pullback(Xi, take(X, cols), W)
 
     if n <= _SMALL:
-        row(0, threading.Event())
+        for _ in row(0):
+            pass
     else:
         run(row, reversed(range(len(starts))), n_threads)
     return parts.sum(axis=0)

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from ..gram._budget import budget_in_bytes, check_budget
+from .._runtime import Stopwatch, budget_in_bytes, check_budget
 from ..gram._rows import KernelRows
 from ..kernels import Linear
 from ._barrier import Barrier
 from ._crossover import Corner, at, better
 from ._dual import Dual, DualSolution
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 from ._smo import BlockSMO, Progress
 from ._tall import pulled, row_norms, times
 

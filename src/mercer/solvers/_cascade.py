@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import MemoryBudgetError, NotPositiveDefiniteError
+from .._runtime import check_budget
 from ..gram import GramOperator
-from ..gram._budget import check_budget
 from ._linear import Cholesky, Factor, check_shift
 from ._report import Status
 

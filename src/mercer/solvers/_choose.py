@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from ..gram._budget import budget_in_bytes
+from .._runtime import budget_in_bytes
 from ._cascade import Cascade
 from ._conjugate import ConjugateGradient
 from ._eigen import Arpack, DenseEigen, RandomizedEigen

@@ -16,9 +16,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
+from .._runtime import budget_in_bytes, check_budget, one_blas_thread
 from ..gram import GramOperator, rpcholesky
-from ..gram._budget import budget_in_bytes, check_budget
-from ..gram._threads import one_blas_thread
 from ._linear import Factor, check_shift
 from ._mixed import check_points, check_stopping, ended
 from ._pcg import conjugate_gradients, rounding_of

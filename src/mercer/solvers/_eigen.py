@@ -12,8 +12,9 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from ._pairs import EigenPairs, check_k, generator, measured, norms_of
-from ._report import Status, Stopwatch
+from .._runtime import Stopwatch, generator
+from ._pairs import EigenPairs, check_k, measured, norms_of
+from ._report import Status
 from ._triangle import Triangle, matrix_of
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]

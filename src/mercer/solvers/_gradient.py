@@ -20,9 +20,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
+from .._runtime import Stopwatch
 from ._losses import Logistic, Loss, Softmax
 from ._newton import Minimum
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 from ._smooth import SmoothRisk
 
 __all__ = ["GradientDescent"]

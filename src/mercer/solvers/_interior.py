@@ -38,8 +38,9 @@ from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
+from .._runtime import Stopwatch
 from ._losses import PiecewiseQuadratic
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 
 __all__ = ["InteriorPoint", "Program"]
 

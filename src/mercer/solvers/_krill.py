@@ -12,10 +12,8 @@ up to a small factor whatever the landmarks and the shift, so that the number of
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,15 +24,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._points import length
+from .._runtime import Stopwatch, check_budget, one_blas_thread, ordered_sum, run
 from ..gram import NystroemMap
-from ..gram._budget import check_budget
 from ..gram._landmarks import sliceable
-from ..gram._threads import one_blas_thread, run
 from ._linear import relative, unit_columns
 from ._lowrank import LowRankEigen, on_indices
 from ._mixed import check_stopping, ended
 from ._pcg import conjugate_gradients
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 
 __all__ = ["Krill"]
 
@@ -201,11 +198,11 @@ class _Passes:
     def square(self, V: np.ndarray) -> np.ndarray:
         """Return F^T U F V, reading each row of K_nS once."""
         inner = np.ascontiguousarray(self._solve(V, trans="T"))
-        return self._sum(lambda rows, T: T @ inner, V.shape[1])
+        return self._sum(lambda rows, T: T @ inner)
 
     def project(self, Y: np.ndarray) -> np.ndarray:
         """Return F^T U Y."""
-        return self._sum(lambda rows, T: Y[rows], Y.shape[1])
+        return self._sum(lambda rows, T: Y[rows])
 
     def sketch(self, rng: Any) -> np.ndarray:
         """Return Phi U^1/2 F, or U^1/2 F itself where that is no larger."""
@@ -226,23 +223,17 @@ class _Passes:
             solve_triangular(self.phi.factor, V, trans=trans, lower=True, check_finite=False)
         )
 
-    def _sum(self, values: Callable[[slice, np.ndarray], np.ndarray], columns: int) -> np.ndarray:
+    def _sum(self, values: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
         """Return F^T U values, with the values for a strip of rows made from those of K_nS."""
         strips, m = self.phi._strips(slice(0, len(self.weights))), len(self.phi)
-        ends = np.linspace(0, len(strips), min(_GROUPS, len(strips)) + 1).astype(int)
-        groups = [strips[a:b] for a, b in pairwise(ends)]
-        shares = np.zeros((len(groups), m, columns))
 
-        def group(g: int, stop: threading.Event) -> None:
-            for rows in groups[g]:
-                if stop.is_set():
-                    return
-                T = np.empty((rows.stop - rows.start, m))
-                self.phi._fill(self.X, rows, T, whiten=False)
-                shares[g] += T.T @ (self.weights[rows, None] * values(rows, T))
+        def share(rows: slice) -> np.ndarray:
+            T = np.empty((rows.stop - rows.start, m))
+            self.phi._fill(self.X, rows, T, whiten=False)
+            return T.T @ (self.weights[rows, None] * values(rows, T))
 
-        run(group, range(len(groups)), self.n_threads)
-        return self._solve(shares.sum(axis=0), trans="N")
+        total = ordered_sum(share, strips, _GROUPS, self.n_threads)
+        return self._solve(total, trans="N")
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield some rows of K_nS at a time."""
@@ -254,10 +245,9 @@ class _Passes:
     def _rows(self, rows: slice) -> np.ndarray:
         T = np.empty((rows.stop - rows.start, len(self.phi)))
 
-        def strip(part: slice, stop: threading.Event) -> None:
-            if not stop.is_set():
-                into = T[part.start - rows.start : part.stop - rows.start]
-                self.phi._fill(self.X, part, into, whiten=False)
+        def strip(part: slice) -> None:
+            into = T[part.start - rows.start : part.stop - rows.start]
+            self.phi._fill(self.X, part, into, whiten=False)
 
         run(strip, self.phi._strips(rows), self.n_threads)
         return T

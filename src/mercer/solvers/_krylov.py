@@ -22,20 +22,11 @@ from scipy.linalg import eigh, qr
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import NotPositiveDefiniteError
-from ..gram._threads import one_blas_thread
+from .._runtime import Stopwatch, generator, one_blas_thread
 from ._certificate import certify
-from ._pairs import (
-    EigenPairs,
-    check_k,
-    equal_ranges,
-    generator,
-    in_order,
-    norms_of,
-    reported,
-    rounding,
-)
+from ._pairs import EigenPairs, check_k, equal_ranges, in_order, norms_of, reported, rounding
 from ._precondition import Nystroem
-from ._report import Status, Stopwatch
+from ._report import Status
 
 __all__ = ["BlockKrylov"]
 

@@ -15,8 +15,9 @@ from scipy.linalg import eigh, lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import NotPositiveDefiniteError, warn_caller
+from .._runtime import Stopwatch
 from ..gram import GramOperator
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 from ._triangle import Triangle, matrix_of
 
 __all__ = ["Cholesky", "Factor", "LeastSquares", "check_shift", "lapack_routine", "relative"]

@@ -18,15 +18,15 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._points import length, take
+from .._runtime import Stopwatch, one_blas_thread
 from ..gram import FourierMap, NystroemMap, TiledGram, choose_landmarks
 from ..gram._centroids import centroids, has_centroids
 from ..gram._landmarks import CANDIDATES, PER_LANDMARK, doubled, sliceable
-from ..gram._threads import one_blas_thread
 from ..kernels import Precomputed
 from ._certificate import Certificate, sandwich, unknown
 from ._moments import Moments
 from ._pairs import EigenPairs, check_k, reported, signs_of
-from ._report import Status, Stopwatch
+from ._report import Status
 
 __all__ = [
     "FeatureBasis",

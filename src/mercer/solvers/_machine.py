@@ -20,11 +20,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
+from .._runtime import Stopwatch
 from ._interior import InteriorPoint, Program
 from ._losses import Loss, PiecewiseQuadratic, Poisson
 from ._newton import Minimum, Newton
 from ._penalty import Penalty, Ridged
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 
 __all__ = ["Machine", "Represented"]
 

@@ -9,7 +9,7 @@ make the solution as exact.
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import lapack
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import NotPositiveDefiniteError, not_finite
+from .._runtime import check_budget, one_blas_thread, run
 from ..gram import GramOperator
-from ..gram._budget import check_budget
-from ..gram._threads import one_blas_thread, run
 from ._linear import Cholesky, Factor, check_shift
 from ._pcg import conjugate_gradients, rounding_of
 from ._report import Status
@@ -200,7 +199,7 @@ def _unit_scale(gram: GramOperator, shift: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         diagonal = np.asarray(gram.diagonal(), dtype=float) + shift
     if not np.all(np.isfinite(diagonal)):
-        raise _not_finite(gram)
+        raise not_finite(gram.kernel)
     if not np.all(diagonal > 0):
         raise NotPositiveDefiniteError(
             f"K + shift is not positive definite: its diagonal goes down to {diagonal.min():.3g}. "
@@ -209,29 +208,21 @@ def _unit_scale(gram: GramOperator, shift: np.ndarray) -> np.ndarray:
     return 1.0 / np.sqrt(diagonal)
 
 
-def _not_finite(gram: GramOperator) -> ValueError:
-    return ValueError(
-        f"K has entries that are not finite; the usual cause is a kernel that overflows on these "
-        f"points: {gram.kernel}. Scale the features"
-    )
-
-
 def _rounded(gram: GramOperator, scale: np.ndarray) -> np.ndarray:
     """Return S (K + shift) S, whose diagonal is 1, as float32; K is evaluated in its own tiles."""
     n = len(scale)
     out = np.empty((n, n), dtype=np.float32)
 
-    def column(j: int, stop: threading.Event) -> None:
+    def column(j: int) -> Iterator[None]:
         cols = slice(j, min(j + _TILE, n))
         for i in range(0, j + 1, _TILE):
-            if stop.is_set():
-                return
+            yield
             rows = slice(i, min(i + _TILE, n))
             with np.errstate(over="ignore", invalid="ignore"):
                 T = gram.block(rows, cols) * scale[rows, None]
                 T *= scale[cols]
             if not np.isfinite(T.sum()):
-                raise _not_finite(gram)
+                raise not_finite(gram.kernel)
             out[rows, cols] = T
             out[cols, rows] = T.T
 

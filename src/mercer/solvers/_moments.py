@@ -11,14 +11,13 @@ whereas sum w phi phi^T - W m m^T would cancel.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
-from ..gram._threads import run
+from .._runtime import cut, ordered_sum
 
 __all__ = ["Moments"]
 
@@ -119,16 +118,11 @@ def residuals(Phi: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
 
 def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | None) -> np.ndarray:
     """Return sum w_i (phi_i - m)(phi_i - m)^T, by strips whose number the threads do not change."""
-    ends = np.linspace(0, len(Phi), _GROUPS + 1).astype(int)
-    parts: list[Any] = [None] * _GROUPS
     roots = np.sqrt(w)
 
-    def strip(g: int, stop: threading.Event) -> None:
-        if not stop.is_set():
-            rows = slice(ends[g], ends[g + 1])
-            centred = Phi[rows] - mean
-            centred *= roots[rows, None]
-            parts[g] = centred.T @ centred
+    def share(rows: slice) -> np.ndarray:
+        centred = Phi[rows] - mean
+        centred *= roots[rows, None]
+        return centred.T @ centred
 
-    run(strip, range(_GROUPS), n_threads)
-    return np.asarray(sum(parts[1:], start=parts[0]))
+    return np.asarray(ordered_sum(share, cut(len(Phi), _GROUPS), _GROUPS, n_threads))

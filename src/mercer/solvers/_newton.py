@@ -37,8 +37,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
+from .._runtime import Stopwatch
 from ._losses import Loss
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 from ._smooth import SmoothRisk, State
 
 __all__ = ["Minimum", "Newton"]

@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ..gram._rpcholesky import generator
+from .._runtime import Stopwatch
 from ._certificate import Certificate, certify
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 
 __all__ = [
     "EigenPairs",
     "check_k",
     "equal_ranges",
-    "generator",
     "in_order",
     "measured",
     "norms_of",

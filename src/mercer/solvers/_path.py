@@ -13,7 +13,6 @@ GCV replaces P_ii (or h_i) by their mean: (1/n) sum w_i r_i^2 / (tr(I - H) / n)^
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -25,12 +24,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._points import length
+from .._runtime import Stopwatch, budget_in_bytes, one_blas_thread, run
 from ..gram import GramOperator, NystroemMap
-from ..gram._budget import budget_in_bytes
-from ..gram._threads import one_blas_thread, run
 from ._bordered import with_constant, with_constant_diagonal
 from ._moments import Moments
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 from ._tridiagonal import Tridiagonal
 
 __all__ = ["ExactPath", "NystroemPath", "RidgePath"]
@@ -253,9 +251,7 @@ class NystroemPath(RidgePath):
         solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
         errors = np.empty((len(alphas), *self.Y.shape))
 
-        def strip(job: tuple[slice, np.ndarray], stop: threading.Event) -> None:
-            if stop.is_set():
-                return
+        def strip(job: tuple[slice, np.ndarray]) -> None:
             rows, F = job
             Z = (F - self._mean[:m]) @ self._V
             fitted = self._fitted(Z, solutions, len(alphas))

@@ -20,8 +20,9 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
-from ._pairs import EigenPairs, check_k, generator, measured, norms_of, rounding
-from ._report import Status, Stopwatch
+from .._runtime import Stopwatch, generator
+from ._pairs import EigenPairs, check_k, measured, norms_of, rounding
+from ._report import Status
 
 __all__ = ["PowerPeeling"]
 

@@ -6,14 +6,13 @@ the directions beyond F a common eigenvalue is assumed: the mean of what is left
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import eigh
 
+from .._runtime import cut, ordered_sum
 from ..gram._rpcholesky import rpcholesky
-from ..gram._threads import run
 
 __all__ = ["Nystroem"]
 
@@ -64,13 +63,8 @@ class Nystroem:
 
 def _outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
     """Return F F^T, in threads whose number does not change the bits."""
-    ends = np.linspace(0, F.shape[1], _GROUPS + 1).astype(int)
-    parts: list[Any] = [None] * _GROUPS
 
-    def group(g: int, stop: threading.Event) -> None:
-        if not stop.is_set():
-            strip = F[:, ends[g] : ends[g + 1]]
-            parts[g] = strip @ strip.T
+    def share(rows: slice) -> np.ndarray:
+        return F[:, rows] @ F[:, rows].T
 
-    run(group, range(_GROUPS), n_threads)
-    return np.asarray(sum(parts[1:], start=parts[0]))
+    return np.asarray(ordered_sum(share, cut(F.shape[1], _GROUPS), _GROUPS, n_threads))

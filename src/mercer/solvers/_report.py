@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["Report", "Status", "Stopwatch"]
+__all__ = ["Report", "Status"]
 
 
 class Status(Enum):
@@ -60,18 +59,6 @@ class Report:
         lines += [f"note       {self.message}"] if self.message else []
         lines += [f"{name:<10} {_short(value)}" for name, value in self.certificate.items()]
         return "\n".join(lines)
-
-
-class Stopwatch:
-    """Seconds since it was made."""
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self._start
 
 
 def _short(value: Any) -> str:

@@ -18,8 +18,8 @@ import numpy as np
 
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
+from .._runtime import check_budget
 from ..gram import TiledGram, gram
-from ..gram._budget import check_budget
 from ..kernels import Kernel, Precomputed
 from ._bordered import Bordered
 from ._choose import LINEAR, choose

@@ -18,7 +18,6 @@ the number of threads.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,9 +28,7 @@ import scipy.sparse as sp
 
 from .._errors import NotPositiveDefiniteError
 from .._points import take
-from ..gram._budget import budget_in_bytes
-from ..gram._rpcholesky import quiet
-from ..gram._threads import run
+from .._runtime import budget_in_bytes, ordered_sum, quiet, run
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared
 from ._losses import Local, Loss
@@ -264,28 +261,15 @@ class Risk:
     def _prepared(self) -> Prepared:
         return self.kernel.prepare(self.X)
 
-    def strips(self, m: int) -> list[list[slice]]:
-        """Return the rows, in groups of strips."""
+    def strips(self, m: int) -> list[slice]:
+        """Return the rows, some at a time."""
         n = len(self.Y)
         size = int(np.clip(_TILE // (8 * m), 64, 4096))
-        parts = [slice(i, min(i + size, n)) for i in range(0, n, size)]
-        each = -(-len(parts) // _GROUPS)
-        return [parts[i : i + each] for i in range(0, len(parts), each)]
+        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
     def _sum(self, term: Callable[[slice], np.ndarray], m: int, cost: float) -> np.ndarray:
         """Return the sum of term(rows) over all strips, in an order that does not change."""
-        groups = self.strips(m)
-        totals: list[Any] = [0.0] * len(groups)
-
-        @quiet
-        def work(g: int, stop: threading.Event) -> None:
-            for rows in groups[g]:
-                if stop.is_set():
-                    return
-                totals[g] = totals[g] + term(rows)
-
-        run(work, range(len(groups)), _threads(cost))
-        return np.asarray(sum(totals[1:], totals[0]))
+        return np.asarray(ordered_sum(term, self.strips(m), _GROUPS, _threads(cost)))
 
 
 class _Columns:
@@ -349,13 +333,7 @@ class _Columns:
         return 0.0 if self._held is not None else _TILE_COST
 
     def _over(self, task: Callable[[slice], Any], cost: float) -> None:
-        @quiet
-        def work(part: slice, stop: threading.Event) -> None:
-            if not stop.is_set():
-                task(part)
-
-        strips = [rows for group in self.risk.strips(self.m) for rows in group]
-        run(work, strips, _threads(cost * len(self._P) * self.m))
+        run(task, self.risk.strips(self.m), _threads(cost * len(self._P) * self.m))
 
 
 def _each(T: np.ndarray, C: np.ndarray) -> np.ndarray:

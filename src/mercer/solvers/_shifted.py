@@ -10,15 +10,13 @@ Only k x k matrices are factored, in float64, and g is written so that an s of 0
 
 from __future__ import annotations
 
-import threading
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from ..gram._threads import run
+from .._runtime import cut, ordered_sum, run
 
 __all__ = ["ShiftedLowRank"]
 
@@ -115,31 +113,21 @@ class ShiftedLowRank:
             raise ValueError(f"V has shape {V.shape}, but P has {self.size} rows")
         return V.reshape(self.size, -1)
 
-    def _parts(self) -> list[slice]:
-        """Cut the columns of F as its shape alone says, so that threads do not change the bits."""
-        ends = np.linspace(0, self.size, _GROUPS + 1).astype(int)
-        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
-
     def _times(self, V: np.ndarray | None) -> np.ndarray:
         """Return F V, for None F F^T."""
-        parts = self._parts()
-        shares: list[Any] = [None] * len(parts)
 
-        def group(g: int, stop: threading.Event) -> None:
-            if not stop.is_set():
-                strip = self.F[:, parts[g]]
-                shares[g] = strip @ (strip.T if V is None else V[parts[g]])
+        def share(part: slice) -> np.ndarray:
+            strip = self.F[:, part]
+            return strip @ (strip.T if V is None else V[part])
 
-        run(group, range(len(parts)), self.n_threads)
-        return np.asarray(sum(shares[1:], start=shares[0]))
+        return np.asarray(ordered_sum(share, cut(self.size, _GROUPS), _GROUPS, self.n_threads))
 
     def _minus(self, V: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Return V - F^T C."""
         out = np.empty_like(V)
 
-        def group(part: slice, stop: threading.Event) -> None:
-            if not stop.is_set():
-                np.subtract(V[part], self.F[:, part].T @ C, out=out[part])
+        def group(part: slice) -> None:
+            np.subtract(V[part], self.F[:, part].T @ C, out=out[part])
 
-        run(group, self._parts(), self.n_threads)
+        run(group, cut(self.size, _GROUPS), self.n_threads)
         return out

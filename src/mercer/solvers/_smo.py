@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._runtime import Stopwatch, one_blas_thread
 from ..gram._rows import KernelRows, RowsView
-from ..gram._threads import one_blas_thread
 from ._dual import Dual, DualSolution
 from ._local import solve_block
 from ._polish import polish
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 from ._working import WorkingSet
 
 __all__ = ["BlockSMO", "Progress"]

@@ -21,9 +21,9 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from ..gram._threads import one_blas_thread
+from .._runtime import Stopwatch, one_blas_thread
 from ..kernels import Kernel
-from ._report import Report, Status, Stopwatch
+from ._report import Report, Status
 from ._risk import Fit, OverflowingKernelError, Risk
 
 __all__ = ["LearnedVectors", "Support"]

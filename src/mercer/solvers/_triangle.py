@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from .._errors import DensifyWarning, warn_caller
+from .._errors import DensifyWarning, not_finite, warn_caller
 
 __all__ = ["Triangle", "matrix_of"]
 
@@ -36,10 +36,7 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(K.sum(dtype=np.float64))  # one number, no array of flags
     if not finite:
-        raise ValueError(
-            f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-            f"these points: {gram.kernel}. Scale the features"
-        )
+        raise not_finite(gram.kernel)
     return K
 
 

@@ -12,7 +12,6 @@ here needs them: T comes from two thirds of the work, half of that in matrix pro
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -21,9 +20,8 @@ import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal, lapack
 
 from .._errors import NotPositiveDefiniteError
+from .._runtime import jit, run
 from ..gram import GramOperator
-from ..gram._threads import run
-from ..kernels._jit import jit
 from ._triangle import matrix_of
 
 __all__ = ["Tridiagonal"]
@@ -123,10 +121,9 @@ class Tridiagonal:
         D, L = (np.array(part) for part in zip(*factors, strict=True))
         out = np.zeros((len(D), n))
 
-        def sweep(start: int, stop: threading.Event) -> None:
-            if not stop.is_set():
-                rows = slice(start, min(start + _ROWS, n))
-                _sweep(np.ascontiguousarray(self.Q[rows].T), D, L, out[:, rows])
+        def sweep(start: int) -> None:
+            rows = slice(start, min(start + _ROWS, n))
+            _sweep(np.ascontiguousarray(self.Q[rows].T), D, L, out[:, rows])
 
         run(sweep, range(0, n, _ROWS), n_threads)
         return out

@@ -20,10 +20,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import length, take
+from .._runtime import check_budget
 from ..gram import NystroemMap, gram
-from ..gram._budget import check_budget
 from ..gram._landmarks import doubled, reads_all, sliceable
 from ..gram._rpcholesky import significance
 from ..kernels import Kernel
@@ -160,10 +160,7 @@ def _pivoted(
     with np.errstate(over="ignore", invalid="ignore"):  # looked at now
         seen = K @ signs
     if not np.all(np.isfinite(seen)):
-        raise ValueError(
-            f"K has entries that are not finite; the usual cause is a kernel that overflows on "
-            f"these points: {kernel}. Scale the features"
-        )
+        raise not_finite(kernel)
     largest = float(np.abs(diagonal).max(initial=0.0))
     # points of small and of large k(x, x) count alike; powers of 2 do not round
     size = np.exp2(np.round(0.5 * np.log2(np.maximum(diagonal, _EPS * largest or 1.0))))

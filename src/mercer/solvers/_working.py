@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import jit
 from ..gram._rows import RowsView
-from ..kernels._jit import jit
 from ._dual import Dual
 
 __all__ = ["WorkingSet"]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ContextDecorator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["check_threads", "one_blas_thread", "run", "thread_count"]
+__all__ = ["check_threads", "cut", "one_blas_thread", "ordered_sum", "quiet", "run", "thread_count"]
 
 _inside = threading.local()
 
@@ -69,32 +70,43 @@ class _OneBlasThread(ContextDecorator):
 one_blas_thread = _OneBlasThread()
 
 
-def run(
-    task: Callable[[Any, threading.Event], None], jobs: Iterable[Any], n_threads: int | None = None
-) -> None:
-    """Call task(job, stop) for every job; tasks return early once `stop` is set.
+# What overflows is found, and said, afterwards.  A decorator, as threads do not inherit it.
+quiet = np.errstate(over="ignore", invalid="ignore")
+
+
+def run(task: Callable[[Any], Any], jobs: Iterable[Any], n_threads: int | None = None) -> None:
+    """Call task(job) for every job, in threads; a long task is a generator that yields at times.
 
     Jobs must write to separate places: what they compute then does not depend on the number of
-    threads.  An exception, or Ctrl-C, stops the others and is raised here.
+    threads.  An exception, or Ctrl-C, ends the others where they yield next, and is raised here.
     """
     jobs = list(jobs)
     workers = min(check_threads(n_threads), len(jobs))
     stop = threading.Event()
+
+    @quiet
+    def work(job: Any) -> None:
+        done = task(job)
+        if isinstance(done, Iterator):
+            for _ in done:
+                if stop.is_set():
+                    return
+
     if getattr(_inside, "pool", False):  # never a pool within a pool
         for job in jobs:
-            task(job, stop)
+            work(job)
         return
     if workers <= 1:
         with one_blas_thread:  # tiles are too small to share
             for job in jobs:
-                task(job, stop)
+                work(job)
         return
 
     def guarded(job: Any) -> None:
         _inside.pool = True
         try:
             if not stop.is_set():
-                task(job, stop)
+                work(job)
         except BaseException:
             stop.set()
             raise
@@ -108,3 +120,28 @@ def run(
             raise
         for future in futures:
             future.result()
+
+
+def cut(n: int, parts: int) -> list[slice]:
+    """Return n rows in so many parts, as even as can be; the number of threads has no say."""
+    ends = np.linspace(0, n, parts + 1).astype(int)
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def ordered_sum(
+    term: Callable[[Any], Any], parts: Sequence[Any], groups: int, n_threads: int | None = None
+) -> Any:
+    """Return the sum of term(part) over all parts, in an order that no thread changes.
+
+    Each of so many groups of neighbours is added up by itself, then their sums.
+    """
+    members = cut(len(parts), min(groups, len(parts)))
+    sums: list[Any] = [0.0] * len(members)
+
+    def group(g: int) -> Iterator[None]:
+        for part in parts[members[g]]:
+            sums[g] = sums[g] + term(part)
+            yield
+
+    run(group, range(len(sums)), n_threads)
+    return sum(sums[1:], sums[0])

@@ -1,0 +1,24 @@
+"""What all layers run on: the byte budget, threads, compiled loops, random numbers, time."""
+
+from ._budget import budget_in_bytes, check_budget, in_words
+from ._jit import jit
+from ._random import generator, random_numbers
+from ._stopwatch import Stopwatch
+from ._threads import check_threads, cut, one_blas_thread, ordered_sum, quiet, run, thread_count
+
+__all__ = [
+    "Stopwatch",
+    "budget_in_bytes",
+    "check_budget",
+    "check_threads",
+    "cut",
+    "generator",
+    "in_words",
+    "jit",
+    "one_blas_thread",
+    "ordered_sum",
+    "quiet",
+    "random_numbers",
+    "run",
+    "thread_count",
+]
