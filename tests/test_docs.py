@@ -15,7 +15,12 @@ import mercer
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(m.name for m in pkgutil.walk_packages(mercer.__path__, "mercer."))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "SUMMARY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
