@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
-__all__ = ["as_vectors", "concatenate", "length", "same_points", "take"]
+__all__ = ["as_vectors", "concatenate", "doubled", "length", "same_points", "sliceable", "take"]
 
 
 def length(X: Any) -> int:
@@ -87,3 +87,16 @@ def as_vectors(X: Any, owner: str) -> Any:
         estimator=owner,
         input_name="X",
     )
+
+
+def sliceable(X: Any) -> Any:
+    """Return sparse rows in the one format whose rows can be taken; other points as they are."""
+    return X.tocsr() if hasattr(X, "tocsr") else X
+
+
+def doubled(X: Any) -> Any:
+    """Return float32 points in float64: factors of K need all the digits; others as they are."""
+    if hasattr(X, "iloc"):
+        kinds = {} if X.ndim == 1 else {c: np.float64 for c in X if X[c].dtype == np.float32}
+        return X.astype(kinds) if kinds else X
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

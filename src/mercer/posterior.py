@@ -9,9 +9,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ._errors import warn_caller
-from ._points import length, same_points, take
+from ._points import doubled, length, same_points, take
 from .expansion import Expansion
-from .gram._landmarks import doubled
 from .gram._triangular import solve_rows
 from .kernels import Kernel, Prepared, node
 from .kernels._prepared import pair

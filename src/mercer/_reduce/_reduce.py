@@ -9,8 +9,7 @@ import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import as_vectors, length, take
-from ..gram._landmarks import reads_all
-from ..kernels import Kernel
+from ..kernels import Kernel, reads_all
 from ._construct import construct
 from ._functions import Functions, Projection
 from ._kmeans import kmeans

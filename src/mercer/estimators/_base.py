@@ -18,9 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._points import length
 from .._reduce import Reduction
 from ..expansion import Expansion
-from ..kernels import Kernel, Precomputed, as_kernel
-from ..kernels._specs import KERNEL_NAMES
-from ..solvers._lowrank import METHODS
+from ..gram import METHODS, Landmarks
+from ..kernels import KERNEL_NAMES, Kernel, Precomputed, as_kernel
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
 
 __all__ = ["KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
@@ -218,6 +217,10 @@ class Landmarked(BaseEstimator):
         StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
     )
     random_state: Seed = parameter("random_state", default=None)
+
+    @property
+    def _chosen(self) -> Landmarks:
+        return Landmarks(self.rank, self.landmarks, self.random_state)
 
 
 def _floating(X: Any) -> Any:

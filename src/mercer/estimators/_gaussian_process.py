@@ -17,8 +17,7 @@ from .. import objectives
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import budget_in_bytes, check_budget, in_words
-from ..gram._landmarks import reads_all
-from ..kernels import Kernel, White
+from ..kernels import Kernel, White, reads_all
 from ..kernels._specs import KERNEL_NAMES
 from ..objectives._system import pullback_bytes
 from ..posterior import Conditioned, Posterior

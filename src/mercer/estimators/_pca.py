@@ -83,7 +83,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     indefinite : {"raise", "clip", "flip", "shift"}
         What to do with negative eigenvalues, of a similarity that is not a kernel: see Notes.
     rank : int or None
-        Landmarks, or random features; max(500, 10 n_components) by default.
+        Landmarks, or random features; 1000 by default, or 10 n_components if that is more.
     contamination : float
         The share of training points beyond the threshold of `decision_function`.
     storage : "auto", "dense" or "tiled"

@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._points import length, take
 from .._runtime import check_budget
 from ..expansion import Expansion
-from ..kernels import Kernel
+from ..kernels import Kernel, on_indices
 from ..solvers import ExactRidge, LandmarkRidge
-from ..solvers._lowrank import on_indices
 from ._base import Landmarked, NamedKernel, points_of
 from ._parameters import AT_LEAST_0, estimator, parameter
 from ._weights import Positive
@@ -119,10 +118,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
                 data.weights,
                 alphas,
                 self.fit_intercept,
-                rank=self.rank,
-                landmarks=self.landmarks,
-                iterative=self.solver == "krill",
-                random_state=seed,
+                self._chosen,
+                self.solver == "krill",
                 **common,
             )
         return ExactRidge(

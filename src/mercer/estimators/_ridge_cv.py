@@ -13,15 +13,13 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
-from .._points import take
+from .._points import doubled, take
 from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import DenseGram, TiledGram, gram
-from ..gram._landmarks import doubled
 from ..gram._shared import grams, share_distances
-from ..kernels import Kernel
+from ..kernels import Kernel, on_indices
 from ..solvers import ExactPath, ExactRidge, LandmarkRidge
-from ..solvers._lowrank import on_indices
 from ..solvers._path import RidgePath
 from ._base import Landmarked, NamedKernel, points_of
 from ._parameters import estimator, parameter
@@ -307,9 +305,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             data.weights,
             np.ones(data.Y.shape[1]) if alphas is None else alphas,
             self.fit_intercept,
-            rank=self.rank,
-            landmarks=self.landmarks,
-            random_state=0 if self.random_state is None else self.random_state,
+            self._chosen,
             max_memory=self.max_memory,
             say=self._say if self.verbose else None,
         )

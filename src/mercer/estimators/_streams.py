@@ -172,12 +172,9 @@ class Streams(Inverse):
                 "random features are functions of vectors, and these points are none; "
                 "use eigen_solver='nystroem'"
             )
-        chosen = isinstance(solver, LowRankEigen) and isinstance(solver.landmarks, str)
-        if chosen and solver.rank is not None and solver.rank > n:
-            raise ValueError(
-                f"rank={solver.rank} landmarks are to be chosen among {n} points; ask for fewer, "
-                f"or give more points (partial_fit takes them from the first block)"
-            )
+        if isinstance(solver, LowRankEigen):
+            more = "give more points (partial_fit takes them from the first block)"
+            solver.choice(1).require(n, more)
         wanted, most = self.n_components, solver.features(n, self._expected(n))
         if wanted is not None and min(wanted, n) > most:
             raise ValueError(

@@ -23,13 +23,11 @@ from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import gram
 from ..gram._rows import KernelRows
-from ..kernels import Kernel, Laplacian, Linear, Precomputed
+from ..kernels import Kernel, Laplacian, Linear, Precomputed, on_indices
 from ..solvers import BlockSMO, BoxInterior, Report, Status
 from ..solvers._dual import Dual, DualSolution
-from ..solvers._lowrank import on_indices
 from ..solvers._whitened import Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._labels import check_landmarks
 from ._parameters import POSITIVE, estimator, learned, parameter
 from ._svm_pairs import coefficients_of_pairs, sums_of_pairs
 from ._svm_problem import Follower, Problem, merged, scales, takes_primal
@@ -161,14 +159,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
             F = points.toarray() if sp.issparse(points) else points
             return Problem(kernel, order, sizes, solver, F)
-        phi = Whitened.nystroem(
-            values,
-            points,
-            rank=self.rank,
-            landmarks=check_landmarks(self.landmarks, X, self),
-            random_state=getattr(self, "random_state", None),
-            max_memory=self.max_memory,
-        )
+        phi = Whitened.nystroem(values, points, self._chosen, max_memory=self.max_memory)
         return Problem(kernel, order, sizes, solver, phi.F, phi)
 
     def _follow(self) -> Follower | None:

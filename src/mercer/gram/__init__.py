@@ -1,10 +1,11 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
 from ._centred import CentredGram
+from ._choose_landmarks import choose_landmarks
 from ._dense import DenseGram
 from ._fourier import FourierMap
 from ._gram import gram
-from ._landmarks import choose_landmarks
+from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
@@ -12,10 +13,13 @@ from ._rpcholesky import PartialCholesky, rpcholesky
 from ._tiled import TiledGram
 
 __all__ = [
+    "METHODS",
+    "RANK",
     "CentredGram",
     "DenseGram",
     "FourierMap",
     "GramOperator",
+    "Landmarks",
     "LowRankGram",
     "NystroemMap",
     "PartialCholesky",

@@ -12,7 +12,7 @@ from ._base import Kernel, node
 from ._fields import frozen_matrix
 from ._prepared import Prepared
 
-__all__ = ["Precomputed"]
+__all__ = ["Precomputed", "on_indices", "reads_all"]
 
 
 class _Frame(NamedTuple):
@@ -147,3 +147,18 @@ def _check_square(shape: tuple[int, ...]) -> None:
 
 def _is_square(shape: tuple[int, ...]) -> bool:
     return shape[0] == shape[1]
+
+
+def reads_all(kernel: Kernel) -> bool:
+    """Tell whether points are rows of values with *all* points, of which no part makes a Gram."""
+    if isinstance(kernel, Precomputed):
+        return kernel.matrix is None
+    return any(reads_all(child) for _, child in kernel._children())
+
+
+def on_indices(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
+    """Turn values that the user computed into a kernel on indices, so that any part is points."""
+    if isinstance(kernel, Precomputed) and kernel.matrix is None:
+        K = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+        return Precomputed(K), np.arange(len(K))
+    return kernel, X

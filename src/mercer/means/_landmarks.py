@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .._points import length, take
+from .._points import length, sliceable, take
 from ..gram import GramOperator, LowRankGram, choose_landmarks
-from ..gram._landmarks import sliceable
 from ..kernels import Kernel
 from ._order import UnorderableError, canonical_order
 from ._samples import moved

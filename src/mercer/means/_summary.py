@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from .._points import length, take
+from .._points import length, sliceable, take
 from .._runtime import check_budget, quiet
 from ..expansion import Expansion
 from ..gram import TiledGram
-from ..gram._landmarks import sliceable
 from ..kernels import Kernel
 from ._mmd import entry_sizes, not_negative
 from ._permutation import entry_rounding, rounding

@@ -9,13 +9,17 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import NotDifferentiableError
-from .._points import length, take
+from .._points import doubled, length, sliceable, take
 from .._runtime import check_budget, generator
-from ..kernels import Kernel
-from ._projection import Projection, choose_points, choosing_bytes, count_points, working_bytes
+from ..gram import Landmarks
+from ..kernels import Kernel, on_indices
+from ._noise import signal
+from ._projection import Projection, working_bytes
 from ._system import check_data
 
 __all__ = ["Landmarked"]
+
+_RANK = 500  # landmarks by default: a search passes over them dozens of times
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +48,8 @@ class Landmarked:
                 f"random_state must be None, an integer of at least 0, or a generator, got "
                 f"{self.random_state!r}"
             ) from why
-        (n, q), m = self.Y.shape, count_points(length(self.X), self.rank, self.landmarks)
-        needed = max(choosing_bytes(n, m, self.landmarks), self._bytes(n, m, q))
+        (n, q), m = self.Y.shape, self._chosen.count(length(self.X))
+        needed = max(4 * self._chosen.workspace(n), self._bytes(n, m, q))
         check_budget(needed, self.max_memory, f"{type(self).__name__} on {m} landmarks")
 
     def _bytes(self, n: int, m: int, q: int) -> int:
@@ -55,9 +59,15 @@ class Landmarked:
     @cached_property
     def points(self) -> Any:
         """The landmarks S, in the order of their choice."""
-        return choose_points(
-            self.kernel, self.X, self.rank, self.landmarks, self.random_state, self.n_threads
-        )
+        kernel, X = on_indices(self.kernel, self.X)
+        if self._chosen.given or self._chosen.count(length(X)) < length(X):
+            X = self._chosen.draw(signal(kernel), X, self.n_threads)
+        return doubled(sliceable(X))
+
+    @property
+    def _chosen(self) -> Landmarks:
+        rank = _RANK if self.rank is None else self.rank
+        return Landmarks(rank, self.landmarks, self.random_state)
 
     def subset(self, rows: np.ndarray) -> Self:
         """Return the objective of some of the observations, on the same landmarks."""

@@ -21,76 +21,27 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._errors import NotPositiveDefiniteError
-from .._points import length, take
+from .._points import sliceable, take
 from .._runtime import check_threads, one_blas_thread, run
 from ..gram import NystroemMap
-from ..gram._landmarks import CANDIDATES, PER_LANDMARK, doubled, sliceable
 from ..gram._nystroem import _factor
 from ..gram._rpcholesky import significance
 from ..gram._tiled import fill
-from ..kernels import Kernel
+from ..kernels import Kernel, on_indices
 from ..kernels._prepared import pair
-from ..solvers import LowRankEigen
-from ..solvers._lowrank import on_indices
-from ._noise import latent_and_noise, signal
+from ._noise import latent_and_noise
 
 __all__ = [
     "Projection",
     "Triangle",
-    "choose_points",
-    "choosing_bytes",
-    "count_points",
     "describe",
     "rounding_certificate",
     "working_bytes",
 ]
 
-RANK = 500  # landmarks by default
 _STRIPS = 4  # worked on before their triangles are merged: a number that no thread changes
 _FEWEST = 256  # rows of a strip
 _ARRAYS = 8  # of the size of a strip, held while it is worked on
-
-
-def choose_points(
-    kernel: Kernel,
-    X: Any,
-    rank: Any = None,
-    landmarks: Any = "auto",
-    random_state: Any = None,
-    n_threads: int | None = None,
-) -> Any:
-    """Return the landmarks: those given, all points if there are no more than `rank`, or chosen.
-
-    The noise of the kernel has no say in the choice.
-    """
-    m = count_points(length(X), rank, landmarks)
-    if not isinstance(landmarks, str):
-        return doubled(sliceable(landmarks))
-    solver = LowRankEigen(m, landmarks, 0 if random_state is None else random_state)
-    kernel, X = on_indices(kernel, X)
-    if m >= length(X):
-        return doubled(sliceable(X))
-    return doubled(solver.points(signal(kernel), X, 1, n_threads))
-
-
-def count_points(n: int, rank: Any, landmarks: Any) -> int:
-    """Return how many landmarks there will be for n points."""
-    if rank is not None and (
-        isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1
-    ):
-        raise ValueError(f"rank must be a positive integer or None, got {rank!r}")
-    if isinstance(landmarks, str):
-        return min(n, RANK if rank is None else int(rank))
-    if not length(landmarks):
-        raise ValueError("at least one landmark is needed, got none")
-    return length(landmarks)
-
-
-def choosing_bytes(n: int, m: int, landmarks: Any) -> int:
-    """Estimate the memory of `choose_points`: columns of K on the candidates."""
-    if not isinstance(landmarks, str) or landmarks == "uniform" or m >= n:
-        return 0
-    return 32 * m * min(n, max(CANDIDATES, PER_LANDMARK * m))
 
 
 def working_bytes(n: int, m: int, q: int, n_threads: int | None = None) -> int:

@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._points import length, take
+from .._points import doubled, length, take
 from .._runtime import budget_in_bytes, check_budget, one_blas_thread
-from ..gram._landmarks import doubled
 from ..kernels import Kernel, Prepared, node
 from ._iterative import Preconditioned
 

@@ -10,11 +10,10 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import dsymm
 
 from .._errors import NotPositiveDefiniteError
-from .._points import length, take
+from .._points import doubled, length, take
 from .._runtime import check_threads, run
 from ..gram import DenseGram, gram
-from ..gram._landmarks import doubled, reads_all
-from ..kernels import Kernel
+from ..kernels import Kernel, reads_all
 from ..solvers._linear import relative
 from ..solvers._triangle import Triangle
 
