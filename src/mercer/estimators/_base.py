@@ -21,10 +21,12 @@ from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
 from ..kernels import KERNEL_NAMES, Kernel, Precomputed, as_kernel
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
+from ._sample import Sample, check_weights
 
 __all__ = ["KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
 
 
+_NO_TARGETS = object()  # y=None is an error of the user's
 KernelLike: TypeAlias = str | Kernel | SklearnGPKernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
 
@@ -117,6 +119,19 @@ class KernelEstimator(BaseEstimator):
             raise ValueError(f"{length(X)} points, but {len(y)} targets")
         return X, y
 
+    def _sample(
+        self, X: Any, y: Any = _NO_TARGETS, sample_weight: Any = None, *, copy: bool = True
+    ) -> Sample:
+        """Check what a fit is given: points and, for a supervised model, numbers as targets."""
+        given, supervised = self._precomputed, y is not _NO_TARGETS
+        checked = self._check_points(
+            X, y, reset=True, copy=copy and not given, supervised=supervised
+        )
+        X, y = checked if supervised else (checked, None)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        sample = Sample.of(X, weights, precomputed=given)
+        return sample.with_targets(y) if supervised else sample
+
     def _takes(self, X: Any) -> bool:
         """Tell whether X is to be a matrix of numbers: the kernel says so, or X looks like one."""
         if isinstance(self.kernel, (str, SklearnGPKernel)):
@@ -156,6 +171,17 @@ class KernelEstimator(BaseEstimator):
         if hasattr(self, "dual_coef_"):
             flat = self.dual_coef_.ndim == 1
             self.dual_coef_ = small.coefficients[:, 0] if flat else small.coefficients
+
+    def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
+        """Set scikit-learn's names for f and its intercepts; without an axis for one target."""
+        self.expansion_, self.X_fit_ = f, f.points
+        self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
+        self.intercept_ = float(intercept[0]) if flat else intercept
+
+    @property
+    def _teller(self) -> Function[[str], None] | None:
+        """What solvers call with a line of text; None unless the user wants to hear it."""
+        return self._say if self.verbose else None
 
     def _say(self, text: str) -> None:
         if self.verbose:
@@ -226,10 +252,3 @@ class Landmarked(BaseEstimator):
 def _floating(X: Any) -> Any:
     """Return X as it is in float32 or float64, and anything else (integers, bool) as float64."""
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-
-
-def points_of(kernel: Kernel, X: Any) -> Any:
-    """Return the points to expand in: X, or for values given by the user their indices."""
-    if isinstance(kernel, Precomputed) and kernel.matrix is None:
-        return np.arange(length(X))
-    return X

@@ -205,7 +205,7 @@ class ExactRidge:
 
     def _gram(self, alphas: int) -> Any:
         """Choose the solver, and hold K in the way that it needs."""
-        given = isinstance(self.kernel, Precomputed) and self.kernel.matrix is None
+        given = isinstance(self.kernel, Precomputed)
         n, held = length(self.X), None
         if given:
             held = gram(self.kernel, self.X, max_memory=self.max_memory)
