@@ -16,11 +16,11 @@ from .._points import length
 from .._runtime import Stopwatch, generator, one_blas_thread
 from ..expansion import Expansion
 from ..gram._triangular import solve_rows
-from ..posterior import Posterior
 from ..solvers import Report, Status
 from ._iterative import Preconditioned, Solution
 from ._landmarked import Landmarked
 from ._noise import diagonal_pullback
+from ._posterior import Posterior
 from ._projection import describe, rounding_certificate
 from ._solved import Solved
 from ._system import pullback_bytes, symmetric_pullback
@@ -87,7 +87,7 @@ class StochasticLikelihood(Landmarked):
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.objectives import MarginalLikelihood, StochasticLikelihood
+    >>> from mercer.gp import MarginalLikelihood, StochasticLikelihood
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> Y = np.sin(X[:, 0])
     >>> kernel = RBF(0.7) + White(0.1)

@@ -12,10 +12,10 @@ from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Stopwatch, one_blas_thread
 from ..expansion import Expansion
 from ..gram._triangular import solve_rows
-from ..posterior import Conditioned, Posterior
 from ..solvers import Report, Status
 from ._landmarked import Landmarked
 from ._noise import diagonal_pullback
+from ._posterior import Conditioned, Posterior
 from ._projection import Projection, Triangle, describe, rounding_certificate
 
 __all__ = ["InducingBound"]
@@ -67,7 +67,7 @@ class InducingBound(Landmarked):
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.objectives import InducingBound, MarginalLikelihood
+    >>> from mercer.gp import InducingBound, MarginalLikelihood
     >>> X = np.linspace(0, 1, 400)[:, None]
     >>> Y = np.sin(9 * X)
     >>> kernel = RBF(0.3) + White(0.1)

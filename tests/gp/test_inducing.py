@@ -14,6 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mercer import MemoryBudgetError, NotDifferentiableError
+from mercer.gp import InducingBound, MarginalLikelihood, StochasticLikelihood
+from mercer.gp._noise import diagonal_pullback, latent_and_noise, signal
+from mercer.gp._projection import Projection
 from mercer.kernels import (
     RBF,
     Bounded,
@@ -30,9 +33,6 @@ from mercer.kernels import (
     SklearnKernel,
     White,
 )
-from mercer.objectives import InducingBound, MarginalLikelihood, StochasticLikelihood
-from mercer.objectives._noise import diagonal_pullback, latent_and_noise, signal
-from mercer.objectives._projection import Projection
 from mercer.solvers import Status
 from mercer.testing._differences import STEP, difference
 

@@ -12,6 +12,10 @@ from scipy.linalg import logm
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import MemoryBudgetError, NotDifferentiableError
+from mercer.gp import InducingBound, MarginalLikelihood, StochasticLikelihood, maximise
+from mercer.gp._iterative import Preconditioned
+from mercer.gp._projection import Projection
+from mercer.gp._solved import Solved
 from mercer.kernels import (
     RBF,
     Callable,
@@ -25,10 +29,6 @@ from mercer.kernels import (
     SklearnKernel,
     White,
 )
-from mercer.objectives import InducingBound, MarginalLikelihood, StochasticLikelihood, maximise
-from mercer.objectives._iterative import Preconditioned
-from mercer.objectives._projection import Projection
-from mercer.objectives._solved import Solved
 from mercer.solvers import Status
 from mercer.testing._differences import STEP, difference
 

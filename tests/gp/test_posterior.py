@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mercer.gp import Conditioned
 from mercer.kernels import RBF, Linear, Matern, White
-from mercer.posterior import Conditioned
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def maximise(
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.objectives import MarginalLikelihood, maximise
+    >>> from mercer.gp import MarginalLikelihood, maximise
     >>> X = np.linspace(0, 1, 40)[:, None]
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
     >>> kernel = 1.0 * RBF() + White()

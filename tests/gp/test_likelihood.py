@@ -7,6 +7,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError
+from mercer.gp import LeaveOneOut, MarginalLikelihood, maximise
+from mercer.gp._system import gradient_bytes
 from mercer.kernels import (
     RBF,
     Bounded,
@@ -23,8 +25,6 @@ from mercer.kernels import (
     SklearnKernel,
     White,
 )
-from mercer.objectives import LeaveOneOut, MarginalLikelihood, maximise
-from mercer.objectives._system import gradient_bytes
 from mercer.testing._differences import difference
 
 KERNELS = [

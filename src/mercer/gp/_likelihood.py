@@ -38,7 +38,7 @@ class MarginalLikelihood(Exact):
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.objectives import MarginalLikelihood
+    >>> from mercer.gp import MarginalLikelihood
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> objective = MarginalLikelihood(RBF(0.3) + White(0.01), X, np.sin(6 * X))
     >>> value, gradient = objective.value_and_gradient()

@@ -28,7 +28,7 @@ def latent_and_noise(kernel: Kernel, X: Any) -> tuple[np.ndarray, np.ndarray]:
     Examples
     --------
     >>> from mercer.kernels import Linear, White
-    >>> from mercer.objectives._noise import latent_and_noise
+    >>> from mercer.gp._noise import latent_and_noise
     >>> latent_and_noise(Linear() + 3 * White(0.1), [[1.0], [2.0]])
     (array([1., 4.]), array([0.3, 0.3]))
     """
@@ -91,7 +91,7 @@ def signal(kernel: Kernel) -> Kernel:
     Examples
     --------
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.objectives._noise import signal
+    >>> from mercer.gp._noise import signal
     >>> signal(2 * RBF() + White())
     Scale(kernel=RBF(length_scale=1.0), factor=2.0)
     """

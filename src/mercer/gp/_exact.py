@@ -13,8 +13,8 @@ from .._points import length, take
 from .._runtime import Stopwatch, check_budget
 from ..expansion import Expansion
 from ..kernels import Kernel
-from ..posterior import Conditioned, Posterior
 from ..solvers import Report, Status
+from ._posterior import Conditioned, Posterior
 from ._system import System, check_data, gradient_bytes
 
 __all__ = ["Exact"]

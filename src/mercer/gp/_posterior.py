@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ._errors import warn_caller
-from ._points import doubled, length, same_points, take
-from .expansion import Expansion
-from .gram._triangular import solve_rows
-from .kernels import Kernel, Prepared, node
-from .kernels._prepared import pair
-from .solvers import Report
+from .._errors import warn_caller
+from .._points import doubled, length, same_points, take
+from ..expansion import Expansion
+from ..gram._triangular import solve_rows
+from ..kernels import Kernel, Prepared, node
+from ..kernels._prepared import pair
+from ..solvers import Report
 
 __all__ = ["Conditioned", "Posterior"]
 
@@ -40,7 +40,7 @@ class Posterior:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.objectives import MarginalLikelihood
+    >>> from mercer.gp import MarginalLikelihood
     >>> X = np.array([[0.0], [1.0]])
     >>> posterior = MarginalLikelihood(RBF(), X, np.array([1.0, 2.0]), noise=1e-9).posterior()
     >>> posterior.expansion(X).round(4).ravel(), posterior.covariance.diag([[9.0]])
@@ -80,7 +80,7 @@ class Conditioned(Kernel):
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.posterior import Conditioned
+    >>> from mercer.gp import Conditioned
     >>> S = np.array([[0.0], [2.0]])
     >>> k = Conditioned(RBF(), S, np.linalg.cholesky(RBF()(S)))
     >>> k.diag([[0.0], [1.0], [9.0]]).round(4)

@@ -33,7 +33,7 @@ class LeaveOneOut(Exact):
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.objectives import LeaveOneOut
+    >>> from mercer.gp import LeaveOneOut
     >>> X = np.linspace(0, 1, 20)[:, None]
     >>> value, gradient = LeaveOneOut(RBF(0.3) + White(0.01), X, np.sin(6 * X)).value_and_gradient()
     >>> round(value, 2), gradient.round(2)
