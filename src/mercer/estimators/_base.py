@@ -19,7 +19,7 @@ from .._points import length
 from .._reduce import Reduction
 from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
-from ..kernels import KERNEL_NAMES, Kernel, Precomputed, as_kernel
+from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
 from ._sample import Sample, check_weights
 
@@ -120,12 +120,18 @@ class KernelEstimator(BaseEstimator):
         return X, y
 
     def _sample(
-        self, X: Any, y: Any = _NO_TARGETS, sample_weight: Any = None, *, copy: bool = True
+        self,
+        X: Any,
+        y: Any = _NO_TARGETS,
+        sample_weight: Any = None,
+        *,
+        copy: bool = True,
+        reset: bool = True,
     ) -> Sample:
         """Check what a fit is given: points and, for a supervised model, numbers as targets."""
         given, supervised = self._precomputed, y is not _NO_TARGETS
         checked = self._check_points(
-            X, y, reset=True, copy=copy and not given, supervised=supervised
+            X, y, reset=reset, copy=copy and not given, supervised=supervised
         )
         X, y = checked if supervised else (checked, None)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
@@ -221,6 +227,17 @@ class NamedKernel(KernelEstimator):
             coef0=self.coef0,
             kernel_params=self.kernel_params,
         )
+
+    def _resolved_gamma(self, kernel: Kernel) -> Any:
+        """Return the number that gamma stands for; gamma itself if the kernel has none."""
+        if not isinstance(self.gamma, str) and not isinstance(self.kernel, Kernel):
+            return 1.0 / getattr(self, "n_features_in_", 1) if self.gamma is None else self.gamma
+        if hasattr(kernel, "gamma"):
+            return kernel.gamma
+        scale = getattr(kernel, "length_scale", None)
+        if scale is None or np.ndim(scale):
+            return self.gamma  # a kernel without a gamma: the rule was not used
+        return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
 
 
 @estimator(kw_only=True)

@@ -18,7 +18,7 @@ from .._points import length, take
 from ..expansion import Expansion
 from ..kernels import Kernel, Precomputed, on_indices
 
-__all__ = ["Sample", "check_weights", "class_weights"]
+__all__ = ["Sample", "check_weights", "class_weights", "weighted_quantile"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Sample:
     weights: np.ndarray | None = None
     targets: Any = None
     flat: bool = True
-    values: Kernel | None = None
+    values: Precomputed | None = None
     classes: Any = None
     labels: Any = None
 
@@ -174,3 +174,21 @@ def class_weights(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> n
             f"{classes.tolist()}; to leave out a class, leave out its points"
         )
     return each
+
+
+def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:
+    """Return the smallest value that a share q of the weight does not exceed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.estimators._sample import weighted_quantile
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0, 4.0]), 0.5)
+    2.0
+    >>> weighted_quantile(np.array([1.0, 2.0]), 0.5, np.array([1.0, 3.0]))
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    w = np.ones(len(values)) if weights is None else weights
+    share = np.cumsum(w[order]) / w.sum()
+    return float(values[order][np.searchsorted(share, q - 1e-12)])

@@ -23,7 +23,7 @@ from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import gram
 from ..gram._rows import KernelRows
-from ..kernels import Kernel, Laplacian, Linear, Precomputed, on_indices
+from ..kernels import Kernel, Linear, Precomputed, on_indices
 from ..solvers import BlockSMO, BoxInterior, Report, Status
 from ..solvers._dual import Dual, DualSolution
 from ..solvers._whitened import Whitened
@@ -191,7 +191,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if labels is not None:
             some = some[np.argsort(labels[some], kind="stable")]
         self.kernel_, self.solver_ = problem.kernel, problem.solver
-        self.gamma_ = self._resolved_gamma()
+        self.gamma_ = self._resolved_gamma(self.kernel_)
         self._sparse = sp.issparse(X)
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (length(X),)
         self.support_ = problem.order[some].astype(np.int32)
@@ -262,16 +262,6 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 f"up to {largest:.3g}; what was found is a stationary point, which other solvers "
                 f"need not find. Choose a Mercer kernel for a minimum"
             )
-
-    def _resolved_gamma(self) -> Any:
-        """Return the number that gamma stands for; gamma itself if the kernel has none."""
-        kernel = self.kernel_
-        if hasattr(kernel, "gamma"):
-            return kernel.gamma
-        scale = getattr(kernel, "length_scale", None)
-        if scale is None or np.ndim(scale):
-            return self.gamma
-        return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
 
     # ------------------------------------------------------------------ predictions
 

@@ -10,7 +10,7 @@ from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
 from ._rpcholesky import PartialCholesky, rpcholesky
-from ._tiled import TiledGram
+from ._tiled import TiledGram, working_bytes
 
 __all__ = [
     "METHODS",
@@ -27,4 +27,5 @@ __all__ = [
     "choose_landmarks",
     "gram",
     "rpcholesky",
+    "working_bytes",
 ]

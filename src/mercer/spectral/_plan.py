@@ -10,7 +10,7 @@ import numpy as np
 from .._errors import MemoryBudgetError
 from .._points import length
 from .._runtime import budget_in_bytes, check_threads, in_words
-from ..gram._tiled import working_bytes
+from ..gram import working_bytes
 from ..kernels import Kernel, Precomputed
 from ..solvers import BlockKrylov, DenseEigen, LowRankEigen
 

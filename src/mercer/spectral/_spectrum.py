@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..solvers import EigenPairs
-from ..solvers._certificate import certify
+from ..solvers import EigenPairs, certify
 
 __all__ = ["POLICIES", "checked_spectrum", "gains_of", "how_many", "mended", "noise_of"]
 

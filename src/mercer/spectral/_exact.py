@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..gram import CentredGram
-from ..solvers import DenseEigen, EigenPairs
-from ..solvers._pairs import signs_of
+from ..solvers import DenseEigen, EigenPairs, signs_of
 from ._components import Components
 from ._spectrum import checked_spectrum, gains_of, how_many, mended
 

@@ -15,17 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from .._points import length, take
+from .._preimage import PreImages, joined
 from .._reduce import Reduction
 from ..expansion import Expansion
 from ..gram import CentredGram, FourierMap, NystroemMap
 from ..kernels import Kernel, Linear
-from ..solvers import Certificate, EigenPairs, Report
-from ..solvers._pairs import signs_of
+from ..solvers import Certificate, EigenPairs, Moments, Report, signs_of
 from ._spectrum import noise_of
 
 __all__ = ["Components"]
 
 _ROWS = 8192  # points lifted to random features at a time
+_ENTRIES = 2**22  # coefficients of reconstructions held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +161,47 @@ class Components:
     def in_features(self) -> bool:
         """Whether the expansion lives in the space of random features."""
         return self.basis is not None and isinstance(self.basis.map, FourierMap)
+
+    def with_moments(self, moments: Moments) -> Components:
+        """Return the components with other moments of their features."""
+        return replace(self, basis=self.basis._replace(moments=moments))
+
+    def in_terms_of(self, kernel: Kernel) -> Components:
+        """Return the components as functions of this kernel, which has the same values."""
+        f = self.expansion
+        return replace(self, expansion=Expansion(kernel, f.points, f.coefficients))
+
+    def decode(self, scores: np.ndarray) -> Expansion:
+        """Return the elements mu + sum_j scores_ij w_j of the RKHS, one for each row of scores."""
+        f, A = self.expansion, self.expansion.coefficients
+        return Expansion(f.kernel, f.points, A[:, :-1] @ scores.T + A[:, -1:])
+
+    def preimage(
+        self, scores: np.ndarray, method: str = "auto", *, start: Any = None, **options: Any
+    ) -> PreImages:
+        """Return points whose phi is close to `decode(scores)`, some rows at a time."""
+        if not len(scores):
+            raise ValueError("there are no scores to find pre-images of")
+        points = self.expansion.points
+        columns = points.shape[1] if getattr(points, "ndim", 0) == 2 else 1
+        rows = max(1, _ENTRIES // max(length(points), 16 * columns))
+        found = []
+        for first in range(0, len(scores), rows):
+            block = slice(first, first + rows)
+            here = None if start is None else take(start, block)
+            found.append(self.decode(scores[block]).preimage(method, start=here, **options))
+        return joined(found)
+
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """Return the share of each column in each component, (k, d), at the points X.
+
+        The mean of (s_c df_j / dx_c)^2, with s_c the standard deviation of column c; rows sum to 1.
+        """
+        if not len(self.values):
+            return np.zeros((0, X.shape[1]))
+        squares = np.mean((self.functions.gradient(X) * np.std(X, axis=0)) ** 2, axis=0)
+        total = squares.sum(axis=1, keepdims=True)
+        return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
 
     def score(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """Return <w_j, phi(x) - mu>, (n, k)."""
