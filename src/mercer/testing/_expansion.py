@@ -25,6 +25,8 @@ def check_expansion(
 ) -> None:
     """Check that an expansion is a vector of functions in the RKHS of its kernel.
 
+        f(x) = <f, k(x, .)>,        |f|^2 = a^T K a,        |f(x)| <= |f| sqrt(k(x, x))
+
     Parameters
     ----------
     expansion : Expansion

@@ -24,6 +24,8 @@ def check_solver(
 ) -> None:
     """Check a solver by its verbs: `factorize` on K + shift, `eigenpairs` on K.
 
+        (K + shift) alpha = y,        K v = l v,        V^T V = I
+
     Parameters
     ----------
     solver : object
