@@ -185,7 +185,7 @@ class Target:
 
     def _radial_attraction(self, Z: np.ndarray, G: np.ndarray) -> Attraction:
         kernel: Any = self.core
-        s, _, _ = self._squared(Z)
+        _, s = self._squared(Z)
         if isinstance(kernel, RBF):  # p' and p are the same exponential
             low = s.min(axis=1)
             unit = np.exp(-0.5 * low)
@@ -255,22 +255,18 @@ class Target:
         kernel: Any = self.core
         return float(kernel.profile(np.zeros((1, 1)))[0, 0])
 
-    def _squared(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the squared scaled distances to the points, and both in scaled coordinates."""
+    def _squared(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
+        """Return Z prepared, and its squared scaled distances to the points."""
         kernel: Any = self.core
-        P, Q = kernel.prepare(Z, like=self._frame), self._frame
-        s = np.empty((len(P), len(Q)))
-        kernel._distances(P, Q, s)
-        s = s if P.frame.form == "direct" else kernel._clip(P, Q, s)
-        columns = P.frame.columns
-        return s, P.arrays[0][:, :columns], Q.arrays[0][:, :columns]
+        P = kernel.prepare(Z, like=self._frame)
+        return P, kernel._distances(P, self._frame, np.empty((len(P), len(self._frame))))
 
     def _radial_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kernel: Any = self.core
-        s, Y, V = self._squared(Z)
+        P, s = self._squared(Z)
         M = kernel._finite_slope(s)
         M *= G
-        gradient = -4.0 * (M.sum(axis=1)[:, None] * Y - M @ V) / kernel._scale(Z.shape[1])
+        gradient = -2.0 * kernel._pulled(P, self._frame, s, M)
         return self.at_zero - 2.0 * np.einsum("ci,ci->c", kernel.profile(s), G), gradient
 
     def _any_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,10 +8,9 @@ import numpy as np
 from scipy.special import gammaln, kve
 
 from ._base import node, parameter
-from ._dot import squared_norms
 from ._exp import exp_inplace
 from ._prepared import Prepared
-from ._radial import Radial
+from ._radial import Radial, row_norms
 from ._vectors import check_positive
 
 __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
@@ -37,15 +36,17 @@ class RBF(Radial):
         return exp_inplace(s, -0.5)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return -0.5 * np.exp(-0.5 * s)
+        return -0.5 * self.profile(s.copy())
 
     def _single_error(self, P: Prepared) -> float | None:
-        # an absolute error of the exponent is a relative one of k; rounding grows with the norms
-        # of the rows and the root of their length.  Measured: at most half of this.  (Values below
-        # 1e-38, the range of float32, vanish: that is beneath every rounding of float64.)
-        rows = P.arrays[0][:, : P.frame.columns]
-        largest = 0.5 * float(squared_norms(rows).max(initial=0.0))
-        return 1.2e-6 * max(1.0, largest) * max(1.0, np.sqrt(rows.shape[1]) / 7.0) + 3e-7
+        # An absolute error of the exponent is a relative one of k.  In a product it grows with the
+        # |y|^2 of the rows and the root of their length; of differences it is that of the rows,
+        # eps |y|, times the distance, which is at most 13 where k is within the range of float32.
+        # Measured: at most half of this.  (Values below that range, 1e-38, vanish: that is beneath
+        # every rounding of float64.)
+        size = float(np.sqrt(row_norms(P).max(initial=0.0)))
+        largest = 0.5 * size * (min(size, 13.0) if P.frame.form == "direct" else size)
+        return 1.2e-6 * max(1.0, largest) * max(1.0, np.sqrt(P.frame.columns) / 7.0) + 3e-7
 
     @property
     def infinitely_divisible(self) -> bool:
