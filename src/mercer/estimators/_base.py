@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._points import length
+from .._points import is_table, length, take
 from .._reduce import Reduction
 from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
@@ -111,7 +111,7 @@ class KernelEstimator(BaseEstimator):
             for learned in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(learned, None)  # of an earlier fit, on vectors
         if copy:
-            X = X.copy() if hasattr(X, "copy") else list(X)
+            X = X.copy() if hasattr(X, "copy") else take(X, slice(None))
         if not supervised:
             return X
         y = validate_data(self, y=y, X="no_validation", multi_output=True, y_numeric=True)
@@ -144,7 +144,7 @@ class KernelEstimator(BaseEstimator):
             return True
         if isinstance(self.kernel, Kernel) and self.kernel.on_vectors:
             return True
-        if hasattr(X, "iloc"):  # a table: a kernel that is not one of vectors reads it by names
+        if is_table(X):  # a kernel that is not one of vectors reads it by names
             return not isinstance(self.kernel, Kernel)
         if sp.issparse(X):
             return True
