@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._jit import jit
+from .._runtime import jit
 
 __all__ = ["close_moments", "refine"]
 
