@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,6 +15,7 @@ from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
 from ..means._parzen import choose_bandwidth, log_sums
 from ..means._window import Window
+from ._fitting import fitting
 from ._parameters import POSITIVE, estimator, parameter
 from ._weights import check_weights
 
@@ -73,7 +74,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     )
     kernel: str | Kernel = parameter(StrOptions(set(_NAMES)), Kernel, default="gaussian")
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep the points, with their weights, and choose the bandwidth."""
         X = validate_data(self, X, dtype=np.float64, copy=True)
