@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import length, take
-from .._runtime import budget_in_bytes, check_budget
+from .._runtime import budget_in_bytes, check_budget, check_threads
 from ..expansion import Expansion
-from ..gram import RANK, Landmarks
+from ..gram import RANK, Landmarks, working_bytes
 from ..kernels import Kernel, on_indices
 from ..solvers import Report, Status
 from ..solvers._gradient import GradientDescent
@@ -98,12 +98,14 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         counted = data.X if whole else some_points(data.X, some, self._precomputed)
         even = self._precomputed or np.all(w == w[0])
         kernel: Kernel = self._make_kernel(self.gamma).resolve(counted, None if even else w)
-        name, rank = self._plan(len(some), q)
+        tiles = working_bytes(kernel, counted, None, 0, check_threads(None))
+        name, rank = self._plan(len(some), q, tiles)
         if name == "nystroem":
-            phi = self._nystroem(kernel, data.X, some, q, rank)
+            phi = self._nystroem(kernel, data.X, some, q, rank, tiles)
         else:
             text = f"solver={name!r} for {len(some)} points (solver='nystroem' needs less)"
-            check_budget(self._bytes(name, len(some), len(some), q), self.max_memory, text)
+            needed = tiles + self._bytes(name, len(some), len(some), q)
+            check_budget(needed, self.max_memory, text)
             phi = Whitened.exact(kernel, counted, max_memory=self.max_memory)
             if self._precomputed and not whole:
                 phi = replace(phi, points=some[phi.points])
@@ -112,17 +114,17 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             solver: Any = GradientDescent(self.tol, self.max_iter or 10_000)
         else:
             path = _FACTOR if name == "path" else None
-            needed = self._bytes(name, len(some), phi.F.shape[1], q)
+            needed = tiles + self._bytes(name, len(some), phi.F.shape[1], q)
             spare = max(budget_in_bytes(self.max_memory) - needed, 0)
             joint = min(Newton.joint, int(np.sqrt(spare / 24)))
             solver = Newton(self.tol, self.max_iter or 100, path, joint)
         return Problem(kernel, solver, phi, data.classes, Task(phi.F, data.labels[some], w, q))
 
-    def _plan(self, n: int, q: int) -> tuple[str, int | None]:
+    def _plan(self, n: int, q: int, tiles: int) -> tuple[str, int | None]:
         """Return the solver, and the rank for landmarks."""
         if self.solver != "auto":
             return self.solver, self.rank
-        budget = budget_in_bytes(self.max_memory)
+        budget = budget_in_bytes(self.max_memory) - tiles
         if n <= _EXACT and self._bytes("newton", n, n, q) <= budget:
             return "newton", None
         rank = self.rank
@@ -143,13 +145,13 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         return rows + chosen + Newton.workspace(n, m, outputs)
 
     def _nystroem(
-        self, kernel: Kernel, X: Any, some: np.ndarray, q: int, rank: int | None
+        self, kernel: Kernel, X: Any, some: np.ndarray, q: int, rank: int | None, tiles: int
     ) -> Whitened:
         """Return coordinates on landmarks; "auto" warns that they are not all."""
         n, chosen = len(some), Landmarks(rank, self.landmarks, self.random_state)
         m = chosen.count(n)
         text = f"solver='nystroem' for {n} points on rank={m} landmarks"
-        check_budget(self._bytes("nystroem", n, m, q), self.max_memory, text)
+        check_budget(tiles + self._bytes("nystroem", n, m, q), self.max_memory, text)
         kernel, points = on_indices(kernel, X)
         phi = Whitened.nystroem(
             kernel,

@@ -86,6 +86,10 @@ class Arpack:
     max_iter: int | None = None
     random_state: Any = None
 
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed beside K: the space, its images, and the vectors."""
+        return 8 * n * (2 * max(2 * k + 1, 20) + 2 * k)
+
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
         """Return the k largest eigenpairs, 1 <= k < n."""
         watch, n = Stopwatch(), gram.shape[0]
@@ -162,6 +166,10 @@ class RandomizedEigen:
     n_iter: int | str = "auto"
     n_oversamples: int = 10
     random_state: Any = None
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed beside K: the block, its image, and the vectors."""
+        return 8 * n * (3 * (k + self.n_oversamples) + k)
 
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
         """Return approximations of the k eigenpairs largest in modulus, with their residuals."""

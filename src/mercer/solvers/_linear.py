@@ -239,15 +239,15 @@ class _SpectralFactor(Factor):
         )
         size = np.abs(self._values).max(initial=0.0)
         floor = size * (len(K) * np.finfo(K.dtype).eps if rcond is None else rcond)
-        self._kept = np.abs(self._values) > floor
-        lost = int(np.sum(~self._kept))
+        kept = np.abs(self._values) > floor
+        self._inverses = np.divide(1.0, self._values, out=np.zeros(len(K)), where=kept)
+        lost = int(np.sum(~kept))
         if lost:
             self._status = Status.SINGULAR
             self._message = f"{lost} of {len(K)} eigenvalues counted as 0 (below {floor:.1e})"
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        Q, values = self._vectors[:, self._kept], self._values[self._kept]
-        a = Q @ ((Q.T @ y) / values[:, None])
+        a = self._vectors @ (self._inverses[:, None] * (self._vectors.T @ y))
         return a, y - self._A.times(a)
 
     def logdet(self) -> float:
@@ -259,8 +259,7 @@ class _SpectralFactor(Factor):
         return float(np.sum(np.log(self._values)))
 
     def inverse_diagonal(self) -> np.ndarray:
-        Q = self._vectors[:, self._kept]
-        return np.einsum("ij,j,ij->i", Q, 1.0 / self._values[self._kept], Q)
+        return np.einsum("ij,j,ij->i", self._vectors, self._inverses, self._vectors)
 
 
 def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:

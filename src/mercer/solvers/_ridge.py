@@ -18,8 +18,8 @@ import numpy as np
 
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
-from .._runtime import check_budget
-from ..gram import Landmarks, TiledGram, gram
+from .._runtime import budget_in_bytes, check_budget, check_threads
+from ..gram import Landmarks, TiledGram, gram, working_bytes
 from ..kernels import Kernel, Precomputed
 from ._bordered import Bordered
 from ._choose import LINEAR, choose
@@ -113,7 +113,8 @@ class ExactRidge:
         """Return the predictive variance at each z, (len(Z), q)."""
         left = np.empty((length(Z), len(self.alphas)))
         left[:] = self.kernel.diag(Z)[:, None]
-        tiles, step = TiledGram(self.kernel, Z, self.X), max(1, _BLOCK // (8 * length(self.X)))
+        block = min(_BLOCK, budget_in_bytes(self.max_memory) // 32)  # beside what solves it
+        tiles, step = TiledGram(self.kernel, Z, self.X), max(1, block // (8 * length(self.X)))
         for part in self._parts(keep=True):
             self._require_definite(part, "standard deviations")
             for start in range(0, len(left), step):
@@ -209,8 +210,9 @@ class ExactRidge:
         n, held = length(self.X), None
         if given:
             held = gram(self.kernel, self.X, max_memory=self.max_memory)
+        left = budget_in_bytes(self.max_memory) - self._tiles(1)
         self.chosen = choose(
-            LINEAR, held, self.solver, n=n, max_memory=self.max_memory, **self.options
+            LINEAR, held, self.solver, n=n, max_memory=max(1, left), **self.options
         )
         if given or self.chosen.storage == "dense":
             return self._dense(alphas, held)
@@ -222,11 +224,16 @@ class ExactRidge:
         n = length(self.X)
         copies = 1 + (alphas > 1 or isinstance(self.chosen, LeastSquares))
         copies += held is not None and self.weights is not None  # what is given is not written to
-        check_budget(8 * n * n * copies, self.max_memory, f"kernel ridge regression of {n} points")
+        needed = 8 * n * n * copies + (self._tiles(0) if held is None else 0)
+        check_budget(needed, self.max_memory, f"kernel ridge regression of {n} points")
         K: Any = held
         if K is None:
             K = gram(self.kernel, self.X, storage="dense", max_memory=self.max_memory)
         return K if self.weights is None else K.scaled(np.sqrt(self.weights))
+
+    def _tiles(self, columns: int) -> int:
+        """Return the bytes of the points and tiles that K comes from."""
+        return working_bytes(self.kernel, self.X, None, columns, check_threads(None))
 
     def _tell(self, text: str) -> None:
         if self.say is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from ..gram import CentredGram
 from ..solvers import DenseEigen, EigenPairs, signs_of
 from ._components import Components
+from ._plan import affordable
 from ._spectrum import checked_spectrum, gains_of, how_many, mended
 
 __all__ = ["exact_components", "leading_pairs"]
@@ -20,22 +20,34 @@ _FIRST = 16  # components tried first when a share of the variance is asked for
 
 
 def leading_pairs(
-    centred: CentredGram, solver: Any, wanted: int | float, say: Callable[[str], None]
+    centred: CentredGram,
+    solver: Any,
+    wanted: int | float,
+    say: Callable[[str], None],
+    max_memory: Any = None,
 ) -> EigenPairs:
     """Return as many eigenpairs as are wanted; for a share of the variance, in growing sets."""
     n = centred.shape[0]
-    run = partial(solver.eigenpairs, centred, overwrite=True, say=say)
+
+    def run(k: int, start: np.ndarray | None = None) -> EigenPairs:
+        chosen = affordable(solver, centred.gram, k, max_memory)
+        more = {} if start is None else {"start": start}
+        return chosen.eigenpairs(centred, k, overwrite=True, say=say, **more)
+
     if wanted >= 1:
         return run(min(n, int(wanted)))
     if isinstance(solver, DenseEigen):
         pairs = run(n)
     else:
-        k, pairs, reached = min(n, _FIRST), None, 0.0
-        while pairs is None or (reached < wanted and k < n):
-            k = k if pairs is None else min(n, 2 * k)
-            pairs = run(k, start=None if pairs is None else pairs.vectors)
+        k = min(n, _FIRST)
+        pairs = run(k)
+        while True:
             reached = float(pairs.values.sum()) / max(centred.trace(), 1e-300)
             say(f"{k} components explain {reached:.2%}")
+            if reached >= wanted or k == n:
+                break
+            k = min(n, 2 * k)
+            pairs = run(k, pairs.vectors)
     return pairs.first(how_many(pairs.values, centred.trace(), wanted))
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._errors import MemoryBudgetError
 from .._points import length
-from .._runtime import budget_in_bytes, check_threads, in_words
-from ..gram import working_bytes
+from .._runtime import budget_in_bytes, check_budget, check_threads, in_words
+from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
 from ..solvers import BlockKrylov, DenseEigen, LowRankEigen
 
-__all__ = ["LEAN", "Option", "Plan", "block_bytes", "dense_bytes", "make_plan"]
+__all__ = ["LEAN", "Option", "Plan", "affordable", "block_bytes", "dense_bytes", "make_plan"]
 
 _SMALL = 1500  # points below which LAPACK on the whole matrix is quick
 _SHARE = 5  # beyond n / 5 components the whole spectrum is cheaper
@@ -110,14 +110,14 @@ def make_plan(
     given = isinstance(kernel, Precomputed)
     threads = check_threads(n_threads)
     tiled = working_bytes(kernel, X, None, k + 16, threads)
-    filling = 8 * n * min(n, _STRIP) * (3 if given else 1)  # weighted sums; checks of what is given
-    filling += 0 if given else working_bytes(kernel, X, None, 0, threads)
+    tiles = 0 if given else working_bytes(kernel, X, None, 0, threads)
+    strips = 8 * n * min(n, _STRIP) * (3 if given else 1)  # weighted sums; checks of what is given
     found = n if wanted is not None and wanted < 1 else k  # LAPACK finds all for a share
     krylov, low = BlockKrylov(), LowRankEigen(rank=rank)
     m = low.features(n, k)
     needed = {
-        ("dense", "dense"): (filling + dense_bytes(n, found), "1", n**2 / 2),
-        ("krylov", "dense"): (whole + krylov.workspace(n, k), "3-6, stored", n**2 / 2),
+        ("dense", "dense"): (tiles + strips + dense_bytes(n, found), "1", n**2 / 2),
+        ("krylov", "dense"): (tiles + whole + krylov.workspace(n, k), "3-6, stored", n**2 / 2),
         ("krylov", "tiled"): (tiled + krylov.workspace(n, k), "3-6", 2.5 * n**2),
         ("nystroem", "low rank"): (low.workspace(n, k) + block_bytes(X, given), "-", 2.0 * n * m),
     }
@@ -136,6 +136,21 @@ def make_plan(
         options.append(Option(name, held, memory, passes, entries, exact, why, lean))
     shown = "all" if wanted is None else f"{wanted:g}"
     return Plan(n, shown, budget, tuple(options), _choose(options, kernel, X, n, k, whole))
+
+
+def affordable(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
+    """Return the solver for k components of K, a lean one if there is no room for another."""
+    n = K.shape[0]
+    if isinstance(K, TiledGram):
+        held = working_bytes(K.kernel, K.X, None, k + 16, check_threads(K.n_threads))
+    else:
+        held = 8 * n * n
+    workspace = getattr(solver, "workspace", lambda n, k: 0)  # one of somebody else's
+    if isinstance(solver, BlockKrylov) and held + workspace(n, k) > budget_in_bytes(max_memory):
+        solver = replace(solver, rank=0, prove=False)
+        workspace = solver.workspace
+    check_budget(held + workspace(n, k), max_memory, f"{solver} of {n} points, {k} components,")
+    return solver
 
 
 def dense_bytes(n: int, k: int) -> int:

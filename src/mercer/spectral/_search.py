@@ -115,7 +115,7 @@ class ComponentSearch:
                 f"find; use eigen_solver='dense' or 'auto'"
             )
         self.say(f"{wanted:g} components of {K!r} by {solver}")
-        pairs = leading_pairs(centred, solver, wanted, self.say)
+        pairs = leading_pairs(centred, solver, wanted, self.say, self.max_memory)
         self.say(f"largest residual {pairs.report.residual:.1e} of the largest eigenvalue")
         parts = exact_components(
             centred,
@@ -131,8 +131,12 @@ class ComponentSearch:
 
     def _planned(self, kernel: Kernel, X: Any) -> tuple[Any, str]:
         """Return the eigensolver and the storage that the parameters and the budget ask for."""
-        if not (isinstance(self.eigen_solver, str) and self.eigen_solver == "auto"):
-            return self.eigen_solver, self.storage
+        spec, storage = self.eigen_solver, self.storage
+        if isinstance(spec, str) and (spec, storage) == ("krylov", "auto"):
+            options = [o for o in self.plan(kernel, X).options if o.eigen_solver == spec]
+            storage = next((o.storage for o in options if o.fits), storage)
+        if not (isinstance(spec, str) and spec == "auto"):
+            return spec, storage
         if self.indefinite != "raise":
             return "dense", "dense"
         chosen = self.plan(kernel, X).require()

@@ -1,0 +1,75 @@
+"""A fit, and what it says of new points, stays within `max_memory`, or is refused.
+
+What counts is all that a call adds to the process; see `peaks`.  The law is checked for a few
+estimators here.  For all of them, three sizes and three budgets, it takes long:
+`pytest -m memory tests/test_memory.py`, with `-s` to see the peaks.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import peaks
+import pytest
+from zoo import ESTIMATORS
+
+from mercer import SVC, SVR, KernelLogisticRegression, KernelPCA, KernelRidge
+
+SIZES, BUDGETS = (1000, 4000, 16_000), (20, 50, 200)  # points, MiB
+FEW = [  # the first in the zoo that the condition is true of, with n points and a budget in MiB
+    (SVC, lambda e: e.solver == "auto", 4000, 10),
+    (SVR, lambda e: e.kernel == "laplacian", 1000, 20),
+    (KernelRidge, lambda e: e.solver == "lstsq", 1000, 20),
+    (KernelPCA, lambda e: e.n_components == 0.9, 1000, 50),
+    (KernelLogisticRegression, lambda e: e.C == 100.0, 4000, 20),
+]
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="only Linux lets a process forget its peak"
+)
+
+
+def measured(*cells):
+    """Return what a process of its own finds for each cell, (number in the zoo, n, budget)."""
+    done = subprocess.run(
+        [sys.executable, peaks.__file__, *(":".join(map(str, cell)) for cell in cells)],
+        env={**os.environ, **peaks.ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def over(found):
+    """Return the calls that took more than the budget, with what they took."""
+    budget = found["budget"]
+    calls = {name: size for name, size in found.items() if name not in ("n", "budget")}
+    return {c: size for c, size in calls.items() if not isinstance(size, str) and size > budget}
+
+
+def test_some_estimators_stay_within_their_budget():
+    numbers = [
+        next(i for i, e in enumerate(ESTIMATORS) if type(e) is kind and condition(e))
+        for kind, condition, *_ in FEW
+    ]
+    cells = [(number, n, budget) for number, (*_, n, budget) in zip(numbers, FEW, strict=True)]
+    found = measured(*cells)
+    assert len(found) == len(FEW)
+    assert not isinstance(found[0]["fit"], str)  # 10 MiB are enough for 4000 points
+    for cell, what in zip(cells, found, strict=True):
+        assert not over(what), f"{ESTIMATORS[cell[0]]}: {what}"
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("number", range(len(ESTIMATORS)))
+def test_every_estimator_stays_within_its_budget(number):
+    estimator = ESTIMATORS[number]
+    found = measured(*((number, n, budget) for n in SIZES for budget in BUDGETS))
+    for what in found:
+        sys.stdout.write(f"{number} {json.dumps(what)}\n")
+    assert len(found) == len(SIZES) * len(BUDGETS)
+    assert not any(over(what) for what in found), f"{estimator}: {[*filter(over, found)]}"
