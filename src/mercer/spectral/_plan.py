@@ -14,7 +14,7 @@ from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
 from ..solvers import BlockKrylov, DenseEigen, LowRankEigen
 
-__all__ = ["LEAN", "Option", "Plan", "affordable", "block_bytes", "dense_bytes", "make_plan"]
+__all__ = ["LEAN", "Option", "Plan", "affordable", "dense_bytes", "feature_bytes", "make_plan"]
 
 _SMALL = 1500  # points below which LAPACK on the whole matrix is quick
 _SHARE = 5  # beyond n / 5 components the whole spectrum is cheaper
@@ -119,7 +119,7 @@ def make_plan(
         ("dense", "dense"): (tiles + strips + dense_bytes(n, found), "1", n**2 / 2),
         ("krylov", "dense"): (tiles + whole + krylov.workspace(n, k), "3-6, stored", n**2 / 2),
         ("krylov", "tiled"): (tiled + krylov.workspace(n, k), "3-6", 2.5 * n**2),
-        ("nystroem", "low rank"): (low.workspace(n, k) + block_bytes(X, given), "-", 2.0 * n * m),
+        ("nystroem", "low rank"): (feature_bytes(low, X, k, wanted, given), "-", 2.0 * n * m),
     }
     if given:
         del needed["krylov", "tiled"]
@@ -161,7 +161,17 @@ def dense_bytes(n: int, k: int) -> int:
     return max(8 * n * n + DenseEigen().workspace(n, k), 8 * n * 7 * k)
 
 
-def block_bytes(X: Any, given: bool = False) -> int:
+def feature_bytes(solver: Any, X: Any, k: int, wanted: int | float | None, given: bool) -> int:
+    """Return the bytes of a solver on features: its own, those of blocks of points, and components.
+
+    Those are four arrays beside the vectors; of all, or a share, as many as there are features.
+    """
+    n = length(X)
+    found = k if wanted is not None and wanted >= 1 else solver.features(n, k)
+    return int(solver.workspace(n, k) + 32 * n * found + _block_bytes(X, given))
+
+
+def _block_bytes(X: Any, given: bool = False) -> int:
     """Return the bytes of two blocks of points, or of three copies of values that were given."""
     if given:
         return 3 * 8 * length(X) ** 2

@@ -31,7 +31,7 @@ from ..solvers import (
 )
 from ._components import Components
 from ._exact import exact_components, leading_pairs
-from ._plan import LEAN, Plan, block_bytes, dense_bytes, make_plan
+from ._plan import LEAN, Plan, dense_bytes, feature_bytes, make_plan
 from ._spectrum import how_many
 
 __all__ = ["ComponentSearch", "Found", "same_map"]
@@ -133,8 +133,8 @@ class ComponentSearch:
         """Return the eigensolver and the storage that the parameters and the budget ask for."""
         spec, storage = self.eigen_solver, self.storage
         if isinstance(spec, str) and (spec, storage) == ("krylov", "auto"):
-            options = [o for o in self.plan(kernel, X).options if o.eigen_solver == spec]
-            storage = next((o.storage for o in options if o.fits), storage)
+            ways = [way for way in self.plan(kernel, X).options if way.eigen_solver == spec]
+            storage = next((way.storage for way in ways if way.fits), storage)
         if not (isinstance(spec, str) and spec == "auto"):
             return spec, storage
         if self.indefinite != "raise":
@@ -177,7 +177,7 @@ class ComponentSearch:
         solver, n = self._feature_solver(), length(X)
         self._check_rank(solver, X)
         given = isinstance(kernel, Precomputed)
-        needed = solver.workspace(n, self._expected(n)) + block_bytes(X, given)
+        needed = feature_bytes(solver, X, self._expected(n), self.n_components, given)
         check_budget(needed, self.max_memory, f"{solver} of {n} points")
         scale = np.ones(n) if weights is None else weights * (n / weights.sum())
         pairs = eigenpairs_of_points(
