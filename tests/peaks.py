@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from mercer.gram._threads import one_blas_thread, thread_count
 from sklearn.base import clone, is_classifier
 
 from mercer import SVC, SVR, MemoryBudgetError
+from mercer._runtime import one_blas_thread, thread_count
 
 # A C library that keeps freed blocks, or hands out a large one from the hole that a smaller one
 # left, would be measured along with mercer: with these, pages go back when they are freed.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import chisquare
+from scipy.stats import chisquare, gaussian_kde
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
@@ -43,6 +43,18 @@ def test_agrees_with_scikit_learn(name, bandwidth):
     assert ours.bandwidth_ == pytest.approx(theirs.bandwidth_, rel=1e-12)
     np.testing.assert_allclose(ours.score_samples(Q), theirs.score_samples(Q), rtol=0, atol=1e-9)
     assert ours.score(Q) == pytest.approx(theirs.score(Q), rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman"])
+def test_rules_count_the_points_that_weights_leave(rule):
+    weights = rng.uniform(size=500)
+    theirs = gaussian_kde(X.T, bw_method=rule, weights=weights)  # n is 1 / sum w^2 there too
+    ours = ParzenDensity(bandwidth=rule).fit(X, sample_weight=weights)
+    assert ours.bandwidth_ == pytest.approx(theirs.factor, rel=1e-12)
+    assert ours.bandwidth_ > 1.01 * ParzenDensity(bandwidth=rule).fit(X).bandwidth_
+    # a point of weight 0 is one that is not there
+    some = ParzenDensity(bandwidth=rule).fit(X, sample_weight=np.arange(500) < 100)
+    assert some.bandwidth_ == pytest.approx(ParzenDensity(bandwidth=rule).fit(X[:100]).bandwidth_)
 
 
 def test_many_tiles(monkeypatch):

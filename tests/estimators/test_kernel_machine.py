@@ -562,7 +562,10 @@ def test_the_budget_counts_functions():
     one = KernelMachineRegressor("quantile", **options).fit(X, y)
     assert one.report_.status is Status.CONVERGED
     seven = KernelMachineRegressor("quantile", quantile=np.linspace(0.1, 0.9, 7), **options)
-    assert "are too many for 'auto' to be exact" in seven.fit(X, y).report_.message
+    said = r"300 points are too many for solver='auto' to be exact, .* solver='exact' is exact"
+    with pytest.warns(UserWarning, match=said) as seen:
+        seven.fit(X, y)
+    assert seen[0].filename == __file__ and str(seen[0].message) in seven.report_.message
 
     def never(A, B):
         raise AssertionError("kernel values before the budget is known to suffice")
@@ -700,6 +703,8 @@ def test_large_counts_are_no_surprise():
 
 def test_auto_is_exact_while_it_is_small():
     X, y = curve()
-    model = KernelMachineRegressor(kernel=RBF() + Linear(), rank=9, max_memory="80 kB").fit(X, y)
+    model = KernelMachineRegressor(kernel=RBF() + Linear(), rank=9, max_memory="80 kB")
+    with pytest.warns(UserWarning, match="80 points are too many for solver='auto' to be exact"):
+        model.fit(X, y)
     assert model.report_.status is Status.APPROXIMATE  # all 80 points would take 256 kB
     assert KernelMachineRegressor().fit(X, y).report_.status is Status.CONVERGED

@@ -28,7 +28,7 @@ X = rng.normal(size=(120, 4)) * [2.0, 1.4, 1.0, 0.6]
 Z = rng.normal(size=(37, 4)) * [2.0, 1.4, 1.0, 0.6]
 W = rng.integers(1, 4, size=120).astype(float)
 
-# With options that make them exact enough to be compared: the power method stops at 1e-6, and the
+# With options that make them exact enough to be compared: the power method stops at 1e-8, and the
 # randomized one after a few rounds, by default.
 SOLVERS = {
     "dense": {},

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_breast_cancer, make_friedman1, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
@@ -18,6 +18,7 @@ from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
 import mercer
 from mercer import SVC, SVR, NuSVC, compress
 from mercer.kernels import RBF, Linear, Matern, Polynomial
+from mercer.solvers import Status
 
 
 @pytest.fixture(scope="module")
@@ -267,3 +268,42 @@ def test_words_are_not_told_to_be_scaled():
         SVC(
             kernel=lambda a, b: float(a[0][0] == b[0][0]) + 1.0 * (a[0][-1] == b[0][-1]), max_iter=1
         ).fit(words, [0, 1, 0, 1, 1, 0])
+
+
+@pytest.mark.filterwarnings("ignore:nu=0.5 leaves no margin")
+def test_advice_is_about_parameters_that_there_are():
+    same = np.array([[0.0], [0.0], [1.0], [1.0]])
+    with pytest.raises(ValueError, match=r"rho is 0, and f / rho is not finite.* Raise nu") as said:
+        NuSVC(nu=0.5).fit(same, [0, 1, 0, 1])
+    assert "C" not in str(said.value).replace("NuSVC", "")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    for model, has_C in ((NuSVC(max_iter=1), False), (SVC(max_iter=1), True)):
+        with pytest.warns(
+            ConvergenceWarning, match="the columns of X are of similar scale"
+        ) as said:
+            model.fit(X, y)
+        assert ("a smaller C" in str(said[0].message)) == has_C
+
+
+def test_a_search_that_gets_nowhere_is_given_up_early():
+    """Values of 1e11 beside targets of 10: each of ten million steps gains about nothing."""
+    X, y = make_friedman1(300, random_state=0)
+    model = SVR(kernel="poly", gamma=1.0)
+    said = (
+        r"Solver terminated early \(max_iter=-1\).*given up: all 10000000 that max_iter=-1 allows"
+    )
+    with pytest.warns(ConvergenceWarning, match=said):
+        model.fit(100.0 * X, y)
+    assert model.report_.status is Status.NOT_CONVERGED and model.report_.n_iter <= 2_000_000
+    # who asks for steps gets them
+    with pytest.warns(ConvergenceWarning, match=r"terminated early \(max_iter=1500000\)"):
+        model.set_params(max_iter=1_500_000).fit(100.0 * X, y)
+    assert model.report_.n_iter == 1_500_000
+
+
+def test_a_slow_search_is_not_given_up():
+    """Columns of very different size take millions of steps, all of which help."""
+    X, y = load_breast_cancer(return_X_y=True)
+    model = SVC(kernel="linear", solver="smo").fit(X[:300], y[:300])
+    assert model.report_.status is Status.CONVERGED and model.report_.n_iter > 1_000_000

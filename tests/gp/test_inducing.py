@@ -364,7 +364,9 @@ def test_an_outlier_does_not_hide_the_other_landmarks():
     exact = MarginalLikelihood(kernel, far, y)
     bound = InducingBound(kernel, far, y, landmarks=far)
     assert bound.value() == pytest.approx(exact.value(), rel=1e-6)
-    got, want = bound.posterior(), exact.posterior()
+    got = bound.posterior()
+    with pytest.warns(ConvergenceWarning, match="rounding leaves a relative residual of"):
+        want = exact.posterior()
     assert got.report.certificate["landmarks dropped"] == len(far) - 10  # cubics in two variables
     np.testing.assert_allclose(got.expansion(X), want.expansion(X), atol=1e-4)
 

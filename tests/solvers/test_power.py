@@ -67,8 +67,8 @@ def test_components_come_one_after_the_other_and_are_told():
 
 def test_products_that_are_too_few_warn_with_numbers():
     said = (
-        r"the power method did not converge: residual (\d\.\de-\d\d) of the largest eigenvalue "
-        r"after 7 products, 1\.0e-06 was asked for; the usual cause is two eigenvalues that are "
+        r"PowerPeeling did not converge: largest relative residual (\d\.\de-\d\d) "
+        r"after 7 products, 1\.0e-08 was asked for; the usual cause is two eigenvalues that are "
         r"close\. Raise max_iter or tol, or"
     )
     K = held(1.0, 0.99, 0.2)
@@ -77,9 +77,22 @@ def test_products_that_are_too_few_warn_with_numbers():
     assert caught[0].filename == __file__
     assert pairs.report.status is Status.NOT_CONVERGED and pairs.report.n_iter == 7
     number = re.search(said, str(caught[0].message))[1]
-    assert pairs.report.message == f"residual {number} after 7 products"
+    assert pairs.report.message == f"relative residual {number} after 7 products"
     true = np.linalg.norm(K @ pairs.vectors - pairs.vectors * pairs.values)
     np.testing.assert_allclose(pairs.residuals, true, rtol=1e-10)
+    assert float(number) == pytest.approx(true / pairs.values[0], rel=0.02)
+
+
+def test_small_components_beside_a_large_one_are_found():
+    """A tolerance relative to the largest eigenvalue would stop at once with anything."""
+    scaled = np.random.default_rng(0).normal(size=(100, 3)) * [10.0, 0.02, 0.01]
+    K = CentredGram(gram(Linear(), scaled))
+    pairs = PowerPeeling(random_state=0).eigenpairs(K, 3)
+    assert pairs.report.status is Status.CONVERGED
+    exact = np.linalg.svd(scaled - scaled.mean(axis=0), compute_uv=False) ** 2
+    np.testing.assert_allclose(pairs.values, exact, rtol=1e-8)
+    true = np.linalg.norm(K @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+    assert np.all(true <= 1e-8 * pairs.values)
 
 
 @pytest.mark.parametrize("hold", zoo.GRAMS, ids=lambda hold: hold.__name__)

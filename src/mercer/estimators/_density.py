@@ -35,9 +35,11 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     Parameters
     ----------
     bandwidth : float, "scott", "silverman" or "loo"
-        h: a number; a power of n, as in scikit-learn, n^(-1/(d+4)) or (n (d+2) / 4)^(-1/(d+4)), for
-        columns of unit variance; or the h with the greatest leave-one-out likelihood
-        sum_i w_i log p_(-i)(x_i), for which about 30 passes over all pairs are made.
+        h: a number; a power of n, n^(-1/(d+4)) or (n (d+2) / 4)^(-1/(d+4)), for columns of unit
+        variance, where n = 1 / sum_i w_i^2 is the number of points if their weights are equal, as
+        in SciPy's `gaussian_kde` (scikit-learn counts rows whatever their weights, also those of
+        weight 0); or the h with the greatest leave-one-out likelihood sum_i w_i log p_(-i)(x_i),
+        for which about 30 passes over all pairs are made.
     kernel : {"gaussian", "exponential", "laplacian"} or Kernel
         `RBF()`, `Matern(nu=0.5)`, `Laplacian()`, or any such kernel, also a `RationalQuadratic`
         with alpha > d/2.  Its length scale is in units of h, and may be one number per column.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -9,11 +10,13 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from .._errors import warn_caller
 from .._points import length
+from ..solvers._whitened import Whitened
 from ._base import KernelEstimator, _floating
 from ._weights import check_weights
 
-__all__ = ["Labelled", "class_weights"]
+__all__ = ["Labelled", "class_weights", "instead_of_exact"]
 
 
 class Labelled(NamedTuple):
@@ -89,3 +92,13 @@ def _of_classes(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> np.
             f"{missing}; the usual cause is a name that is spelled in another way"
         )
     return np.array([class_weight.get(name, 1.0) for name in names], dtype=float)
+
+
+def instead_of_exact(phi: Whitened, n: int, exact: str) -> Whitened:
+    """Warn that "auto" has taken landmarks, where another solver would be exact; return them."""
+    text = (
+        f"{n} points are too many for solver='auto' to be exact, by their number or the memory; "
+        f"{phi.message}. solver={exact!r} is exact, solver='nystroem' asks for this"
+    )
+    warn_caller(text)
+    return replace(phi, message=text)

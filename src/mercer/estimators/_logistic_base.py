@@ -22,7 +22,7 @@ from ..solvers._newton import Minimum, Newton
 from ..solvers._whitened import Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import Decisions
-from ._labels import Labelled
+from ._labels import Labelled, instead_of_exact
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 from ._weights import some_points
 
@@ -159,14 +159,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             chosen,
             max_memory=self.max_memory,
         )
-        if self.solver == "auto":
-            text = (
-                f"{n} points are too many for solver='auto' to be exact, by their number or the "
-                f"memory; {phi.message}. solver='newton' is exact, solver='nystroem' asks for this"
-            )
-            warn_caller(text)
-            phi = replace(phi, message=text)
-        return phi
+        return instead_of_exact(phi, n, "newton") if self.solver == "auto" else phi
 
     def _minimize(
         self,

@@ -21,6 +21,7 @@ from ..solvers._machine import Machine
 from ..solvers._penalty import Penalty
 from ..solvers._whitened import Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
+from ._labels import instead_of_exact
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 
 __all__ = ["OWN_LOSS", "KernelMachine"]
@@ -123,10 +124,7 @@ class KernelMachine(Landmarked, NamedKernel):
         check_budget(_bytes(n, m, q), memory, text)
         kernel, X = on_indices(kernel, X)
         phi = Whitened.nystroem(kernel, take(X, some), self._chosen, max_memory=memory)
-        if self.solver == "auto":
-            text = f"{phi.message}; {n} points are too many for 'auto' to be exact, 'exact' is"
-            phi = dataclasses.replace(phi, message=text)
-        return phi
+        return instead_of_exact(phi, n, "exact") if self.solver == "auto" else phi
 
 
 def _bytes(n: int, m: int, q: int) -> int:

@@ -19,8 +19,15 @@ from ..expansion import Expansion
 from ..gram import DenseGram, TiledGram, gram
 from ..gram._shared import grams, share_distances
 from ..kernels import Kernel
-from ..solvers import ExactPath, ExactRidge, LandmarkRidge
-from ..solvers._path import RidgePath
+from ..solvers import (
+    ExactPath,
+    ExactRidge,
+    LandmarkRidge,
+    RidgePath,
+    Status,
+    warn_inaccurate,
+    worst,
+)
 from ._base import Landmarked, NamedKernel
 from ._fitting import fitting
 from ._parameters import estimator, parameter
@@ -117,6 +124,8 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         self.kernel_, self.gamma_ = kernels[place], gammas[place]
         alphas = self.alphas_[best.chosen]
         found = best.solution or self._refit(evaluated[place], sample, alphas)
+        if best.solution and found.report.status is Status.INACCURATE:
+            warn_inaccurate(found.report)  # of the best kernel alone
         if self.solver == "nystroem":
             f = Expansion(self.kernel_, found.points, found.A)
         else:
@@ -227,10 +236,13 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         scores = np.full((len(usable), *found.shape[1:]), -np.inf)
         scores[usable] = np.where(np.isnan(found), -np.inf, found)
         chosen = best_places(scores, data.targets.shape[1])
-        solutions = {j: path.solve(self.alphas_[j]) for j in np.unique(chosen).tolist()}
+        solutions, reports = {}, []
+        for j in np.unique(chosen).tolist():
+            solutions[j] = path.solve(self.alphas_[j], warn=False)
+            reports.append(path.report)
         A = np.stack([solutions[j][0][:, c] for c, j in enumerate(chosen.tolist())], axis=1)
         b = np.array([solutions[j][1][c] for c, j in enumerate(chosen.tolist())])
-        return Found(scores, chosen, Solution(path.points, A, b, path.report), errors)
+        return Found(scores, chosen, Solution(path.points, A, b, worst(reports)), errors)
 
     def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> RidgePath:
         if K is None:
@@ -276,7 +288,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             usable &= self._usable(path, kernel)
             weights = None if data.weights is None else data.weights[test]
             for j in np.flatnonzero(usable):
-                A, b = path.solve(self.alphas_[j])
+                A, b = path.solve(self.alphas_[j], warn=False)
                 values = np.asarray(across @ A) + b
                 total[j] += score(self.scoring, values, data.targets[test], weights)
             del path, across  # before the next ones are made

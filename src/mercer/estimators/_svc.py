@@ -221,6 +221,12 @@ class NuSVC(SupportVectorClassifier):
     def _scale(self, solution: DualSolution) -> float:
         m, violation = solution.multipliers, solution.report.residual
         rho = float(0.5 * (m[0] - m[1]))
+        if rho == 0.0:
+            raise ValueError(
+                f"nu={self.nu:g} leaves no margin: rho is 0, and f / rho is not finite; the usual "
+                f"cause are classes of the same points, or kernel values that are all the same. "
+                f"Raise nu, or choose another kernel"
+            )
         if rho <= max(violation, _ROUNDING * float(np.abs(solution.values).max(initial=0.0))):
             warn_caller(
                 f"nu={self.nu:g} leaves no margin: rho is {rho:.2g} where the conditions of a "

@@ -188,7 +188,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
-                "large values; scale the features, or choose a smaller C"
+                "large values; scale the features" + (", or choose a smaller C" * self._has_C)
             )
         some = np.flatnonzero(np.any(D != 0.0, axis=1))
         if labels is not None:
@@ -250,8 +250,9 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 f". After {worst.n_iter} steps the conditions of a minimum are violated by "
                 f"{worst.residual:.2e}, and tol is {self.tol:g}{where}"
             )
-            advice = ["" if self._precomputed else scales(X)]
-            if np.isinf(getattr(self, "C", 0.0)):
+            text += f"; {worst.message}" if "given up" in worst.message else ""
+            advice = ["" if self._precomputed else scales(X, self._has_C)]
+            if self._has_C and np.isinf(self.C):
                 advice.append("C is infinite: no such f exists if the classes overlap")
             if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
                 advice.append("solver='primal' minds the scale of columns much less")
@@ -265,6 +266,10 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 f"up to {largest:.3g}; what was found is a stationary point, which other solvers "
                 f"need not find. Choose a Mercer kernel for a minimum"
             )
+
+    @property
+    def _has_C(self) -> bool:
+        return hasattr(self, "C")
 
     # ------------------------------------------------------------------ predictions
 

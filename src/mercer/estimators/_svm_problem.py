@@ -146,7 +146,7 @@ def merged(
     )
 
 
-def scales(X: Any) -> str:
+def scales(X: Any, has_C: bool = True) -> str:
     """Say which columns of X are much larger than the others, for a search that did not end."""
     if (
         not (isinstance(X, np.ndarray) or sp.issparse(X))
@@ -176,4 +176,5 @@ def scales(X: Any) -> str:
         return "; ".join(large)
     if typical > 10.0 or typical < 0.1:
         return f"the columns of X have standard deviations of about {typical:.2g}"
-    return "the columns of X are of similar scale: a smaller C, or more steps, may be what it needs"
+    needed = "a smaller C, or more steps," if has_C else "more steps"
+    return f"the columns of X are of similar scale: {needed} may be what it needs"

@@ -13,7 +13,7 @@ from .._points import length, take
 from .._runtime import Stopwatch, check_budget
 from ..expansion import Expansion
 from ..kernels import Kernel
-from ..solvers import Report, Status
+from ..solvers import Report, Status, judged, warn_inaccurate
 from ._posterior import Conditioned, Posterior
 from ._system import System, check_data, gradient_bytes
 
@@ -84,14 +84,17 @@ class Exact(ABC):
                 f"K + noise was singular to rounding: {jitter:.2e} was added to its diagonal, "
                 f"beside a noise of {np.min(self.noise):.2e}"
             )
+        status, message = judged(Status.DIRECT, message, residual)
         report = Report(
             solver="Cholesky()",
-            status=Status.DIRECT,
+            status=status,
             residual=residual,
             seconds=watch.seconds,
             message=message,
             certificate=certificate,
         )
+        if status is Status.INACCURATE:
+            warn_inaccurate(report)
         covariance = Conditioned(kernel, self.X, system.lower())
         return Posterior(Expansion(kernel, self.X, A), covariance, report)
 

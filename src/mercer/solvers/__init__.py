@@ -10,7 +10,7 @@ from ._dual import Dual, DualSolution
 from ._eigen import Arpack, DenseEigen, RandomizedEigen
 from ._krill import Krill
 from ._krylov import BlockKrylov
-from ._linear import Cholesky, Factor, LeastSquares
+from ._linear import Cholesky, Factor, LeastSquares, warn_inaccurate
 from ._lowrank import (
     FourierEigen,
     LowRankEigen,
@@ -21,9 +21,9 @@ from ._lowrank import (
 from ._mixed import MixedCholesky
 from ._moments import Moments
 from ._pairs import EigenPairs, signs_of
-from ._path import ExactPath, NystroemPath
+from ._path import ExactPath, NystroemPath, RidgePath
 from ._power import PowerPeeling
-from ._report import Report, Status
+from ._report import Report, Status, enough, judged, worst
 from ._ridge import ExactRidge, LandmarkRidge
 from ._shifted import ShiftedLowRank
 from ._smo import BlockSMO
@@ -62,6 +62,7 @@ __all__ = [
     "Problem",
     "RandomizedEigen",
     "Report",
+    "RidgePath",
     "ShiftedLowRank",
     "Status",
     "Tridiagonal",
@@ -69,6 +70,10 @@ __all__ = [
     "choose",
     "eigenpairs_of_moments",
     "eigenpairs_of_points",
+    "enough",
+    "judged",
     "moments_of",
     "signs_of",
+    "warn_inaccurate",
+    "worst",
 ]

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ._report import Report, worst
+
 __all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
 
 _COLUMNS = 256  # of P worked on at a time
@@ -47,10 +49,16 @@ class Bordered:
     def __init__(self, factor: Any, root: np.ndarray | None = None, *, intercept: bool) -> None:
         self.factor, self.root, self.intercept = factor, root, intercept
         self._u = self._inverse(np.ones((factor.size, 1)))[:, 0] if intercept else None
+        self._of_u: list[Report] = [factor.report] if intercept else []
 
     def solve(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients a, (n, q), and the intercepts b, (q,)."""
         return with_constant(self._inverse(Y), self._u, Y)
+
+    @property
+    def report(self) -> Report:
+        """Of the last solve, or of u where that is worse: it is in every solution."""
+        return worst([self.factor.report, *self._of_u])
 
     def inverse(self, columns: Any = None) -> np.ndarray:
         """Return columns of P, all by default: the coefficients of the dual basis functions."""

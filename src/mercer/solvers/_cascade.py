@@ -10,7 +10,7 @@ import numpy as np
 from .._errors import MemoryBudgetError, NotPositiveDefiniteError
 from .._runtime import check_budget
 from ..gram import GramOperator
-from ._linear import Cholesky, Factor, check_shift
+from ._linear import Cholesky, Factor, check_shift, relative
 from ._report import Status
 
 __all__ = ["Cascade"]
@@ -68,7 +68,7 @@ class _CascadeFactor(Factor):
     def __init__(
         self, solvers: tuple, gram: GramOperator, shift: np.ndarray, overwrite: bool
     ) -> None:
-        super().__init__("", gram.shape[0])
+        super().__init__("", gram.shape[0], gram.dtype)
         self._gram, self._shift, self._overwrite = gram, shift, overwrite
         self._left, self._story = list(solvers), ""
         with np.errstate(over="ignore", invalid="ignore"):  # the solvers look at that
@@ -106,20 +106,23 @@ class _CascadeFactor(Factor):
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
         self._next()  # after an exception there may be none
         while True:
-            self._factor._exponents = self._exponents
+            factor = self._factor
+            factor._exponents = self._exponents
             try:
-                a, gap = self._factor._solve(y, patient=patient and not self._left)
+                a, gap = factor._solve(y, patient=patient and not self._left)
             except NotPositiveDefiniteError as why:
                 if not self._left:
                     raise
                 self._give_up(why)
                 continue
-            if self._factor._status is not Status.NOT_CONVERGED or not self._left:
+            factor._residual = relative(gap, y)
+            report = factor.report
+            if report.status not in (Status.NOT_CONVERGED, Status.INACCURATE) or not self._left:
                 break
-            self._give_up(self._factor._message)
-        self._status, self._n_iter = self._factor._status, self._factor._n_iter
-        self._advice = self._factor._advice
-        self._message = (self._story + self._factor._message).strip()
+            self._give_up(report.message)
+        self._status, self._n_iter, self._tol = factor._status, factor._n_iter, factor._tol
+        self._advice = factor._advice
+        self._message = (self._story + factor._message).strip()
         return a, gap
 
     def _certificate(self) -> dict[str, Any]:

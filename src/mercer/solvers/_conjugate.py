@@ -18,7 +18,7 @@ import numpy as np
 from .._errors import NotPositiveDefiniteError
 from .._runtime import budget_in_bytes, check_budget, one_blas_thread
 from ..gram import GramOperator, rpcholesky
-from ._linear import Factor, check_shift
+from ._linear import Factor, check_shift, relative
 from ._mixed import check_points, check_stopping, ended
 from ._pcg import conjugate_gradients, rounding_of
 from ._report import Status
@@ -51,7 +51,8 @@ class ConjugateGradient:
         quarter of the budget.  0 does without a preconditioner.
     tol : float
         Of the relative residual |y - (K + shift) a| / |y|.  What rounding leaves, in the order
-        of 1e-17 lambda_max / shift (more if the diagonal of K varies much), is enough in any case.
+        of 1e-17 lambda_max / shift (more if the diagonal of K varies much), is enough if it is at
+        most 1e-6, or 1e-3 for a K in float32; beyond that the solution is called inaccurate.
     max_iter : int, optional
         Passes over K; 500 by default.
     random_state : int, Generator, RandomState or None
@@ -137,7 +138,8 @@ class _IterativeFactor(Factor):
     )
 
     def __init__(self, options: ConjugateGradient, gram: GramOperator, shift: np.ndarray) -> None:
-        super().__init__(repr(options), gram.shape[0])
+        super().__init__(repr(options), gram.shape[0], gram.dtype)
+        self._tol = options.tol
         self._gram, self._shift, self._options = gram, shift, options
         self._mu = float(shift.max())
         self._scale = np.sqrt(self._mu / shift)
@@ -168,15 +170,15 @@ class _IterativeFactor(Factor):
                 self._times,
                 self._precondition,
                 y,
-                tol=options.tol,
+                tol=self._tol,
                 max_iter=options.max_iter or _PASSES,
                 rounding=self._rounding,
-                eps=float(np.finfo(self._gram.dtype).eps),
+                dtype=self._gram.dtype,
                 patient=patient,
                 say=options.say,
             )
         self._n_iter = found.n_iter
-        self._status, self._message = ended(found, y, options.tol, self._note)
+        self._status, self._message = ended(found, relative(found.gap, y), self._tol, self._note)
         self._bounds = {
             "coefficients": self._largest(found.gap) / float(self._shift.min()),
             "function": 0.5 * self._largest(found.gap / np.sqrt(self._shift)[:, None]),

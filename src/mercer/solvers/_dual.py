@@ -33,7 +33,9 @@ import numpy as np
 
 from ._report import Report
 
-__all__ = ["Dual", "DualSolution"]
+__all__ = ["HIDDEN", "Dual", "DualSolution"]
+
+HIDDEN = 10.0  # times tol: what rounding may hide of a violation that is called small
 
 
 class DualSolution(NamedTuple):
@@ -178,6 +180,16 @@ class Dual:
             terms = np.where(over > 0, over * (v - self.lower), -over * (self.upper - v))
         terms[over == 0] = 0.0
         return float(terms.sum())
+
+    @staticmethod
+    def hidden(v: np.ndarray, largest: float, tol: float) -> float:
+        """Return what rounding may hide of f, or -inf if that is excused by tol.
+
+        Terms of f are rounded to a few eps of the `largest` k(x, x), times |v|; ten times tol is
+        excused.
+        """
+        unknown = float(4.0 * np.finfo(float).eps * largest * np.abs(v).sum())
+        return unknown if unknown > HIDDEN * tol else -np.inf
 
     def bound(self, violation: float) -> float:
         """Return what the gap cannot exceed, where nothing violates the conditions by more."""

@@ -75,7 +75,7 @@ class Arpack:
     Parameters
     ----------
     tol : float
-        Relative accuracy of the eigenvalues; 0 for machine precision.
+        Of each residual |A u - t u|, relative to its eigenvalue; 0 for machine precision.
     max_iter : int, optional
         Restarts; ARPACK's default is 10 n.
     random_state : int or None
@@ -147,6 +147,8 @@ class Arpack:
             watch=watch,
             n_iter=n_iter,
             message=message,
+            tol=self.tol,
+            advice="the usual cause is a K far from size 1: ARPACK has absolute floors. Scale it",
         )
 
 

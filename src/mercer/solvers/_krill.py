@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf, dtrcon
+from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
@@ -30,7 +30,7 @@ from ..kernels import on_indices
 from ._linear import relative, unit_columns
 from ._mixed import check_stopping, ended
 from ._pcg import conjugate_gradients
-from ._report import Report, Status
+from ._report import Report, Status, judged
 
 __all__ = ["Krill"]
 
@@ -55,7 +55,7 @@ class Krill:
     landmarks : str or points
         As in `mercer.gram.Landmarks`.
     tol : float
-        Of the relative residual; what rounding leaves is enough in any case.
+        Of the relative residual; what rounding leaves is enough if it is at most 1e-6.
     max_iter : int
         Passes over K_nS.
     random_state : int or None
@@ -140,7 +140,6 @@ class Krill:
             square = sketch.T @ sketch
             del sketch
             norm = _largest_eigenvalue(square) + shift
-            loss = 1.0 / max(dtrcon(phi.factor, uplo="L")[0], 1e-6)  # each product solves with L
             square.flat[:: len(square) + 1] += shift
             C, _ = dpotrf(square, lower=1, overwrite_a=1)
             b = passes.project(right)
@@ -151,21 +150,22 @@ class Krill:
                 tol=self.tol,
                 max_iter=self.max_iter,
                 rounding=lambda V: norm * np.linalg.norm(V, axis=0),
-                loss=loss,
                 say=say,
             )
-        status, message = ended(found, b, self.tol, _message(phi))
+        residual = relative(found.gap, b)
+        status, message = ended(found, residual, self.tol, _message(phi))
+        status, message = judged(status, message, residual, self.tol)
         norms = np.linalg.norm(found.gap, axis=0)
         report = Report(
             repr(self),
             status,
             found.n_iter,
-            relative(found.gap, b),
+            residual,
             watch.seconds,
             message,
             {"function": float(np.ldexp(norms, exponents).max(initial=0.0)) / shift},
         )
-        if status is Status.NOT_CONVERGED:
+        if status is not Status.CONVERGED:
             warn_caller(
                 f"Krill did not converge: {message}. The usual cause is a shift that is tiny "
                 f"beside the largest eigenvalue of K. Raise the shift or max_iter",

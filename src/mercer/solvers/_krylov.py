@@ -24,7 +24,16 @@ from sklearn.exceptions import ConvergenceWarning
 from .._errors import NotPositiveDefiniteError
 from .._runtime import Stopwatch, generator, one_blas_thread
 from ._certificate import certify
-from ._pairs import EigenPairs, check_k, equal_ranges, in_order, norms_of, reported, rounding
+from ._pairs import (
+    EigenPairs,
+    check_k,
+    equal_ranges,
+    in_order,
+    norms_of,
+    relative_residual,
+    reported,
+    rounding,
+)
 from ._precondition import Nystroem
 from ._report import Status
 
@@ -138,7 +147,7 @@ class BlockKrylov:
                 f"in {gram.dtype}, {certificate.slack:.1e}: see their residuals"
             )
         if not found.converged:
-            worst = _relative(found.r[:k], found.t[:k])
+            worst = relative_residual(found.r[:k], found.t[:k])
             message = f"relative residual {worst:.1e} after {found.passes} passes. {message}"
             warnings.warn(
                 f"block Krylov did not converge: largest relative residual {worst:.1e} after "
@@ -214,7 +223,7 @@ class BlockKrylov:
             done = int(np.sum(r[:k] <= enough[:k]))
             say(
                 f"pass {passes}: {done} of {k} components converged, largest relative residual "
-                f"{_relative(r[:k], t[:k]):.1e}"
+                f"{relative_residual(r[:k], t[:k]):.1e}"
             )
             wanted = done == k and self.prove and not proving
             proof = self._proof(A, t, k, M, Z) if wanted else None
@@ -327,12 +336,6 @@ def _residuals(Y: np.ndarray, Z: np.ndarray, t: np.ndarray, W: np.ndarray) -> np
         rows = slice(start, start + 4096)
         total += np.sum((Y[rows] @ W - (Z[rows] @ W) * t) ** 2, axis=0)
     return np.sqrt(total)
-
-
-def _relative(r: np.ndarray, t: np.ndarray) -> float:
-    """Return the largest residual relative to its eigenvalue; inf where that is 0."""
-    with np.errstate(over="ignore"):
-        return float(np.max(r / np.maximum(np.abs(t), 1e-300)))
 
 
 def _floor(A: Any, t: np.ndarray) -> float:

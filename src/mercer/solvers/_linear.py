@@ -17,22 +17,31 @@ from sklearn.exceptions import ConvergenceWarning
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Stopwatch
 from ..gram import GramOperator
-from ._report import Report, Status
+from ._report import Report, Status, judged
 from ._triangle import Triangle, matrix_of
 
-__all__ = ["Cholesky", "Factor", "LeastSquares", "check_shift", "lapack_routine", "relative"]
+__all__ = [
+    "Cholesky",
+    "Factor",
+    "LeastSquares",
+    "check_shift",
+    "lapack_routine",
+    "relative",
+    "warn_inaccurate",
+]
 
 
 class Factor(ABC):
     """A factorisation of A = K + diag(shift), ready to solve with."""
 
     solver: str
-    _status: Status
+    _status: Status  # how the method ended
     _message = ""
     _n_iter = 0
+    _tol = 0.0  # of the relative residual, if the method has one
 
-    def __init__(self, solver: str, size: int) -> None:
-        self.solver, self.size = solver, size
+    def __init__(self, solver: str, size: int, dtype: Any) -> None:
+        self.solver, self.size, self._dtype = solver, size, dtype
         self._watch = Stopwatch()
         self._residual = float("nan")
         self._exponents: Any = 0  # of the columns that are solved for
@@ -50,11 +59,14 @@ class Factor(ABC):
         a, gap = self._solve(scaled)
         a = np.ldexp(a, self._exponents)
         self._residual = relative(gap, scaled)
-        if self._status is Status.NOT_CONVERGED:
+        report = self.report
+        if report.status is Status.NOT_CONVERGED:
             warn_caller(
-                f"{self.solver} did not converge: {self._message}. {self._advice}",
+                f"{self.solver} did not converge: {report.message}. {self._advice}",
                 ConvergenceWarning,
             )
+        elif report.status is Status.INACCURATE:
+            warn_inaccurate(report)
         return a[:, 0] if y.ndim == 1 else a
 
     @abstractmethod
@@ -68,14 +80,16 @@ class Factor(ABC):
     @property
     def report(self) -> Report:
         """What has been done so far, with the residual of the last solve."""
-        known = self._status in (Status.DIRECT, Status.SINGULAR) or self._residual >= 0.0
+        status, message = Status.PENDING, self._message
+        if not np.isnan(self._residual):
+            status, message = judged(self._status, message, self._residual, self._tol, self._dtype)
         return Report(
             solver=self.solver,
-            status=self._status if known else Status.PENDING,
+            status=status,
             n_iter=self._n_iter,
             residual=self._residual,
             seconds=self._watch.seconds,
-            message=self._message,
+            message=message,
             certificate=self._certificate(),
         )
 
@@ -102,11 +116,20 @@ def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.ldexp(y, -exponents), exponents
 
 
+def warn_inaccurate(report: Report) -> None:
+    """Say that a system has a large residual, and what to do."""
+    warn_caller(
+        f"{report.solver}: {report.message}. The usual cause is a shift that is hidden by the "
+        f"rounding of K. Take a larger alpha, scale the features, or take weights that differ less",
+        ConvergenceWarning,
+    )
+
+
 def relative(gap: np.ndarray, y: np.ndarray) -> float:
-    """Return the largest |gap| / |y| of a column."""
+    """Return the largest |gap| / |y| of a column; inf if there is none."""
     size = np.linalg.norm(y, axis=0)
     ratio = np.linalg.norm(gap, axis=0) / np.where(size > 0, size, 1.0)
-    return float(ratio.max(initial=0.0))
+    return float(np.where(np.isnan(ratio), np.inf, ratio).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -154,7 +177,7 @@ class _CholeskyFactor(Factor):
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray) -> None:
-        super().__init__(solver, len(K))
+        super().__init__(solver, len(K), K.dtype)
         self._A = Triangle(K, shift)
         size = lapack_routine("lange", K)("1", self._A.work)
         self._L, info = lapack_routine("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
@@ -232,7 +255,7 @@ class _SpectralFactor(Factor):
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:
-        super().__init__(solver, len(K))
+        super().__init__(solver, len(K), K.dtype)
         self._A = Triangle(K, shift)
         self._values, self._vectors = eigh(
             self._A.work, lower=True, overwrite_a=True, check_finite=False

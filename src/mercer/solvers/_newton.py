@@ -68,7 +68,8 @@ class Newton:
     Parameters
     ----------
     tol : float
-        Stop when J is at most this part of itself above its minimum, as |g|^2 / (2 mu) certifies.
+        Stop when J is at most this part of itself above its minimum, as |g|^2 / (2 mu) certifies;
+        where rounding alone keeps that larger, 1e-6 of J are enough.
     max_iter : int
         Steps, of one factor each, on all of a path; the up to five corrections that use it again
         are not counted here, but in the report.

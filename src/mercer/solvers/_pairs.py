@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from .._errors import warn_caller
 from .._runtime import Stopwatch
 from ._certificate import Certificate, certify
 from ._report import Report, Status
@@ -26,6 +28,7 @@ __all__ = [
     "in_order",
     "measured",
     "norms_of",
+    "relative_residual",
     "reported",
     "rounding",
     "signs_of",
@@ -76,11 +79,14 @@ def measured(
     message: str = "",
     following: float | None = None,
     dtype: Any = None,
+    tol: float = 0.0,
+    advice: str = "",
 ) -> EigenPairs:
     """Order the pairs, recompute their residuals with one more product, and certify them.
 
     `norms` are the squared Frobenius norm of the matrix, and the norm that its rounding goes with;
-    `dtype` is its precision, that of the vectors by default.
+    `dtype` is its precision, that of the vectors by default.  An iteration that says it has
+    converged is believed if each residual is at most `tol` times its eigenvalue, or at rounding.
     """
     dtype = vectors.dtype if dtype is None else dtype
     slack = rounding(dtype, norms[1])
@@ -90,6 +96,16 @@ def measured(
         part = slice(start, start + 256)
         gap = times(vectors[:, part]) - vectors[:, part] * values[part]
         residuals[part] = np.linalg.norm(gap, axis=0)
+    floor = rounding(dtype, max(norms[1], float(np.abs(values).max(initial=0.0))))
+    far = residuals > np.maximum(tol * np.abs(values), floor)
+    if status is Status.CONVERGED and far.any():
+        status, left = Status.NOT_CONVERGED, relative_residual(residuals[far], values[far])
+        message = f"relative residual {left:.1e} after {n_iter} products, {message}".rstrip(", ")
+        warn_caller(
+            f"{solver.partition('(')[0]} did not converge: largest relative residual {left:.1e} "
+            f"after {n_iter} products, {tol:.1e} was asked for; {advice}",
+            ConvergenceWarning,
+        )
     certificate = certify(
         values,
         residuals,
@@ -132,6 +148,12 @@ def reported(
             "bounds": certificate,
         },
     )
+
+
+def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:
+    """Return the largest residual relative to its eigenvalue."""
+    with np.errstate(over="ignore"):
+        return float(np.max(residuals / np.maximum(np.abs(values), 1e-300)))
 
 
 def norms_of(gram: Any) -> tuple[float, float]:

@@ -15,20 +15,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
 from .._points import length
 from .._runtime import Stopwatch, budget_in_bytes, one_blas_thread, run
 from ..gram import GramOperator, NystroemMap
 from ._bordered import with_constant, with_constant_diagonal
+from ._linear import relative, warn_inaccurate
 from ._moments import Moments
-from ._report import Report, Status
+from ._report import Report, Status, judged
 from ._tridiagonal import Tridiagonal
 
 __all__ = ["ExactPath", "NystroemPath", "RidgePath"]
@@ -48,9 +48,19 @@ class RidgePath(ABC):
     def usable(self, alphas: np.ndarray) -> np.ndarray:
         """Return for each alpha whether it is above what rounding hides."""
 
+    def solve(self, alpha: float, *, warn: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients on the points and the intercepts, for one alpha.
+
+        The report is then about this solution; `warn` tells whether to warn of a bad one.
+        """
+        solution = self._solve(alpha)
+        if warn and self.report.status is Status.INACCURATE:
+            warn_inaccurate(self.report)
+        return solution
+
     @abstractmethod
-    def solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on the points and the intercepts, for one alpha."""
+    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the solution, and set the report."""
 
     @abstractmethod
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
@@ -111,7 +121,7 @@ class ExactPath(RidgePath):
         self._right = self.root[:, None] * right
         self.report = Report(
             solver="Tridiagonal",
-            status=Status.DIRECT,
+            status=Status.PENDING,
             seconds=watch.seconds,
             message="K = Q T Q^T, once for all alphas",
         )
@@ -119,8 +129,12 @@ class ExactPath(RidgePath):
     def usable(self, alphas: np.ndarray) -> np.ndarray:
         return self._T.usable(alphas)
 
-    def solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        ((A, b, _),) = self._solutions(np.array([alpha]))
+    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        (B,) = self._T.solve(self._right, [alpha])
+        residual = relative(self._right - self._T.times(B, alpha), self._right)
+        status, message = judged(Status.DIRECT, "K = Q T Q^T, once for all alphas", residual)
+        self.report = replace(self.report, status=status, residual=residual, message=message)
+        A, b, _ = self._solution(B)
         return A, b + self._mean
 
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
@@ -152,9 +166,13 @@ class ExactPath(RidgePath):
         step = max(1, _COLUMNS // self._right.shape[1])
         for start in range(0, len(alphas), step):
             for B in self._T.solve(self._right, alphas[start : start + step]):
-                A = self.root[:, None] * B
-                u = A[:, -1] if self._intercept else None
-                yield *with_constant(A[:, : self.Y.shape[1]], u, self.Y), u
+                yield self._solution(B)
+
+    def _solution(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return a, b and u from M^-1 S [Y, 1]."""
+        A = self.root[:, None] * B
+        u = A[:, -1] if self._intercept else None
+        return *with_constant(A[:, : self.Y.shape[1]], u, self.Y), u
 
 
 class NystroemPath(RidgePath):
@@ -220,23 +238,23 @@ class NystroemPath(RidgePath):
         self._yy = C.diagonal()[m:]
         self.report = Report(
             solver=f"Nyström on {m} landmarks",
-            status=Status.APPROXIMATE,
+            status=Status.PENDING,
             seconds=watch.seconds,
-            message=f"f is sought in the span of {m} landmarks",
         )
 
     def usable(self, alphas: np.ndarray) -> np.ndarray:
         return np.asarray(alphas) > self._floor
 
     @one_blas_thread
-    def solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        status = Status.APPROXIMATE
+        message = f"f is sought in the span of {len(self.phi)} landmarks"
         if not self.usable(np.array([alpha]))[0]:
-            warn_caller(
-                f"alpha = {alpha:g} is below {self._floor:.1e}, what the rounding of F^T F hides; "
-                f"the solution is less accurate than it seems. Use a larger alpha, or an exact "
-                f"solver",
-                ConvergenceWarning,
+            status = Status.INACCURATE
+            message += (
+                f"; alpha = {alpha:g} is below {self._floor:.1e}, what the rounding of F^T F hides"
             )
+        self.report = replace(self.report, status=status, message=message)
         w = self._V @ (self._c / (self._s + alpha)[:, None])
         m = len(self.phi)
         return self.phi.expansion_coefficients(w), self._mean[m:] - self._mean[:m] @ w

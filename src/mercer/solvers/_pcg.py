@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
+from ._report import enough
 
 __all__ = ["Iterates", "conjugate_gradients", "rounding_of"]
 
@@ -32,7 +33,7 @@ class Iterates(NamedTuple):
     a: np.ndarray
     gap: np.ndarray  # the true y - A a
     n_iter: int
-    converged: bool
+    converged: bool  # or as far as rounding allows
 
 
 def conjugate_gradients(
@@ -43,12 +44,15 @@ def conjugate_gradients(
     tol: float,
     max_iter: int,
     rounding: Callable[[np.ndarray], np.ndarray],
-    eps: float = float(np.finfo(float).eps),
-    loss: float = 1.0,
+    dtype: Any = float,
     patient: bool = True,
     say: Callable[[str], None] | None = None,
 ) -> Iterates:
     """Solve A a = y until |y - A a| <= tol |y|, or as far as rounding allows.
+
+    That far it is when the recurrence is at its end, or at residuals of 4 eps |A| |a|, what a
+    backward stable method guarantees, and the true residual is no longer halved.  Whether what is
+    left is a solution is for the caller to judge.
 
     Parameters
     ----------
@@ -58,12 +62,9 @@ def conjugate_gradients(
     tol, max_iter : float, int
     rounding : callable
         a -> about |A| |a|, one number per column: a residual of eps / 32 of that counts as 0,
-        because a product with A is not more exact.
-    eps : float
-        The relative rounding of a product with A.
-    loss : float
-        How much more than that it may lose.  An iteration that gets no further counts as converged
-        at residuals of 4 eps loss |A| |a|: what a backward stable method guarantees.
+        because a product with A is not more exact; unless it is more than `enough` of |y|.
+    dtype : dtype
+        The precision of a product with A, whose relative rounding is eps.
     patient : bool
         If not, stop after 10 steps that promise more than 1.5 times `max_iter`.
     say : callable, optional
@@ -80,9 +81,10 @@ def conjugate_gradients(
     Z = precondition(R)
     P, rz = Z, _dot(R, Z)
     best, n_iter, fresh = np.inf, 0, True  # fresh: R is the true gap
+    eps, most = float(np.finfo(dtype).eps), enough(dtype) * size
     while True:
         floor = eps * rounding(a)
-        goal = np.maximum(tol * size, _FLOOR * floor)
+        goal = np.maximum(tol * size, np.minimum(_FLOOR * floor, most))
         left = np.linalg.norm(R, axis=0)
         waiting = left > (goal if fresh else 0.5 * goal)
         if fresh and not waiting.any():
@@ -94,13 +96,13 @@ def conjugate_gradients(
                 R, fresh = Y - times(a), True
                 left = np.linalg.norm(R, axis=0)
             worst = float(np.max(left / np.maximum(goal, 1e-300)))
-            stable = bool(np.all(left <= np.maximum(goal, _STABLE * loss * floor)))
+            stable = bool(np.all(left <= np.maximum(goal, _STABLE * floor)))
             if say is not None:
                 say(f"step {n_iter}: relative residual {_relative(left, size):.1e}")
             ending = claimed or stable  # the recurrence is there, or rounding is in sight:
             stuck = ending and worst > 0.5 * best  # does the truth still get better?
             if over or stuck or worst <= 1.0:
-                return Iterates(a, R, n_iter, worst <= 1.0 or (stable and stuck))
+                return Iterates(a, R, n_iter, worst <= 1.0 or stuck)
             best = min(best, worst) if ending else best
             Z = precondition(R)
             if claimed:

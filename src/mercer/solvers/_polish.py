@@ -45,6 +45,8 @@ def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
             break
         g = K[free] @ v + dual.linear[free]
         ones = (dual.groups[free][:, None] == np.unique(dual.groups[free])).astype(float)
+        # as large as K, so that the sums, too, hold to their last digits
+        ones *= 2.0 ** np.frexp(np.abs(K[free, free]).max())[1]
         q = ones.shape[1]
         A = np.block([[K[np.ix_(free, free)], ones], [ones.T, np.zeros((q, q))]])
         d = _solved(A, np.concatenate([-g, np.zeros(q)]))[: len(free)]

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["Report", "Status"]
+import numpy as np
+
+__all__ = ["Report", "Status", "enough", "judged", "worst"]
 
 
 class Status(Enum):
-    """How a solver ended; the value is the sentence to print."""
+    """How a solver ended; the value is the sentence to print.
+
+    CONVERGED and DIRECT are claims about what was measured at the end, not about how it was found:
+
+    * of a system, that the true |y - (K + shift) a| / |y| is at most the tolerance, or where
+      rounding leaves more, at most 1e-6 (1e-3 where K is in float32);
+    * of eigenpairs, that each |K u - l u| is at most the tolerance times |l|, or 16 eps |K|, what
+      rounding may account for;
+    * of a minimum, that the solver's own certificate is at most the tolerance: a bound on how far
+      the objective is above its minimum, or on the violation of the conditions of a minimum.
+
+    Whatever else a solver ends with comes with a warning that has the number, unless it was asked
+    for an approximation, or for the least squares of a singular system.
+    """
 
     CONVERGED = "converged"
     DIRECT = "direct method: exact up to rounding"
+    INACCURATE = "inaccurate: rounding leaves a large residual"
     APPROXIMATE = "approximate"
     NOT_CONVERGED = "did not converge"
     SINGULAR = "singular system: minimum-norm least-squares solution"
@@ -59,6 +76,30 @@ class Report:
         lines += [f"note       {self.message}"] if self.message else []
         lines += [f"{name:<10} {_short(value)}" for name, value in self.certificate.items()]
         return "\n".join(lines)
+
+
+def enough(dtype: Any) -> float:
+    """Return the relative residual up to which what rounding leaves of a system is a solution."""
+    return 1e-6 if np.finfo(dtype).bits == 64 else 1e-3
+
+
+def judged(
+    status: Status, message: str, residual: float, tol: float = 0.0, dtype: Any = float
+) -> tuple[Status, str]:
+    """Return the status that a true relative residual allows a system to have, and the message."""
+    limit = max(tol, enough(dtype))
+    if status not in (Status.CONVERGED, Status.DIRECT) or residual <= limit:
+        return status, message
+    text = f"rounding leaves a relative residual of {residual:.1e}, more than {limit:.0e}"
+    return Status.INACCURATE, "; ".join(filter(None, [text, message]))
+
+
+def worst(reports: Iterable[Report]) -> Report:
+    """Return the report that claims least; among equals, that of the largest residual."""
+    failed = (Status.INACCURATE, Status.NOT_CONVERGED)
+    return max(
+        reports, key=lambda r: (failed.index(r.status) if r.status in failed else -1, r.residual)
+    )
 
 
 def _short(value: Any) -> str:

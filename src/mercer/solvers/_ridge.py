@@ -11,7 +11,7 @@ data most likely has a closed form, c = min J / (alpha n), and scales the varian
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from ._krill import Krill
 from ._linear import LeastSquares
 from ._lowrank import LowRankEigen
 from ._path import NystroemPath
-from ._report import Report, Status
+from ._report import Report, Status, worst
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
 
@@ -85,11 +85,12 @@ class ExactRidge:
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients (n, q) and the intercepts (q,)."""
-        A, b = np.empty(self.Y.shape), np.empty(len(self.alphas))
+        A, b, reports = np.empty(self.Y.shape), np.empty(len(self.alphas)), []
         for part in self._parts():
             A[:, part.columns], b[part.columns] = part.A, part.b
-            self.report = part.system.factor.report
-            self._tell(f"residual {self.report.residual:.1e}")
+            reports.append(part.system.report)
+            self._tell(f"residual {reports[-1].residual:.1e}")
+        self.report = worst(reports)
         return A, b
 
     def leave_one_out(self) -> np.ndarray:
@@ -328,9 +329,12 @@ class LandmarkRidge:
         if self.iterative:
             return self._krill()
         path = self.path()
-        solutions = {alpha: path.solve(alpha) for alpha in np.unique(self.alphas).tolist()}
+        solutions, reports = {}, []
+        for alpha in np.unique(self.alphas).tolist():
+            solutions[alpha] = path.solve(alpha)
+            reports.append(path.report)
         parts = [solutions[alpha] for alpha in self.alphas.tolist()]
-        self.points, self.report, self._path = path.points, path.report, path
+        self.points, self.report, self._path = path.points, worst(reports), path
         A = np.stack([a[:, c] for c, (a, _) in enumerate(parts)], axis=1)
         path.forget()
         self._forget()
@@ -362,7 +366,7 @@ class LandmarkRidge:
         """Solve for the targets and, where b is free, for the constant 1, and put them together."""
         n, q = self.Y.shape
         right = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
-        A, b = np.empty((0, q)), np.zeros(q)
+        A, b, reports = np.empty((0, q)), np.zeros(q), []
         for alpha in np.unique(self.alphas).tolist():
             chosen = self.landmarks
             solver = Krill(
@@ -371,9 +375,10 @@ class LandmarkRidge:
                 random_state=chosen.random_state,
                 max_memory=self.max_memory,
             )
-            points, W, self.report = solver.regress(
+            points, W, report = solver.regress(
                 self.kernel, self.X, right, alpha, self.weights, say=self.say
             )
+            reports.append(report)
             if self.points is None:
                 self.points, A = points, np.empty((length(points), q))
             columns = np.flatnonzero(self.alphas == alpha)
@@ -385,6 +390,9 @@ class LandmarkRidge:
                 A[:, columns] = W[:, columns] - W[:, -1:] * b[columns]
             else:
                 A[:, columns] = W[:, columns]
+        self.report = worst(reports)
+        if self.report.status is Status.CONVERGED:  # in the span of the landmarks
+            self.report = replace(self.report, status=Status.APPROXIMATE)
         self._forget()
         return A, b
 

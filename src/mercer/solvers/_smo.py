@@ -39,7 +39,9 @@ _FRACTION = 0.1  # of the violation in a block, that is left before the next is 
 _STEPS = 100  # for each variable of a block, before the next is chosen
 _CHUNK = 100_000  # steps between two looks at the clock and the keyboard
 _ROUNDS = 5  # of polishing
-_GUARD = 10**7  # steps, at least, before a search without limit is given up
+_GUARD = 10**7  # steps, at least, before a search without limit is given up in any case
+_PATIENCE = 10  # chunks of steps, before it may be given up since it gets nowhere
+_NOWHERE = 0.1  # of the gap: what all steps that are left would gain
 _EXACT = 1e-11  # of the gradient: what a small problem is polished to
 _LOOK = 20  # blocks between two looks at how many points take part
 _FEW = 0.5  # of the points, that take part when the others are left out
@@ -66,9 +68,12 @@ class BlockSMO:
     ----------
     tol : float
         Stop when no two variables violate the conditions of a minimum by more than this, in units
-        of f.  Nothing else ends the search but max_iter, or moves too small for rounding.
+        of f, of which rounding hides no more than ten times that.  Nothing else ends the search
+        but max_iter, or moves too small for rounding.
     max_iter : int
-        Steps, of two variables each; -1 for 10^7, or 100 for each point if that is more.
+        Steps, of two variables each; -1 for 10^7, or 100 for each point if that is more, or fewer
+        if they get nowhere: the later half of a million or more has halved neither the violation
+        nor the gap, and all that are left would at this rate gain less than a tenth of it.
     shrinking : bool
         Leave out points for a while, where not all of K fits the cache.
 
@@ -116,6 +121,8 @@ class _Search:
         self.f = view.product(dual.coefficients(self.v))
         self.drift = 0.0  # the sum of |dv| since f was exact
         self.steps = self.bent = 0
+        self.hopeless = ""  # why the search was given up
+        self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, value
         self.curvature = 0.0
         self.K = np.empty((0, 0))  # all of it, for a small problem
         self.origin: tuple[float, np.ndarray, np.ndarray] | None = None  # of a part: where it began
@@ -269,6 +276,7 @@ class _Search:
         self.v[members], self.f[some] = search.v, search.f
         self.steps, self.bent = search.steps, self.bent + search.bent
         self.curvature = min(self.curvature, search.curvature)
+        self.limit, self.hopeless = search.limit, search.hopeless
         self.drift += search.drift
         others = np.setdiff1d(np.arange(dual.n), some)
         self.f[others] += view.product(dual.coefficients(self.v) - before, others)
@@ -315,8 +323,32 @@ class _Search:
         return violation
 
     def _tell(self, violation: float) -> None:
+        self._judge(violation)
         if self.follow is not None:
             self.follow(Progress(self.steps, self.watch.seconds, violation, self._objective()))
+
+    def _judge(self, violation: float) -> None:
+        """Set the limit to where the search is, if it gets nowhere; see BlockSMO."""
+        since = self.steps - self.history[-1][0] if self.history else self.steps
+        if self.solver.max_iter >= 0 or violation <= self.tol or since < _CHUNK:
+            return
+        gap = self.dual.gap(self.v, self.f)
+        self.history.append((self.steps, violation, gap, self._objective()))
+        half = len(self.history) // 2
+        first, later = self.history[:half], self.history[half:]
+        if len(self.history) < _PATIENCE or any(
+            min(at[k] for at in later) < 0.5 * min(at[k] for at in first) for k in (1, 2)
+        ):
+            return
+        (begin, *_, low), (end, *_, high) = later[0], later[-1]
+        gain = (high - low) / (end - begin) * (self.limit - self.steps)
+        gap = min(at[2] for at in later)
+        if gain < _NOWHERE * gap:
+            self.hopeless = (
+                f"given up: all {self.limit} that max_iter=-1 allows would at this rate gain "
+                f"{gain:.1e} of a gap of {gap:.1e}"
+            )
+            self.limit = self.steps
 
     def _objective(self) -> float:
         """Return the dual objective, of all points if this search is over a part of them."""
@@ -330,7 +362,9 @@ class _Search:
         """Return what was found, and its certificate."""
         dual, v, f = self.dual, self.v, self.f
         g = dual.gradient(f)
-        m, violation = dual.multipliers(v, g), dual.violation(v, g)
+        m = dual.multipliers(v, g)
+        hidden = dual.hidden(v, self.view.rows.largest, self.tol)
+        violation = max(dual.violation(v, g), hidden)
         gap, objective = dual.gap(v, f, m), dual.objective(v, f)
         free = np.zeros(dual.n, dtype=bool)  # points, of which one variable at least is
         free[dual.points[(v > dual.lower) & (v < dual.upper)]] = True
@@ -352,7 +386,7 @@ class _Search:
         message = ""
         if not converged:
             reason = "as max_iter asks" if self.steps >= self.limit else "lost in rounding"
-            message = f"stopped after {self.steps} steps, {reason}"
+            message = f"stopped after {self.steps} steps, {self.hopeless or reason}"
         status = Status.CONVERGED if converged else Status.NOT_CONVERGED
         seconds = self.watch.seconds
         name = repr(self.solver)

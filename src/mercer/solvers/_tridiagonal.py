@@ -115,6 +115,14 @@ class Tridiagonal:
         flat = self.Q @ np.hstack(parts)
         return np.ascontiguousarray(flat.reshape(len(Y), len(parts), -1).transpose(1, 0, 2))
 
+    def times(self, V: np.ndarray, shift: float) -> np.ndarray:
+        """Return (K + shift I) V."""
+        U, beside = self.Q.T @ V, self.beside[: len(self) - 1, None]
+        W = (self.diagonal + shift)[:, None] * U
+        W[1:] += beside * U[:-1]
+        W[:-1] += beside * U[1:]
+        return np.asarray(self.Q @ W)
+
     def inverse_diagonal(self, shifts: Any, n_threads: int | None = None) -> np.ndarray:
         """Return the diagonal of (K + m I)^-1 for each shift m: shape (shifts, n)."""
         n, factors = len(self), [self._factor(m) for m in shifts]

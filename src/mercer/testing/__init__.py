@@ -5,6 +5,7 @@
     check_input_gradient(kernel, X, Z) d/dx against differences, alone
     check_gram(gram)                   every view of K against the matrix itself
     check_solver(solver, gram, y)      residuals, determinants, eigenpairs
+    check_status(solver, gram, y)      what it claims of itself, on matrices as hard as you like
     check_expansion(expansion, X)      the reproducing property and what follows from it
 
 Each returns None, or raises an AssertionError that names the law and says by how much it fails.
@@ -16,6 +17,7 @@ from ._expansion import check_expansion
 from ._gram import check_gram
 from ._kernel import check_kernel
 from ._solver import check_solver
+from ._status import check_status
 
 __all__ = [
     "check_expansion",
@@ -24,4 +26,5 @@ __all__ = [
     "check_kernel",
     "check_pullback",
     "check_solver",
+    "check_status",
 ]
