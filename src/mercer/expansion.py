@@ -9,10 +9,10 @@ import numpy as np
 
 from ._errors import KernelMismatchError
 from ._points import concatenate, length, same_points, take
-from ._preimage import PreImages, preimage
-from ._reduce import Reduction, reduce
 from .gram import GramOperator, gram
 from .kernels import Kernel
+from .preimage import PreImages, preimage
+from .reduce import Reduction, reduce
 
 __all__ = ["Expansion"]
 

@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._points import length
-from .._reduce import Reduction
 from ..expansion import Expansion
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..kernels._specs import KERNEL_NAMES
+from ..reduce import Reduction
 from ..solvers._lowrank import METHODS
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
 

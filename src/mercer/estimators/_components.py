@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .._reduce import Reduction
 from ..expansion import Expansion
 from ..gram import CentredGram, FourierMap, NystroemMap
 from ..kernels import Kernel, Linear
+from ..reduce import Reduction
 from ..solvers import Certificate, EigenPairs, Report
 from ..solvers._pairs import signs_of
 from ._spectrum import noise_of

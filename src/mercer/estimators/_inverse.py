@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotDifferentiableError
 from .._points import length, take
-from .._preimage import PreImages, choose_map, evenly, joined, local_method
 from ..expansion import Expansion
 from ..gram import gram
 from ..kernels import RBF, Kernel, Linear
+from ..preimage import PreImages, choose_map, evenly, joined, local_method
 from ..solvers import Cholesky
 from ._readings import Readings
 from ._spectrum import gains_of

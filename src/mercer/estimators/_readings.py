@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._reduce import Reduction
 from ..expansion import Expansion
 from ..kernels import Kernel
+from ..reduce import Reduction
 from ._base import Landmarked, NamedKernel
 from ._components import Components
 from ._plan import Plan, make_plan

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._preimage import Target
 from ..expansion import Expansion
+from ..preimage import Target
 from ._axes import PALETTE, new_axes, require_matplotlib
 from ._plane import paint, window_of
 

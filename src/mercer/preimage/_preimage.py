@@ -15,13 +15,13 @@ from .._points import concatenate, length, take
 from .._runtime import Stopwatch
 from ..kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
 from ..solvers import Report, Status
-from ._closed import conformal, convex, distance, has_distance, nearest
+from ._closed_form import conformal, convex, distance, has_distance, nearest
 from ._descent import descend
 from ._fixed_point import fixed_point
-from ._given import NO_CANDIDATES, are_vectors, candidates_of, check, dense, starts
+from ._hill_climbing import climb
 from ._learned import learned
-from ._search import climb
 from ._target import Target, core_of
+from ._validation import NO_CANDIDATES, are_vectors, candidates_of, check, dense, starts
 
 __all__ = ["PreImages", "joined", "local_method", "preimage"]
 

@@ -46,7 +46,7 @@ def reduce(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer._reduce import reduce
+    >>> from mercer.reduce import reduce
     >>> from mercer.kernels import Linear
     >>> Z, B, reduction = reduce(Linear(), np.array([[1.0], [2.0]]), np.ones((2, 1)), 1)
     >>> (Z * B).round(8)
