@@ -4,7 +4,7 @@ from ._centred import CentredGram
 from ._dense import DenseGram
 from ._fourier import FourierMap
 from ._gram import gram
-from ._landmarks import choose_landmarks
+from ._landmarks import choose_landmarks, doubled, reads_all, sliceable
 from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
@@ -21,6 +21,9 @@ __all__ = [
     "PartialCholesky",
     "TiledGram",
     "choose_landmarks",
+    "doubled",
     "gram",
+    "reads_all",
     "rpcholesky",
+    "sliceable",
 ]
