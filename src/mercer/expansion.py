@@ -11,8 +11,8 @@ from ._errors import KernelMismatchError
 from ._points import concatenate, length, same_points, take
 from .gram import GramOperator, gram
 from .kernels import Kernel
-from .preimage import PreImages, preimage
-from .reduce import Reduction, reduce
+from .preimage import Options, PreImages, preimage
+from .reduce import Reduction, Request, reduce
 
 __all__ = ["Expansion"]
 
@@ -224,17 +224,8 @@ class Expansion:
         >>> bool(np.abs(f(X) - g(X)).max() <= g.reduction.sup_bound[0])
         True
         """
-        Z, B, reduction = reduce(
-            self.kernel,
-            self.points,
-            self.coefficients,
-            n_points,
-            max_error=max_error,
-            method=method,
-            max_iter=max_iter,
-            random_state=random_state,
-            max_memory=max_memory,
-        )
+        request = Request(n_points, max_error, method, max_iter, random_state, max_memory)
+        Z, B, reduction = reduce(self.kernel, self.points, self.coefficients, request)
         return Expansion(self.kernel, Z, B, reduction)
 
     # ------------------------------------------------------------------ back to points
@@ -315,11 +306,7 @@ class Expansion:
         >>> centre.points.round(2)
         array([[0.33, 0.33]])
         """
-        return preimage(
-            self.kernel,
-            self.points,
-            self.coefficients,
-            method,
+        options = Options(
             start=start,
             candidates=candidates,
             neighbours=neighbours,
@@ -329,6 +316,7 @@ class Expansion:
             max_iter=max_iter,
             max_memory=max_memory,
         )
+        return preimage(self.kernel, self.points, self.coefficients, method, options)
 
     # ------------------------------------------------------------------ algebra
 
