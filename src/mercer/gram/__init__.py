@@ -1,6 +1,7 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
 from ._centred import CentredGram
+from ._centroids import radial_inside
 from ._dense import DenseGram
 from ._fourier import FourierMap
 from ._gram import gram
@@ -23,6 +24,7 @@ __all__ = [
     "choose_landmarks",
     "doubled",
     "gram",
+    "radial_inside",
     "reads_all",
     "rpcholesky",
     "sliceable",

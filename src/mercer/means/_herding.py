@@ -17,8 +17,8 @@ from .._runtime import one_blas_thread
 from ..expansion import Expansion
 from ._mmd import squared_norm
 from ._recentred import recentred
-from ._samples import is_count
 from ._summary import Mean, Summary, check_summary, optimal_weights
+from ._validation import is_count
 
 __all__ = ["herd"]
 
@@ -31,7 +31,7 @@ def herd(
     *,
     weights: str = "equal",
     refine: int = 0,
-    max_memory: Any = None,
+    max_memory: int | str | None = None,
 ) -> Summary:
     """Summarise X by m of its points, chosen one after the other for the least MMD^2 to X.
 

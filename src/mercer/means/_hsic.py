@@ -23,7 +23,8 @@ from ..gram import GramOperator, gram
 from ..kernels import Kernel
 from ._order import is_precomputed
 from ._rounding import not_negative, rounding
-from ._samples import check_choice, check_finite, check_sample, make_kernel, moved, resolved
+from ._samples import Sample, check_finite, check_sample, make_kernel, moved, resolved
+from ._validation import check_choice
 
 __all__ = ["ESTIMATORS", "Centring", "as_square", "count_of_pairs", "hsic", "paired"]
 
@@ -40,7 +41,7 @@ def hsic(
     kernel_y: Any = None,
     estimator: str = "biased",
     *,
-    max_memory: Any = None,
+    max_memory: int | str | None = None,
 ) -> float:
     """Estimate HSIC, the squared norm of the covariance of k(x, .) and l(y, .), from n pairs.
 
@@ -58,11 +59,12 @@ def hsic(
         tr(K H L H) / n^2, which is not negative (Gretton et al. 2005 divide by (n - 1)^2), or the
         estimator without bias, which needs four pairs and does not depend on the diagonals.
     max_memory : int, str or None
-        The budget; see `mercer.gram.gram`.
+        As in `mmd`.
 
     Returns
     -------
     float
+        An estimate of HSIC.
 
     Examples
     --------
@@ -101,9 +103,7 @@ def count_of_pairs(n: int, estimator: str) -> int:
     return n * n if estimator == "biased" else n * (n - 3)
 
 
-def paired(
-    X: Any, Y: Any, kernel: Any, kernel_y: Any, estimator: str
-) -> tuple[tuple[Kernel, Any], tuple[Kernel, Any]]:
+def paired(X: Any, Y: Any, kernel: Any, kernel_y: Any, estimator: str) -> tuple[Sample, Sample]:
     """Return the two kernels, resolved, each with its points."""
     least = 2 if estimator == "biased" else 4
     first = make_kernel(kernel)

@@ -17,7 +17,8 @@ from ._hsic import ESTIMATORS, Centring, as_square, count_of_pairs, paired
 from ._landmarks import landmark_grams, truncation
 from ._permutation import check_test, orders, pvalue, warn_of_few
 from ._rounding import rounding
-from ._samples import check_choice, moved
+from ._samples import moved
+from ._validation import check_choice
 
 __all__ = ["IndependenceResult", "independence_test"]
 
@@ -85,8 +86,8 @@ def independence_test(
     method: str = "auto",
     n_permutations: int = 999,
     rank: int | None = None,
-    random_state: Any = None,
-    max_memory: Any = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    max_memory: int | str | None = None,
 ) -> IndependenceResult:
     """Test whether x and y are independent, from n pairs, by HSIC = tr(K H L H) / n^2.
 
@@ -110,23 +111,16 @@ def independence_test(
 
     Parameters
     ----------
-    X, Y : points
-        As many of the one as of the other: the pairs (x_i, y_i).
-    kernel, kernel_y : Kernel, str, callable or None
-        For X and for Y; see `hsic`.  With `Distance()` this is the test by distance covariance.
-    estimator : {"biased", "unbiased"}
+    X, Y, kernel, kernel_y, estimator
+        As in `hsic`.  With the kernel `Distance()` this is the test by distance covariance.
     method : {"auto", "permutation", "lowrank"}
-    n_permutations : int
-    rank : int, optional
-        Of "lowrank"; 100 by default.
-    random_state : int, Generator, RandomState or None
-        None stands for 0.
-    max_memory : int, str or None
-        The budget; see `mercer.gram.gram`.
+    n_permutations, rank, random_state, max_memory
+        As in `two_sample_test`.
 
     Returns
     -------
     IndependenceResult
+        HSIC, its p-value, and how they were found.
 
     Examples
     --------
@@ -148,7 +142,7 @@ def independence_test(
     features: list[LowRankGram] = []
     if method == "lowrank" or (method == "auto" and not (n <= _LARGE and fits)):
         required = method == "lowrank" or not fits
-        features = landmark_grams([*samples], rank, rng, max_memory, required)
+        features = landmark_grams(samples, rank, rng, max_memory, required)
     method = "lowrank" if features else "permutation"
     ranks = [len(F.map) for F in features]
     # Features are held as they are, centred and permuted; matrices are centred in place.

@@ -6,6 +6,7 @@ chosen from the points without regard to their order, however few: only its powe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,13 @@ from .._points import length, take
 from ..gram import LowRankGram, choose_landmarks, sliceable
 from ..kernels import Kernel
 from ._order import UnorderableError, canonical_order
-from ._samples import moved
+from ._samples import Sample, moved
 
 __all__ = ["landmark_gram", "landmark_grams", "truncation"]
 
 
 def landmark_grams(
-    samples: list[tuple[Kernel, Any]],
-    rank: int,
-    rng: np.random.Generator,
-    max_memory: Any,
-    required: bool,
+    samples: Iterable[Sample], rank: int, rng: np.random.Generator, max_memory: Any, required: bool
 ) -> list[LowRankGram]:
     """Return F F^T for each kernel with its points, or nothing if there are no features for one.
 

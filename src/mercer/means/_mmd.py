@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._points import length, take
 from .._runtime import one_blas_thread, quiet
@@ -26,7 +27,8 @@ from ..gram import GramOperator, LowRankGram, TiledGram
 from ..kernels import Kernel
 from ._recentred import entry_sizes, recentred
 from ._rounding import entry_rounding, not_negative, rounding
-from ._samples import check_choice, check_finite, moved, pooled
+from ._samples import check_finite, moved, pooled
+from ._validation import check_choice
 
 __all__ = ["Splits", "as_distance", "mmd", "pair_terms", "squared_norm"]
 
@@ -40,9 +42,9 @@ def mmd(
     kernel: Any = None,
     estimator: str = "unbiased",
     *,
-    x_weights: Any = None,
-    y_weights: Any = None,
-    max_memory: Any = None,
+    x_weights: ArrayLike | None = None,
+    y_weights: ArrayLike | None = None,
+    max_memory: int | str | None = None,
 ) -> float:
     """Estimate MMD^2 = E k(x, x') + E k(y, y') - 2 E k(x, y) from two samples.
 
@@ -77,6 +79,7 @@ def mmd(
     Returns
     -------
     float
+        An estimate of the squared distance, which only "biased" keeps from falling below 0.
 
     Examples
     --------

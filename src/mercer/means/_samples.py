@@ -13,29 +13,9 @@ from ..gram import doubled, reads_all
 from ..kernels import RBF, Kernel, Linear, as_kernel
 from ._order import UnorderableError, canonical_order
 
-__all__ = [
-    "check_choice",
-    "check_finite",
-    "check_sample",
-    "is_count",
-    "make_kernel",
-    "moved",
-    "pooled",
-    "resolved",
-]
+__all__ = ["Sample", "check_finite", "check_sample", "make_kernel", "moved", "pooled", "resolved"]
 
-
-def check_choice(name: str, value: Any, *options: str) -> None:
-    """Refuse a value that is none of the options."""
-    if value not in options:
-        names = ", ".join(map(repr, options[:-1]))
-        raise ValueError(f"{name} must be {names} or {options[-1]!r}, got {value!r}")
-
-
-def is_count(value: Any, least: int = 1) -> bool:
-    """Tell whether a value is an integer of at least `least`."""
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return bool(integer and value >= least)
+Sample = tuple[Kernel, Any]  # points with their kernel
 
 
 def make_kernel(spec: Any) -> Kernel:

@@ -21,7 +21,8 @@ from ..kernels import Kernel
 from ._mmd import as_distance
 from ._recentred import entry_sizes, recentred
 from ._rounding import entry_rounding, rounding
-from ._samples import check_choice, check_finite, check_sample, is_count, make_kernel, resolved
+from ._samples import check_finite, check_sample, make_kernel, resolved
+from ._validation import check_choice, is_count
 
 __all__ = ["Mean", "Summary", "check_summary", "optimal_weights"]
 

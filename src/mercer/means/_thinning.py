@@ -37,8 +37,8 @@ def thin(
     kernel: Any = None,
     *,
     weights: str = "equal",
-    random_state: Any = None,
-    max_memory: Any = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    max_memory: int | str | None = None,
 ) -> Summary:
     """Summarise X by m of its points through kernel thinning: split, then swap.
 
@@ -67,6 +67,7 @@ def thin(
     Returns
     -------
     Summary
+        The points, their weights, and how far they are from all of X.
 
     Examples
     --------
@@ -121,12 +122,7 @@ def _halve(
 
 @jit()
 def _walk(
-    T: np.ndarray,
-    psi: np.ndarray,
-    coins: np.ndarray,
-    sigma: float,
-    width: float,
-    sides: np.ndarray,
+    T: np.ndarray, psi: np.ndarray, coins: np.ndarray, sigma: float, width: float, sides: np.ndarray
 ) -> float:
     """Give one point of each pair to the side -1 and one to +1; return the new sigma."""
     for i in range(len(coins)):

@@ -19,7 +19,8 @@ from ._mmd import Splits, pair_terms
 from ._permutation import check_test, pvalue, signs, splits, warn_of_few, warn_of_rounding
 from ._recentred import recentred
 from ._rounding import rounding
-from ._samples import check_choice, check_finite, moved, pooled
+from ._samples import check_finite, moved, pooled
+from ._validation import check_choice
 
 __all__ = ["TwoSampleResult", "two_sample_test"]
 
@@ -83,8 +84,8 @@ def two_sample_test(
     method: str = "auto",
     n_permutations: int = 999,
     rank: int | None = None,
-    random_state: Any = None,
-    max_memory: Any = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    max_memory: int | str | None = None,
 ) -> TwoSampleResult:
     """Test whether X and Y are from the same distribution, by MMD^2 = |mean(X) - mean(Y)|^2.
 
@@ -117,7 +118,7 @@ def two_sample_test(
     method : {"auto", "permutation", "lowrank", "linear"}
     n_permutations : int
     rank : int, optional
-        Of "lowrank"; 100 by default.
+        The number of features of "lowrank"; 100 by default.
     random_state : int, Generator, RandomState or None
         None stands for 0.  For "linear" it shuffles the samples.
     max_memory : int, str or None
@@ -126,6 +127,7 @@ def two_sample_test(
     Returns
     -------
     TwoSampleResult
+        MMD^2, its p-value, how they were found, and the witness function.
 
     Notes
     -----
@@ -186,13 +188,7 @@ def two_sample_test(
 
 
 def _by_splits(
-    K: GramOperator,
-    estimator: str,
-    m: int,
-    n: int,
-    count: int,
-    rng: np.random.Generator,
-    room: int,
+    K: GramOperator, estimator: str, m: int, n: int, count: int, rng: np.random.Generator, room: int
 ) -> tuple[np.ndarray, float, float]:
     """Split all points into m and n at random, as many ways at a time as there is room for."""
     done, blocks = splits(m, n, count, rng, max(16, room // (8 * 4 * (m + n))))

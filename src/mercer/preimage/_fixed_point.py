@@ -17,7 +17,7 @@ from ._target import Attraction, Target
 
 __all__ = ["fixed_point"]
 
-_HALVINGS = 12  # of a step that does not descend, before it is given up
+_HALVINGS = 12  # a step that does not descend is halved so often, then given up
 _FLAT = 1e-12  # a denominator this much smaller than its terms is rounding
 
 
@@ -74,7 +74,7 @@ def _pulled(
     if not pull:
         return at
     with np.errstate(over="ignore", divide="ignore"):
-        strength = np.minimum(pull / at.unit, 1e100)  # far away it is all there is
+        strength = np.minimum(pull / at.unit, 1e100)  # far away, points pull next to nothing
     unit: Any = 1.0  # grad [J + pull unit |z - x_0|^2] = 0 at the pulled fixed point
     if target.is_radial:
         unit = -2.0 * target.slope_at_zero / target.core._scale(Z.shape[1]) ** 2

@@ -69,7 +69,8 @@ def preimage(
     points, options, vectors = checked(kernel, points, coefficients, method, options)
     watch = Stopwatch()
     target = Target(kernel, points, coefficients.T, options.candidates)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite loses, or is refused
+    # Points with a J that is not finite lose against others, and a |f|^2 that is not is refused.
+    with np.errstate(over="ignore", invalid="ignore"):
         exact = target.core._preimage(points, coefficients) if method == "auto" else None
         if exact is not None:
             found = _Found("exact", exact)
