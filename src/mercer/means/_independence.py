@@ -149,13 +149,13 @@ def independence_test(
     held = 3 * 8 * n * sum(ranks) if features else 16 * n * n
     check_budget(held, max_memory, f"the test of {n} pairs by method={method!r}")
     if features:
-        sums, step, size = _of_features(*(F.features() for F in features), estimator=estimator)
+        sums, step, margin = _of_features(*(F.features() for F in features), estimator=estimator)
     else:
-        sums, step, size = _of_matrices(*(_centred(k, P, estimator) for k, P in samples))
+        sums, step, margin = _of_matrices(*(_centred(k, P, estimator) for k, P in samples))
     done, blocks = orders(n, count, rng, max(64, _BLOCK // (4 * n)))
     pairs = count_of_pairs(n, estimator)
     values = np.concatenate([_in_chunks(sums, rows, step) for rows in blocks]) / pairs
-    margin = size / pairs
+    margin /= pairs
     smallest = 1 / (1 + done)
     warn_of_few(smallest, f"there are {n} pairs, and {done} permutations")
     return IndependenceResult(
