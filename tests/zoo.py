@@ -30,6 +30,7 @@ from mercer import (
     SparseKernelClassifier,
     SparseKernelRegressor,
 )
+from mercer.gp import Conditioned
 from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
     RBF,
@@ -76,7 +77,6 @@ from mercer.kernels import (
     ThinPlate,
     White,
 )
-from mercer.posterior import Conditioned
 from mercer.solvers import (
     Arpack,
     BlockKrylov,

@@ -3,7 +3,7 @@
 points -> Kernel -> Gram operator -> solver -> Expansion -> predict, transform, ...
 """
 
-from . import datasets, gram, kernels, means, objectives, posterior, solvers
+from . import datasets, gp, gram, kernels, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
@@ -62,6 +62,7 @@ __all__ = [
     "__version__",
     "compress",
     "datasets",
+    "gp",
     "gram",
     "herd",
     "hsic",
@@ -69,8 +70,6 @@ __all__ = [
     "kernels",
     "means",
     "mmd",
-    "objectives",
-    "posterior",
     "solvers",
     "thin",
     "two_sample_test",

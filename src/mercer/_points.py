@@ -1,6 +1,7 @@
 """Points: anything with a length that can be sliced.
 
-Vectors are rows of a 2-D array or of a CSR matrix; strings, sets and graphs come as sequences.
+Vectors are rows of a 2-D array or of a CSR matrix; rows of a table (a data frame of pandas or
+polars, or one column of it) mix numbers with others; strings, sets and graphs come as sequences.
 The rest of mercer touches points only through these functions.
 """
 
@@ -12,7 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
-__all__ = ["as_vectors", "concatenate", "length", "same_points", "take"]
+__all__ = [
+    "as_vectors",
+    "column",
+    "concatenate",
+    "doubled",
+    "is_table",
+    "length",
+    "same_points",
+    "sliceable",
+    "take",
+]
 
 
 def length(X: Any) -> int:
@@ -23,6 +34,16 @@ def length(X: Any) -> int:
             raise TypeError(f"expected a collection of points, got the scalar {X!r}")
         return int(shape[0])
     return len(X)
+
+
+def is_table(X: Any) -> bool:
+    """Tell whether X is a data frame, of pandas or polars, or a column of one."""
+    return hasattr(X, "to_numpy") and hasattr(X, "equals")
+
+
+def column(X: Any, place: int) -> Any:
+    """Return one column of a data frame."""
+    return X.iloc[:, place] if hasattr(X, "iloc") else X.to_series(place)
 
 
 def take(X: Any, rows: Any) -> Any:
@@ -36,7 +57,7 @@ def take(X: Any, rows: Any) -> Any:
     rows = np.asarray(rows)
     if rows.dtype == bool:
         rows = np.flatnonzero(rows)
-    return [X[i] for i in rows]
+    return X[rows.astype(np.intp)] if is_table(X) else [X[i] for i in rows]
 
 
 def concatenate(X: Any, Z: Any) -> Any:
@@ -45,6 +66,10 @@ def concatenate(X: Any, Z: Any) -> Any:
         import pandas as pd  # it is there: the points are its tables
 
         return pd.concat([X, Z], ignore_index=True)
+    if is_table(X) and is_table(Z):
+        import polars as pl  # likewise
+
+        return pl.concat([X, Z])
     if sp.issparse(X) or sp.issparse(Z):
         return sp.vstack([sp.csr_array(X), sp.csr_array(Z)], format="csr")
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
@@ -62,7 +87,7 @@ def same_points(X: Any, Z: Any) -> bool:
         return X.shape == Z.shape and (X != Z).nnz == 0
     if sp.issparse(X) or sp.issparse(Z):
         return False
-    if hasattr(X, "iloc") or hasattr(Z, "iloc"):
+    if is_table(X) or is_table(Z):
         return type(X) is type(Z) and bool(X.equals(Z))
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
         return np.array_equal(np.asarray(X), np.asarray(Z))
@@ -87,3 +112,20 @@ def as_vectors(X: Any, owner: str) -> Any:
         estimator=owner,
         input_name="X",
     )
+
+
+def sliceable(X: Any) -> Any:
+    """Return sparse rows in the one format whose rows can be taken; other points as they are."""
+    return X.tocsr() if hasattr(X, "tocsr") else X
+
+
+def doubled(X: Any) -> Any:
+    """Return float32 points in float64: factors of K need all the digits; others as they are."""
+    if hasattr(X, "iloc"):
+        kinds = {} if X.ndim == 1 else {c: np.float64 for c in X if X[c].dtype == np.float32}
+        return X.astype(kinds) if kinds else X
+    if is_table(X):
+        import polars as pl  # it is there: the points are its table
+
+        return X.cast({pl.Float32: pl.Float64}) if len(X.shape) == 2 else X
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

@@ -1,8 +1,13 @@
-"""The toy sets of the literature, generated from a seed.
+r"""The toy sets of the literature, generated from a seed.
 
 Every function takes the number of points first and everything else by keyword, and returns
 ``(X, y)``: points of shape (n, d), float64, and one number per point: a class (an integer), an
-angle, a position. The same arguments and the same integer ``random_state`` give the same bits.
+angle, a position. Sets with classes are shuffled.
+
+``random_state`` is None, an int, a Generator or a RandomState: the source of positions, noise and
+order. The same arguments and the same integer give the same bits; None draws fresh entropy.
+``noise`` is the standard deviation :math:`\sigma \ge 0` of Gaussian noise on each coordinate,
+:math:`\varepsilon_i \sim N(0, I_d)`.
 
 ================  ====  =================================  ===================================
 set               d     y                                  what it shows
@@ -21,10 +26,13 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import make_circles, make_moons, make_swiss_roll
+
+from ._runtime import generator
 
 __all__ = [
     "circles",
@@ -38,13 +46,12 @@ __all__ = [
 
 Seed = int | np.random.Generator | np.random.RandomState | None
 Points = NDArray[np.float64]
+ToySet = tuple[Points, NDArray]
 
 _CENTRES = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
 
 
-def three_clusters(
-    n_samples: int = 90, *, std: float = 0.1, random_state: Seed = None
-) -> tuple[Points, Points]:
+def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed = None) -> ToySet:
     r"""Draw three round Gaussian clusters in the plane.
 
     .. math:: x_i = c_{y_i} + \sigma\,\varepsilon_i, \qquad \varepsilon_i \sim N(0, I_2),
@@ -60,15 +67,12 @@ def three_clusters(
         Number of points. The clusters differ in size by at most one.
     std : float, default=0.1
         Standard deviation :math:`\sigma \ge 0` of each coordinate around its centre.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of the noise and of the order of the points; None draws fresh entropy.
+    random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        The points, shuffled.
-    y : ndarray of shape (n_samples,)
-        The cluster of each point: 0, 1 or 2.
+    X, y : ndarray of shape (n_samples, 2) and (n_samples,)
+        y is the cluster of each point: 0, 1 or 2.
 
     References
     ----------
@@ -86,18 +90,14 @@ def three_clusters(
     (array([0, 1, 2]), array([30, 30, 30]))
     """
     _check(n_samples, random_state, std=std)
-    rng = _generator(random_state)
+    rng = generator(random_state)
     cluster = rng.permutation(np.arange(n_samples) % len(_CENTRES))
-    return _add_noise(_CENTRES[cluster], std, rng), cluster
+    return _noisy(_CENTRES[cluster], std, rng), cluster
 
 
 def circles(
-    n_samples: int = 400,
-    *,
-    factor: float = 0.3,
-    noise: float = 0.05,
-    random_state: Seed = None,
-) -> tuple[Points, Points]:
+    n_samples: int = 400, *, factor: float = 0.3, noise: float = 0.05, random_state: Seed = None
+) -> ToySet:
     r"""Draw two concentric circles.
 
     .. math:: x_i = r_{y_i} (\cos\theta_i, \sin\theta_i) + \sigma\,\varepsilon_i,
@@ -112,17 +112,13 @@ def circles(
         Number of points, half on each circle. When odd, the inner circle has one more.
     factor : float, default=0.3
         Radius of the inner circle, in [0, 1).
-    noise : float, default=0.05
-        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of the noise and of the order of the points; None draws fresh entropy.
+    noise : float, default=0.05, the standard deviation of each coordinate
+    random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        The points, shuffled.
-    y : ndarray of shape (n_samples,)
-        0 on the outer circle, 1 on the inner one.
+    X, y : ndarray of shape (n_samples, 2) and (n_samples,)
+        y is 0 on the outer circle, 1 on the inner one.
 
     See Also
     --------
@@ -144,18 +140,11 @@ def circles(
             "usually the ratio of the radii taken the wrong way round - "
             "try inner radius / outer radius, in [0, 1)."
         )
-    X, y = make_circles(
-        n_samples,
-        factor=float(factor),
-        noise=float(noise),
-        random_state=_sklearn_seed(random_state),
-    )
-    return X, y
+    seed = _sklearn_seed(random_state)
+    return make_circles(n_samples, factor=float(factor), noise=float(noise), random_state=seed)
 
 
-def moons(
-    n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = None
-) -> tuple[Points, Points]:
+def moons(n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = None) -> ToySet:
     r"""Draw two interleaving half circles.
 
     .. math:: x_i = \begin{cases}
@@ -167,17 +156,13 @@ def moons(
     ----------
     n_samples : int, default=400
         Number of points, half on each moon. When odd, the lower moon has one more.
-    noise : float, default=0.05
-        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of the noise and of the order of the points; None draws fresh entropy.
+    noise : float, default=0.05, the standard deviation of each coordinate
+    random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        The points, shuffled.
-    y : ndarray of shape (n_samples,)
-        0 on the upper moon, 1 on the lower one.
+    X, y : ndarray of shape (n_samples, 2) and (n_samples,)
+        y is 0 on the upper moon, 1 on the lower one.
 
     See Also
     --------
@@ -193,13 +178,10 @@ def moons(
     True
     """
     _check(n_samples, random_state, noise=noise)
-    X, y = make_moons(n_samples, noise=float(noise), random_state=_sklearn_seed(random_state))
-    return X, y
+    return make_moons(n_samples, noise=float(noise), random_state=_sklearn_seed(random_state))
 
 
-def swiss_roll(
-    n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed = None
-) -> tuple[Points, Points]:
+def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
     r"""Draw points on a rectangle rolled up in space.
 
     .. math:: x_i = (y_i \cos y_i,\; h_i,\; y_i \sin y_i) + \sigma\,\varepsilon_i,
@@ -211,17 +193,13 @@ def swiss_roll(
     ----------
     n_samples : int, default=1000
         Number of points, in no particular order.
-    noise : float, default=0.0
-        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of the positions and of the noise; None draws fresh entropy.
+    noise : float, default=0.0, the standard deviation of each coordinate
+    random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 3)
-        The points.
-    y : ndarray of shape (n_samples,)
-        The position along the roll, before noise: the angle of the spiral in radians.
+    X, y : ndarray of shape (n_samples, 3) and (n_samples,)
+        y is the position along the roll, before noise: the angle of the spiral in radians.
 
     See Also
     --------
@@ -240,9 +218,7 @@ def swiss_roll(
     return X, y.reshape(n_samples)  # scikit-learn squeezes the position of a single point to 0-d
 
 
-def cubic_curve(
-    n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None
-) -> tuple[Points, Points]:
+def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
     r"""Draw a bent curve that lies in a hyperplane of cubic feature space.
 
     .. math:: x_i = (t_i,\; 2 t_i^2 + t_i^3) + \sigma\,\varepsilon_i,
@@ -256,11 +232,8 @@ def cubic_curve(
     Parameters
     ----------
     n_samples : int, default=200
-        Number of points.
-    noise : float, default=0.0
-        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of the noise; None draws fresh entropy.
+    noise : float, default=0.0, the standard deviation of each coordinate
+    random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
     -------
@@ -281,12 +254,10 @@ def cubic_curve(
     _check(n_samples, random_state, noise=noise)
     t = np.linspace(-2.0, 1.0, n_samples)
     X = np.column_stack([t, t * t * (2.0 + t)])
-    return _add_noise(X, noise, _generator(random_state)), t
+    return _noisy(X, noise, random_state), t
 
 
-def ellipse(
-    n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None
-) -> tuple[Points, Points]:
+def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
     r"""Draw points on the ellipse :math:`x_1^2 + 4 x_2^2 = 1`.
 
     .. math:: x_i = (\cos\theta_i,\; \tfrac12 \sin\theta_i) + \sigma\,\varepsilon_i,
@@ -298,11 +269,8 @@ def ellipse(
     Parameters
     ----------
     n_samples : int, default=200
-        Number of points.
-    noise : float, default=0.0
-        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on each coordinate.
-    random_state : None, int, Generator or RandomState, default=None
-        Source of the noise; None draws fresh entropy.
+    noise : float, default=0.0, the standard deviation of each coordinate
+    random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
     -------
@@ -323,16 +291,12 @@ def ellipse(
     _check(n_samples, random_state, noise=noise)
     angle = np.linspace(0.0, 2.0 * np.pi, n_samples, endpoint=False)
     X = np.column_stack([np.cos(angle), 0.5 * np.sin(angle)])
-    return _add_noise(X, noise, _generator(random_state)), angle
+    return _noisy(X, noise, random_state), angle
 
 
 def noisy_sine(
-    n_samples: int = 48,
-    *,
-    noise: float = 0.1,
-    frequency: float = 1.0,
-    random_state: Seed = None,
-) -> tuple[Points, Points]:
+    n_samples: int = 48, *, noise: float = 0.1, frequency: float = 1.0, random_state: Seed = None
+) -> ToySet:
     r"""Draw a sine wave seen through noise.
 
     .. math:: y_i = \sin(2\pi f x_i) + \sigma\,\varepsilon_i,
@@ -341,13 +305,11 @@ def noisy_sine(
     Parameters
     ----------
     n_samples : int, default=48
-        Number of points.
     noise : float, default=0.1
         Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on y. X is exact.
     frequency : float, default=1.0
         Number :math:`f \ge 0` of periods in [0, 1].
-    random_state : None, int, Generator or RandomState, default=None
-        Source of the noise; None draws fresh entropy.
+    random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
     -------
@@ -368,21 +330,12 @@ def noisy_sine(
     _check(n_samples, random_state, noise=noise, frequency=frequency)
     x = np.linspace(0.0, 1.0, n_samples)
     y = np.sin(2.0 * np.pi * float(frequency) * x)
-    return x[:, np.newaxis], _add_noise(y, noise, _generator(random_state))
+    return x[:, np.newaxis], _noisy(y, noise, random_state)
 
 
-def _add_noise(
-    exact: Points, scale: float, rng: np.random.Generator | np.random.RandomState
-) -> Points:
+def _noisy(exact: Points, scale: float, random_state: Seed) -> Points:
     """Return exact + scale * N(0, 1), entry by entry; scale 0 returns the same numbers."""
-    return exact + float(scale) * rng.standard_normal(exact.shape)
-
-
-def _generator(random_state: Seed) -> np.random.Generator | np.random.RandomState:
-    """Return the stream of random numbers that a checked `random_state` names."""
-    if isinstance(random_state, np.random.RandomState):
-        return random_state
-    return np.random.default_rng(random_state)
+    return exact + float(scale) * generator(random_state).standard_normal(exact.shape)
 
 
 def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
@@ -397,24 +350,18 @@ def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
     return random_state
 
 
-def _check(n_samples: object, random_state: object, **scales: object) -> None:
+def _check(n_samples: Any, random_state: Any, **scales: Any) -> None:
     """Refuse a size below 1, a seed of no known kind, and a scale not finite and >= 0."""
-    if isinstance(n_samples, bool) or not isinstance(n_samples, Integral):
-        raise TypeError(
-            f"n_samples={n_samples!r} is of type {type(n_samples).__name__}, not an integer - "
-            "usually a size computed with / or read as text - try int(n_samples)."
-        )
+    cause = "usually a size computed with / or read as text - try int(n_samples)."
+    _require(Integral, "n_samples", n_samples, f", not an integer - {cause}")
     if n_samples < 1:
         raise ValueError(
             f"n_samples={n_samples} asks for fewer than one point - "
             "usually a fraction of a size, rounded down - try n_samples of 1 or more."
         )
     for name, value in scales.items():
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(
-                f"{name}={value!r} is of type {type(value).__name__}, not a real number - "
-                f"usually an array, None or text in place of a scalar - try {name}=0.1."
-            )
+        cause = f"usually an array, None or text in place of a scalar - try {name}=0.1."
+        _require(Real, name, value, f", not a real number - {cause}")
         if not 0 <= float(value) < math.inf:
             raise ValueError(
                 f"{name}={value} is not a finite number >= 0 - "
@@ -422,15 +369,18 @@ def _check(n_samples: object, random_state: object, **scales: object) -> None:
             )
     if isinstance(random_state, np.random.Generator | np.random.RandomState | None):
         return
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise TypeError(
-            f"random_state={random_state!r} is of type {type(random_state).__name__} - "
-            "usually a flag or a text in place of a seed - "
-            "try an int, a numpy.random.Generator, a numpy.random.RandomState or None."
-        )
+    known = "try an int, a numpy.random.Generator, a numpy.random.RandomState or None."
+    cause = f"usually a flag or a text in place of a seed - {known}"
+    _require(Integral, "random_state", random_state, f" - {cause}")
     if not 0 <= int(random_state) < 2**32:
         raise ValueError(
             f"random_state={random_state} is outside [0, {2**32 - 1}] - "
             "usually a hash or a time in nanoseconds used as a seed - "
             "try random_state % 2**32."
         )
+
+
+def _require(kind: type, name: str, value: object, advice: str) -> None:
+    """Refuse what is not a number of a kind; True and False are not."""
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name}={value!r} is of type {type(value).__name__}{advice}")

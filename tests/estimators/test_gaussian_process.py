@@ -18,6 +18,7 @@ from mercer import (
     NotPositiveDefiniteError,
     compress,
 )
+from mercer.gp import Conditioned
 from mercer.kernels import (
     RBF,
     Bounded,
@@ -30,7 +31,6 @@ from mercer.kernels import (
     RationalQuadratic,
     White,
 )
-from mercer.posterior import Conditioned
 from mercer.solvers import Status
 
 DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -513,7 +513,7 @@ def test_what_auto_has_chosen_is_in_the_report(data):
 
 def test_a_search_without_convergence_is_in_the_status(data, monkeypatch):
     from mercer.estimators import _gaussian_process_search as search
-    from mercer.objectives import Optimum
+    from mercer.gp import Optimum
 
     theta = (RBF() + White()).theta
     ended = Optimum(theta, 1.0, 7, converged=False, message="the end")

@@ -251,7 +251,7 @@ def test_copy_x():
 
 
 def test_n_jobs_reaches_fit_and_transform(monkeypatch):
-    from mercer.gram import _threads
+    from mercer._runtime import _threads
 
     pools = []
     real = _threads.ThreadPoolExecutor

@@ -89,12 +89,12 @@ def test_denoising_digits_beats_pca_and_the_nearest_digit():
 
 
 def test_many_points_come_in_blocks(monkeypatch):
-    import mercer.estimators._inverse as inverse
+    import mercer.spectral._components as components
 
     model = KernelPCA(3, kernel="rbf", gamma=0.05).fit(X)
     scores = model.transform(Z)
     whole = model.preimage(scores, start=Z)
-    monkeypatch.setattr(inverse, "_ENTRIES", 2 * 40)
+    monkeypatch.setattr(components, "_ENTRIES", 2 * 40)
     parts = model.preimage(scores, start=Z)
     np.testing.assert_allclose(parts.points, whole.points, atol=1e-6)
     assert parts.methods == whole.methods and len(parts) == 6

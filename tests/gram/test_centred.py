@@ -160,6 +160,23 @@ def test_other_grams_of_the_same_points():
     np.testing.assert_allclose(other.to_array(), want, atol=1e-10)
 
 
+@pytest.mark.parametrize("columns", [1, 3, 8, 12, 50, 200, 500])
+@pytest.mark.parametrize("kind", ["line", "normal", "uniform", "offset"])
+def test_float32_tiles_are_within_their_bound(kind, columns):
+    rng = np.random.default_rng(0)
+    P = {
+        "line": np.linspace(-1.0, 1.0, 200)[:, None] * np.ones(columns),
+        "normal": rng.normal(size=(200, columns)),
+        "uniform": rng.random((200, columns)),
+        "offset": 2000.0 + rng.random((200, columns)),
+    }[kind]
+    for length in (0.1, 1.0, 10.0):
+        kernel = RBF(length * np.sqrt(columns))
+        exact = kernel(P)
+        single, error = TiledGram(kernel, P).single()
+        assert np.all(np.abs(single.to_array() - exact) <= error * exact + 1e-37)
+
+
 def test_float32_tiles_keep_float64_sums():
     single, error = TiledGram(RBF(), X).single()
     assert single.dtype == np.float32 and 1e-7 < error < 1e-4

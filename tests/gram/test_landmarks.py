@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mercer import NotPositiveDefiniteError
-from mercer.gram import DenseGram, TiledGram, choose_landmarks, gram, rpcholesky
+from mercer._points import doubled, sliceable
+from mercer.gram import DenseGram, Landmarks, TiledGram, choose_landmarks, gram, rpcholesky
 from mercer.gram import _triangular as triangular
-from mercer.gram._landmarks import doubled, sliceable
 from mercer.kernels import (
     RBF,
     Callable,
@@ -448,3 +448,45 @@ def test_signatures_are_read_before_a_routine_is_called():
     )
     assert triangular._kinds(scipys) == triangular._KINDS
     assert triangular._kinds(scipys.replace("int *", "int64_t *")) != triangular._KINDS
+
+
+# ---------------------------------------------------------------------- the choice as a value
+
+
+def test_how_many_landmarks():
+    assert Landmarks().count(300) == 300
+    assert Landmarks().count(5000) == 1000
+    assert Landmarks(20).count(5000) == 20
+    assert Landmarks(20).count(7) == 7
+    assert Landmarks(method=X[:9]).count(5000) == 9
+
+
+@pytest.mark.parametrize("method", ["auto", "kmeans", *METHODS])
+def test_a_choice_repeats_and_covers(method):
+    choice = Landmarks(25, method)
+    S = choice.draw(RBF(3.0), X)
+    assert S.shape == (25, 10)
+    assert np.array_equal(S, choice.draw(RBF(3.0), X))
+    assert not np.array_equal(S, Landmarks(25, method, random_state=1).draw(RBF(3.0), X))
+    assert choice.workspace(1500) == (0 if method == "uniform" else 8 * 25 * 1500)
+
+
+def test_landmarks_that_are_given():
+    assert np.array_equal(Landmarks(method=X[:4].tolist()).draw(RBF(), X), X[:4])
+    assert Landmarks(method=["ab", "c"]).draw(Callable(lambda a, b: 1.0), ["x"]) == ["ab", "c"]
+    with pytest.raises(ValueError, match="landmarks have 3 columns, but X has 10"):
+        Landmarks(method=X[:4, :3]).draw(RBF(), X)
+    with pytest.raises(ValueError, match="at least one landmark is needed"):
+        Landmarks(method=X[:0])
+
+
+@pytest.mark.parametrize("rank", [0, -3, 2.5, True, "many"])
+def test_a_rank_that_is_none(rank):
+    with pytest.raises(ValueError, match="rank must be a positive integer or None"):
+        Landmarks(rank)
+
+
+def test_a_rank_that_the_points_do_not_have():
+    with pytest.raises(ValueError, match="rank=9 landmarks are to be chosen among 4 points"):
+        Landmarks(9).require(4)
+    Landmarks(9, X[:3]).require(4)

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
-from mercer import NotDifferentiableError
+from mercer import KernelRidge, NotDifferentiableError
+from mercer._points import concatenate, same_points, take
 from mercer.kernels import (
     RBF,
     Callable,
@@ -19,6 +20,7 @@ from mercer.kernels import (
     Stretch,
     White,
 )
+from mercer.means._order import canonical_order
 from mercer.testing import check_kernel, check_pullback
 
 rng = np.random.default_rng(0)
@@ -107,10 +109,13 @@ def test_names_need_a_data_frame():
         Select(RBF(), ["a"])(X)
 
 
-def test_data_frames():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcd"))
-    other = pandas.DataFrame(Z, columns=list("abcd"))
+@pytest.fixture(params=["pandas", "polars"])
+def library(request):
+    return pytest.importorskip(request.param)
+
+
+def test_data_frames(library):
+    frame, other = (library.DataFrame(dict(zip("abcd", A.T, strict=True))) for A in (X, Z))
     want = RBF()(X[:, [3, 1]], Z[:, [3, 1]])
     np.testing.assert_array_equal(Select(RBF(), ["d", "b"])(frame, other), want)
     np.testing.assert_array_equal(Select(RBF(), [3, 1])(frame, other), want)
@@ -126,12 +131,44 @@ def common_letters(s, t):
     return len(set(s) & set(t))
 
 
-def test_a_column_that_holds_no_numbers():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"x": [1.0, 2.0], "word": ["cat", "car"]})
+def test_a_column_that_holds_no_numbers(library):
+    frame = library.DataFrame({"x": [1.0, 2.0], "word": ["cat", "car"]})
     kernel = Select(Linear(), ["x"]) * Select(Callable(common_letters), "word")
     np.testing.assert_array_equal(kernel(frame), [[3.0, 4.0], [4.0, 12.0]])
     assert not kernel.factors[1].on_vectors
+
+
+def by_name(p, q):
+    """A kernel of two rows of a table."""
+    return p["x"] * q["x"] * common_letters(p["word"], q["word"])
+
+
+def test_models_of_tables(library):
+    """What a model does with its points, it does with the rows of a table."""
+    x, y = X[:, 0], X[:, 1].astype(np.float32)
+    words = ["cat", "car", "cow", "dog", "dot", "act", "art", "rat", "tar"]
+    table = library.DataFrame({"x": x, "y": y, "word": words})
+    k = Select(RBF("median"), ["x", "y"]) * Select(Callable(common_letters), "word") + White(0.1)
+    k = k.resolve(table)
+    K = RBF("median").resolve(np.column_stack([x, y]))(np.column_stack([x, y]))
+    K *= _common(words)
+    np.testing.assert_allclose(k(table), K + 0.1 * np.eye(9), rtol=1e-12)
+
+    ridge = KernelRidge(kernel=k).fit(table, x)
+    np.testing.assert_allclose(ridge.predict(table), K @ ridge.dual_coef_, rtol=1e-10)
+    low = KernelRidge(kernel=k, solver="nystroem", landmarks="rpcholesky", random_state=0)
+    assert np.isfinite(low.fit(table, x).predict(table)).all()
+    some = take(table, np.arange(9) % 2 == 0)
+    np.testing.assert_allclose(k(some, table), K[::2], rtol=1e-12)
+    np.testing.assert_allclose(k(concatenate(some, table), table), np.vstack([K[::2], K]))
+    assert same_points(table, take(table, np.arange(9))) and not same_points(table, some)
+    np.testing.assert_allclose(Callable(by_name, "pair")(table), np.outer(x, x) * _common(words))
+    order = canonical_order(table)
+    np.testing.assert_array_equal(order, np.argsort(x))
+
+
+def _common(words):
+    return np.array([[common_letters(s, t) for t in words] for s in words])
 
 
 # ---------------------------------------------------------------------- Stretch

@@ -348,6 +348,11 @@ def test_contours_take_an_expansion_and_a_function_of_one_sign(ax):
     assert not any(list(c.levels) == [0.0] for c in (filled, lines))
 
 
+def test_contours_around_sparse_points(ax):
+    contours(lambda P: P[:, 0], sp.csr_array(X), ax=ax, n_grid=5)
+    np.testing.assert_array_equal(scatters(ax)[0].get_offsets(), X)
+
+
 @pytest.mark.parametrize("value", [0.0, 3.0, -3.0])
 def test_a_constant_is_drawn_without_lines(ax, value):
     contours(lambda P: np.full(len(P), value), X[:1], ax=ax, n_grid=5)
@@ -437,6 +442,7 @@ def test_a_class_that_thinning_left_out_has_no_name(ax):
     order = np.r_[np.zeros(60, int), [1], np.full(39, 2)]
     gram_heatmap(np.eye(100), order=order, ax=ax, max_size=5)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "2"]
+    assert len(ax.lines) == 2  # one border, across and up
 
 
 def test_heat_map_of_two_collections(ax):
@@ -596,6 +602,8 @@ def test_what_has_no_witness_is_refused():
         witness(WITNESS, X, X[:0])
     with pytest.raises(ValueError, match=r"shape \(400, 2\) for 400 points.* - try one of them"):
         witness(lambda P: np.column_stack([P, P]), LINE[:, None], LINE[:, None])
+    with pytest.raises(ValueError, match=r"n_grid=-3 leaves no grid - .* - try"):
+        witness(lambda P: P[:, 0], LINE[:, None], LINE[:, None], n_grid=-3)
     assert plt.get_fignums() == []
 
 

@@ -90,7 +90,7 @@ def test_what_makes_no_sense():
     for bad in (-weights, weights[:3], np.full(1500, np.inf)):
         with pytest.raises(ValueError, match="weights must be 1500 finite numbers"):
             Krill(10).regress(RBF(), X, Y, 0.1, bad)
-    with pytest.raises(ValueError, match="rank must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="rank must be a positive integer or None, got 0"):
         Krill(0)
     with pytest.raises(ValueError, match="there is no method 'best'"):
         Krill(10, "best")

@@ -295,7 +295,7 @@ def test_more_components_than_landmarks():
         LowRankEigen(rank=20, random_state=0).eigenpairs(centred(Linear(), X), 4)
     with pytest.raises(ValueError, match="must lie between 1 and n = 200"):
         LowRankEigen(rank=3).eigenpairs(centred(RBF(), X), 0)
-    with pytest.raises(ValueError, match="more landmarks than points"):
+    with pytest.raises(ValueError, match="rank=201 landmarks are to be chosen among 200 points"):
         LowRankEigen(rank=201, landmarks="uniform").eigenpairs(centred(RBF(), X), 2)
     with pytest.raises(ValueError, match="no method 'best'"):
         LowRankEigen(rank=20, landmarks="best").eigenpairs(centred(RBF(), X), 2)
@@ -310,8 +310,8 @@ def test_kernels_that_are_not_semidefinite_are_refused(kernel, method):
 
 def test_the_default_number_of_landmarks():
     assert LowRankEigen().features(100, 2) == 100
-    assert LowRankEigen().features(10_000, 2) == 500
-    assert LowRankEigen().features(10_000, 80) == 800
+    assert LowRankEigen().features(10_000, 2) == 1000
+    assert LowRankEigen().features(10_000, 180) == 1800
     assert LowRankEigen(rank=7).features(10_000, 80) == 7
     assert LowRankEigen(rank=100).workspace(10**6, 5) < 8 * 10**8  # a thousandth of K
 

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import Expansion, MemoryBudgetError, NotPositiveDefiniteError
+from mercer.gram import Landmarks
 from mercer.kernels import RBF, Callable, Linear, Polynomial, Precomputed, Sigmoid, White
 from mercer.solvers import Status
 from mercer.solvers._gradient import GradientDescent
@@ -47,7 +48,7 @@ def test_points_of_all_sizes_count():
 
 
 def test_what_is_missed_is_bounded():
-    phi = Whitened.nystroem(RBF(0.5), X, rank=10, landmarks="rpcholesky")
+    phi = Whitened.nystroem(RBF(0.5), X, Landmarks(10, "rpcholesky"))
     A = RNG.standard_normal((60, 2))
     R = RBF(0.5)(X) - phi.F @ phi.F.T
     assert 0.5 * np.trace(A.T @ R @ A) <= phi.missed(A)
@@ -87,16 +88,16 @@ def test_structured_and_precomputed_points():
     assert [words[i] for i in given.points] == phi.points
     assert np.array_equal(given.F, phi.F)
     kept = K.copy()
-    low = Whitened.nystroem(Precomputed(), K, rank=5)
+    low = Whitened.nystroem(Precomputed(), K, Landmarks(5))
     assert np.allclose(low.F @ low.F.T, K) and np.array_equal(K, kept)
 
 
 def test_nystroem_says_what_it_leaves():
-    phi = Whitened.nystroem(RBF(0.5), X, rank=10, landmarks="rpcholesky")
+    phi = Whitened.nystroem(RBF(0.5), X, Landmarks(10, "rpcholesky"))
     left = np.trace(RBF(0.5)(X) - phi.F @ phi.F.T) / 60
     assert phi.approximate and phi.residual == pytest.approx(left)
     assert "10 landmarks" in phi.message
-    given = Whitened.nystroem(RBF(0.5), X, landmarks=X[:7])
+    given = Whitened.nystroem(RBF(0.5), X, Landmarks(method=X[:7]))
     assert np.allclose(given.F @ given.F[:7].T, RBF(0.5)(X, X[:7]))
 
 
@@ -108,7 +109,7 @@ def test_what_whitening_refuses():
     with pytest.raises(MemoryBudgetError, match=r"exact factor of 60 points .*'nystroem'"):
         Whitened.exact(RBF(), X, max_memory="10 kB")
     with pytest.raises(MemoryBudgetError, match="features of 60 points"):
-        Whitened.nystroem(RBF(), X, max_memory=1000)
+        Whitened.nystroem(RBF(), X, Landmarks(), max_memory=1000)
     with pytest.raises(ValueError, match="not finite; the usual cause is a kernel that overflows"):
         Whitened.exact(Linear(), 1e200 * X)
     with pytest.raises(ValueError, match=r"W has shape \(2, 1\), but there are 60"):

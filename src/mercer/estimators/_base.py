@@ -15,17 +15,18 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._points import length
+from .._points import is_table, length, take
 from ..expansion import Expansion
-from ..kernels import Kernel, Precomputed, as_kernel
-from ..kernels._specs import KERNEL_NAMES
+from ..gram import METHODS, Landmarks
+from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
 from ..reduce import Reduction
-from ..solvers._lowrank import METHODS
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
+from ._sample import Sample, check_weights
 
 __all__ = ["KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
 
 
+_NO_TARGETS = object()  # y=None is an error of the user's
 KernelLike: TypeAlias = str | Kernel | SklearnGPKernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
 
@@ -110,7 +111,7 @@ class KernelEstimator(BaseEstimator):
             for learned in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(learned, None)  # of an earlier fit, on vectors
         if copy:
-            X = X.copy() if hasattr(X, "copy") else list(X)
+            X = X.copy() if hasattr(X, "copy") else take(X, slice(None))
         if not supervised:
             return X
         y = validate_data(self, y=y, X="no_validation", multi_output=True, y_numeric=True)
@@ -118,13 +119,32 @@ class KernelEstimator(BaseEstimator):
             raise ValueError(f"{length(X)} points, but {len(y)} targets")
         return X, y
 
+    def _sample(
+        self,
+        X: Any,
+        y: Any = _NO_TARGETS,
+        sample_weight: Any = None,
+        *,
+        copy: bool = True,
+        reset: bool = True,
+    ) -> Sample:
+        """Check what a fit is given: points and, for a supervised model, numbers as targets."""
+        given, supervised = self._precomputed, y is not _NO_TARGETS
+        checked = self._check_points(
+            X, y, reset=reset, copy=copy and not given, supervised=supervised
+        )
+        X, y = checked if supervised else (checked, None)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        sample = Sample.of(X, weights, precomputed=given)
+        return sample.with_targets(y) if supervised else sample
+
     def _takes(self, X: Any) -> bool:
         """Tell whether X is to be a matrix of numbers: the kernel says so, or X looks like one."""
         if isinstance(self.kernel, (str, SklearnGPKernel)):
             return True
         if isinstance(self.kernel, Kernel) and self.kernel.on_vectors:
             return True
-        if hasattr(X, "iloc"):  # a table: a kernel that is not one of vectors reads it by names
+        if is_table(X):  # a kernel that is not one of vectors reads it by names
             return not isinstance(self.kernel, Kernel)
         if sp.issparse(X):
             return True
@@ -157,6 +177,17 @@ class KernelEstimator(BaseEstimator):
         if hasattr(self, "dual_coef_"):
             flat = self.dual_coef_.ndim == 1
             self.dual_coef_ = small.coefficients[:, 0] if flat else small.coefficients
+
+    def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
+        """Set scikit-learn's names for f and its intercepts; without an axis for one target."""
+        self.expansion_, self.X_fit_ = f, f.points
+        self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
+        self.intercept_ = float(intercept[0]) if flat else intercept
+
+    @property
+    def _teller(self) -> Function[[str], None] | None:
+        """What solvers call with a line of text; None unless the user wants to hear it."""
+        return self._say if self.verbose else None
 
     def _say(self, text: str) -> None:
         if self.verbose:
@@ -197,6 +228,17 @@ class NamedKernel(KernelEstimator):
             kernel_params=self.kernel_params,
         )
 
+    def _resolved_gamma(self, kernel: Kernel) -> Any:
+        """Return the number that gamma stands for; gamma itself if the kernel has none."""
+        if not isinstance(self.gamma, str) and not isinstance(self.kernel, Kernel):
+            return 1.0 / getattr(self, "n_features_in_", 1) if self.gamma is None else self.gamma
+        if hasattr(kernel, "gamma"):
+            return kernel.gamma
+        scale = getattr(kernel, "length_scale", None)
+        if scale is None or np.ndim(scale):
+            return self.gamma  # a kernel without a gamma: the rule was not used
+        return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
+
 
 @estimator(kw_only=True)
 class Landmarked(BaseEstimator):
@@ -219,14 +261,11 @@ class Landmarked(BaseEstimator):
     )
     random_state: Seed = parameter("random_state", default=None)
 
+    @property
+    def _chosen(self) -> Landmarks:
+        return Landmarks(self.rank, self.landmarks, self.random_state)
+
 
 def _floating(X: Any) -> Any:
     """Return X as it is in float32 or float64, and anything else (integers, bool) as float64."""
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-
-
-def points_of(kernel: Kernel, X: Any) -> Any:
-    """Return the points to expand in: X, or for values given by the user their indices."""
-    if isinstance(kernel, Precomputed) and kernel.matrix is None:
-        return np.arange(length(X))
-    return X

@@ -13,15 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import objectives
+from .. import gp
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import budget_in_bytes, check_budget, in_words
-from ..gram._landmarks import reads_all
-from ..kernels import Kernel, White
+from ..gp import Conditioned, Posterior, pullback_bytes
+from ..kernels import Kernel, White, reads_all
 from ..kernels._specs import KERNEL_NAMES
-from ..objectives._system import pullback_bytes
-from ..posterior import Conditioned, Posterior
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
 from ._gaussian_process_kernel import Spelling, default_kernel
@@ -42,7 +40,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
 
     A drop-in for scikit-learn's estimator of this name, which takes its GP kernels as well as
     ours.  The gradient of the likelihood takes little memory beyond one n x n matrix, whatever the
-    number of parameters; see `mercer.objectives.MarginalLikelihood`.
+    number of parameters; see `mercer.gp.MarginalLikelihood`.
 
     A likelihood may have several optima.  The search starts from the kernel given, and may end at
     another of them than that of scikit-learn; `n_restarts_optimizer` looks for better ones.
@@ -223,7 +221,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         self.__dict__.pop("L_", None)  # of an earlier fit
         if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
             self.L_ = posterior.covariance.factor
-        exact = isinstance(self._objective, objectives.MarginalLikelihood)
+        exact = isinstance(self._objective, gp.MarginalLikelihood)
         if exact and "jitter" in known:  # from here on it belongs to the noise
             noise = self._objective.noise + known["jitter"]
             self._objective = replace(self._objective, noise=noise)
@@ -277,8 +275,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         self, solver: str, kernel: Kernel, X: Any, Y: np.ndarray, noise: Any
     ) -> Any:
         if solver == "cholesky":
-            return objectives.MarginalLikelihood(kernel, X, Y, noise, self.max_memory)
-        kind = objectives.InducingBound if solver == "nystroem" else objectives.StochasticLikelihood
+            return gp.MarginalLikelihood(kernel, X, Y, noise, self.max_memory)
+        kind = gp.InducingBound if solver == "nystroem" else gp.StochasticLikelihood
         return kind(
             *(kernel, X, Y, noise),
             rank=self.rank,
@@ -372,7 +370,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         means, variances : ndarrays of shape (n,) or (n, n_targets)
         """
         check_is_fitted(self, "expansion_")
-        if not isinstance(self._objective, objectives.MarginalLikelihood):
+        if not isinstance(self._objective, gp.MarginalLikelihood):
             raise ValueError(
                 f"leave_one_out needs C^-1, which solver={self.solver!r} has avoided; fit with "
                 f"solver='cholesky'"

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._errors import warn_caller
-from ..objectives import maximise
+from ..gp import maximise
 from ._gaussian_process_kernel import Spelling
 
 __all__ = ["find_theta", "likelihood"]

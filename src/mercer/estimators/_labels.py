@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -13,7 +13,7 @@ from .._points import length
 from ._base import KernelEstimator, _floating
 from ._weights import check_weights
 
-__all__ = ["Labelled", "check_landmarks", "class_weights"]
+__all__ = ["Labelled", "class_weights"]
 
 
 class Labelled(NamedTuple):
@@ -89,13 +89,3 @@ def _of_classes(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> np.
             f"{missing}; the usual cause is a name that is spelled in another way"
         )
     return np.array([class_weight.get(name, 1.0) for name in names], dtype=float)
-
-
-def check_landmarks(landmarks: Any, X: Any, model: KernelEstimator) -> Any:
-    """Return landmarks that were given, as vectors if the points are."""
-    if isinstance(landmarks, str) or model._precomputed or not model._takes(X):
-        return landmarks
-    Z = check_array(landmarks, accept_sparse="csr", dtype=np.float64, input_name="landmarks")
-    if Z.shape[1] != X.shape[1]:
-        raise ValueError(f"landmarks have {Z.shape[1]} columns, but X has {X.shape[1]}")
-    return Z

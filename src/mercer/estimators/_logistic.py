@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._points import take
-from ..gram._landmarks import reads_all
+from ..kernels import reads_all
 from ..solvers import Status
 from ._labels import Labelled
 from ._logistic_base import LogisticEstimator, Problem

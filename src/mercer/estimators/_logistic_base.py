@@ -13,16 +13,16 @@ from .._errors import warn_caller
 from .._points import length, take
 from .._runtime import budget_in_bytes, check_budget
 from ..expansion import Expansion
-from ..kernels import Kernel
+from ..gram import RANK, Landmarks
+from ..kernels import Kernel, on_indices
 from ..solvers import Report, Status
 from ..solvers._gradient import GradientDescent
 from ..solvers._losses import Logistic, Loss, Softmax
-from ..solvers._lowrank import on_indices
 from ..solvers._newton import Minimum, Newton
 from ..solvers._whitened import Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import Decisions
-from ._labels import Labelled, check_landmarks
+from ._labels import Labelled
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 from ._weights import some_points
 
@@ -30,7 +30,6 @@ __all__ = ["LogisticEstimator", "Problem", "Task"]
 
 _SOLVERS = {"auto", "newton", "path", "nystroem", "gradient"}
 _EXACT = 5000  # points, at most, that "auto" treats exactly
-_RANK = 1000  # landmarks, at most, that "auto" chooses
 _FACTOR = 0.1  # of the shifts along a path
 _MISSED = 1e-3  # of the objective: what rounding of K may hide
 
@@ -129,7 +128,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         rank = self.rank
         if rank is None and isinstance(self.landmarks, str):
             fits = (
-                m for m in range(min(n, _RANK), 0, -1) if self._bytes("nystroem", n, m, q) <= budget
+                m for m in range(min(n, RANK), 0, -1) if self._bytes("nystroem", n, m, q) <= budget
             )
             rank = next(fits, 1)
         return "nystroem", rank
@@ -147,18 +146,15 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         self, kernel: Kernel, X: Any, some: np.ndarray, q: int, rank: int | None
     ) -> Whitened:
         """Return coordinates on landmarks; "auto" warns that they are not all."""
-        n, given = len(some), not isinstance(self.landmarks, str)
-        m = length(self.landmarks) if given else min(n, rank or _RANK)
+        n, chosen = len(some), Landmarks(rank, self.landmarks, self.random_state)
+        m = chosen.count(n)
         text = f"solver='nystroem' for {n} points on rank={m} landmarks"
         check_budget(self._bytes("nystroem", n, m, q), self.max_memory, text)
-        landmarks = check_landmarks(self.landmarks, X, self)
         kernel, points = on_indices(kernel, X)
         phi = Whitened.nystroem(
             kernel,
             points if n == length(points) else take(points, some),
-            rank=m,
-            landmarks=landmarks,
-            random_state=self.random_state,
+            chosen,
             max_memory=self.max_memory,
         )
         if self.solver == "auto":

@@ -11,25 +11,21 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from .._points import length, take
+from .._points import doubled, take
 from .._runtime import budget_in_bytes, check_budget
 from ..expansion import Expansion
-from ..gram._landmarks import doubled
-from ..kernels import Kernel
+from ..kernels import Kernel, on_indices
 from ..solvers import Status
 from ..solvers._losses import Given, Loss
-from ..solvers._lowrank import on_indices
 from ..solvers._machine import Machine
 from ..solvers._penalty import Penalty
 from ..solvers._whitened import Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._labels import check_landmarks
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 
 __all__ = ["OWN_LOSS", "KernelMachine"]
 
 _EXACT, _ORDERED = 3000, 1000  # points up to which "auto" is exact: about a minute on one core
-_RANK = 1000  # landmarks by default
 OWN_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
@@ -122,19 +118,11 @@ class KernelMachine(Landmarked, NamedKernel):
             check_budget(_bytes(n, n, q), memory, text)
             kernel, X = on_indices(kernel, X)
             return Whitened.exact(kernel, take(X, some), max_memory=memory)
-        landmarks = check_landmarks(self.landmarks, X, self)
-        m = min(n, self.rank or _RANK) if isinstance(landmarks, str) else length(landmarks)
+        m = self._chosen.count(n)
         text = f"the fit of {q} functions of {n} points on {m} landmarks"
         check_budget(_bytes(n, m, q), memory, text)
         kernel, X = on_indices(kernel, X)
-        phi = Whitened.nystroem(
-            kernel,
-            take(X, some),
-            rank=m,
-            landmarks=landmarks,
-            random_state=self.random_state,
-            max_memory=memory,
-        )
+        phi = Whitened.nystroem(kernel, take(X, some), self._chosen, max_memory=memory)
         if self.solver == "auto":
             text = f"{phi.message}; {n} points are too many for 'auto' to be exact, 'exact' is"
             phi = dataclasses.replace(phi, message=text)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-import dataclasses
-import warnings
 from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+import scipy.sparse as sp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._points import length, take
-from .._runtime import check_budget
-from ..gram import CentredGram, gram
+from .._errors import NotDifferentiableError
+from .._runtime import thread_count
+from ..expansion import Expansion
 from ..kernels import Kernel
-from ..solvers import EIGEN, DenseEigen, choose
-from ._components import Components
-from ._exact import exact_components, leading_pairs
-from ._parameters import AT_LEAST_0, COUNT, estimator, parameter
-from ._plan import LEAN, dense_bytes
-from ._reduced import reduced_components
-from ._spectrum import POLICIES, gains_of
-from ._streams import Streams
-from ._weights import check_weights, weighted_quantile
+from ..preimage import PreImages, local_method
+from ..reduce import Reduction
+from ..spectral import (
+    POLICIES,
+    Components,
+    ComponentSearch,
+    Found,
+    LearnedInverse,
+    Plan,
+    gains_of,
+    reduced_components,
+    same_map,
+)
+from ._base import Landmarked, NamedKernel
+from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
+from ._sample import weighted_quantile
+from ._summary import summary
 
 __all__ = ["KernelPCA"]
 
@@ -34,12 +42,12 @@ _SOLVERS = {"auto", "dense", "arpack", "randomized", "krylov", "power", "nystroe
 # what is known of each training point, or learned from it
 _OF_POINTS = (
     *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
-    *("inverse_kernel_", "inverse_alpha_", "_inverse", "_centre"),
+    *("inverse_kernel_", "inverse_alpha_", "_inverse"),
 )
 
 
 @estimator()
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, NamedKernel):
     """Principal components w_j of the points phi(x_i) in feature space.
 
         w_j = sum_i a_ij (phi(x_i) - mu),    K_c u_j = l_j u_j,    a_j = u_j / sqrt(l_j)
@@ -83,7 +91,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     indefinite : {"raise", "clip", "flip", "shift"}
         What to do with negative eigenvalues, of a similarity that is not a kernel: see Notes.
     rank : int or None
-        Landmarks, or random features; max(500, 10 n_components) by default.
+        Landmarks, or random features; 1000 by default, or 10 n_components if that is more.
     contamination : float
         The share of training points beyond the threshold of `decision_function`.
     storage : "auto", "dense" or "tiled"
@@ -167,6 +175,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
     contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
     storage: str = parameter(StrOptions({"auto", "dense", "tiled"}), default="auto")
 
+    kernel_: Kernel = learned()
+    offset_: float = learned()
+    explained_variance_: np.ndarray = learned()
+    n_components_: int = learned()
+    _components: Components = learned()
+    _inverse: LearnedInverse = learned()
+    _dtype: np.dtype = learned()
+
     # ------------------------------------------------------------------ fitting
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -177,116 +193,129 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         """
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        self._check_policy()
+        search = self._search
+        search.check()
         self._forget()
-        streamed = self._by_features
-        copy = self.copy_X and not self._precomputed and not streamed
-        X = self._check_points(X, reset=True, copy=copy)
-        n = length(X)
-        X, kept, weights = self._weighted(X, sample_weight)
-        self._left_out = len(kept) < n
-        kernel = self._make_kernel(self.gamma).resolve(X, weights)
-        run = self._fit_features if streamed else self._fit_exact
-        parts, solver, held, errors = run(X, kernel, weights, kept)
-        self._learn(X, kernel, parts, solver, held, None if weights is None else weights.sum())
-        self.offset_ = self._threshold(parts, errors, weights)
+        copy = self.copy_X and not search.by_features
+        sample = self._sample(X, sample_weight=sample_weight, copy=copy)
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        found = search.fit(sample.evaluated(kernel), sample.points, sample.weights)
+        if sample.values is not None:
+            found = found._replace(components=found.components.in_terms_of(kernel))
+        values = sample.points if sample.values is None else sample.values.matrix
+        self._whole = sample.whole
+        self._learn(found, kernel, _precision(values))
+        self.offset_ = self._threshold(found.components, found.errors, sample.weights)
         if self.fit_inverse_transform:
             try:
-                self._fit_inverse(X, weights)
+                self._learn_inverse(values, sample.weights)
             except BaseException:
                 self._forget()
                 raise
         return self
 
-    def _fit_exact(self, X: Any, kernel: Kernel, weights: Any, kept: Any) -> tuple[Any, ...]:
-        spec, storage = self._planned(X, kernel)
-        n, whole = length(X), self.indefinite != "raise"
-        K = gram(kernel, X, storage=storage, max_memory=self.max_memory, n_threads=self._threads())
-        centred = CentredGram(K, weights)
-        wanted = n if self.n_components is None or whole else self.n_components
-        solver = self._exact_solver(centred, spec, wanted)
-        if whole and not isinstance(solver, DenseEigen):
+    def _can_stream(self) -> bool:
+        if self._precomputed:
+            raise ValueError("partial_fit needs points, not a precomputed kernel matrix")
+        if not self._search.by_features and self.eigen_solver != "auto":
             raise ValueError(
-                f"indefinite={self.indefinite!r} needs the whole spectrum, which {solver} does not "
-                f"find; use eigen_solver='dense' or 'auto'"
+                f"partial_fit needs eigen_solver='nystroem' or 'features', which keep a summary of "
+                f"the points; {self.eigen_solver!r} needs them all at once"
             )
-        self._say(f"{wanted:g} components of {K!r} by {solver}")
-        pairs = leading_pairs(centred, solver, wanted, self._say)
-        self._say(f"largest residual {pairs.report.residual:.1e} of the largest eigenvalue")
-        parts = exact_components(
-            centred,
-            pairs,
-            kept if self._precomputed else X,
-            n_components=self.n_components,
-            policy=self.indefinite,
-            drop_zeros=self._drops_zeros,
+        return True
+
+    @available_if(_can_stream)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take in more points, which need not be kept.
+
+        Landmarks or features are fixed by the first block, and the moments of the features are
+        added up exactly, so that the result does not depend on how the points were cut into blocks.
+        The first block should be a fair sample: it provides the landmarks and, for a gamma that
+        depends on the data, the gamma.  After an exact fit, which keeps no such summary, it starts
+        anew; after one on landmarks or features it goes on.  A compressed model cannot.
+        """
+        search = self._search
+        search.check()
+        basis = None
+        if hasattr(self, "_components"):
+            _check_whole(self)
+            basis = self._components.basis
+        if basis is None:
+            self._forget()
+        sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
+        if basis is None:
+            kernel = sample.resolve(self._make_kernel(self.gamma))
+            solver, phi = search.begin(kernel, sample.points)
+            moments = search.moments(phi, sample.points, sample.weights)
+        else:
+            kernel, solver, phi = self.kernel_, self.solver_, basis.map
+            moments = basis.moments.merge(search.moments(phi, sample.points, sample.weights))
+        known = {"gamma_": self.gamma_} if basis is not None else {}
+        self._learn(search.read_out(solver, phi, moments), kernel, _precision(sample.points))
+        self.__dict__.update(known)  # that of the first block stays
+        return self
+
+    def merge(self, other: KernelPCA) -> Self:
+        """Return the model of the points of both, which must share landmarks or features.
+
+        Two workers that start from the same landmarks (`landmarks=` the points themselves), or the
+        same random features, can each take in their part of the data.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        _check_whole(self, other)
+        mine, theirs = self._components.basis, other._components.basis
+        if mine is None or theirs is None:
+            raise ValueError(
+                "only models of eigen_solver='nystroem' or 'features' can be merged; "
+                "an exact one needs all points at once"
+            )
+        if self.kernel_ != other.kernel_ or not same_map(mine.map, theirs.map):
+            raise ValueError(
+                "the two models have other landmarks or features, so their moments do not add up; "
+                "give both the same points as `landmarks`, or the same random_state"
+            )
+        result = clone(self)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(result, name, getattr(self, name))
+        moments = mine.moments.merge(theirs.moments)
+        found = self._search.read_out(self.solver_, mine.map, moments)
+        result._learn(found, self.kernel_, self._dtype)
+        result.gamma_ = self.gamma_
+        return result
+
+    @property
+    def _search(self) -> ComponentSearch:
+        return ComponentSearch(
+            self.n_components,
+            self.eigen_solver,
+            self.tol,
+            self.max_iter,
+            self.iterated_power,
+            self.storage,
+            self.indefinite,
+            drop_zeros=self.remove_zero_eig or self.n_components is None,
+            rank=self.rank,
+            landmarks=self.landmarks,
+            random_state=0 if self.random_state is None else self.random_state,
+            max_memory=self.max_memory,
+            n_threads=self._threads(),
+            say=self._say,
         )
-        errors = parts.left(centred.squared_distances(), np.asarray(parts.scores))
-        return parts, solver, repr(K), errors
 
-    def _planned(self, X: Any, kernel: Kernel) -> tuple[Any, str]:
-        """Return the eigensolver and the storage that the parameters and the budget ask for."""
-        spec, storage = self.eigen_solver, self.storage
-        if isinstance(spec, str) and spec == "auto":
-            if self.indefinite != "raise":
-                return "dense", "dense"
-            chosen = self._plan(X, kernel).require()
-            spec = chosen.eigen_solver
-            if chosen.lean:
-                spec = dataclasses.replace(
-                    LEAN, tol=self.tol, max_iter=self.max_iter, random_state=self._seed
-                )
-            return spec, chosen.storage
-        return spec, storage
-
-    def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
-        n = centred.shape[0]
-        leading = self.indefinite == "raise"
-        if isinstance(spec, str) and spec == "arpack" and leading and wanted >= n:
-            warnings.warn(
-                f"ARPACK finds fewer than n eigenpairs, but {wanted} of n = {n} are asked for; "
-                f"the dense solver is used",
-                stacklevel=4,
-            )
-            spec = "dense"
-        solver = choose(
-            EIGEN,
-            centred,
-            spec,
-            k=None if wanted == n else wanted,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_iter=self.iterated_power,
-            random_state=self._seed,
-        )
-        if isinstance(solver, DenseEigen):
-            k = min(n, int(wanted)) if wanted >= 1 else n
-            check_budget(
-                dense_bytes(n, k),
-                self.max_memory,
-                f"a dense eigenproblem of {n} points, {k} components,",
-            )
-        return solver
-
-    def _learn(
-        self,
-        X: Any,
-        kernel: Kernel,
-        parts: Components,
-        solver: Any,
-        held: str,
-        weight: float | None = None,
-    ) -> None:
+    def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype) -> None:
         """Set the fitted attributes, all at once: an interrupted fit sets none."""
-        n = parts.rows
-        count = max(n, weight or n)  # repetitions, if the weights can be that
+        for name in _OF_POINTS:
+            self.__dict__.pop(name, None)  # of an earlier fit
+        n = found.components.rows
+        count = max(n, found.weight or n)  # repetitions, if the weights can be that
         divisor = n * (count - 1) / count if count > 1 else 1
-        single = _precision(X) == np.float32
-        self.kernel_, self.solver_, self.report_ = kernel, solver, parts.report
-        self._held = held
-        self._dtype = np.dtype(np.float32 if single else np.float64)
-        self.gamma_ = self._resolved_gamma(X)
-        self._learn_spectrum(parts, divisor)
+        self.kernel_, self.solver_, self.report_ = kernel, found.solver, found.components.report
+        self._held, self._dtype = found.held, dtype
+        self.gamma_ = self._resolved_gamma(kernel)
+        self._learn_spectrum(found.components, divisor)
 
     def _learn_spectrum(self, parts: Components, divisor: float) -> None:
         total = parts.total
@@ -306,19 +335,31 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         self.X_fit_ = parts.expansion.points
         self._components = parts  # the last: with it the estimator counts as fitted
 
-    def _threshold(self, parts: Components, errors: np.ndarray, weights: Any) -> float:
+    def _threshold(self, parts: Components, errors: Any, weights: Any) -> float:
         """Return minus the error that a share of `contamination` of the training points exceeds."""
         margin = 1e-9 * parts.total / parts.rows  # an error of this size is rounding
         return -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
 
-    # ------------------------------------------------------------------ using it
+    def _learn_inverse(self, X: Any, weights: np.ndarray | None) -> None:
+        self._inverse = LearnedInverse.fit(
+            self.training_scores_,
+            X,
+            weights,
+            None if self.alpha == "auto" else float(self.alpha),
+            max_memory=self.max_memory,
+            n_threads=self._threads(),
+        )
+        f = self._inverse.expansion
+        self.X_transformed_fit_, self.dual_coef_ = f.points, f.coefficients
+        self.inverse_kernel_, self.inverse_alpha_ = f.kernel, self._inverse.ridge
+
+    # ------------------------------------------------------------------ scores and errors
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
         """Fit, and return the scores u_j sqrt(l_j) of the training points, (n, n_components_)."""
         self.fit(X, **params)
-        if self._left_out:  # points of weight 0 have a score, too
-            return self.transform(X)
-        return self.training_scores_
+        # points of weight 0 have a score, too
+        return self.training_scores_ if self._whole else self.transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of X, (n, n_components_), in tiles of bounded memory."""
@@ -326,6 +367,221 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         X = self._check_points(X, reset=False)
         scores = self._components.score(X, self._threads())
         return self._finished(scores, np.result_type(self._dtype, _precision(X)))
+
+    def reconstruction_error(self, X: Any) -> np.ndarray:
+        """Return |phi(x) - mu - sum_j score_j w_j|^2 for each point, exactly, in feature space."""
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        if self._precomputed:
+            raise ValueError(
+                "the reconstruction error needs k(x, x), which k(X, X_fit) does not hold; "
+                "fit with a kernel, not with its values"
+            )
+        parts = self._components
+        return parts.error(X, parts.diagonal(X, self.kernel_), self._threads())
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return minus the reconstruction error: the lower, the less x is like the training points.
+
+        PCA's scores are log-likelihoods; in a feature space without a density this is what stays.
+        Different kernels have different feature spaces: it does not choose between them.
+        """
+        return -self.reconstruction_error(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean of `score_samples`."""
+        return float(np.mean(self.score_samples(X)))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return score_samples(X) - offset_: negative for outliers.
+
+        With so many components that the training points have no error left, every other point has
+        more: ask for fewer.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "offset_"):
+            raise NotFittedError(
+                "partial_fit sees each point once, and compress has landmarks alone, so the "
+                "threshold of its training points is not known; compare score_samples with a "
+                "threshold of your own"
+            )
+        return self.score_samples(X) - self.offset_
+
+    def is_outlier(self, X: Any) -> np.ndarray:
+        """Tell for each point whether its reconstruction error is beyond the threshold."""
+        return self.decision_function(X) < 0
+
+    def contributions(self, X: Any = None) -> np.ndarray:
+        """Return the share of each feature in each component, (n_components_, n_features).
+
+        The mean over the points X (the training points) of (s_c df_j / dx_c)^2, with s_c the
+        standard deviation of feature c; each row sums to 1.
+        """
+        check_is_fitted(self)
+        parts = self._components
+        if parts.in_features:
+            raise ValueError("random features have no gradient here; use eigen_solver='nystroem'")
+        gone = parts.basis is not None or parts.reduction is not None
+        if X is None and (self._precomputed or gone):
+            raise ValueError(
+                "this model does not hold its training points; give the points X at which the "
+                "gradients are to be taken"
+            )
+        X = self.X_fit_ if X is None else self._check_points(X, reset=False)
+        return parts.contributions(X.toarray() if sp.issparse(X) else X)
+
+    # ------------------------------------------------------------------ the way back
+
+    def decode(self, X: Any) -> Expansion:
+        """Return the elements mu + sum_j X_ij w_j of the RKHS, one function for each row of scores.
+
+        What `transform` has projected, in feature space: `decode(transform(x))` is the
+        reconstruction of phi(x), and its distance to phi(x) the reconstruction error.
+        """
+        return self._feature_space().decode(self._check_scores(X))
+
+    def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
+        """Return points whose phi is close to `decode(X)`, with their residuals.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components_)
+            Scores.
+        method, options
+            Of `Expansion.preimage`.
+        """
+        return self._feature_space().preimage(self._check_scores(X), method, **options)
+
+    def denoise(self, X: Any, method: str | None = None, **options: Any) -> Any:
+        """Return for each point the pre-image of its projection on the components.
+
+        Parameters
+        ----------
+        X : points
+        method : str or None, default=None
+            None: descend from x itself, by the fixed point where the kernel has one, else by the
+            gradient ("auto" for kernels without one).  Where the projection has several
+            pre-images, x knows which is meant; the one of smallest residual ("auto") may be
+            another.  "distance" stays among the training points near the projection, which is
+            better where noise replaces values instead of adding to them.
+        options
+            Of `Expansion.preimage`.
+        """
+        check_is_fitted(self)
+        scores = self.transform(X)
+        scores = getattr(scores, "to_numpy", lambda: scores)()  # a table, after set_output
+        X = self._check_points(X, reset=False)
+        if self._takes(X):
+            options = {"start": X, **options}
+        if method is not None:
+            return self._cast(self.preimage(scores, method, **options).points)
+        try:
+            found = self.preimage(scores, local_method(self.kernel_), **options)
+        except NotDifferentiableError:
+            found = self.preimage(scores, "auto", **options)
+        return self._cast(found.points)
+
+    def inverse_transform(self, X: Any, method: str | None = None, **options: Any) -> Any:
+        """Return points for the scores X, (n, n_components_).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components_)
+        method : str or None, default=None
+            None: by the map that was learned with `fit_inverse_transform=True`.  Otherwise a
+            method of `Expansion.preimage`, which needs no such map.
+        options
+            Of `Expansion.preimage`.
+        """
+        if method is not None:
+            return self._cast(self.preimage(X, method, **options).points)
+        if options:
+            raise TypeError(
+                f"{', '.join(sorted(options))}: the learned map takes no options; name a method, "
+                f"such as method='auto'"
+            )
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The fit_inverse_transform parameter was not set to True when instantiating and "
+                "hence the inverse transform is not available. Without it, name a method: "
+                "inverse_transform(X, method='auto')."
+            )
+        check_is_fitted(self)
+        if not hasattr(self, "_inverse"):
+            raise NotFittedError(
+                "the inverse transform was not learned: fit_inverse_transform must be True when "
+                "fit is called, and neither partial_fit nor compress keeps the points it needs; "
+                "inverse_transform(X, method='auto') needs no map"
+            )
+        X = self._check_scores(X, whitened=True)
+        return self._cast(self._inverse(X, self._threads()))
+
+    def _feature_space(self) -> Components:
+        """Return the components, if their space is that of the kernel."""
+        check_is_fitted(self)
+        if self._components.in_features:
+            raise ValueError(
+                "random features live in another space than the kernel's, so pre-images there are "
+                "only learned: set fit_inverse_transform=True, or use eigen_solver='nystroem'"
+            )
+        if self._precomputed:
+            raise ValueError(
+                "a precomputed kernel matrix has no points to come back to; fit with a kernel"
+            )
+        if self.indefinite != "raise":
+            raise ValueError(
+                f"with indefinite={self.indefinite!r} scores are not those of the kernel's own "
+                f"space, so that they have no pre-images there"
+            )
+        return self._components
+
+    def _check_scores(self, X: Any, whitened: bool = False) -> np.ndarray:
+        """Return scores as numbers, as many as components; without the whitening, if any."""
+        X = np.asarray(X, dtype=float)
+        if X.ndim != 2 or X.shape[1] != self.n_components_:
+            raise ValueError(
+                f"scores have shape {X.shape}, but there are {self.n_components_} components: one "
+                f"column for each is needed"
+            )
+        if not np.all(np.isfinite(X)):
+            raise ValueError("scores hold values that are not finite")
+        if self.whiten and not whitened:
+            gains = gains_of(self.explained_variance_)
+            X = np.divide(X, gains, out=np.zeros_like(X), where=gains > 0)
+        return X
+
+    # ------------------------------------------------------------------ what it says
+
+    def plan(self, X: Any) -> Plan:
+        """Return what each method would cost for these points, before anything is allocated."""
+        return self._search.plan(self._make_kernel(self.gamma), X)
+
+    def summary(self) -> str:
+        """Return what was fitted, how well, and at what cost, as text."""
+        check_is_fitted(self)
+        return summary(self)
+
+    @property
+    def reduction_(self) -> Reduction | None:
+        """The certificate of a model that `compress` has returned; None for others."""
+        check_is_fitted(self)
+        return self._components.reduction
+
+    @property
+    def components_(self) -> Expansion:
+        """The components w_j, of unit norm in the RKHS: a_j has length 1 / sqrt(l_j)."""
+        check_is_fitted(self)
+        return self.expansion_
+
+    @property
+    def training_scores_(self) -> np.ndarray:
+        """The scores of the training points that count; a stream has not kept them."""
+        check_is_fitted(self)
+        if self._components.scores is None:
+            raise AttributeError(
+                "partial_fit and compress do not keep the training points: give X to transform"
+            )
+        return self._finished(self._components.scores, self._dtype)
 
     # ------------------------------------------------------------------ parts
 
@@ -363,42 +619,21 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         for name in ("_components", "_inverse", "_held", "_dtype"):
             self.__dict__.pop(name, None)
 
-    def _weighted(self, X: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return the points of positive weight, their places, and the weights."""
-        n = length(X)
-        if sample_weight is None:
-            return X, np.arange(n), None
-        weights = check_weights(sample_weight, X)
-        kept = np.flatnonzero(weights)
-        if len(kept) < n:
-            X = take(X, kept)
-            X = X[:, kept] if self._precomputed else X
-        return X, kept, weights[kept]
-
-    @property
-    def _seed(self) -> Any:
-        return 0 if self.random_state is None else self.random_state
-
     def _threads(self) -> int | None:
-        return None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        if self.n_jobs is None or self.n_jobs > 0:
+            return self.n_jobs
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs == 0 has no meaning; None or -1 stands for all processors")
+        return max(1, thread_count() + 1 + self.n_jobs)
 
     def _finished(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
         if self.whiten:
             scores = scores * gains_of(self.explained_variance_)
         return scores.astype(dtype, copy=False)
 
-    def _resolved_gamma(self, X: Any) -> Any:
-        """Return the number that gamma stands for; 1 / n_features if it is None."""
-        if not isinstance(self.gamma, str) and not isinstance(self.kernel, Kernel):
-            columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else 1
-            return 1.0 / columns if self.gamma is None else self.gamma
-        kernel = self.kernel_
-        if hasattr(kernel, "gamma"):
-            return kernel.gamma
-        scale = getattr(kernel, "length_scale", None)
-        if scale is None or np.ndim(scale):
-            return self.gamma  # a kernel without a gamma: the rule was not used
-        return 1.0 / scale if type(kernel).__name__ == "Laplacian" else 0.5 / scale**2
+    def _cast(self, Z: Any) -> Any:
+        numbers = isinstance(Z, np.ndarray) and Z.dtype.kind == "f"
+        return Z.astype(self._dtype, copy=False) if numbers else Z
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_components")
@@ -413,6 +648,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Streams):
         return self.n_components_
 
 
+def _check_whole(*models: KernelPCA) -> None:
+    if any(model._components.reduction is not None for model in models):
+        raise ValueError(
+            "a compressed model cannot go on, as it no longer has the moments of its points; "
+            "continue with the original model, and compress that again"
+        )
+
+
 def _precision(X: Any) -> np.dtype:
-    dtype = np.dtype(getattr(X, "dtype", float))
-    return dtype if dtype.kind == "f" else np.dtype(float)
+    single = getattr(X, "dtype", None) == np.float32
+    return np.dtype(np.float32 if single else np.float64)

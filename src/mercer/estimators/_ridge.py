@@ -15,10 +15,9 @@ from .._runtime import check_budget
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import ExactRidge, LandmarkRidge
-from ..solvers._lowrank import on_indices
-from ._base import Landmarked, NamedKernel, points_of
+from ._base import Landmarked, NamedKernel
 from ._parameters import AT_LEAST_0, estimator, parameter
-from ._weights import Positive
+from ._sample import Sample
 
 __all__ = ["KernelRidge"]
 
@@ -84,58 +83,36 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
-        X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
-        Y = y.reshape(len(y), -1).astype(float)
-        alphas = _check_alpha(self.alpha, Y.shape[1])
-        data = Positive.of(sample_weight, X)
-        counted = (X, None) if self._precomputed else (data.points(X), data.weights)
-        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(*counted)
-        self._ridge: Any = self._problem(X, Y[data.kept], data, alphas)
+        sample = self._sample(X, y, sample_weight)
+        alphas = _check_alpha(self.alpha, sample.targets.shape[1])
+        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
+        self._ridge: Any = self._problem(sample, alphas)
         A, b = self._ridge.solve()
         if isinstance(self._ridge, LandmarkRidge):
-            self.X_fit_ = self._ridge.points
+            self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
         else:
-            self.X_fit_, A, self._data = points_of(self.kernel_, X), data.scatter(A), data
-        self.expansion_ = Expansion(self.kernel_, self.X_fit_, A)
-        self.dual_coef_ = A[:, 0] if y.ndim == 1 else A
-        self.intercept_ = float(b[0]) if y.ndim == 1 else b
+            self.expansion_, self._places = sample.expansion(self.kernel_, A), sample.places
+        self._set_expansion(self.expansion_, b, sample.flat)
         self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
-        if self._precomputed:
+        if sample.values is not None:
             del self._ridge  # with the matrix in it
         return self
 
-    def _problem(
-        self, X: Any, Y: np.ndarray, data: Positive, alphas: np.ndarray
-    ) -> ExactRidge | LandmarkRidge:
-        seed = 0 if self.random_state is None else self.random_state
-        common: dict[str, Any] = {"max_memory": self.max_memory}
-        common["say"] = self._say if self.verbose else None
-        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
-            kernel, points = on_indices(self.kernel_, X)
-            return LandmarkRidge(
-                kernel,
-                data.points(points),
-                Y,
-                data.weights,
-                alphas,
-                self.fit_intercept,
-                rank=self.rank,
-                landmarks=self.landmarks,
-                iterative=self.solver == "krill",
-                random_state=seed,
-                **common,
-            )
-        return ExactRidge(
-            self.kernel_,
-            data.points(X, self._precomputed),
-            Y,
-            data.weights,
+    def _problem(self, sample: Sample, alphas: np.ndarray) -> ExactRidge | LandmarkRidge:
+        data = (
+            sample.evaluated(self.kernel_),
+            sample.points,
+            sample.targets,
+            sample.weights,
             alphas,
             self.fit_intercept,
-            solver=self.solver,
-            options={"rank": self.rank, "random_state": seed},
-            **common,
         )
+        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
+            return LandmarkRidge(*data, self._chosen, self.solver == "krill", **common)
+        seed = 0 if self.random_state is None else self.random_state
+        options = {"rank": self.rank, "random_state": seed}
+        return ExactRidge(*data, solver=self.solver, options=options, **common)
 
     # ------------------------------------------------------------------ predictions
 
@@ -170,8 +147,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
                 f"solver={self.solver!r} keeps landmarks, not the training points; use "
                 f"KernelRidgeCV(alphas=[alpha], solver='nystroem') and its leave_one_out_"
             )
-        predictions = self._data.scatter(self._ridge.Y - self._ridge.leave_one_out())
-        without = np.flatnonzero(self._data.places < 0)
+        without = np.flatnonzero(self._places < 0)
+        predictions = np.empty((len(self._places), self._ridge.Y.shape[1]))
+        predictions[self._places >= 0] = self._ridge.Y - self._ridge.leave_one_out()
         if len(without):
             predictions[without] = self.expansion_(take(self.X_fit_, without)) + self.intercept_
         return predictions[:, 0] if self.dual_coef_.ndim == 1 else predictions
@@ -186,16 +164,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         self._require_points("dual basis functions")
         if isinstance(self._ridge, LandmarkRidge) or len(np.unique(self._ridge.alphas)) > 1:
             raise ValueError("the dual basis needs an exact solver, and one alpha for all targets")
-        n, places = length(self.X_fit_), self._data.places
+        n, places = length(self.X_fit_), self._places
         wanted = np.arange(n) if indices is None else np.atleast_1d(np.asarray(indices, dtype=int))
         check_budget(32 * n * len(wanted), self.max_memory, f"{len(wanted)} dual basis functions")
-        coefficients, own = np.zeros((len(self._data.kept), len(wanted))), places[wanted] >= 0
-        coefficients[:, own] = self._ridge.inverse(places[wanted[own]])
-        return Expansion(self.kernel_, self.X_fit_, self._data.scatter(coefficients))
+        coefficients, own = np.zeros((n, len(wanted))), places[wanted] >= 0
+        coefficients[np.ix_(places >= 0, own)] = self._ridge.inverse(places[wanted[own]])
+        return Expansion(self.kernel_, self.X_fit_, coefficients)
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
-        for part in ("_ridge", "_data"):  # of the whole model
+        for part in ("_ridge", "_places"):  # of the whole model
             self.__dict__.pop(part, None)
 
     def _require_points(self, what: str) -> None:

@@ -13,20 +13,18 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
-from .._points import take
+from .._points import doubled, take
 from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import DenseGram, TiledGram, gram
-from ..gram._landmarks import doubled
 from ..gram._shared import grams, share_distances
 from ..kernels import Kernel
 from ..solvers import ExactPath, ExactRidge, LandmarkRidge
-from ..solvers._lowrank import on_indices
 from ..solvers._path import RidgePath
-from ._base import Landmarked, NamedKernel, points_of
+from ._base import Landmarked, NamedKernel
 from ._parameters import estimator, parameter
-from ._ridge_search import Data, Found, Solution, best_places, folds, numbers, score
-from ._weights import Positive
+from ._ridge_search import Found, Solution, best_places, folds, numbers, score
+from ._sample import Sample
 
 __all__ = ["KernelRidgeCV"]
 
@@ -107,25 +105,26 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Try all alphas and gammas, and fit with the best; weights also count in the score."""
-        X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
         self._check_choices()
-        Y, own = y.reshape(len(y), -1).astype(float), Positive.of(sample_weight, X)
+        sample = self._sample(X, y, sample_weight)
         gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
-        counted = (X, None) if self._precomputed else (own.points(X), own.weights)
-        kernels = [self._make_kernel(g).resolve(*counted) for g in gammas]
-        evaluated, points = kernels, X
-        if self.solver == "nystroem":  # landmarks are points: also those of a given matrix
-            evaluated = [on_indices(kernel, X)[0] for kernel in kernels]
-            points = on_indices(kernels[0], X)[1]
-        given = self._precomputed and self.solver != "nystroem"
-        data = Data(own.points(points, given), Y[own.kept], own.weights, given)
-        self.alphas_ = self._grid(evaluated, data)
-        place, best = self._search(evaluated, data, folds(self.cv, Y, own) if self._folds else None)
+        kernels = [sample.resolve(self._make_kernel(g)) for g in gammas]
+        evaluated = [sample.evaluated(kernel) for kernel in kernels]
+        self.alphas_ = self._grid(evaluated, sample)
+        splits = folds(self.cv, np.asarray(y), sample) if self._folds else None
+        place, best = self._search(evaluated, sample, splits)
         self.kernel_, self.gamma_ = kernels[place], gammas[place]
         alphas = self.alphas_[best.chosen]
-        solution = best.solution or self._refit(evaluated[place], data, alphas)
-        self._keep(solution, best, alphas, X, own, flat=y.ndim == 1)
-        self._store(best, X, Y, own)
+        found = best.solution or self._refit(evaluated[place], sample, alphas)
+        if self.solver == "nystroem":
+            f = Expansion(self.kernel_, found.points, found.A)
+        else:
+            f = sample.expansion(self.kernel_, found.A)
+        self._set_expansion(f, found.b, sample.flat)
+        each = self.alpha_per_target and not sample.flat
+        self.report_, self.alpha_ = found.report, alphas if each else float(alphas[0])
+        self.best_score_ = best.scores.max(axis=0) if each else best.best
+        self._store(best, X, sample)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -157,15 +156,17 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
                 f"GridSearchCV(KernelRidge(...))"
             )
 
-    def _grid(self, kernels: list[Kernel], data: Data) -> np.ndarray:
+    def _grid(self, kernels: list[Kernel], data: Sample) -> np.ndarray:
         if self.alphas is not None:
             return numbers(self.alphas, "alphas")
-        diagonals = (np.abs(kernel.diag(data.X)) for kernel in kernels)
+        diagonals = (np.abs(kernel.diag(data.points)) for kernel in kernels)
         sizes = np.array([np.average(d, weights=data.weights) for d in diagonals])
         sizes = sizes[sizes > 0]
         return _ALPHAS * (np.exp(np.mean(np.log(sizes))) if sizes.size else 1.0)
 
-    def _search(self, kernels: list[Kernel], data: Data, splits: list | None) -> tuple[int, Found]:
+    def _search(
+        self, kernels: list[Kernel], data: Sample, splits: list | None
+    ) -> tuple[int, Found]:
         """Return the place of the best kernel, and what it reached."""
         place, best, scores = 0, None, []
         for j, (kernel, K) in enumerate(zip(kernels, self._grams(kernels, data), strict=True)):
@@ -185,12 +186,12 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             )
         return place, best
 
-    def _grams(self, kernels: list[Kernel], data: Data) -> Iterator[DenseGram | None]:
+    def _grams(self, kernels: list[Kernel], data: Sample) -> Iterator[DenseGram | None]:
         """Yield K for each kernel, if the solver is to see it."""
-        n = len(data.Y)
+        n = len(data.targets)
         matrices = 0 if self.solver == "nystroem" else 2 + share_distances(kernels)
         matrices += 2 * self._folds if matrices else 0
-        errors = 0 if self._folds else 2 * n * data.Y.shape[1] * len(self.alphas_)
+        errors = 0 if self._folds else 2 * n * data.targets.shape[1] * len(self.alphas_)
         check_budget(
             8 * (n * n * matrices + errors),
             self.max_memory,
@@ -198,16 +199,16 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         )
         if not matrices:
             yield from [None] * len(kernels)
-        elif data.given:
-            yield gram(kernels[0], data.X, max_memory=self.max_memory)
+        elif data.values is not None:
+            yield gram(kernels[0], data.points, max_memory=self.max_memory)
         else:
             # in float64, also for float32 points: small alphas are below the rounding of those
-            yield from grams(kernels, doubled(data.X))
+            yield from grams(kernels, doubled(data.points))
 
     # ------------------------------------------------------------------ leave-one-out and GCV
 
-    def _by_path(self, kernel: Kernel, K: DenseGram | None, data: Data) -> Found:
-        if self.cv is None and len(data.Y) - self.fit_intercept < 1:
+    def _by_path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> Found:
+        if self.cv is None and len(data.targets) - self.fit_intercept < 1:
             raise ValueError(
                 "leave-one-out with an intercept needs at least two points, got n_samples = 1"
             )
@@ -217,23 +218,23 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         if self.cv == "gcv":
             found = -path.gcv(alphas)
         else:
-            errors = np.full((len(usable), *data.Y.shape), np.nan)
+            errors = np.full((len(usable), *data.targets.shape), np.nan)
             errors[usable] = list(path.leave_one_out(alphas))
             found = self._scores(errors[usable], data)
         if found.ndim == 2 and not self.alpha_per_target:
             found = found.mean(axis=1)
         scores = np.full((len(usable), *found.shape[1:]), -np.inf)
         scores[usable] = np.where(np.isnan(found), -np.inf, found)
-        chosen = best_places(scores, data.Y.shape[1])
+        chosen = best_places(scores, data.targets.shape[1])
         solutions = {j: path.solve(self.alphas_[j]) for j in np.unique(chosen).tolist()}
         A = np.stack([solutions[j][0][:, c] for c, j in enumerate(chosen.tolist())], axis=1)
         b = np.array([solutions[j][1][c] for c, j in enumerate(chosen.tolist())])
         return Found(scores, chosen, Solution(path.points, A, b, path.report), errors)
 
-    def _path(self, kernel: Kernel, K: DenseGram | None, data: Data) -> RidgePath:
+    def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> RidgePath:
         if K is None:
             return self._on_landmarks(kernel, data).path()
-        return ExactPath(K, data.Y, data.weights, intercept=self.fit_intercept)
+        return ExactPath(K, data.targets, data.weights, intercept=self.fit_intercept)
 
     def _usable(self, path: RidgePath, kernel: Kernel) -> np.ndarray:
         """Return which alphas can be tried; those that cannot are named in a warning."""
@@ -250,23 +251,25 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             )
         return usable
 
-    def _scores(self, errors: np.ndarray, data: Data) -> np.ndarray:
+    def _scores(self, errors: np.ndarray, data: Sample) -> np.ndarray:
         """Return the scores of leave-one-out errors (alphas, n, q), for each target if possible."""
         if self.scoring is None:
             return -np.average(np.square(errors), axis=1, weights=data.weights)
-        return np.array([score(self.scoring, data.Y - e, data.Y, data.weights) for e in errors])
+        return np.array(
+            [score(self.scoring, data.targets - e, data.targets, data.weights) for e in errors]
+        )
 
     # ------------------------------------------------------------------ folds
 
-    def _by_folds(self, kernel: Kernel, K: DenseGram | None, data: Data, splits: list) -> Found:
+    def _by_folds(self, kernel: Kernel, K: DenseGram | None, data: Sample, splits: list) -> Found:
         total, usable = np.zeros(len(self.alphas_)), np.ones(len(self.alphas_), dtype=bool)
         for train, test in splits:
             part = data.take(train)
             if K is None:
                 path = self._path(kernel, None, part)
-                across: Any = TiledGram(kernel, take(data.X, test), path.points)
+                across: Any = TiledGram(kernel, take(data.points, test), path.points)
             else:
-                block = DenseGram.from_array(K.block(train, train), kernel, part.X)
+                block = DenseGram.from_array(K.block(train, train), kernel, part.points)
                 path = self._path(kernel, block, part)
                 across = K.block(test, train)
             usable &= self._usable(path, kernel)
@@ -274,12 +277,12 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             for j in np.flatnonzero(usable):
                 A, b = path.solve(self.alphas_[j])
                 values = np.asarray(across @ A) + b
-                total[j] += score(self.scoring, values, data.Y[test], weights)
+                total[j] += score(self.scoring, values, data.targets[test], weights)
             del path, across  # before the next ones are made
         scores = np.where(usable & ~np.isnan(total), total / len(splits), -np.inf)
-        return Found(scores, best_places(scores, data.Y.shape[1]))
+        return Found(scores, best_places(scores, data.targets.shape[1]))
 
-    def _refit(self, kernel: Kernel, data: Data, alphas: np.ndarray) -> Solution:
+    def _refit(self, kernel: Kernel, data: Sample, alphas: np.ndarray) -> Solution:
         """Fit all points with the best alpha: folds have seen parts of them."""
         whole: Any
         if self.solver == "nystroem":
@@ -287,8 +290,8 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         else:
             whole = ExactRidge(
                 kernel,
-                data.X if data.given else doubled(data.X),
-                data.Y,
+                doubled(data.points),
+                data.targets,
                 data.weights,
                 alphas,
                 self.fit_intercept,
@@ -298,55 +301,36 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         return Solution(getattr(whole, "points", None), A, b, whole.report)
 
     def _on_landmarks(
-        self, kernel: Kernel, data: Data, alphas: np.ndarray | None = None
+        self, kernel: Kernel, data: Sample, alphas: np.ndarray | None = None
     ) -> LandmarkRidge:
         return LandmarkRidge(
             kernel,
-            data.X,
-            data.Y,
+            data.points,
+            data.targets,
             data.weights,
-            np.ones(data.Y.shape[1]) if alphas is None else alphas,
+            np.ones(data.targets.shape[1]) if alphas is None else alphas,
             self.fit_intercept,
-            rank=self.rank,
-            landmarks=self.landmarks,
-            random_state=0 if self.random_state is None else self.random_state,
+            self._chosen,
             max_memory=self.max_memory,
-            say=self._say if self.verbose else None,
+            say=self._teller,
         )
 
     # ------------------------------------------------------------------ what is kept
 
-    def _keep(
-        self, found: Solution, best: Found, alphas: np.ndarray, X: Any, own: Positive, *, flat: bool
-    ) -> None:
-        if self.solver == "nystroem":
-            self.X_fit_, A = found.points, found.A
-        else:
-            self.X_fit_, A = points_of(self.kernel_, X), own.scatter(found.A)
-        self.expansion_, self.report_ = Expansion(self.kernel_, self.X_fit_, A), found.report
-        self.dual_coef_ = A[:, 0] if flat else A
-        self.intercept_ = float(found.b[0]) if flat else found.b
-        each = self.alpha_per_target and not flat
-        self.alpha_ = alphas if each else float(alphas[0])
-        self.best_score_ = best.scores.max(axis=0) if each else best.best
-
-    def _store(self, best: Found, X: Any, Y: np.ndarray, own: Positive) -> None:
+    def _store(self, best: Found, X: Any, sample: Sample) -> None:
         self._forget()
         if best.errors is None:
             return
-        kept, flat = own.kept, self.dual_coef_.ndim == 1
+        Y, kept, flat = sample.targets, sample.kept, sample.flat
         mine = best.errors[best.chosen, :, np.arange(Y.shape[1])].T
-        predictions = own.scatter(Y[kept] - mine)
-        if (
-            len(kept) < own.n
-        ):  # a point without weight is in no fit: its prediction is the plain one
-            without = np.flatnonzero(own.places < 0)
-            predictions[without] = self.expansion_(take(X, without)) + self.intercept_
+        predictions = sample.scatter(Y - mine)
+        if not sample.whole:  # a point without weight is in no fit: its prediction is the plain one
+            without = np.flatnonzero(sample.places < 0)
+            predictions[without] = self._values(take(X, without))
         self.leave_one_out_ = predictions[:, 0] if flat else predictions
         if self.store_cv_results:
-            results = np.full((len(self.alphas_), *Y.shape), np.nan)
-            squares = self.scoring is None
-            results[:, kept] = np.square(best.errors) if squares else Y[kept] - best.errors
+            results = np.full((len(self.alphas_), *predictions.shape), np.nan)
+            results[:, kept] = np.square(best.errors) if self.scoring is None else Y - best.errors
             results = results.transpose(1, 2, 0)
             self.cv_results_ = results[:, 0] if flat else results
 

@@ -9,23 +9,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
-from ._weights import Positive, some_points
+from ._sample import Sample
 
-__all__ = ["Data", "Found", "Solution", "best_places", "folds", "numbers", "score"]
-
-
-class Data(NamedTuple):
-    """Points of positive weight, their targets (n, q) and weights."""
-
-    X: Any
-    Y: np.ndarray
-    weights: np.ndarray | None
-    given: bool  # X is a kernel matrix that the user computed
-
-    def take(self, rows: np.ndarray) -> Data:
-        """Return some of them."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Data(some_points(self.X, rows, self.given), self.Y[rows], weights, self.given)
+__all__ = ["Found", "Solution", "best_places", "folds", "numbers", "score"]
 
 
 class Solution(NamedTuple):
@@ -77,12 +63,12 @@ def score(scoring: Any, values: np.ndarray, Y: np.ndarray, weights: np.ndarray |
         ) from why
 
 
-def folds(cv: Any, Y: np.ndarray, own: Positive) -> list[tuple[np.ndarray, ...]]:
+def folds(cv: Any, y: np.ndarray, own: Sample) -> list[tuple[np.ndarray, ...]]:
     """Return the folds of all points, as places among those of positive weight."""
     places = own.places
     parts = [
         tuple(places[rows][places[rows] >= 0] for rows in split)
-        for split in check_cv(cv).split(np.arange(len(Y)), Y)
+        for split in check_cv(cv).split(np.arange(len(y)), y)
     ]
     if any(not len(rows) for part in parts for rows in part):
         raise ValueError("a fold has no training or no test points of positive weight; use fewer")

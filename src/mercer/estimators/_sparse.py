@@ -17,11 +17,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import NotDifferentiableError
-from .._points import take
 from .._runtime import budget_in_bytes, check_budget, in_words
 from ..expansion import Expansion
-from ..gram import choose_landmarks
-from ..gram._centroids import centroids, has_centroids
+from ..gram import Landmarks
 from ..kernels import Kernel
 from ..solvers import LearnedVectors
 from ..solvers._losses import Loss, Squared
@@ -136,14 +134,7 @@ class SparseKernelEstimator(NamedKernel):
             return Z, False
         if m == X.shape[0]:
             return np.unique(_dense(X), axis=0), True
-        seed = 0 if self.random_state is None else self.random_state
-        method = self.init
-        if method == "auto":
-            method = "kmeans" if has_centroids(self.kernel_, X) else "rpcholesky"
-        if method == "kmeans":
-            return centroids(self.kernel_, X, m, random_state=seed), False
-        chosen = choose_landmarks(self.kernel_, X, m, method, random_state=seed)
-        return _dense(take(X, chosen)), False
+        return _dense(Landmarks(m, self.init, self.random_state).draw(self.kernel_, X)), False
 
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x_i), shape (n, q), in tiles."""

@@ -23,13 +23,11 @@ from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import gram
 from ..gram._rows import KernelRows
-from ..kernels import Kernel, Laplacian, Linear, Precomputed
+from ..kernels import Kernel, Linear, Precomputed, on_indices
 from ..solvers import BlockSMO, BoxInterior, Report, Status
 from ..solvers._dual import Dual, DualSolution
-from ..solvers._lowrank import on_indices
 from ..solvers._whitened import Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._labels import check_landmarks
 from ._parameters import POSITIVE, estimator, learned, parameter
 from ._svm_pairs import coefficients_of_pairs, sums_of_pairs
 from ._svm_problem import Follower, Problem, merged, scales, takes_primal
@@ -161,14 +159,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
             F = points.toarray() if sp.issparse(points) else points
             return Problem(kernel, order, sizes, solver, F)
-        phi = Whitened.nystroem(
-            values,
-            points,
-            rank=self.rank,
-            landmarks=check_landmarks(self.landmarks, X, self),
-            random_state=getattr(self, "random_state", None),
-            max_memory=self.max_memory,
-        )
+        phi = Whitened.nystroem(values, points, self._chosen, max_memory=self.max_memory)
         return Problem(kernel, order, sizes, solver, phi.F, phi)
 
     def _follow(self) -> Follower | None:
@@ -200,7 +191,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if labels is not None:
             some = some[np.argsort(labels[some], kind="stable")]
         self.kernel_, self.solver_ = problem.kernel, problem.solver
-        self.gamma_ = self._resolved_gamma()
+        self.gamma_ = self._resolved_gamma(self.kernel_)
         self._sparse = sp.issparse(X)
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (length(X),)
         self.support_ = problem.order[some].astype(np.int32)
@@ -271,16 +262,6 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 f"up to {largest:.3g}; what was found is a stationary point, which other solvers "
                 f"need not find. Choose a Mercer kernel for a minimum"
             )
-
-    def _resolved_gamma(self) -> Any:
-        """Return the number that gamma stands for; gamma itself if the kernel has none."""
-        kernel = self.kernel_
-        if hasattr(kernel, "gamma"):
-            return kernel.gamma
-        scale = getattr(kernel, "length_scale", None)
-        if scale is None or np.ndim(scale):
-            return self.gamma
-        return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
 
     # ------------------------------------------------------------------ predictions
 

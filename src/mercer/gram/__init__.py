@@ -2,30 +2,32 @@
 
 from ._centred import CentredGram
 from ._centroids import radial_inside
+from ._choose_landmarks import choose_landmarks
 from ._dense import DenseGram
 from ._fourier import FourierMap
 from ._gram import gram
-from ._landmarks import choose_landmarks, doubled, reads_all, sliceable
+from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
 from ._rpcholesky import PartialCholesky, rpcholesky
-from ._tiled import TiledGram
+from ._tiled import TiledGram, working_bytes
 
 __all__ = [
+    "METHODS",
+    "RANK",
     "CentredGram",
     "DenseGram",
     "FourierMap",
     "GramOperator",
+    "Landmarks",
     "LowRankGram",
     "NystroemMap",
     "PartialCholesky",
     "TiledGram",
     "choose_landmarks",
-    "doubled",
     "gram",
     "radial_inside",
-    "reads_all",
     "rpcholesky",
-    "sliceable",
+    "working_bytes",
 ]

@@ -18,12 +18,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from .._points import length, take
+from .._points import doubled, length, sliceable, take
 from .._runtime import generator, one_blas_thread
 from ..kernels import Kernel
 from ..kernels._radial import Radial
 from ..kernels._wrappers import Wrapper
-from ._landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks, doubled, sliceable
+from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
 __all__ = ["centroids", "has_centroids", "radial_inside"]
 

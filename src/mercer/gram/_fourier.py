@@ -8,10 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._points import as_vectors, length, take
+from .._points import as_vectors, length, sliceable, take
 from .._runtime import run
 from ..kernels import FourierBasis, Kernel, random_features
-from ._landmarks import sliceable
 
 __all__ = ["FourierMap"]
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .._errors import MemoryBudgetError
 from .._runtime import budget_in_bytes, check_threads, in_words
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel, Precomputed, on_indices
 from ._dense import DenseGram
 from ._operator import GramOperator, points_length
 from ._tiled import TiledGram, working_bytes
 
 __all__ = ["gram"]
-
-_ASYMMETRY = 1e-8  # of the largest entry, before a precomputed matrix is called asymmetric
 
 
 def gram(
@@ -73,10 +70,8 @@ def gram(
     if storage not in ("auto", "dense", "tiled"):
         raise ValueError(f"storage must be 'auto', 'dense' or 'tiled', got {storage!r}")
     budget = budget_in_bytes(max_memory)
-    if isinstance(kernel, Precomputed) and kernel.matrix is None and storage != "tiled":
-        given = _given(kernel, X, Z)
-        given.n_threads = n_threads
-        return given
+    if isinstance(kernel, Precomputed) and storage != "tiled":
+        return _given(kernel, X, Z, n_threads)
     n, m = points_length(X, Z)
     dense = 8 * n * m
     tiled = working_bytes(kernel, X, Z, 1, check_threads(n_threads))
@@ -98,26 +93,13 @@ def gram(
     return TiledGram(kernel, X, Z, n_threads=n_threads, max_memory=budget)
 
 
-def _given(kernel: Precomputed, X: Any, Z: Any) -> DenseGram:
-    """Hold the values that the user computed; the symmetric part, with a warning, if need be."""
+def _given(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseGram:
+    """Hold the values that the user computed; all of them, in order, without a copy."""
     if Z is not None:
-        K = kernel(X, Z)
-        return DenseGram.from_array(K, kernel, X, Z)
-    kernel.diag(X)  # checks that X is square and finite
-    X = X.toarray() if hasattr(X, "toarray") else X
-    K = np.asarray(X) if np.asarray(X).dtype in (np.float32, np.float64) else np.asarray(X, float)
-    largest = np.abs(K).max(initial=0.0)
-    for start in range(0, len(K), 512):
-        part = slice(start, start + 512)
-        gap = np.abs(K[part] - K[:, part].T).max()
-        if gap > _ASYMMETRY * largest:
-            warnings.warn(
-                f"the precomputed matrix is not symmetric: K and its transpose differ by "
-                f"{gap:.3g}, with entries up to {largest:.3g}; its symmetric part (K + K.T) / 2 "
-                f"is used. The usual cause is a wrong order of rows or columns",
-                UserWarning,
-                stacklevel=3,
-            )
-            K = 0.5 * (K + K.T)
-            break
-    return DenseGram.from_array(K, kernel, X)
+        return DenseGram(kernel, X, Z, n_threads=n_threads)
+    values, index = on_indices(kernel, X)
+    if not np.array_equal(index, np.arange(len(values.matrix))):
+        return DenseGram(values, index, n_threads=n_threads)
+    held = DenseGram.from_array(values.matrix, kernel, X)
+    held.n_threads = n_threads
+    return held

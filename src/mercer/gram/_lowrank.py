@@ -15,10 +15,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._errors import KernelMismatchError, MemoryBudgetError, NotPositiveDefiniteError
-from .._points import length, take
+from .._points import doubled, length, sliceable, take
 from .._runtime import budget_in_bytes, in_words, one_blas_thread, run
 from ..kernels import Kernel
-from ._landmarks import choose_landmarks, doubled, sliceable
+from ._choose_landmarks import choose_landmarks
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
 from ._rpcholesky import significance

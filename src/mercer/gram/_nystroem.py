@@ -24,11 +24,10 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from .._errors import NotPositiveDefiniteError, not_finite
-from .._points import length, take
+from .._points import doubled, length, sliceable, take
 from .._runtime import run
-from ..kernels import Kernel
+from ..kernels import Kernel, reads_all
 from ..kernels._prepared import Prepared
-from ._landmarks import doubled, reads_all, sliceable
 from ._rpcholesky import significance
 from ._tiled import fill
 from ._triangular import solve_rows

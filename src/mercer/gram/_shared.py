@@ -27,7 +27,7 @@ _STRIP = 256  # rows that one task works on
 class _SquaredDistance(Radial):
     """|x - z|^2: no kernel, but evaluated like one."""
 
-    _kink: ClassVar[bool] = True  # what rounding alone may have left is 0
+    _kink: ClassVar[bool] = True  # relative precision, whatever it is scaled by
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return s

@@ -18,15 +18,16 @@ from ._features import (
 from ._flat import Constant, RankOne, White
 from ._fourier import FourierBasis, random_features
 from ._maps import Map, Periodic, Select, Stretch
-from ._precomputed import Precomputed
+from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared
 from ._radial import Radial
 from ._sklearn import SklearnKernel, from_sklearn
-from ._specs import as_kernel
+from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
 from ._wrappers import Bounded, Fixed, Normalized
 
 __all__ = [
+    "KERNEL_NAMES",
     "RBF",
     "AdditiveChi2",
     "Bilinear",
@@ -77,6 +78,8 @@ __all__ = [
     "exp_inplace",
     "from_sklearn",
     "node",
+    "on_indices",
     "parameter",
     "random_features",
+    "reads_all",
 ]

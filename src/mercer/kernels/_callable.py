@@ -132,9 +132,11 @@ class Callable(Kernel):
 
 
 def _point(X: Any, i: int) -> Any:
-    """Return one point: a row, an entry, or for sparse rows the matrix (1, d)."""
+    """Return one point: a row (polars has them as dictionaries), an entry, a matrix (1, d)."""
     if sp.issparse(X):
         return X[[i]]
+    if hasattr(X, "row"):
+        return X.row(i, named=True)
     return X.iloc[i] if hasattr(X, "iloc") else X[i]
 
 

@@ -186,7 +186,9 @@ class Sigmoid(_Affine, DotProduct):
         return np.tanh(t, out=t)
 
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
-        return 1.0 - np.tanh(float(self.gamma) * t + self.coef0) ** 2
+        # 1 - tanh^2, which would cancel, is 4 e / (1 + e)^2 with e = exp(-2 |.|)
+        e = np.exp(-2.0 * np.abs(float(self.gamma) * t + self.coef0))
+        return 4.0 * e / (1.0 + e) ** 2
 
     @property
     def diagonal_bound(self) -> float:

@@ -210,17 +210,17 @@ class SigmoidBasis(_Basis):
 
     def __call__(self, X: Any) -> np.ndarray:
         X = _dense(as_vectors(X, "SigmoidBasis"))
-        return self._steps(X).reshape(len(X), X.shape[1] * len(self.centres))
+        return expit(self._arguments(X)).reshape(len(X), X.shape[1] * len(self.centres))
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        steps = self._steps(_dense(as_vectors(X, "SigmoidBasis")))
-        slopes = steps * (1.0 - steps) / self.width
-        return np.sum(slopes * G.reshape(steps.shape), axis=2)
+        t = self._arguments(_dense(as_vectors(X, "SigmoidBasis")))
+        slopes = expit(t) * expit(-t) / self.width
+        return np.sum(slopes * G.reshape(t.shape), axis=2)
 
-    def _steps(self, X: np.ndarray) -> np.ndarray:
-        """Return the steps, shape (n, d, M)."""
+    def _arguments(self, X: np.ndarray) -> np.ndarray:
+        """Return (x - c) / width, shape (n, d, M)."""
         centres = np.asarray(self.centres, dtype=X.dtype)
-        return expit((X[:, :, None] - centres) / float(self.width))
+        return (X[:, :, None] - centres) / float(self.width)
 
 
 @node

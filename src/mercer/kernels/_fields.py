@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["brief", "frozen_matrix", "frozen_parameter", "key", "same", "show"]
+__all__ = [
+    "SYMMETRIC",
+    "asymmetry",
+    "brief",
+    "frozen_matrix",
+    "frozen_parameter",
+    "key",
+    "same",
+    "show",
+]
+
+SYMMETRIC = 1e-8  # a matrix and its transpose may differ by this part of the largest entry
 
 
 def same(a: Any, b: Any) -> bool:
@@ -69,6 +80,13 @@ def frozen_parameter(value: Any) -> Any:
     return array.item() if array.ndim == 0 else tuple(array.tolist())
 
 
+def asymmetry(A: np.ndarray) -> tuple[float, float]:
+    """Return the largest |A_ij - A_ji| and the largest |A_ij|, without a second matrix."""
+    parts = [slice(start, start + 512) for start in range(0, len(A), 512)]
+    gap = max((float(np.abs(A[rows] - A[:, rows].T).max()) for rows in parts), default=0.0)
+    return gap, max((float(np.abs(A[rows]).max()) for rows in parts), default=0.0)
+
+
 def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
     """Return a symmetric matrix of finite numbers as an array that cannot be written to."""
     if hasattr(value, "tocsr"):
@@ -79,8 +97,8 @@ def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
         raise ValueError(f"{owner}: {name} must be square, got shape {A.shape}")
     if not np.all(np.isfinite(A)):
         raise ValueError(f"{owner}: {name} has entries that are not finite")
-    gap, largest = float(np.abs(A - A.T).max()), float(np.abs(A).max())
-    if gap > 1e-8 * largest:
+    gap, largest = asymmetry(A)
+    if gap > SYMMETRIC * largest:
         raise ValueError(
             f"{owner}: {name} must be symmetric, but it and its transpose differ by {gap:.3g}; "
             f"symmetrise it as (A + A.T) / 2"

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._errors import NotDifferentiableError
-from .._points import as_vectors, length
+from .._points import as_vectors, column, is_table, length
 from ._base import Kernel, node, parameter
 from ._prepared import Prepared
 from ._stationary import RBF
@@ -46,8 +46,9 @@ class Select(_Mapped):
     kernel : Kernel
         The kernel on the selected columns.
     columns : int, str, slice or list of them
-        Places of columns, or, for the rows of a data frame, their names.  A single name of a
-        column that holds no numbers gives `kernel` its entries as they are: strings, sets, ...
+        Places of columns, or, for the rows of a data frame (pandas or polars), their names.  A
+        single name of a column that holds no numbers gives `kernel` its entries as they are:
+        strings, sets, ...
 
     Examples
     --------
@@ -71,13 +72,14 @@ class Select(_Mapped):
             raise TypeError(f"Select: columns must be all places or all names, got {given!r}")
 
     def _inner_points(self, X: Any) -> Any:
-        if not hasattr(X, "iloc"):
-            X = X if hasattr(X, "shape") else as_vectors(X, "Select")
-            X = X.tocsr() if sp.issparse(X) else X
-            return X[:, self._places(X)]
-        part = X.iloc[:, self._places(X)]
-        one = isinstance(self.columns, str) and part.dtypes.iloc[0].kind not in "biuf"
-        return part.iloc[:, 0] if one else part
+        X = X if hasattr(X, "shape") else as_vectors(X, "Select")
+        X = X.tocsr() if sp.issparse(X) else X
+        places = self._places(X)
+        if is_table(X) and isinstance(self.columns, str):
+            one = column(X, places[0])
+            if getattr(one.dtype, "kind", one[:0].to_numpy().dtype.kind) not in "biuf":
+                return one
+        return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
 
     def _reads_names(self) -> bool:
         named = np.asarray(self.columns).dtype.kind == "U"  # then points are rows of a data frame
@@ -118,8 +120,8 @@ class Select(_Mapped):
     def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         out = np.zeros((length(X), X.shape[1]))
-        for place, column in zip(self._places(X), G.T, strict=True):
-            out[:, place] += column  # a column may be selected twice
+        for place, g in zip(self._places(X), G.T, strict=True):
+            out[:, place] += g  # a column may be selected twice
         return out
 
 

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .._errors import warn_caller
 from .._points import as_vectors
 from ._base import Kernel, node
-from ._fields import frozen_matrix
+from ._fields import SYMMETRIC, asymmetry, frozen_matrix
 from ._prepared import Prepared
 
-__all__ = ["Precomputed"]
+__all__ = ["Precomputed", "on_indices", "reads_all"]
 
 
 class _Frame(NamedTuple):
@@ -147,3 +148,32 @@ def _check_square(shape: tuple[int, ...]) -> None:
 
 def _is_square(shape: tuple[int, ...]) -> bool:
     return shape[0] == shape[1]
+
+
+def reads_all(kernel: Kernel) -> bool:
+    """Tell whether points are rows of values with *all* points, of which no part makes a Gram."""
+    if isinstance(kernel, Precomputed):
+        return kernel.matrix is None
+    return any(reads_all(child) for _, child in kernel._children())
+
+
+def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
+    """Turn values that the user computed into a kernel on indices, so that any part is points.
+
+    Values that are not symmetric are made so, with a warning.  They are not copied.
+    """
+    if not (isinstance(kernel, Precomputed) and kernel.matrix is None):
+        return kernel, X
+    K = as_vectors(X.toarray() if hasattr(X, "toarray") else X, "Precomputed")
+    _check_square(K.shape)
+    gap, largest = asymmetry(K)
+    if gap > SYMMETRIC * largest:
+        warn_caller(
+            f"the precomputed matrix is not symmetric: K and its transpose differ by {gap:.3g}, "
+            f"with entries up to {largest:.3g}; its symmetric part (K + K.T) / 2 is used. The "
+            f"usual cause is a wrong order of rows or columns"
+        )
+        K = 0.5 * (K + K.T)
+    K = K.view()
+    K.flags.writeable = False  # so that the kernel needs no copy
+    return Precomputed(K), np.arange(len(K))

@@ -6,8 +6,14 @@ scale, `shape_slopes(s)`.  The base class owns distances, diagonal, derivatives 
     s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
 
 one GEMM of augmented rows, with c in the middle of the points (distances do not depend on it,
-rounding does).  In up to eight dimensions differences are summed directly, which is faster and
-does not cancel.  Sparse rows cannot be centred and use the same formula with c = 0.
+rounding does).  Sparse rows cannot be centred and use the same formula with c = 0.  Where the
+three terms cancel, the pair is computed again from its differences (`_close.py`): that is where s
+is small beside |y|^2 + |w|^2, and the norms are so large, or the kernel so steep at 0, that their
+rounding shows.
+
+In up to eight dimensions the differences ((x_c - z_c) / l_c)^2 are summed directly, which is faster
+and does not cancel.  There c is 0 unless x - c is exact, and the division by l comes last, so that
+s has all its digits wherever the points are.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ import scipy.sparse as sp
 from .._runtime import jit
 from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
+from ._close import close_moments, refine
 from ._dot import squared_norms
 from ._prepared import Prepared, pair
 from ._vectors import (
@@ -31,20 +38,26 @@ from ._vectors import (
     per_column,
 )
 
-__all__ = ["Radial"]
+__all__ = ["Radial", "row_norms"]
 
 _DIRECT = 8  # up to this many columns differences beat the GEMM
 _CHUNK = 1024  # rows converted at a time, so that float64 temporaries stay small
 # A float32 exponent is off by about 4e-7 |y|^2 / 2; beyond this many digits lost, use float64.
 _FLOAT32_NORM = 500.0
+_FLOAT32_RANGE = 1e30  # direct differences lose no digits, but must not overflow
+_LARGEST = 1e300  # of |y|^2: so that neither s nor a small multiple of it overflows
 
 
 class _Frame(NamedTuple):
     """What both operands of a radial tile share."""
 
     form: str  # "direct" | "augmented" | "inner"
-    centre: np.ndarray | float
-    columns: int
+    centre: np.ndarray
+    inverse: np.ndarray  # 1 / l of each column
+
+    @property
+    def columns(self) -> int:
+        return len(self.inverse)
 
 
 @node
@@ -53,7 +66,7 @@ class Radial(VectorKernel):
 
     length_scale: Any = parameter(1.0)
 
-    # sqrt(s) near 0 magnifies rounding: never in float32, and s that rounding explains is 0
+    # sqrt(s) near 0 magnifies rounding: never in float32, and s needs all its digits there
     _kink: ClassVar[bool] = False
     _takes_negative: ClassVar[bool] = False  # profile itself reads s < 0 (rounding) as 0
 
@@ -91,90 +104,60 @@ class Radial(VectorKernel):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X)
         scale = self._scale(X.shape[1])
-        if like is not None:
+        if like is None:
+            frame = _frame(X, np.broadcast_to(1.0 / np.asarray(scale), X.shape[1:]))
+        else:
             self._same_width(like.frame.columns, X.shape[1])
             frame = like.frame
-        elif sp.issparse(X):
-            frame = _Frame("inner", 0.0, X.shape[1])
-        else:
-            form = "direct" if X.shape[1] <= _DIRECT else "augmented"
-            frame = _Frame(form, _centre(X), X.shape[1])
-        if frame.form == "inner":
-            rows = sp.csr_array(X.multiply(1.0 / scale)) if sp.issparse(X) else X / scale
-            norms = squared_norms(rows)
-        else:
-            if sp.issparse(X):
-                raise ValueError(
-                    "a sparse operand must be prepared first, so that no centre is used"
-                )
-            rows, norms = self._scaled_rows(X, frame, scale, X.dtype)
+        if sp.issparse(X) and frame.form != "inner":
+            raise ValueError("a sparse operand must be prepared first, so that no centre is used")
         single = X.dtype == np.float32 and not self._kink
-        single = single and norms.max(initial=0.0) <= _FLOAT32_NORM
         single = single and (like is None or like.dtype == np.float32)
-        dtype = np.dtype(np.float32 if single else np.float64)
-        if rows.dtype != dtype:
-            if frame.form == "inner":
-                rows = rows.astype(dtype)
-                norms = squared_norms(rows)
-            else:  # from the input again: rounding to float32 cannot be undone
-                rows, norms = self._scaled_rows(X, frame, scale, dtype)
-        if not np.all(np.isfinite(norms)):
+        rows, norms = _rows(X, frame, np.float32 if single else np.float64)
+        limit = _FLOAT32_RANGE if frame.form == "direct" else _FLOAT32_NORM
+        if single and not norms.max(initial=0.0) <= limit:
+            rows, norms = _rows(X, frame, np.float64)
+        if not norms.max(initial=0.0) <= _LARGEST:
             raise ValueError(
                 f"{type(self).__name__}: squared distances overflow, because points are up to "
                 f"{np.abs(X).max():.3g} in size for a length scale of {np.min(scale):.3g}; "
                 f"scale the features, or raise length_scale"
             )
-        arrays = (rows, norms) if frame.form == "inner" else (rows,)
-        return Prepared(arrays, frame=frame, dtype=dtype)
+        arrays = (rows, norms.astype(rows.dtype)) if frame.form == "inner" else (rows,)
+        return Prepared(arrays, frame=frame, dtype=rows.dtype)
 
-    def _scaled_rows(
-        self, X: np.ndarray, frame: _Frame, scale: Any, dtype: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows (X - c) / l, augmented by |y|^2 and 1 where the form asks for it."""
-        n, d = X.shape
-        rows = np.empty((n, d + 2 if frame.form == "augmented" else d), dtype=dtype)
-        norms = np.empty(n)
-        for start in range(0, n, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            Y = X[part] - frame.centre  # in float64: the centre is
-            Y /= scale
-            rows[part, :d] = Y
-            norms[part] = squared_norms(rows[part, :d].astype(np.float64, copy=False))
+    def _distances(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, relative: bool = True
+    ) -> np.ndarray:
+        """Set out <- squared scaled distances, and return it.
+
+        They are exact to about 1e-11, relative to themselves or, unless `relative`, to
+        max(s, 1): then they are not negative only if `profile` asks for that.
+        """
+        A, B, frame = P.arrays[0], Q.arrays[0], P.frame
+        if frame.form == "direct":
+            inverse = frame.inverse.astype(A.dtype, copy=False)
+            _direct(A, Q.once("columns", lambda: np.ascontiguousarray(B.T)), inverse, out)
+            return out
         if frame.form == "augmented":
-            rows[:, d], rows[:, d + 1] = norms, 1.0
-        return rows, norms
-
-    def _distances(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Set out <- squared scaled distances; rounding may leave them slightly negative."""
-        A, B = P.arrays[0], Q.arrays[0]
-        if P.frame.form == "direct":
-            _direct(A, Q.once("columns", lambda: np.ascontiguousarray(B.T)), out)
-        elif P.frame.form == "augmented":
             np.matmul(A, Q.once("right", lambda: _right(B)).T, out=out)
         else:
             inner_products(A, B, out)
             out *= -2.0
             out += P.arrays[1][:, None]
             out += Q.arrays[1]
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._distances(P, Q, out)
         same = P.coincidences(Q)
         if same[0].size:
             out[same] = 0.0
-        if not self._takes_negative and P.frame.form != "direct":
-            self._clip(P, Q, out)
-        result = self.profile(out)
+        refine(A, B, frame.columns, row_norms(P), row_norms(Q), out, relative)
+        if not relative and not self._takes_negative:
+            np.maximum(out, 0.0, out=out)
+        return out
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        result = self.profile(self._distances(P, Q, out, relative=self._kink))
         if result is not out:
             out[...] = result
-
-    def _clip(self, P: Prepared, Q: Prepared, s: np.ndarray) -> np.ndarray:
-        """Set to 0 what is negative, and at a kink also what rounding alone may have left."""
-        if self._kink:
-            norms, others = _norms(P), _norms(Q)
-            unit = 4.0 * np.finfo(s.dtype).eps
-            s[s <= unit * (norms[:, None] + others)] = 0.0
-        return np.maximum(s, 0.0, out=s)
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
@@ -195,27 +178,43 @@ class Radial(VectorKernel):
         if np.ndim(self.length_scale) == 0:
             gradient["length_scale"] = -2.0 * np.sum(M * s)
         else:
-            # -2 sum_ij M_ij (y_ic - w_jc)^2, column by column, without the (n, m, d) array
-            Y, V = _coordinates(P), _coordinates(Q)
-            cross = np.asarray(M @ V)
-            cross = Y.multiply(cross).sum(axis=0) if sp.issparse(Y) else (Y * cross).sum(axis=0)
-            squares = _square(Y).T @ M.sum(axis=1) + _square(V).T @ M.sum(axis=0)
-            gradient["length_scale"] = -2.0 * (squares - 2.0 * np.asarray(cross).ravel())
+            gradient["length_scale"] = -2.0 * self._moments(P, Q, s, M)[1]
         return gradient | {name: np.sum(W * g) for name, g in self.shape_slopes(s).items()}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         P, Q, s = self._squared(X, Z)
-        M = W * self._finite_slope(s)
-        Y, V = _coordinates(P), _coordinates(Q)
-        Y = Y.toarray() if sp.issparse(Y) else Y
-        return 2.0 * (M.sum(axis=1)[:, None] * Y - np.asarray(M @ V)) / self._scale(Y.shape[1])
+        return self._pulled(P, Q, s, W * self._finite_slope(s))
+
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        """Return sum_j M_ij ds_ij / dx_i, overwriting M."""
+        return 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
+
+    def _moments(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sum_j M_ij (y_i - w_j)_c and sum_ij M_ij (y_i - w_j)_c^2, overwriting M.
+
+        By matrix products, without the (n, m, d) array, but for pairs that would cancel in them.
+        """
+        frame = P.frame
+        first, second = np.zeros((len(P), frame.columns)), np.zeros(frame.columns)
+        Y, V = (R.arrays[0][:, : frame.columns] for R in (P, Q))
+        if frame.form == "direct":
+            columns = Q.once("columns", lambda: np.ascontiguousarray(V.T))
+            _direct_moments(np.ascontiguousarray(M), Y, columns, frame.inverse, first, second)
+            return first, second
+        close_moments(M, Y, V, row_norms(P), row_norms(Q), s, first, second)
+        rows, cross = M.sum(axis=1), np.asarray(M @ V)
+        second += _square(Y).T @ rows + _square(V).T @ M.sum(axis=0)
+        second -= 2.0 * (Y.multiply(cross) if sp.issparse(Y) else Y * cross).sum(axis=0)
+        first += (Y.toarray() if sp.issparse(Y) else Y) * rows[:, None]
+        first -= cross
+        return first, second
 
     def _squared(self, X: Any, Z: Any) -> tuple[Prepared, Prepared, np.ndarray]:
         P, Q = pair(self, X, Z)
         s = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
-        self._distances(P, Q, s)
-        s[P.coincidences(Q)] = 0.0
-        return P, Q, s if P.frame.form == "direct" else self._clip(P, Q, s)
+        return P, Q, self._distances(P, Q, s)
 
     def _finite_slope(self, s: np.ndarray) -> np.ndarray:
         """Return the slope, 0 at s = 0 where it is infinite: there the kink is symmetric."""
@@ -239,12 +238,50 @@ class Radial(VectorKernel):
 # ---------------------------------------------------------------------- rows
 
 
-def _centre(X: np.ndarray) -> np.ndarray | float:
-    """Return the median of each column, over 1000 evenly spaced rows: outliers do not move it."""
-    if not len(X):
-        return 0.0
-    rows = np.linspace(0, len(X) - 1, min(len(X), 1000)).astype(int)
-    return np.median(X[rows], axis=0).astype(np.float64)
+def _frame(X: Any, inverse: np.ndarray) -> _Frame:
+    """Return the frame that points X set for others."""
+    if sp.issparse(X) or not len(X):
+        form = "inner" if sp.issparse(X) else "direct" if X.shape[1] <= _DIRECT else "augmented"
+        return _Frame(form, np.zeros(X.shape[1]), inverse)
+    # the median of each column, over 1000 evenly spaced rows: outliers do not move it
+    some = np.linspace(0, len(X) - 1, min(len(X), 1000)).astype(int)
+    centre = np.median(X[some], axis=0).astype(X.dtype)
+    if X.shape[1] > _DIRECT:
+        return _Frame("augmented", centre.astype(np.float64), inverse)
+    # x - c is exact where c / 2 <= x <= 2 c.  Otherwise c is not large beside the differences of
+    # the points, and there is little to gain from it.
+    with np.errstate(over="ignore"):
+        far = np.maximum(X.max(axis=0) - centre, centre - X.min(axis=0)) > np.abs(0.5 * centre)
+    return _Frame("direct", np.where(far, 0.0, centre.astype(np.float64)), inverse)
+
+
+def _rows(X: Any, frame: _Frame, dtype: Any) -> tuple[Any, np.ndarray]:
+    """Return the rows that a form wants, and the |y|^2, y = (x - c) / l.
+
+    They are y, augmented by |y|^2 and 1 or not; where differences come first, x - c.
+    """
+    if sp.issparse(X):
+        rows = sp.csr_array(X.multiply(frame.inverse), dtype=dtype)
+        rows.sum_duplicates()  # and sorted
+        return rows, squared_norms(rows.astype(np.float64, copy=False))
+    n, d = X.shape
+    rows = np.empty((n, d + 2 if frame.form == "augmented" else d), dtype=dtype)
+    norms = np.empty(n)
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite norm is for the caller
+        for start in range(0, n, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            Y = X[part] - frame.centre  # in float64: the centre is
+            if frame.form == "direct":
+                rows[part] = Y
+                Y *= frame.inverse
+            else:
+                Y *= frame.inverse
+                rows[part, :d] = Y
+                Y[...] = rows[part, :d]
+            norms[part] = squared_norms(Y)
+    if frame.form == "augmented":
+        rows[:, d], rows[:, d + 1] = norms, 1.0
+    return rows, norms
 
 
 def _right(rows: np.ndarray) -> np.ndarray:
@@ -255,27 +292,42 @@ def _right(rows: np.ndarray) -> np.ndarray:
 
 
 @jit()
-def _direct(A: Any, Bt: Any, out: Any) -> None:
-    """out_ij <- sum_c (A_ic - B_jc)^2, along j so that the sum is vectorised."""
+def _direct(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
+    """out_ij <- sum_c ((A_ic - B_jc) inverse_c)^2, along j so that the sum is vectorised."""
     for i in range(A.shape[0]):
         row = out[i]
-        a = A[i, 0]
+        a, weight = A[i, 0], inverse[0]
         for j in range(row.shape[0]):
-            row[j] = (a - Bt[0, j]) * (a - Bt[0, j])
+            t = (a - Bt[0, j]) * weight
+            row[j] = t * t
         for c in range(1, A.shape[1]):
-            a = A[i, c]
+            a, weight = A[i, c], inverse[c]
             for j in range(row.shape[0]):
-                row[j] += (a - Bt[c, j]) * (a - Bt[c, j])
+                t = (a - Bt[c, j]) * weight
+                row[j] += t * t
 
 
-def _coordinates(P: Prepared) -> Any:
-    """Return the scaled rows y of prepared points, without the augmentation."""
-    return P.arrays[0][:, : P.frame.columns]
+@jit("reassoc", "nsz")
+def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: Any) -> None:
+    """Add to both what they sum, with y - w = (A - B) inverse."""
+    for i in range(A.shape[0]):
+        for c in range(A.shape[1]):
+            a, total, square = A[i, c], 0.0, 0.0
+            for j in range(M.shape[1]):
+                t = (a - Bt[c, j]) * inverse[c]
+                total += M[i, j] * t
+                square += M[i, j] * (t * t)
+            first[i, c] += total
+            second[c] += square
 
 
-def _norms(P: Prepared) -> np.ndarray:
-    """Return |y|^2 of rows in the "augmented" or "inner" form."""
-    return P.arrays[1] if P.frame.form == "inner" else P.arrays[0][:, P.frame.columns]
+def row_norms(P: Prepared) -> np.ndarray:
+    """Return the |y|^2 of prepared rows."""
+    if P.frame.form == "direct":
+        return squared_norms(P.arrays[0] * P.frame.inverse)
+    if P.frame.form == "inner":
+        return P.arrays[1]
+    return P.once("norms", lambda: P.arrays[0][:, P.frame.columns].copy())
 
 
 def _square(Y: Any) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammaln, kve
+from scipy.special import kve, rgamma
 
 from ._base import node, parameter
-from ._dot import squared_norms
 from ._exp import exp_inplace
 from ._prepared import Prepared
-from ._radial import Radial
+from ._radial import Radial, row_norms
 from ._vectors import check_positive
 
 __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
@@ -37,15 +36,18 @@ class RBF(Radial):
         return exp_inplace(s, -0.5)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return -0.5 * np.exp(-0.5 * s)
+        return -0.5 * self.profile(s.copy())
 
     def _single_error(self, P: Prepared) -> float | None:
-        # an absolute error of the exponent is a relative one of k; rounding grows with the norms
-        # of the rows and the root of their length.  Measured: at most half of this.  (Values below
-        # 1e-38, the range of float32, vanish: that is beneath every rounding of float64.)
-        rows = P.arrays[0][:, : P.frame.columns]
-        largest = 0.5 * float(squared_norms(rows).max(initial=0.0))
-        return 1.2e-6 * max(1.0, largest) * max(1.0, np.sqrt(rows.shape[1]) / 7.0) + 3e-7
+        # An absolute error of the exponent is a relative one of k.  In a product it grows with the
+        # |y|^2 of the rows and the root of their length; of differences it is that of the rows,
+        # eps |y|, times the distance, which is at most 13 where k is within the range of float32.
+        # Measured: at most 0.9 of this, for columns that are all the same, whose roundings are too,
+        # and below half for others.  (Values below that range, 1e-38, vanish: that is beneath every
+        # rounding of float64.)
+        size = float(np.sqrt(row_norms(P).max(initial=0.0)))
+        largest = 0.5 * size * (min(size, 13.0) if P.frame.form == "direct" else size)
+        return 1.2e-6 * max(1.0, largest) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -104,9 +106,7 @@ class Matern(Radial):
         # (u^nu K_nu)' = -u^nu K_(nu-1)  and  du/ds = nu / u
         if self.nu > 1:
             return -0.5 * self.nu / (self.nu - 1.0) * _bessel(self.nu - 1.0, u)
-        log = (1.0 - self.nu) * np.log(2.0) - gammaln(self.nu)
-        log += (self.nu - 1.0) * np.log(u) + np.log(kve(1.0 - self.nu, u)) - u
-        return -self.nu * np.exp(log)
+        return -self.nu * rgamma(self.nu) * _decay(self.nu - 1.0, 1.0 - self.nu, u)
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -131,15 +131,15 @@ class RationalQuadratic(Radial):
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         s *= 0.5 / self.alpha
-        s += 1.0
-        return np.power(s, -self.alpha, out=s)
+        return exp_inplace(np.log1p(s, out=s), -self.alpha)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return -0.5 * (1.0 + s / (2.0 * self.alpha)) ** (-self.alpha - 1.0)
+        q = s / (2.0 * self.alpha)
+        return -0.5 * np.exp(-self.alpha * np.log1p(q)) / (1.0 + q)
 
     def shape_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
         q = s / (2.0 * self.alpha)
-        return {"alpha": self.alpha * (1.0 + q) ** -self.alpha * (q / (1.0 + q) - np.log1p(q))}
+        return {"alpha": -self.alpha * np.exp(-self.alpha * np.log1p(q)) * _log_excess(q)}
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -162,7 +162,7 @@ class Cauchy(Radial):
         return np.reciprocal(s, out=s)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return -1.0 / (1.0 + s) ** 2
+        return -np.square(1.0 / (1.0 + s))  # which does not overflow
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -194,16 +194,37 @@ class InverseMultiquadric(Radial):
 
 
 def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
-    """Return 2^(1-nu) / Gamma(nu) u^nu K_nu(u), which is 1 at u = 0, in logarithms."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = kve(nu, u)
-        log = (1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(u) + np.log(scaled) - u
-        value = np.exp(log)
+    """Return 2 / Gamma(nu) (u/2)^nu K_nu(u), which is 1 at u = 0."""
+    value = 2.0 * rgamma(nu) * _decay(nu, nu, u)
     # Where K_nu overflows, u is so small that the power series has converged after a few terms.
-    small = ~np.isfinite(scaled)
+    small = ~np.isfinite(value)
     q, term, series = u[small] ** 2 / 4.0, 1.0, 1.0
     for k in range(1, min(8, int(np.ceil(nu)))):
         term = term * q / (k * (k - nu))
         series = series + term
     value[small] = series
     return value
+
+
+def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
+    """Return (u/2)^p K_order(u), not finite where K_order overflows or nearly does."""
+    # Beyond 2000 it is 0 for all p up to 100, and far beyond that kve gives up.  Each of the two
+    # halves of e^-u is multiplied with what it balances.
+    half = 0.5 * np.minimum(u, 2000.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scaled = kve(order, 2.0 * half)
+        scaled[scaled > 1e300] = np.inf
+        decay = np.exp(-half)
+        return np.power(half, p) * decay * (scaled * decay)
+
+
+def _log_excess(q: np.ndarray) -> np.ndarray:
+    """Return log(1 + q) - q / (1 + q) for q >= 0, without cancellation near 0."""
+    # with t = q / (2 + q) it is 2 t^2 / (1 + t) + 2 (t^3 / 3 + t^5 / 5 + ...)
+    t = np.minimum(q, 0.5)
+    t = t / (2.0 + t)
+    square, tail = t * t, np.zeros_like(t)
+    for k in range(25, 1, -2):
+        tail = square * (tail + 1.0 / k)
+    near = 2.0 * (square / (1.0 + t) + t * tail)
+    return np.where(q < 0.5, near, np.log1p(q) - q / (1.0 + q))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
-from .._points import length, take
-from ..gram import LowRankGram, choose_landmarks, sliceable
+from .._points import length, sliceable, take
+from ..gram import LowRankGram, choose_landmarks
 from ..kernels import Kernel
 from ._order import UnorderableError, canonical_order
 from ._samples import Sample, moved

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._points import length
+from .._points import column, is_table, length
 from ..gram import TiledGram
 from ..kernels import Kernel, Precomputed
 
@@ -37,11 +37,11 @@ def canonical_order(X: Any, kernel: Kernel | None = None) -> np.ndarray:
         return _by_values(TiledGram(kernel, X))
     if sp.issparse(X):
         return np.argsort(np.asarray(X @ _direction(X.shape[1])), kind="stable")
-    if hasattr(X, "iloc") and len(X.shape) == 2:
-        return np.lexsort([_ranks(X.iloc[:, j].to_numpy()) for j in range(X.shape[1])][::-1])
+    if is_table(X) and len(X.shape) == 2:
+        return np.lexsort([_ranks(column(X, j).to_numpy()) for j in range(X.shape[1])][::-1])
     if isinstance(X, np.ndarray) and X.ndim >= 2 and X.dtype.kind in "biuf":
         return _by_direction(X.reshape(len(X), -1))
-    points = X.to_numpy() if hasattr(X, "iloc") else X
+    points = X.to_numpy() if is_table(X) else X
     if _may_be_indices(points):
         raise UnorderableError(
             "the points are different integers, which may be no more than their numbers"

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import not_finite
-from .._points import as_vectors, concatenate, length, take
+from .._points import as_vectors, concatenate, doubled, length, take
 from .._runtime import quiet
-from ..gram import doubled, reads_all
-from ..kernels import RBF, Kernel, Linear, as_kernel
+from ..kernels import RBF, Kernel, Linear, as_kernel, reads_all
 from ._order import UnorderableError, canonical_order
 
 __all__ = ["Sample", "check_finite", "check_sample", "make_kernel", "moved", "pooled", "resolved"]

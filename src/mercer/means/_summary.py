@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from .._points import length, take
+from .._points import length, sliceable, take
 from .._runtime import check_budget, quiet
 from ..expansion import Expansion
-from ..gram import TiledGram, sliceable
+from ..gram import TiledGram
 from ..kernels import Kernel
 from ._mmd import as_distance
 from ._recentred import entry_sizes, recentred

@@ -78,8 +78,6 @@ class Window:
             k._sums(P, Q, out)
             return np.negative(out, out=out)
         k._distances(P, Q, out)
-        if P.frame.form != "direct":
-            k._clip(P, Q, out)
         if isinstance(k, RBF):
             out *= -0.5
         elif isinstance(k, Matern):

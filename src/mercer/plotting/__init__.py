@@ -5,13 +5,11 @@ shows or saves anything.  matplotlib is an extra, `pip install mercer[plot]`, an
 a function is called.
 """
 
-from ._band import credible_band
 from ._embedding import embedding
 from ._heatmap import gram_heatmap
-from ._line import basis_functions, kernel_sections
+from ._line import basis_functions, credible_band, kernel_sections
 from ._margin import margin
-from ._path import preimage_path
-from ._plane import contours, eigenfunctions
+from ._plane import contours, eigenfunctions, preimage_path
 from ._spectrum import spectrum
 from ._witness import witness
 

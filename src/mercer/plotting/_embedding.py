@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from ._axes import MARKERS, PALETTE, SEQUENTIAL, new_axes, require_matplotlib
-from ._classes import as_classes
-from ._model import check_components, component_label, scores_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ._axes import PALETTE, SEQUENTIAL, Axes, Style, new_axes, require_matplotlib
+from ._labels import labels_of, scatter
+from ._model import check_components, learned
 
 __all__ = ["embedding"]
 
@@ -31,7 +29,7 @@ def embedding(
     Parameters
     ----------
     model_or_scores : fitted KernelPCA, or array of shape (n, k)
-        Of a model the labels say how much of the variance each component explains.
+        With a model, the labels say how much of the variance each component explains.
     y : array-like of shape (n,), optional
         What to colour by: classes, with a legend, or a number, with a colour bar.  Whole numbers
         are classes if there are at most ten different ones.
@@ -39,12 +37,7 @@ def embedding(
         Whose scores to draw; the training points by default.
     components : pair of int, default=(0, 1)
         Counted from 0; the labels count from 1.
-    ax : matplotlib Axes, optional
-        A new figure by default.
-
-    Returns
-    -------
-    ax : matplotlib Axes
+    ax : matplotlib Axes, by default those of a new figure; they are returned
 
     Examples
     --------
@@ -60,7 +53,7 @@ def embedding(
     """
     require_matplotlib()
     if hasattr(model_or_scores, "fit"):
-        scores = scores_of(model_or_scores, X)
+        scores = _scores(model_or_scores, X)
         ratios = getattr(model_or_scores, "explained_variance_ratio_", None)
     else:
         scores, ratios = np.asarray(model_or_scores), None
@@ -75,35 +68,38 @@ def embedding(
             f"{len(components)} components are asked for, but a map has two axes - "
             f"usually all components at once - try components=(0, 1)"
         )
-    i, j = check_components(components, scores.shape[1])
-    across, up = scores[:, i], scores[:, j]
-    kind = None if y is None else as_classes(y, len(scores))
+    plane = scores[:, check_components(components, scores.shape[1])]
+    labels = labels_of(y, len(scores))
 
     ax = new_axes(ax)
-    style: dict[str, Any] = {"s": 18, "alpha": 0.75, "linewidths": 0}
-    if kind is None:
-        ax.scatter(across, up, color=PALETTE[0], **style)
-    elif kind[1] is None:
-        points = ax.scatter(across, up, c=kind[0], cmap=SEQUENTIAL, **style)
+    style: Style = {"s": 18, "alpha": 0.75, "linewidths": 0}
+    if y is not None and labels.names is None:
+        across, up = plane.T
+        points = ax.scatter(across, up, c=labels.values, cmap=SEQUENTIAL, **style)
         ax.figure.colorbar(points, ax=ax, label=str(getattr(y, "name", None) or "y"))
     else:
-        for c, name in enumerate(kind[1]):
-            of_class = kind[2] == c
-            round_, colour = divmod(c, len(PALETTE))
-            ax.scatter(
-                across[of_class],
-                up[of_class],
-                color=PALETTE[colour],
-                marker=MARKERS[round_],
-                label=name,
-                **style,
-            )
-        # the best corner is searched for among all points: not among very many
-        ax.legend(
-            loc="best" if len(scores) <= 5000 else "upper right", framealpha=0.85, markerscale=1.5
-        )
-    ax.set_xlabel(component_label(i, ratios))
-    ax.set_ylabel(component_label(j, ratios))
+        scatter(ax, plane, labels, PALETTE[0], **style)
+    if labels.names is not None:
+        # The best corner is searched for among all points, which is slow for many.
+        best: Style = {"loc": "best" if len(scores) <= 5000 else "upper right"}
+        ax.legend(framealpha=0.85, markerscale=1.5, **best)
+    shares = ["" if ratios is None else f" ({100.0 * ratios[j]:.1f} %)" for j in components]
+    names = [f"component {j + 1}{share}" for j, share in zip(components, shares, strict=True)]
+    ax.set(xlabel=names[0], ylabel=names[1])
     ax.set_aspect("equal", adjustable="datalim")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def _scores(model: Any, X: Any) -> np.ndarray:
+    """Return the scores of X, or for None those of the training points."""
+    if X is not None:
+        check_is_fitted(
+            model,
+            msg="this %(name)s gives no scores - usually because it was not fitted yet - "
+            "try fit(X) first",
+        )
+        return np.asarray(model.transform(X))
+    if hasattr(model, "training_scores_"):  # in mercer weights and whitening change the scores
+        return np.asarray(model.training_scores_)
+    return learned(model, "eigenvectors_") * np.sqrt(learned(model, "eigenvalues_"))

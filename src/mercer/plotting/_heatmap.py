@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +11,8 @@ import scipy.sparse as sp
 from .._points import length, take
 from ..gram import CentredGram, DenseGram, GramOperator
 from ..kernels import Kernel
-from ._axes import DIVERGING, SEQUENTIAL, new_axes, require_matplotlib
-from ._classes import as_classes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ._axes import DIVERGING, SEQUENTIAL, Axes, new_axes, require_matplotlib
+from ._labels import labels_of
 
 __all__ = ["gram_heatmap"]
 
@@ -35,19 +32,14 @@ def gram_heatmap(
     ----------
     kernel_or_matrix_or_gram : Kernel, array of shape (n, m), or Gram operator
     X : points
-        Of a kernel; a matrix and a Gram bring their own.
+        For a kernel; a matrix and a Gram bring their own.
     order : array-like of shape (n,), optional
         What to sort the points by: their classes, which then are named and parted by lines, or a
         number.  Equal ones keep their order.
-    ax : matplotlib Axes, optional
-        A new figure by default.
+    ax : matplotlib Axes, by default those of a new figure; they are returned
     max_size : int, default=1000
-        Of more rows or columns than that, as many are shown, evenly spaced (after sorting), and
+        If there are more rows or columns, this many are shown, evenly spaced (after sorting), and
         the title says so.  No more of K than that is ever evaluated.
-
-    Returns
-    -------
-    ax : matplotlib Axes
 
     Examples
     --------
@@ -81,35 +73,30 @@ def gram_heatmap(
         )
     n, m = shape
     rows, cols = _thinned(n, max_size), _thinned(m, max_size)
-    names, classes = None, np.empty(0)
+    labels = labels_of(None, n)
     if order is not None:
         if n != m:
             raise ValueError(
                 f"the matrix is {n} x {m}, and only a square one can be sorted by its points - "
                 f"usually k(X, Z) in place of k(X, X) - try without order"
             )
-        keys, names, index = as_classes(order, n)
-        sorting = np.argsort(keys, kind="stable")
-        rows = cols = sorting[rows]
-        classes = index[rows]
-    values = _values(K, X, rows, cols)
+        labels = labels_of(order, n)
+        rows = cols = np.argsort(labels.values, kind="stable")[rows]
+    values, entry = _entries(K, X, rows, cols)
 
     ax = new_axes(ax, (6.0, 5.0))
     largest = float(np.max(np.abs(values)))
     signed = bool(np.min(values) < 0.0)
-    limits = {"vmin": -largest, "vmax": largest} if signed else {"vmin": 0.0, "vmax": largest}
-    image = ax.imshow(values, cmap=DIVERGING if signed else SEQUENTIAL, **limits)
-    ax.figure.colorbar(image, ax=ax, label=_entry(K))
-    whole = f"{n}" if n == m else f"{n} × {m}"
-    part = f"{len(rows)}" if n == m else f"{len(rows)} × {len(cols)}"
-    ax.set_title(
-        f"{whole} points" if values.shape == shape else f"{part} of {whole} points, evenly thinned"
-    )
-    if names is None:
-        ax.set_xticks([])
-        ax.set_yticks([])
+    lowest, shades = (-largest, DIVERGING) if signed else (0.0, SEQUENTIAL)
+    image = ax.imshow(values, cmap=shades, vmin=lowest, vmax=largest)
+    ax.figure.colorbar(image, ax=ax, label=entry)
+    whole, part = (f"{a}" if n == m else f"{a} × {b}" for a, b in (shape, values.shape))
+    thinned = f"{part} of {whole} points, evenly thinned"
+    ax.set_title(f"{whole} points" if values.shape == shape else thinned)
+    if labels.names is None:
+        ax.set(xticks=[], yticks=[])
     else:
-        _name_classes(ax, classes, names, "0.2" if signed else "white")
+        _name_classes(ax, labels.classes[rows], labels.names, "0.2" if signed else "white")
     return ax
 
 
@@ -118,43 +105,29 @@ def _thinned(n: int, size: int) -> np.ndarray:
     return np.rint(np.linspace(0, n - 1, min(n, size))).astype(np.intp)
 
 
-def _values(K: Any, X: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-    """Return K[rows][:, cols], and evaluate or copy no more of K than that."""
+def _entries(K: Any, X: Any, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return K[rows][:, cols], of which no more is evaluated or copied, and an entry's name."""
     if isinstance(K, Kernel):
-        return K.resolve(X)(take(X, rows))
+        return K.resolve(X)(take(X, rows)), "k(xᵢ, xⱼ)"
     if isinstance(K, CentredGram):
-        block = _values(K.gram, X, rows, cols)
+        block, name = _entries(K.gram, X, rows, cols)
         block = block - K.means[rows, None] - K.means[cols] + K.grand_mean
-        return K.scale[rows, None] * block * K.scale[cols]
-    if isinstance(K, DenseGram):
-        K = K.array
-    elif isinstance(K, GramOperator):
-        return K.block(rows, cols)
+        return K.scale[rows, None] * block * K.scale[cols], f"{name}, centred"
+    if isinstance(K, GramOperator):
+        name = "k(xᵢ, xⱼ)" if K.symmetric else "k(xᵢ, zⱼ)"
+        dense = isinstance(K, DenseGram)
+        return K.array[np.ix_(rows, cols)] if dense else K.block(rows, cols), name
     if sp.issparse(K):
-        return K.tocsr()[rows][:, cols].toarray()
-    return np.asarray(K)[np.ix_(rows, cols)]
-
-
-def _entry(K: Any) -> str:
-    """Return what an entry of the matrix is called."""
-    if isinstance(K, CentredGram):
-        return "k(xᵢ, xⱼ), centred"
-    if isinstance(K, GramOperator) and not K.symmetric:
-        return "k(xᵢ, zⱼ)"
-    return "k(xᵢ, xⱼ)" if isinstance(K, Kernel | GramOperator) else "Kᵢⱼ"
+        return K.tocsr()[rows][:, cols].toarray(), "Kᵢⱼ"
+    return np.asarray(K)[np.ix_(rows, cols)], "Kᵢⱼ"
 
 
 def _name_classes(ax: Axes, classes: np.ndarray, names: list[str], colour: str) -> None:
     """Part the sorted classes by lines, and name each at its middle."""
-    starts = np.searchsorted(classes, np.arange(len(names) + 1))
-    for edge in starts[1:-1]:
-        ax.axhline(edge - 0.5, color=colour, linewidth=1.0)
-        ax.axvline(edge - 0.5, color=colour, linewidth=1.0)
-    middles = {  # of a small class, thinning may have left nothing
-        name: (first + last - 1) / 2.0
-        for name, first, last in zip(names, starts, starts[1:], strict=False)
-        if first < last
-    }
-    ax.set_xticks(list(middles.values()), list(middles))
-    ax.set_yticks(list(middles.values()), list(middles))
+    shown, starts, counts = np.unique(classes, return_index=True, return_counts=True)
+    for edge in starts[1:] - 0.5:
+        ax.axhline(edge, color=colour, linewidth=1.0)
+        ax.axvline(edge, color=colour, linewidth=1.0)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks(starts + (counts - 1) / 2.0, [names[c] for c in shown])
     ax.tick_params(length=0)

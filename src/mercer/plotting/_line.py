@@ -1,18 +1,16 @@
-"""Functions on the line: sections of a kernel, and the basis functions it is made of."""
+"""Functions on the line: sections and basis functions of a kernel, predictions with a band."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..kernels import Features, Kernel
-from ._axes import PALETTE, SEQUENTIAL, new_axes, require_matplotlib
+from ._axes import PALETTE, SEQUENTIAL, Axes, Style, new_axes, require_matplotlib
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["basis_functions", "kernel_sections"]
+__all__ = ["basis_functions", "column", "credible_band", "draw_band", "kernel_sections"]
 
 
 def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> Axes:
@@ -26,12 +24,7 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
     at : float or array-like
         The x'.
     x : array-like of shape (m,) or (m, 1)
-    ax : matplotlib Axes, optional
-        A new figure by default.
-
-    Returns
-    -------
-    ax : matplotlib Axes
+    ax : matplotlib Axes, by default those of a new figure; they are returned
 
     Examples
     --------
@@ -55,23 +48,13 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
     for c, colour in enumerate(_colours(len(at))):
         name = f"x' = {at[c, 0]:g}".replace("-", "\N{MINUS SIGN}")
         ax.plot(x[:, 0], values[:, c], color=colour, linewidth=2.0, label=name)
-        ax.plot(
-            at[c],
-            [0.0],
-            "x",
-            color=colour,
-            markersize=9,
-            markeredgewidth=2.5,
-            transform=ax.get_xaxis_transform(),  # on the axis, wherever the values are
-            clip_on=False,
-            zorder=5,
-        )
+        on_axis: Style = {"transform": ax.get_xaxis_transform(), "clip_on": False, "zorder": 5}
+        ax.plot(at[c], [0.0], "x", color=colour, markersize=9, markeredgewidth=2.5, **on_axis)
     if len(at) <= 3:
         ax.legend(framealpha=0.85, edgecolor="none")
     elif len(at) <= 10:  # so many curves leave no room among them
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
-    ax.set_ylabel("k(x, x')")
-    return _finished(ax, x)
+    return _framed(ax, x, "k(x, x')")
 
 
 def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
@@ -80,15 +63,10 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     basis : callable or Features
-        Takes points of shape (n, 1), returns an array of shape (n, M); of a kernel `Features`
-        its basis is meant.
+        Takes points of shape (n, 1), returns an array of shape (n, M); a kernel `Features` stands
+        for its basis.
     x : array-like of shape (n,) or (n, 1)
-    ax : matplotlib Axes, optional
-        A new figure by default.
-
-    Returns
-    -------
-    ax : matplotlib Axes
+    ax : matplotlib Axes, by default those of a new figure; they are returned
 
     Examples
     --------
@@ -119,8 +97,59 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax, (6.0, 4.0))
     for values, colour in zip(phi.T, _colours(phi.shape[1]), strict=True):
         ax.plot(x[:, 0], values, color=colour, linewidth=1.6)
-    ax.set_ylabel("φₘ(x)")
-    return _finished(ax, x)
+    return _framed(ax, x, "φₘ(x)")
+
+
+def credible_band(
+    model: Any, x: Any, X: Any = None, y: Any = None, *, width: float = 2.0, ax: Axes | None = None
+) -> Axes:
+    """Draw the prediction m(x) of a model on the line, and the band m(x) +- width s(x).
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with `predict(x, return_std=True)`: GaussianProcessRegressor, KernelRidge.
+    x : array-like of shape (n,) or (n, 1)
+        Where to draw, in ascending order.
+    X, y : array-like, optional
+        Observations, drawn as points.
+    width : float
+        Standard deviations on either side of the mean; with 2, f(x) lies in it with a
+        probability of 95 % if the model is right.
+    ax : matplotlib Axes, by default those of a new figure; they are returned
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from mercer import KernelRidge
+    >>> from mercer.plotting import credible_band
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> model = KernelRidge(0.1, kernel="rbf").fit(X, [0.0, 1.0, 0.0])
+    >>> ax = credible_band(model, np.linspace(-1, 3, 50), ax=Figure().subplots())
+    >>> len(ax.lines), len(ax.collections)
+    (1, 1)
+    """
+    require_matplotlib()
+    x = column(x, "x")
+    try:
+        mean, deviation = model.predict(x, return_std=True)
+    except TypeError as error:
+        raise TypeError(
+            f"{type(model).__name__} does not predict standard deviations - usually because it is "
+            f"no probabilistic model - try GaussianProcessRegressor or KernelRidge"
+        ) from error
+    if np.ndim(mean) != 1:
+        raise ValueError(
+            f"the model has {np.shape(mean)[1]} targets, but a band shows one - "
+            f"try a model fitted to one of them"
+        )
+    if not width > 0:
+        raise ValueError(f"width is a positive number of standard deviations, got {width!r}")
+    observed = None if X is None or y is None else (np.ravel(X), np.ravel(y))
+    names = f"± {width:g} standard deviations", "mean", "observations"
+    ax = new_axes(ax, (6.4, 4.0))
+    return draw_band(ax, x[:, 0], mean, width * deviation, observed, names)
 
 
 def column(x: Any, name: str) -> np.ndarray:
@@ -134,18 +163,34 @@ def column(x: Any, name: str) -> np.ndarray:
     return x.reshape(-1, 1)
 
 
+def draw_band(
+    ax: Axes, x: np.ndarray, f: np.ndarray, reach: Any, observed: Any, names: Sequence[str]
+) -> Axes:
+    """Draw f on the line, the band f - reach to f + reach, and a pair of observed x and y if any.
+
+    The names are those of the band, of f and of the observations, for a legend.
+    """
+    shade: Style = {"color": PALETTE[5], "alpha": 0.35, "linewidth": 0}
+    ax.fill_between(x, f - reach, f + reach, label=names[0], **shade)
+    ax.plot(x, f, color=PALETTE[0], linewidth=2.0, label=names[1])
+    if observed is not None:
+        ax.plot(*observed, ".", color=PALETTE[6], markersize=5, label=names[2])
+    ax.set_xlabel("x")
+    ax.margins(x=0.0)
+    return ax
+
+
 def _colours(count: int) -> list[Any]:
     """Return a few colours far apart, or many along a scale that says which comes first."""
     if count <= 3:
         return list(PALETTE[:count])
     import matplotlib
 
-    # up to 0.9: the last of the scale is too bright for a line on white
+    # The scale is used up to 0.9: its end is too bright for a line on white.
     return [matplotlib.colormaps[SEQUENTIAL](t) for t in np.linspace(0.0, 0.9, count)]
 
 
-def _finished(ax: Axes, x: np.ndarray) -> Axes:
-    ax.set_xlim(x.min(), x.max())
-    ax.set_xlabel("x")
+def _framed(ax: Axes, x: np.ndarray, ylabel: str) -> Axes:
+    ax.set(xlim=(x.min(), x.max()), xlabel="x", ylabel=ylabel)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

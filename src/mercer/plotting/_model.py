@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["check_components", "component_label", "learned", "scores_of"]
+__all__ = ["check_components", "learned"]
 
 
 def learned(model: Any, name: str) -> Any:
@@ -24,20 +22,6 @@ def learned(model: Any, name: str) -> Any:
         ) from None
 
 
-def scores_of(model: Any, X: Any) -> np.ndarray:
-    """Return the scores of X, or for None those of the training points."""
-    if X is not None:
-        check_is_fitted(
-            model,
-            msg="this %(name)s gives no scores - usually because it was not fitted yet - "
-            "try fit(X) first",
-        )
-        return np.asarray(model.transform(X))
-    if hasattr(model, "training_scores_"):  # of ours, which weights and whitening may have changed
-        return np.asarray(model.training_scores_)
-    return learned(model, "eigenvectors_") * np.sqrt(learned(model, "eigenvalues_"))
-
-
 def check_components(components: Sequence[int], available: int) -> list[int]:
     """Return components, counted from 0, that exist."""
     for j in components:
@@ -48,9 +32,3 @@ def check_components(components: Sequence[int], available: int) -> list[int]:
                 f"try components below {available}, or fit with more"
             )
     return [int(j) for j in components]
-
-
-def component_label(j: int, ratios: np.ndarray | None) -> str:
-    """Return "component 1 (34.2 %)"; people count from 1."""
-    share = "" if ratios is None else f" ({100.0 * ratios[j]:.1f} %)"
-    return f"component {j + 1}{share}"

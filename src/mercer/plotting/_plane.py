@@ -1,22 +1,24 @@
-"""Functions on the plane: contours of one, and of the components of a kernel PCA."""
+"""Functions on the plane: contours of one, the components of a kernel PCA, ways to a pre-image."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from .._points import as_vectors
-from ._axes import DIVERGING, SEQUENTIAL, new_axes, new_panels, require_matplotlib
+from ..expansion import Expansion
+from ..preimage import Target
+from ._axes import PALETTE, Axes, new_axes, require_matplotlib
 from ._model import check_components, learned
+from ._window import EDGED, Window, paint, plane_window
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+__all__ = ["contours", "eigenfunctions", "preimage_path"]
 
-__all__ = ["check_grid", "contours", "eigenfunctions", "paint", "window_of"]
+_COLUMNS = 4  # panels in a row of a new figure
+_METHODS = ("fixed_point", "regularized", "gradient")  # those of preimage that take steps
 
 
 def contours(
@@ -38,16 +40,11 @@ def contours(
         Takes points of shape (m, 2), returns values of shape (m,) or (m, 1).
     X : array-like of shape (n, 2)
         The points; the picture reaches a little further than they do.
-    ax : matplotlib Axes, optional
-        A new figure by default.
+    ax : matplotlib Axes, by default those of a new figure; they are returned
     n_grid : int, default=100
         f is evaluated at n_grid^2 points.
     n_levels : int, default=8
         Lines on each side of 0.
-
-    Returns
-    -------
-    ax : matplotlib Axes
 
     Examples
     --------
@@ -62,14 +59,9 @@ def contours(
     1.0
     """
     require_matplotlib()
-    window = window_of(X, n_grid)
-    values = np.asarray(expansion_or_function(window.grid), dtype=float)
-    if values.size != len(window.grid):
-        raise ValueError(
-            f"the function returned shape {values.shape} for {len(window.grid)} points - usually "
-            f"an expansion of several functions - try one of them, f[0]"
-        )
-    return paint(new_axes(ax, (5.6, 5.0)), window, values, n_levels)
+    window = plane_window(X, n_grid)
+    values = window.evaluate(expansion_or_function)
+    return _with_points(new_axes(ax, (5.6, 5.0)), window, values, n_levels)
 
 
 def eigenfunctions(
@@ -114,101 +106,124 @@ def eigenfunctions(
     """
     require_matplotlib()
     values = learned(model, "eigenvalues_")
-    window = window_of(learned(model, "X_fit_") if X is None else X, n_grid, "eigenfunctions")
+    window = plane_window(learned(model, "X_fit_") if X is None else X, n_grid, "eigenfunctions")
     if components is None:
         components = range(min(8, len(values)))
     chosen = check_components(components, len(values))
     scores = np.asarray(model.transform(window.grid), dtype=float)
-    across, up = (side[-1] - side[0] for side in window.sides)
-    height = 0.6 + 2.7 * float(np.clip(up / across, 0.4, 2.0))  # a title, and no empty strips
-    panels = new_panels(axes, len(chosen), columns=4, size=(3.0, height))
+    panels = _new_panels(len(chosen), window) if axes is None else _given_panels(axes, len(chosen))
     for ax, j in zip(panels, chosen, strict=True):
-        paint(ax, window, scores[:, j], n_levels=6)
+        _with_points(ax, window, scores[:, j], n_levels=6)
         ax.set_title(f"{j + 1}: eigenvalue {values[j]:.4g}")
     return panels
 
 
-@dataclass(frozen=True)
-class _Window:
-    """A rectangle around points of the plane, and a grid in it."""
-
-    points: np.ndarray
-    sides: tuple[np.ndarray, np.ndarray]
-
-    @property
-    def grid(self) -> np.ndarray:
-        """The points of the grid, row by row, shape (n_grid^2, 2)."""
-        return np.stack(np.meshgrid(*self.sides), axis=-1).reshape(-1, 2)
-
-
-def window_of(X: Any, n_grid: int, owner: str = "contours") -> _Window:
-    X = as_vectors(X, owner)
-    if X.shape[1] != 2:
-        raise ValueError(
-            f"the points have shape {X.shape}, but the picture is of a plane - usually a model of "
-            f"more than two columns - try plotting.embedding, or fit to two columns"
-        )
-    if len(X) == 0:
-        raise ValueError(
-            "there are no points, which leaves open which part of the plane to draw - usually "
-            "an empty selection - try the points that the model was fitted to"
-        )
-    check_grid(n_grid)
-    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-    low, high = X.min(axis=0), X.max(axis=0)
-    reach = 0.12 * np.max(high - low) or 1.0  # the same on all sides; one point has no extent
-    across, up = (np.linspace(a - reach, b + reach, n_grid) for a, b in zip(low, high, strict=True))
-    return _Window(X, (across, up))
-
-
-def check_grid(n_grid: Any) -> None:
-    """Refuse fewer than two points per side."""
-    if not isinstance(n_grid, Integral) or n_grid < 2:
-        raise ValueError(
-            f"n_grid={n_grid!r} leaves no grid - usually a step or a share in place of the number "
-            f"of points per side - try n_grid=100"
-        )
-
-
-def paint(
-    ax: Axes,
-    window: _Window,
-    values: np.ndarray,
-    n_levels: int,
-    points: bool = True,
-    lines: bool = True,
+def preimage_path(
+    expansion: Expansion,
+    start: Any,
+    ax: Axes | None = None,
+    *,
+    method: str = "fixed_point",
+    n_steps: int = 50,
+    n_grid: int = 100,
 ) -> Axes:
-    """Draw values on the grid of a window: shades, lines, and points unless somebody else does."""
-    heights = values.reshape(len(window.sides[1]), len(window.sides[0]))
-    low, high = float(values.min()), float(values.max())
-    largest = max(-low, high)
-    if high - low <= 1e-9 * abs(largest) or largest == 0.0:  # flat: its lines would be rounding
-        levels = largest + np.array([-1.0, 1.0])
-        shades: dict[str, Any] = {"cmap": DIVERGING, "vmin": levels[0], "vmax": levels[1]}
-    elif low < 0.0 < high:
-        levels = np.linspace(-largest, largest, 2 * n_levels + 1)
-        # the darkest shades are left out: points and lines must stay visible
-        shades = {"cmap": DIVERGING, "vmin": -1.4 * largest, "vmax": 1.4 * largest}
-    else:
-        levels = np.linspace(low, high, n_levels + 2)
-        shades = {"cmap": SEQUENTIAL, "vmin": low, "vmax": high}
-    ax.contourf(*window.sides, heights, levels=levels, **shades)
-    if lines and len(levels) > 2:
-        ax.contour(
-            *window.sides,
-            heights,
-            levels=levels[1:-1],
-            colors="0.25",
-            linestyles="solid",
-            linewidths=0.5,
-            alpha=0.6,
+    """Draw |phi(z) - f| over the plane, with the steps of an iteration from each start.
+
+    Parameters
+    ----------
+    expansion : Expansion of one function, on points with two columns
+        The f whose pre-image is looked for.
+    start : array-like of shape (m, 2)
+        Where the paths begin.
+    ax : matplotlib Axes, by default those of a new figure; they are returned
+    method : {"fixed_point", "regularized", "gradient"}
+        Of `Expansion.preimage`.
+    n_steps : int, default=50
+        At most, for each path.
+    n_grid : int, default=100
+        The residual is evaluated at n_grid^2 points.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from mercer import Expansion
+    >>> from mercer.datasets import moons
+    >>> from mercer.kernels import RBF
+    >>> from mercer.plotting import preimage_path
+    >>> X, _ = moons(60, random_state=0)
+    >>> f = Expansion.mean(RBF(0.4), X)
+    >>> ax = preimage_path(f, [[-1.0, 1.0], [2.0, 1.0]], ax=Figure().subplots(), n_grid=20)
+    >>> len(ax.lines)  # a path, its start and its end, twice
+    6
+    """
+    require_matplotlib()
+    if len(expansion) != 1:
+        raise ValueError(
+            f"the expansion has {len(expansion)} functions, but one picture shows one of them - "
+            f"usually all reconstructions at once - try f[0]"
         )
-    if low < 0.0 < high and len(levels) > 2:
-        ax.contour(*window.sides, heights, levels=[0.0], colors="black", linewidths=1.6)
-    if points:
-        across, up = window.points.T
-        ax.scatter(across, up, s=14, color="0.1", edgecolors="white", linewidths=0.5, zorder=3)
-    ax.set_xlim(window.sides[0][0], window.sides[0][-1])
-    ax.set_ylim(window.sides[1][0], window.sides[1][-1])
-    ax.set_aspect("equal", adjustable="box")
+    if method not in _METHODS:
+        raise ValueError(
+            f"method={method!r} has no path - usually a method in closed form - try one of "
+            f"{_METHODS}"
+        )
+    start = np.atleast_2d(np.asarray(start, dtype=float))
+    window = plane_window(expansion.points, n_grid)
+    target = Target(expansion.kernel, window.points, expansion.coefficients.T)
+    grid = window.grid if target.lower is None else np.maximum(window.grid, target.lower)
+    squares = target.costs(grid, np.zeros(len(grid), dtype=int)) + target.squared_norms
+    distance = np.sqrt(target.factor * np.maximum(squares, 0.0))
+    ax = _with_points(new_axes(ax, (5.6, 5.0)), window, distance, 8)
+    for i, path in enumerate(_path(expansion, z, method, n_steps) for z in start):
+        colour = PALETTE[(i + 1) % len(PALETTE)]
+        ax.plot(*path.T, "-o", color=colour, markersize=3.5, linewidth=1.5, zorder=4)
+        ax.plot(*path[:1].T, "o", color="white", markeredgecolor=colour, markersize=7, zorder=5)
+        ax.plot(*path[-1:].T, "*", color="white", markeredgecolor=colour, markersize=14, zorder=5)
     return ax
+
+
+def _with_points(ax: Axes, window: Window, values: np.ndarray, n_levels: int) -> Axes:
+    paint(ax, window, values, n_levels)
+    across, up = window.points.T
+    ax.scatter(across, up, s=14, color="0.1", **EDGED)
+    return ax
+
+
+def _given_panels(axes: Any, count: int) -> np.ndarray:
+    flat = np.ravel(np.asarray(axes, dtype=object))
+    if len(flat) < count:
+        raise ValueError(
+            f"{count} functions are to be drawn, but axes holds {len(flat)} - usually a grid "
+            f"with a row too few - try plt.subplots with more panels, or fewer components"
+        )
+    return flat[:count]
+
+
+def _new_panels(count: int, window: Window) -> np.ndarray:
+    """Return the panels of a new figure, whose cells have the proportions of the window."""
+    import matplotlib.pyplot as plt
+
+    across, up = (side[-1] - side[0] for side in window.sides)
+    height = 0.6 + 2.7 * float(np.clip(up / across, 0.4, 2.0))  # the title needs 0.6 inches
+    columns = min(_COLUMNS, count)
+    rows = -(-count // columns)
+    figure = plt.figure(figsize=(3.0 * columns, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    for empty in grid[count:]:
+        figure.delaxes(empty)
+    for lowest in grid[max(0, count - columns) : count]:  # the last panel of each column
+        lowest.tick_params(labelbottom=True)
+    return grid[:count]
+
+
+def _path(expansion: Expansion, z: np.ndarray, method: str, n_steps: int) -> np.ndarray:
+    """Return z after 0, 1, 2, ... steps, until it stands still."""
+    path = [z]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
+        for step in range(1, n_steps + 1):
+            found = expansion.preimage(method, start=z[None], max_iter=step)
+            path.append(found.points[0])
+            if found.report.n_iter < step:
+                break
+    return np.array(path)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ._axes import PALETTE, new_axes, require_matplotlib
+from ._axes import PALETTE, Axes, Style, new_axes, require_matplotlib
 from ._model import learned
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["spectrum"]
 
@@ -30,13 +27,8 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     model : KernelPCA
         Fitted.  The bounds are its `eigenvalue_bounds_`; without them, `eigenvalues_` plus and
         minus `residuals_`.
-    ax : matplotlib Axes, optional
-        A new figure by default.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Of the eigenvalues; that of the shares is the last of `ax.figure.axes`.
+    ax : matplotlib Axes, by default those of a new figure; they are returned
+        They show the eigenvalues; the axes of the shares are the last of `ax.figure.axes`.
 
     Examples
     --------
@@ -54,14 +46,14 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     values = np.asarray(learned(model, "eigenvalues_"), dtype=float)
     (bounds, kind), ratios = _bounds(model, values), learned(model, "explained_variance_ratio_")
     place = np.arange(1, len(values) + 1)
-    shown = values > 0  # a logarithm has no room for 0
+    shown = values > 0  # 0 has no place on a logarithmic scale
     if not shown.any():
         raise ValueError(
             f"none of the {len(values)} eigenvalues is positive - usually all points are the "
             f"same to the kernel - try a smaller length scale, or look at the data"
         )
     kept, (lower, upper) = values[shown], bounds[shown].T
-    known = np.isfinite(upper)  # of a few components of a large matrix there may be no proof
+    known = np.isfinite(upper)  # a large matrix may leave some components without a bound
     highest = max(kept[0], upper[known].max(initial=0.0))
     lowest = min(kept[-1], lower[lower > 0].min(initial=kept[-1]))
 
@@ -69,26 +61,14 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
 
     ax = new_axes(ax)
     few, hidden = len(values) <= 40, len(values) - len(kept)
-    (line,) = ax.plot(
-        place[shown],
-        kept,
-        "o-" if few else "-",
-        color=PALETTE[0],
-        markersize=6,
-        linewidth=1.0,
-        label="eigenvalue" + (f" ({hidden} more are 0)" if hidden else ""),
-    )
-    bars = ax.vlines(
-        place[shown],
-        lower,
-        np.where(known, upper, 2.0 * highest),  # without a bound: out of the picture
-        color=PALETTE[-1],
-        linewidth=1.5,
-        zorder=3,
-        label=f"{kind}, {_widths((upper - lower) / kept)}",
-    )
-    ends = np.r_[place[shown], place[shown][known]], np.r_[lower, upper[known]]
-    ax.plot(*ends, "_", color=PALETTE[-1], zorder=3)
+    x, name = place[shown], "eigenvalue" + (f" ({hidden} more are 0)" if hidden else "")
+    left: Style = {"color": PALETTE[0], "markersize": 6, "linewidth": 1.0}
+    (line,) = ax.plot(x, kept, "o-" if few else "-", label=name, **left)
+    above: Style = {"color": PALETTE[-1], "zorder": 3}
+    tops = np.where(known, upper, 2.0 * highest)  # without a bound, a bar leaves the picture
+    name = f"{kind}, {_widths((upper - lower) / kept)}"
+    bars = ax.vlines(x, lower, tops, linewidth=1.5, label=name, **above)
+    ax.plot(np.r_[x, x[known]], np.r_[lower, upper[known]], "_", **above)
     ax.set_yscale("log")
     ax.set_ylim(lowest / 1.8, 1.8 * highest)
     if highest < 300.0 * lowest:  # few powers of ten: numbers between them, written plainly
@@ -101,28 +81,17 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
     share = ax.twinx()
-    (cumulated,) = share.plot(
-        place,
-        100.0 * np.cumsum(ratios),
-        "^--" if few else "--",
-        color=PALETTE[1],
-        markersize=5,
-        linewidth=1.0,
-        label="cumulated share of the variance",
-    )
+    right: Style = {"color": PALETTE[1], "markersize": 5, "linewidth": 1.0}
+    percent, name = 100.0 * np.cumsum(ratios), "cumulated share of the variance"
+    (cumulated,) = share.plot(place, percent, "^--" if few else "--", label=name, **right)
     share.set_ylim(0.0, 102.0)
     share.set_ylabel("explained variance (%)", color=PALETTE[1])
     share.tick_params(axis="y", colors=PALETTE[1])
     for each in (ax, share):
         each.spines["top"].set_visible(False)
-    # above the axes: one curve falls, the other rises, and no corner is free for certain
-    ax.legend(
-        handles=[line, bars, cumulated],
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        frameon=False,
-        borderaxespad=0.2,
-    )
+    # The legend is above the axes: one curve falls, the other rises, and no corner is surely free.
+    outside: Style = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    ax.legend(handles=[line, bars, cumulated], frameon=False, **outside)
     return ax
 
 

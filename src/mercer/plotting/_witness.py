@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._points import as_vectors
-from ._axes import DIVERGING, MARKERS, PALETTE, new_axes, require_matplotlib
-from ._plane import paint, window_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .._points import as_vectors, concatenate
+from ._axes import PALETTE, Axes, Style, new_axes, require_matplotlib
+from ._labels import Labels, looks_of_signs, scatter
+from ._window import EDGED, Window, paint, plane_window, window_around
 
 __all__ = ["witness"]
 
@@ -32,14 +29,9 @@ def witness(
     result_or_expansion : TwoSampleResult, Expansion of one function, or callable
     X, Y : array-like of shape (m, d) and (n, d), d = 1 or 2
         The samples.
-    ax : matplotlib Axes, optional
-        A new figure by default.
+    ax : matplotlib Axes, by default those of a new figure; they are returned
     n_grid : int, optional
         Points of the line at which f is evaluated, 400 by default, or per side of the plane, 100.
-
-    Returns
-    -------
-    ax : matplotlib Axes
 
     Examples
     --------
@@ -60,84 +52,48 @@ def witness(
             f"got {result_or_expansion!r}, which has no witness - usually the samples in its "
             f"place - try the result of two_sample_test, or an Expansion"
         )
-    X, Y = (_dense(A, name) for A, name in ((X, "X"), (Y, "Y")))
+    X, Y = as_vectors(X, "X"), as_vectors(Y, "Y")
+    for sample, name in ((X, "X"), (Y, "Y")):
+        if sample.shape[0] == 0:
+            raise ValueError(
+                f"{name} has no points - usually an empty selection - try the samples of the test"
+            )
     if X.shape[1] != Y.shape[1] or X.shape[1] not in (1, 2):
         raise ValueError(
             f"the samples have shapes {X.shape} and {Y.shape}, but the picture is one of a line "
             f"or a plane - usually samples of more columns - try one or two columns of both"
         )
-    draw = _line if X.shape[1] == 1 else _plane
-    return draw(f, X, Y, ax, n_grid)
+    both, index = concatenate(X, Y), np.repeat([0, 1], [X.shape[0], Y.shape[0]])
+    if X.shape[1] == 1:
+        return _line(f, window_around(both, n_grid or 400, 0.08), index, ax)
+    return _plane(f, plane_window(both, n_grid or 100), index, ax)
 
 
-def _dense(X: Any, name: str) -> np.ndarray:
-    X = as_vectors(X, name)
-    if X.shape[0] == 0:
-        raise ValueError(
-            f"{name} has no points - usually an empty selection - try the samples of the test"
-        )
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-
-
-def _values(f: Callable[[np.ndarray], Any], grid: np.ndarray) -> np.ndarray:
-    values = np.asarray(f(grid), dtype=float)
-    if values.size != len(grid):
-        raise ValueError(
-            f"the witness returned shape {values.shape} for {len(grid)} points - usually an "
-            f"expansion of several functions - try one of them, f[0]"
-        )
-    return values.ravel()
-
-
-def _line(f: Any, X: np.ndarray, Y: np.ndarray, ax: Axes | None, n_grid: int | None) -> Axes:
-    both = np.concatenate([X, Y])
-    low, high = float(both.min()), float(both.max())
-    reach = 0.08 * (high - low) or 1.0
-    grid = np.linspace(low - reach, high + reach, n_grid or 400)
-    values = _values(f, grid[:, None])
+def _line(f: Any, window: Window, index: np.ndarray, ax: Axes | None) -> Axes:
+    values, x = window.evaluate(f, "witness"), window.sides[0]
     ax = new_axes(ax, (6.0, 4.0))
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=1)
-    for sign, colour in ((1.0, _WARM), (-1.0, _COOL)):
-        ax.fill_between(
-            grid, 0.0, values, where=sign * values > 0, interpolate=True, color=colour, alpha=0.2
-        )
-    ax.plot(grid, values, color="0.15", linewidth=2.0, label="witness")
-    for sample, name, colour, height in ((X, "X", _WARM, 0.05), (Y, "Y", _COOL, 0.02)):
-        ax.plot(
-            sample[:, 0],
-            np.full(len(sample), height),
-            "|",
-            color=colour,
-            markersize=8,
-            alpha=min(1.0, 0.3 + 40.0 / len(sample)),
-            transform=ax.get_xaxis_transform(),  # just above the axis, wherever the values are
-            label=name,
-        )
+    for where, colour in ((values > 0, _WARM), (values < 0, _COOL)):
+        ax.fill_between(x, 0.0, values, where=where, interpolate=True, color=colour, alpha=0.2)
+    ax.plot(x, values, color="0.15", linewidth=2.0, label="witness")
+    for c, (name, colour, height) in enumerate((("X", _WARM, 0.05), ("Y", _COOL, 0.02))):
+        sample = window.points[index == c, 0]
+        above_axis: Style = {"transform": ax.get_xaxis_transform()}  # wherever the values are
+        marks: Style = {"alpha": min(1.0, 0.3 + 40.0 / len(sample)), "markersize": 8} | above_axis
+        ax.plot(sample, np.full_like(sample, height), "|", color=colour, label=name, **marks)
     span = float(np.ptp(values)) or 1.0
     ax.set_ylim(values.min() - 0.18 * span, values.max() + 0.08 * span)  # room for the marks
-    ax.set_xlim(grid[0], grid[-1])
-    ax.set_xlabel("x")
-    ax.set_ylabel("witness")
+    ax.set(xlim=(x[0], x[-1]), xlabel="x", ylabel="witness")
     ax.legend(framealpha=0.85, edgecolor="none")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def _plane(f: Any, X: np.ndarray, Y: np.ndarray, ax: Axes | None, n_grid: int | None) -> Axes:
-    window = window_of(np.concatenate([X, Y]), n_grid or 100)
-    values = _values(f, window.grid)
-    ax = paint(new_axes(ax, (5.8, 5.0)), window, values, n_levels=8, points=False)
-    # in the shades of the sign that each sample pulls the witness to
-    import matplotlib
-
-    shades = matplotlib.colormaps[DIVERGING]
-    for sample, name, shade, marker in ((X, "X", 1.0, MARKERS[0]), (Y, "Y", 0.0, MARKERS[1])):
-        style: dict[str, Any] = {
-            "s": 18,
-            "color": shades(shade),
-            "edgecolors": "white",
-            "linewidths": 0.5,
-        }
-        ax.scatter(sample[:, 0], sample[:, 1], marker=marker, label=name, zorder=3, **style)
+def _plane(f: Any, window: Window, index: np.ndarray, ax: Axes | None) -> Axes:
+    values = window.evaluate(f, "witness")
+    ax = paint(new_axes(ax, (5.8, 5.0)), window, values, n_levels=8)
+    looks = looks_of_signs(1.0, 0.0)  # the sign that each sample pulls the witness to
+    labels = Labels(None, ["X", "Y"], index)
+    scatter(ax, window.points, labels, "0.1", looks, s=18, **EDGED)
     ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", markerscale=1.5)
     return ax

@@ -194,7 +194,7 @@ class Target:
 
     def _radial_attraction(self, Z: np.ndarray, G: np.ndarray) -> Attraction:
         kernel = self.core
-        s, _, _ = self._squared(Z)
+        _, s = self._squared(Z)
         if isinstance(kernel, RBF):  # p' and p are the same exponential
             low = s.min(axis=1)
             unit = np.exp(-0.5 * low)
@@ -250,21 +250,17 @@ class Target:
         """k(z, z) of a radial kernel."""
         return float(self.core.profile(np.zeros((1, 1)))[0, 0])
 
-    def _squared(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the squared scaled distances to the points, and both in scaled coordinates."""
-        P, Q = self.core.prepare(Z, like=self._frame), self._frame
-        s = np.empty((len(P), len(Q)))
-        self.core._distances(P, Q, s)
-        s = s if P.frame.form == "direct" else self.core._clip(P, Q, s)
-        columns = P.frame.columns
-        return s, P.arrays[0][:, :columns], Q.arrays[0][:, :columns]
+    def _squared(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
+        """Return Z prepared, and its squared scaled distances to the points."""
+        P = self.core.prepare(Z, like=self._frame)
+        return P, self.core._distances(P, self._frame, np.empty((len(P), len(self._frame))))
 
     def _radial_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kernel = self.core
-        s, Y, V = self._squared(Z)
+        P, s = self._squared(Z)
         M = kernel._finite_slope(s)
         M *= G
-        gradient = -4.0 * (M.sum(axis=1)[:, None] * Y - M @ V) / kernel._scale(Z.shape[1])
+        gradient = -2.0 * kernel._pulled(P, self._frame, s, M)
         return self.at_zero - 2.0 * np.einsum("ci,ci->c", kernel.profile(s), G), gradient
 
     def _any_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

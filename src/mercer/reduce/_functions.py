@@ -15,9 +15,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._errors import NotPositiveDefiniteError, not_finite
-from .._points import length, take
+from .._points import doubled, length, sliceable, take
 from .._runtime import one_blas_thread
-from ..gram import NystroemMap, doubled, gram, sliceable
+from ..gram import NystroemMap, gram
 from ..kernels import Kernel
 
 __all__ = ["Functions", "Projection"]

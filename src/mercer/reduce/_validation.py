@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..gram import reads_all
-from ..kernels import Kernel
+from ..kernels import Kernel, reads_all
 
 __all__ = ["METHODS", "Request"]
 

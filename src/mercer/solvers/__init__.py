@@ -3,7 +3,7 @@
 from ._bordered import Bordered
 from ._box import BoxInterior
 from ._cascade import Cascade
-from ._certificate import Certificate
+from ._certificate import Certificate, certify
 from ._choose import EIGEN, LINEAR, Problem, choose
 from ._conjugate import ConjugateGradient
 from ._dual import Dual, DualSolution
@@ -11,10 +11,16 @@ from ._eigen import Arpack, DenseEigen, RandomizedEigen
 from ._krill import Krill
 from ._krylov import BlockKrylov
 from ._linear import Cholesky, Factor, LeastSquares
-from ._lowrank import FourierEigen, LowRankEigen
+from ._lowrank import (
+    FourierEigen,
+    LowRankEigen,
+    eigenpairs_of_moments,
+    eigenpairs_of_points,
+    moments_of,
+)
 from ._mixed import MixedCholesky
 from ._moments import Moments
-from ._pairs import EigenPairs
+from ._pairs import EigenPairs, signs_of
 from ._path import ExactPath, NystroemPath
 from ._power import PowerPeeling
 from ._report import Report, Status
@@ -59,5 +65,10 @@ __all__ = [
     "ShiftedLowRank",
     "Status",
     "Tridiagonal",
+    "certify",
     "choose",
+    "eigenpairs_of_moments",
+    "eigenpairs_of_points",
+    "moments_of",
+    "signs_of",
 ]

@@ -23,19 +23,17 @@ from scipy.linalg.lapack import dpotrf, dtrcon
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._points import length
+from .._points import length, sliceable
 from .._runtime import Stopwatch, check_budget, one_blas_thread, ordered_sum, run
-from ..gram import NystroemMap
-from ..gram._landmarks import sliceable
+from ..gram import Landmarks, NystroemMap
+from ..kernels import on_indices
 from ._linear import relative, unit_columns
-from ._lowrank import LowRankEigen, on_indices
 from ._mixed import check_stopping, ended
 from ._pcg import conjugate_gradients
 from ._report import Report, Status
 
 __all__ = ["Krill"]
 
-_RANK = 1000  # landmarks by default
 _ROWS, _ENTRIES = 4, 8  # of the embedding: rows for each landmark, entries for each point
 _GROUPS = 8  # of strips; the sums of each are added in order
 _STRIPS = 8  # of points in a block that is sketched at a time
@@ -55,7 +53,7 @@ class Krill:
     rank : int, optional
         Landmarks; 1000 by default, or all points if there are fewer.
     landmarks : str or points
-        As in `LowRankEigen`: "auto", "kmeans", "rpcholesky", "uniform", ..., or the points.
+        As in `mercer.gram.Landmarks`.
     tol : float
         Of the relative residual; what rounding leaves is enough in any case.
     max_iter : int
@@ -85,13 +83,11 @@ class Krill:
 
     def __post_init__(self) -> None:
         check_stopping(self)
-        if self.rank is not None and not self.rank >= 1:
-            raise ValueError(f"Krill: rank must be at least 1, got {self.rank!r}")
-        LowRankEigen(self.rank, self.landmarks)  # refuses an unknown method
+        _ = self._choice  # refuses an unknown method
 
     def workspace(self, n: int) -> int:
         """Return the bytes needed: the sketch, K_SS, two factors, and strips of rows."""
-        m = self._choice(n).features(n, 1)
+        m = self._choice.count(n)
         rows = min(n, _ROWS * m)
         return 8 * (rows * m + 4 * m * m) + 2**27
 
@@ -128,9 +124,9 @@ class Krill:
         X, n = sliceable(X), length(X)
         right, weights = _check(Y, weights, shift, n)
         right, exponents = unit_columns(right)
-        m = self._choice(n).features(n, 1)
+        m = self._choice.count(n)
         check_budget(self.workspace(n), self.max_memory, f"a fit on {m} landmarks")
-        phi = self._choice(n).map(kernel, X, 1, n_threads)
+        phi = self._choice.map(kernel, X, n_threads)
         if not len(phi):  # no landmark says anything: f = 0
             report = Report(
                 repr(self), Status.APPROXIMATE, message="every k(s, s) is 0, and so is f"
@@ -182,9 +178,9 @@ class Krill:
     def _seed(self) -> Any:
         return 0 if self.random_state is None else self.random_state
 
-    def _choice(self, n: int) -> LowRankEigen:
-        rank = min(n, _RANK) if self.rank is None else self.rank
-        return LowRankEigen(rank, self.landmarks, self._seed)
+    @property
+    def _choice(self) -> Landmarks:
+        return Landmarks(self.rank, self.landmarks, self.random_state)
 
 
 class _Passes:

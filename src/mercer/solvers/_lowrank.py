@@ -17,12 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from .._points import length, take
+from .._points import doubled, length, sliceable, take
 from .._runtime import Stopwatch, one_blas_thread
-from ..gram import FourierMap, NystroemMap, TiledGram, choose_landmarks
-from ..gram._centroids import centroids, has_centroids
-from ..gram._landmarks import CANDIDATES, PER_LANDMARK, doubled, sliceable
-from ..kernels import Precomputed
+from ..gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
+from ..kernels import on_indices
 from ._certificate import Certificate, sandwich, unknown
 from ._moments import Moments
 from ._pairs import EigenPairs, check_k, reported, signs_of
@@ -37,9 +35,8 @@ __all__ = [
     "moments_of",
 ]
 
-METHODS = ("auto", "kmeans", "rpcholesky", "uniform", "kmeans++", "leverage")
 _ROWS = 2**15  # points projected at a time
-_RANK, _PER_COMPONENT = 500, 10  # landmarks by default: the larger of 500 and 10 k
+_PER_COMPONENT = 10  # landmarks or features for each component, if that is more than usual
 
 
 class FeatureBasis(NamedTuple):
@@ -58,12 +55,9 @@ class LowRankEigen:
     Parameters
     ----------
     rank : int, optional
-        Landmarks; max(500, 10 k) by default, or all points if there are fewer.
-    landmarks : str or points
-        "kmeans" (centroids, for a radial kernel on dense vectors), a method of
-        `mercer.gram.choose_landmarks`, or the landmarks themselves.  "auto": "kmeans" where that is
-        possible, else "rpcholesky".
-    random_state : int or None
+        Landmarks; 1000 by default, or 10 k if that is more.
+    landmarks, random_state
+        See `mercer.gram.Landmarks`.
 
     Examples
     --------
@@ -83,39 +77,29 @@ class LowRankEigen:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.landmarks, str) and self.landmarks not in METHODS:
-            raise ValueError(
-                f"there is no method {self.landmarks!r} to choose landmarks; there are "
-                f"{', '.join(map(repr, METHODS))}, or give the landmarks themselves"
-            )
+        Landmarks(self.rank, self.landmarks)  # refuses what cannot be
+
+    def choice(self, k: int) -> Landmarks:
+        """Return the landmarks for k components: ten for each, if that is more than usual."""
+        rank = self.rank
+        if rank is None and _PER_COMPONENT * k > RANK:
+            rank = _PER_COMPONENT * k
+        return Landmarks(rank, self.landmarks, self.random_state)
 
     def workspace(self, n: int, k: int) -> int:
         """Return the bytes needed: a few m x m matrices, blocks of rows, and the vectors."""
         m = self.features(n, k)
-        candidates = min(n, max(CANDIDATES, PER_LANDMARK * m)) * m
-        return 8 * (8 * m * m + candidates + n * (k + 2)) + _blocks(n, m)
+        own = 8 * (8 * m * m + n * (k + 2)) + _blocks(n, m)
+        return own + self.choice(k).workspace(n)
 
     def features(self, n: int, k: int) -> int:
         """Return the number of landmarks for n points and k components."""
-        if not isinstance(self.landmarks, str):
-            return length(self.landmarks)
-        return min(n, max(_RANK, _PER_COMPONENT * k)) if self.rank is None else self.rank
+        return self.choice(k).count(n)
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> NystroemMap:
         """Choose the landmarks among the points X and factor their kernel matrix."""
-        return NystroemMap.on(kernel, self.points(kernel, X, k, n_threads), n_threads)
-
-    def points(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> Any:
-        """Return the landmarks: those given, or those that the method chooses for the points X."""
-        if not isinstance(self.landmarks, str):
-            return self.landmarks
-        method, m = self.landmarks, self.features(length(X), k)
-        options = {"random_state": self.random_state, "n_threads": n_threads}
-        if method == "auto":
-            method = "kmeans" if has_centroids(kernel, X) else "rpcholesky"
-        if method == "kmeans":
-            return centroids(kernel, X, m, **options)
-        return take(sliceable(X), choose_landmarks(kernel, X, m, method, **options))
+        self.choice(1).require(length(X))
+        return self.choice(k).map(kernel, X, n_threads)
 
     def eigenpairs(self, gram: Any, k: int | None = None, **options: Any) -> EigenPairs:
         """Return the k largest eigenpairs of K^, which lie below those of K."""
@@ -132,7 +116,7 @@ class FourierEigen:
     Parameters
     ----------
     rank : int, optional
-        Features, an even number; max(500, 10 k) by default.
+        Features, an even number; 1000 by default, or 10 k if that is more.
     method : {"auto", "orthogonal", "qmc", "iid"}
         See `mercer.kernels.random_features`.
     random_state : int or None
@@ -149,7 +133,7 @@ class FourierEigen:
 
     def features(self, n: int, k: int) -> int:
         """Return the number of features for k components."""
-        return max(_RANK, _PER_COMPONENT * k) if self.rank is None else self.rank
+        return max(RANK, _PER_COMPONENT * k) if self.rank is None else self.rank
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
         """Draw the frequencies for points with the columns of X."""
@@ -304,14 +288,6 @@ def _projections(
         some = doubled(take(points, rows))
         tiles = TiledGram(phi.kernel, some, phi.points, n_threads=n_threads)
         yield rows, tiles @ coefficients, phi.kernel.diag(some)
-
-
-def on_indices(kernel: Any, X: Any) -> tuple[Any, Any]:
-    """Turn values that the user computed into a kernel on indices, so that landmarks are points."""
-    if isinstance(kernel, Precomputed) and kernel.matrix is None:
-        K = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-        return Precomputed(K), np.arange(len(K))
-    return kernel, X
 
 
 def moments_of(

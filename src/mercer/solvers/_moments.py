@@ -81,6 +81,11 @@ class Moments:
         mean = w @ Phi / total
         return cls(int(np.sum(w > 0)), total, mean, _scatter(Phi, w, mean, n_threads), left)
 
+    def times(self, factor: float) -> Moments:
+        """Return the moments of points whose weights are all multiplied by the factor."""
+        comoment, residual = self.comoment * factor, self.residual * factor
+        return Moments(self.rows, self.weight * factor, self.mean, comoment, residual)
+
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both sets of points together."""
         if self.mean.shape != other.mean.shape:

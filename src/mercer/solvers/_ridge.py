@@ -19,7 +19,7 @@ import numpy as np
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import check_budget
-from ..gram import TiledGram, gram
+from ..gram import Landmarks, TiledGram, gram
 from ..kernels import Kernel, Precomputed
 from ._bordered import Bordered
 from ._choose import LINEAR, choose
@@ -32,7 +32,6 @@ from ._report import Report, Status
 __all__ = ["ExactRidge", "LandmarkRidge"]
 
 _BLOCK = 2**25  # bytes of k(points, z) held at a time
-_RANK = 1000  # landmarks by default
 
 
 @dataclass(eq=False)
@@ -206,7 +205,7 @@ class ExactRidge:
 
     def _gram(self, alphas: int) -> Any:
         """Choose the solver, and hold K in the way that it needs."""
-        given = isinstance(self.kernel, Precomputed) and self.kernel.matrix is None
+        given = isinstance(self.kernel, Precomputed)
         n, held = length(self.X), None
         if given:
             held = gram(self.kernel, self.X, max_memory=self.max_memory)
@@ -252,9 +251,7 @@ class LandmarkRidge:
     ----------
     kernel, X, Y, weights, alphas, intercept
         As in `ExactRidge`.
-    rank : int or None
-        Landmarks; 1000 by default, or all points if there are fewer.
-    landmarks : str or points
+    landmarks : Landmarks
     iterative : bool
         Solve by `Krill`, for many landmarks, instead of with the features of all points.
     random_state : int or None
@@ -265,9 +262,10 @@ class LandmarkRidge:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
+    >>> from mercer.gram import Landmarks
     >>> from mercer.solvers import LandmarkRidge
     >>> X, alphas = np.linspace(0, 6, 500)[:, None], np.array([0.1])
-    >>> ridge = LandmarkRidge(RBF(), X, np.sin(X), None, alphas, intercept=False, rank=10)
+    >>> ridge = LandmarkRidge(RBF(), X, np.sin(X), None, alphas, False, Landmarks(10))
     >>> coefficients, intercept = ridge.solve()
     >>> f = RBF()(X, ridge.points) @ coefficients
     >>> bool(np.abs(f - np.sin(X)).max() < 0.1)
@@ -280,10 +278,8 @@ class LandmarkRidge:
     weights: np.ndarray | None
     alphas: np.ndarray
     intercept: bool
-    rank: int | None = None
-    landmarks: Any = "auto"
+    landmarks: Landmarks = Landmarks()  # noqa: RUF009
     iterative: bool = False
-    random_state: Any = None
     max_memory: Any = None
     say: Callable[[str], None] | None = None
     chosen: str = "nystroem"
@@ -298,16 +294,11 @@ class LandmarkRidge:
     def path(self) -> NystroemPath:
         """Choose the landmarks and read the features of all points: this solves every alpha."""
         n = length(self.X)
-        rank = min(n, _RANK) if self.rank is None else self.rank
-        if rank > n and isinstance(self.landmarks, str):
-            raise ValueError(
-                f"rank={rank} landmarks are to be chosen among {n} points; ask for fewer, or give "
-                f"the landmarks themselves"
-            )
-        choice = LowRankEigen(rank, self.landmarks, self.random_state)
-        m = choice.features(n, 1)
-        check_budget(choice.workspace(n, 1), self.max_memory, f"a fit on {m} landmarks")
-        phi = choice.map(self.kernel, self.X, 1)
+        self.landmarks.require(n)
+        m = self.landmarks.count(n)
+        needed = LowRankEigen(m).workspace(n, 1)
+        check_budget(needed, self.max_memory, f"a fit on {m} landmarks")
+        phi = self.landmarks.map(self.kernel, self.X)
         if self.say is not None:
             self.say(f"features by {phi!r}")
         return NystroemPath(
@@ -366,10 +357,11 @@ class LandmarkRidge:
         right = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
         A, b = np.empty((0, q)), np.zeros(q)
         for alpha in np.unique(self.alphas).tolist():
+            chosen = self.landmarks
             solver = Krill(
-                rank=self.rank,
-                landmarks=self.landmarks if self.points is None else self.points,
-                random_state=self.random_state,
+                chosen.rank,
+                chosen.method if self.points is None else self.points,
+                random_state=chosen.random_state,
                 max_memory=self.max_memory,
             )
             points, W, self.report = solver.regress(

@@ -21,17 +21,14 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from .._errors import NotPositiveDefiniteError, not_finite
-from .._points import length, take
+from .._points import doubled, length, sliceable, take
 from .._runtime import check_budget
-from ..gram import NystroemMap, gram
-from ..gram._landmarks import doubled, reads_all, sliceable
+from ..gram import Landmarks, NystroemMap, gram
 from ..gram._rpcholesky import significance
-from ..kernels import Kernel
-from ._lowrank import LowRankEigen, on_indices
+from ..kernels import Kernel, on_indices, reads_all
 
 __all__ = ["Whitened"]
 
-_RANK = 1000  # landmarks by default
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
@@ -106,25 +103,16 @@ class Whitened:
 
     @classmethod
     def nystroem(
-        cls,
-        kernel: Kernel,
-        X: Any,
-        *,
-        rank: int | None = None,
-        landmarks: Any = "auto",
-        random_state: Any = None,
-        max_memory: Any = None,
+        cls, kernel: Kernel, X: Any, landmarks: Landmarks | None = None, *, max_memory: Any = None
     ) -> Self:
-        """Project on the span of landmarks: rank of them, or those given; see `LowRankEigen`."""
-        n = length(X)
-        chosen = isinstance(landmarks, str)
-        m = min(n, _RANK if rank is None else int(rank)) if chosen else length(landmarks)
+        """Project on the span of landmarks."""
+        landmarks, n = landmarks or Landmarks(), length(X)
+        m = landmarks.count(n)
         text = f"the features of {n} points on {m} landmarks (a smaller rank needs less)"
         check_budget(8 * (n * m + 3 * m * m), max_memory, text)
         kernel, X = on_indices(kernel, X)
-        seed = 0 if random_state is None else random_state
-        choice = LowRankEigen(m, landmarks, seed)
-        phi = NystroemMap.on(kernel, X) if chosen and m == n else choice.map(kernel, X, 1)
+        whole = m == n and not landmarks.given
+        phi = NystroemMap.on(kernel, X) if whole else landmarks.map(kernel, X)
         F = phi.features(X)
         diagonal = kernel.diag(doubled(X))
         left = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)

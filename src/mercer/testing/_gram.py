@@ -8,7 +8,7 @@ import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import length
-from ._law import close, hold
+from ._law import Laws
 
 __all__ = ["check_gram"]
 
@@ -28,47 +28,41 @@ def check_gram(
         Allowed error, relative to the largest entry; in float32, what its digits allow.
     random_state : int
         Seed of the vectors.
-
-    Raises
-    ------
-    AssertionError
-        Naming the law.
     """
-    rng = np.random.default_rng(random_state)
+    laws, rng = Laws(gram, rtol), np.random.default_rng(random_state)
     K = gram.to_array()
     n, m = gram.shape
-    hold("shape", gram, K.shape == (n, m), f"to_array() is {K.shape}, the Gram {gram.shape}")
-    hold("shape", gram, length(gram.X) == n, f"{length(gram.X)} points X, shape {gram.shape}")
-    hold("dtype", gram, K.dtype == gram.dtype, f"to_array() is {K.dtype}, the Gram {gram.dtype}")
+    laws.hold("shape", K.shape == (n, m), f"to_array() is {K.shape}, the Gram {gram.shape}")
+    laws.hold("shape", length(gram.X) == n, f"{length(gram.X)} points X, shape {gram.shape}")
+    laws.hold("dtype", K.dtype == gram.dtype, f"to_array() is {K.dtype}, the Gram {gram.dtype}")
     if reference is not None:
-        close("matrix", gram, K, reference, rtol, "to_array() and the reference")
+        laws.close("matrix", K, reference, "to_array() and the reference")
 
     scale = np.abs(K).max(initial=0.0)
-    rtol = max(rtol, 100 * float(np.finfo(K.dtype).eps))
+    laws = Laws(gram, max(rtol, 100 * float(np.finfo(K.dtype).eps)))
     V, U = rng.normal(size=(m, 3)).astype(K.dtype), rng.normal(size=(n, 3)).astype(K.dtype)
     for v in (V, V[:, 0], V[:, :1]):
-        close("matmul", gram, gram @ v, K @ v, rtol, "K @ v and the matrix @ v", scale * m)
-    hold("determinism", gram, np.array_equal(gram @ V, gram @ V), "K @ V differs when repeated")
+        laws.close("matmul", gram @ v, K @ v, "K @ v and the matrix @ v", scale * m)
+    laws.hold("determinism", np.array_equal(gram @ V, gram @ V), "K @ V differs when repeated")
     for flipped in (gram.H, gram.T):
-        close("adjoint", gram, flipped @ U, K.T @ U, rtol, "K^T @ u and the matrix", scale * n)
+        laws.close("adjoint", flipped @ U, K.T @ U, "K^T @ u and the matrix", scale * n)
     left, right = np.vdot(U, gram @ V), np.vdot(gram.H @ U, V)
-    close("adjoint", gram, left, right, rtol, "<u, K v> and <K^T u, v>", scale * n * m)
+    laws.close("adjoint", left, right, "<u, K v> and <K^T u, v>", scale * n * m)
 
     some, others = rng.integers(n, size=max(1, n // 2)), rng.permutation(m)[: max(1, m // 2)]
     mask = np.isin(np.arange(n), some)
     for i in (some, mask, slice(0, 2), 0):
-        close("rows", gram, gram.rows(i), K[i], rtol, f"rows({i}) and the matrix", scale)
+        laws.close("rows", gram.rows(i), K[i], f"rows({i}) and the matrix", scale)
     for i, j in ((some, others), (mask, slice(None)), (slice(1, None), slice(0, 2))):
-        close("block", gram, gram.block(i, j), K[i][:, j], rtol, "block and the matrix", scale)
-    close("diagonal", gram, gram.diagonal(), K.diagonal(), rtol, "diagonal and the matrix", scale)
+        laws.close("block", gram.block(i, j), K[i][:, j], "block and the matrix", scale)
+    laws.close("diagonal", gram.diagonal(), K.diagonal(), "diagonal and the matrix", scale)
     if gram.Z is None:
-        close("symmetry", gram, K, K.T, rtol, "K and its transpose")
+        laws.close("symmetry", K, K.T, "K and its transpose")
 
     U, V = U.astype(float), V.astype(float)
     try:
         want = gram.kernel.pullback(gram.X, gram.Z, U @ V.T)
     except NotDifferentiableError:
         return
-    size = np.abs(U) @ np.abs(V.T)
-    size = np.sum(size * np.maximum(np.abs(K), scale))
-    close("pullback", gram, gram.pullback(U, V), want, rtol, "pullback(U, V) and U V^T", size)
+    size = scale * np.sum(np.abs(U) @ np.abs(V.T))
+    laws.close("pullback", gram.pullback(U, V), want, "pullback(U, V) and U V^T", size)

@@ -1,0 +1,194 @@
+"""A sample: what a fit is given, checked once at the door of every estimator.
+
+Points of weight 0 have no part in a fit.  A matrix that the user computed (kernel="precomputed")
+becomes a kernel on indices here, so that nothing behind the door has to know of it; the fitted
+model keeps indices, and not the matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from .._points import length, take
+from ..expansion import Expansion
+from ..kernels import Kernel, Precomputed, on_indices
+
+__all__ = ["Sample", "check_weights", "class_weights", "weighted_quantile"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Points that take part in a fit, with their targets and weights.
+
+    Attributes
+    ----------
+    given : points
+        All that came, in their order; for values that the user computed, the indices of them.
+    kept : ndarray of int
+        The places of those of positive weight.
+    weights : ndarray or None
+        Of the points kept, positive; None if none were given.
+    targets : ndarray of shape (n, q) or None
+        Of the points kept.
+    flat : bool
+        Whether the targets came as one column without a second axis.
+    values : Precomputed or None
+        The matrix that the user computed.
+    classes, labels : ndarray or None
+        The classes of points of positive weight, and their places among them.
+    """
+
+    given: Any
+    kept: np.ndarray
+    weights: np.ndarray | None = None
+    targets: Any = None
+    flat: bool = True
+    values: Precomputed | None = None
+    classes: Any = None
+    labels: Any = None
+
+    @classmethod
+    def of(cls, X: Any, weights: np.ndarray | None = None, *, precomputed: bool = False) -> Self:
+        """Return the points X of positive weight; weights are checked already."""
+        values = None
+        if precomputed:
+            values, X = on_indices(Precomputed(), X)
+        kept = np.arange(length(X)) if weights is None else np.flatnonzero(weights)
+        return cls(X, kept, None if weights is None else weights[kept], values=values)
+
+    def with_targets(self, y: np.ndarray) -> Self:
+        """Return the sample with numbers as targets, (n,) or (n, q)."""
+        Y = y.reshape(len(y), -1).astype(float)
+        return replace(self, targets=Y[self.kept], flat=y.ndim == 1)
+
+    def with_labels(self, y: np.ndarray, class_weight: Any, owner: str) -> Self:
+        """Return the sample with labels; weights of classes multiply those of points."""
+        classes, labels = np.unique(y[self.kept], return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{owner} needs points of at least 2 classes, but those of positive weight are all "
+                f"of one class: {classes.tolist()}"
+            )
+        w = self.counts
+        if class_weight is not None:
+            w = w * class_weights(class_weight, classes, np.bincount(labels, w))[labels]
+        return replace(self, weights=w, classes=classes, labels=labels)
+
+    def __len__(self) -> int:
+        """Return the number of points that take part."""
+        return len(self.kept)
+
+    @cached_property
+    def points(self) -> Any:
+        """The points that take part."""
+        return self.given if self.whole else take(self.given, self.kept)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all points that came take part."""
+        return len(self.kept) == length(self.given)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The weights, 1 for each point if none were given."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def resolve(self, kernel: Kernel) -> Kernel:
+        """Return the kernel that a model keeps: with its rules resolved on the points."""
+        if self.values is not None:
+            return kernel
+        w = self.weights
+        uneven = w is not None and bool(np.any(w != w[0]))
+        return kernel.resolve(self.points, w if uneven else None)
+
+    def evaluated(self, kernel: Kernel) -> Kernel:
+        """Return the kernel that evaluates the points: for values, with them."""
+        return kernel if self.values is None else self.values
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return some of the points that take part, by their places among them."""
+        some: dict[str, Any] = {
+            name: None if (value := getattr(self, name)) is None else value[rows]
+            for name in ("weights", "targets", "labels")
+        }
+        return replace(self, kept=self.kept[rows], **some)
+
+    def scatter(self, A: np.ndarray) -> np.ndarray:
+        """Return rows for all points that came, 0 for those without weight."""
+        if self.whole:
+            return A
+        out = np.zeros((length(self.given), *A.shape[1:]))
+        out[self.kept] = A
+        return out
+
+    @property
+    def places(self) -> np.ndarray:
+        """The place of each point that came among those kept, -1 if it is not."""
+        place = np.full(length(self.given), -1)
+        place[self.kept] = np.arange(len(self))
+        return place
+
+    def expansion(self, kernel: Kernel, A: np.ndarray) -> Expansion:
+        """Return sum_i A_i k(x_i, .) over all points that came."""
+        return Expansion(kernel, self.given, self.scatter(A))
+
+
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """Return one weight per point: finite, not negative, not all 0."""
+    if hasattr(X, "shape"):
+        w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    else:
+        w = np.asarray(sample_weight, dtype=float)
+        if w.shape not in ((), (length(X),)):
+            raise ValueError(f"sample_weight has shape {w.shape}, but there are {length(X)} points")
+        w = np.broadcast_to(w, (length(X),))
+        if not np.isfinite(w).all():
+            raise ValueError("sample_weight contains NaN or infinity")
+    if np.any(w < 0):
+        raise ValueError(f"sample_weight must be non-negative, got a minimum of {w.min():g}")
+    if not np.any(w > 0):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return w
+
+
+def class_weights(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Return the weight of each class, given the sums of the weights of its points."""
+    if isinstance(class_weight, str):  # "balanced"
+        return sums.sum() / (len(sums) * sums)
+    names = classes.tolist()
+    missing = [name for name in names if name not in class_weight]
+    if missing and len(names) - len(missing) < len(class_weight):
+        raise ValueError(
+            f"class_weight has the keys {list(class_weight)}, but nothing for the classes "
+            f"{missing}; the usual cause is a name that is spelled in another way"
+        )
+    each = np.array([class_weight.get(name, 1.0) for name in names], dtype=float)
+    if not (np.all(np.isfinite(each)) and np.all(each > 0)):
+        raise ValueError(
+            f"class_weight must be positive, got {each.tolist()} for the classes "
+            f"{classes.tolist()}; to leave out a class, leave out its points"
+        )
+    return each
+
+
+def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:
+    """Return the smallest value that a share q of the weight does not exceed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.estimators._sample import weighted_quantile
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0, 4.0]), 0.5)
+    2.0
+    >>> weighted_quantile(np.array([1.0, 2.0]), 0.5, np.array([1.0, 3.0]))
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    w = np.ones(len(values)) if weights is None else weights
+    share = np.cumsum(w[order]) / w.sum()
+    return float(values[order][np.searchsorted(share, q - 1e-12)])

@@ -1,0 +1,90 @@
+"""What the objectives on many points share: data, landmarks, and a budget for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from .._errors import NotDifferentiableError
+from .._points import doubled, length, sliceable, take
+from .._runtime import check_budget, generator
+from ..gram import Landmarks
+from ..kernels import Kernel, on_indices
+from ._noise import signal
+from ._projection import Projection, working_bytes
+from ._system import check_data
+
+__all__ = ["Landmarked"]
+
+_RANK = 500  # landmarks by default: a search passes over them dozens of times
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarked:
+    """An objective on landmarks S, chosen once for the kernel given and held still from then on."""
+
+    kernel: Kernel
+    X: Any
+    Y: np.ndarray
+    noise: Any = 0.0
+    rank: int | None = None
+    landmarks: Any = "auto"
+    random_state: Any = None
+    max_memory: Any = None
+    n_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        data = check_data(self.kernel, self.X, self.Y, self.noise)
+        for name, value in zip(("kernel", "X", "Y", "noise"), data, strict=True):
+            object.__setattr__(self, name, value)
+        self.kernel._require_resolved()
+        try:
+            generator(self.random_state)
+        except (TypeError, ValueError) as why:
+            raise ValueError(
+                f"random_state must be None, an integer of at least 0, or a generator, got "
+                f"{self.random_state!r}"
+            ) from why
+        (n, q), m = self.Y.shape, self._chosen.count(length(self.X))
+        needed = max(4 * self._chosen.workspace(n), self._bytes(n, m, q))
+        check_budget(needed, self.max_memory, f"{type(self).__name__} on {m} landmarks")
+
+    def _bytes(self, n: int, m: int, q: int) -> int:
+        """Estimate the memory of a value with its gradient."""
+        return working_bytes(n, m, q, self.n_threads)
+
+    @cached_property
+    def points(self) -> Any:
+        """The landmarks S, in the order of their choice."""
+        kernel, X = on_indices(self.kernel, self.X)
+        if self._chosen.given or self._chosen.count(length(X)) < length(X):
+            X = self._chosen.draw(signal(kernel), X, self.n_threads)
+        return doubled(sliceable(X))
+
+    @property
+    def _chosen(self) -> Landmarks:
+        rank = _RANK if self.rank is None else self.rank
+        return Landmarks(rank, self.landmarks, self.random_state)
+
+    def subset(self, rows: np.ndarray) -> Self:
+        """Return the objective of some of the observations, on the same landmarks."""
+        noise = self.noise if np.ndim(self.noise) == 0 else self.noise[rows]
+        X, Y = take(self.X, rows), self.Y[rows]
+        return replace(self, X=X, Y=Y, noise=noise, landmarks=self.points)
+
+    def _at(self, theta: Any) -> Kernel:
+        return self.kernel if theta is None else self.kernel.with_theta(theta)
+
+    def _projection(self, theta: Any) -> Projection:
+        return Projection.on(self._at(theta), self.X, self.noise, self.points, self.n_threads)
+
+    def _require_gradient(self) -> None:
+        if self.kernel.theta.size and not self.kernel.pullback_in_tiles:
+            raise NotDifferentiableError(
+                f"{self.kernel} has derivatives of k(X) alone, not of its tiles, and all of them "
+                f"at once would need n x n numbers; use a kernel of mercer's own, "
+                f"solver='cholesky', or optimizer=None"
+            )

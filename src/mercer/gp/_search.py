@@ -1,0 +1,223 @@
+"""The search for the best theta: L-BFGS within bounds.
+
+With many observations it is first made on a quarter of them, at 1/64 of the cost.  The curvature
+there, found by differences, makes the first step on all of them one of Newton's.  That does not
+change what an optimum is; a quarter whose optimum is on a bound, or is none, is not used.
+
+A likelihood may have several optima, and which of them is found depends on the way as well as on
+the start: another program may end at another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .._points import length
+
+__all__ = ["Optimum", "maximise"]
+
+_MANY = 500  # observations from which a quarter is searched first
+_STEP = 1e-3  # of the differences in log parameters
+_MARGIN = 0.01  # from a bound
+_FLAT = 1e-6  # curvature per observation below which a quarter does not know where it is
+_FAR = 100.0  # standard deviations around the optimum of a quarter
+_NOISE = 0.01  # of a standard error: a step that gains less is the last
+_GRADIENT, _GAIN = 1e-5, 2.2e-9  # where a search ends, as SciPy has them
+_SCALED_GRADIENT = 1e-3  # half its square is what the value can still rise, with unit curvature
+_WORTH = 1e-3  # what a search has to gain for another from its end
+_SLOPE = 0.02  # of sqrt(n), the size that slopes have at the truth: less is the top
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where a search ended.
+
+    Attributes
+    ----------
+    theta : ndarray
+    value : float
+    evaluations : int
+        Values with gradients, on all observations.
+    converged : bool
+    message : str
+        Why it ended.
+    """
+
+    theta: np.ndarray
+    value: float
+    evaluations: int
+    converged: bool
+    message: str
+
+
+def maximise(
+    objective: Any,
+    start: np.ndarray,
+    bounds: np.ndarray,
+    *,
+    say: Function[[str], None] | None = None,
+    max_iter: int = 1000,
+    seed: int = 0,
+) -> Optimum:
+    """Return the theta near `start` that maximises the objective within the bounds.
+
+    Parameters
+    ----------
+    objective : MarginalLikelihood or another objective
+    start : ndarray of shape (p,)
+    bounds : ndarray of shape (p, 2)
+        In log space, as those of a kernel.
+    say : function, optional
+        Called with a line of progress after each evaluation.
+    max_iter : int
+    seed : int
+        Of the choice of a quarter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF, White
+    >>> from mercer.gp import MarginalLikelihood, maximise
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    >>> kernel = 1.0 * RBF() + White()
+    >>> best = maximise(MarginalLikelihood(kernel, X, y), kernel.theta, kernel.bounds)
+    >>> np.exp(best.theta).round(3)
+    array([0.22 , 0.586, 0.005])
+    """
+    search = _Search(objective, bounds, max_iter, say)
+    start = search.within(start)
+    n = length(objective.X)
+    if n >= _MANY and hasattr(objective, "subset"):
+        rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
+        part = _Search(objective.subset(rows), bounds, max_iter)
+        near = part.climb(start)
+        H = part.curvature(near)
+        if H is not None:
+            best = search.climb(near.theta, H * (n / len(rows)))
+            if search.inside(best.theta):
+                return best
+            start = best.theta
+    return search.climb(start)
+
+
+class _Search:
+    """Counts evaluations, and says how it goes."""
+
+    def __init__(
+        self,
+        objective: Any,
+        bounds: np.ndarray,
+        max_iter: int,
+        say: Function[[str], None] | None = None,
+    ) -> None:
+        self.objective, self.bounds, self.max_iter, self.say = objective, bounds, max_iter, say
+        self.evaluations = 0
+
+    def within(self, theta: np.ndarray) -> np.ndarray:
+        return np.clip(theta, self.bounds[:, 0], self.bounds[:, 1])
+
+    def inside(self, theta: np.ndarray) -> bool:
+        """Tell whether theta is on no bound, nor close to one."""
+        return bool(np.all(np.abs(theta[:, None] - self.bounds) > _MARGIN))
+
+    def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.objective.value_and_gradient(theta)
+        self.evaluations += 1
+        if self.say is not None:
+            steepest = np.abs(gradient).max(initial=0.0)
+            self.say(f"evaluation {self.evaluations}: {value:.6g}, gradient {steepest:.1e}")
+        return value, gradient
+
+    def curvature(self, best: Optimum) -> np.ndarray | None:
+        """Return minus the second derivatives at an optimum; None if it is on a bound or flat."""
+        theta = best.theta
+        if not best.converged or not self.inside(theta):
+            return None
+        H = np.empty((theta.size, theta.size))
+        for i, step in enumerate(_STEP * np.eye(theta.size)):
+            up, down = (self.evaluate(theta + sign * step)[1] for sign in (1, -1))
+            H[i] = (down - up) / (2.0 * _STEP)
+        H = 0.5 * (H + H.T)
+        return H if np.linalg.eigvalsh(H)[0] > _FLAT * length(self.objective.X) else None
+
+    def climb(self, start: np.ndarray, H: np.ndarray | None = None) -> Optimum:
+        """Return where L-BFGS ends, which searches for u in theta = start + R u.
+
+        R R^T = H^-1 if the curvature is known, so that it is about 1 in u; else R = I.
+        """
+        value, gradient = self.evaluate(start)
+        if not np.isfinite(value):
+            return self._ended(start, value, False, "it is not finite at the start")
+        if H is None:
+            R, box = np.eye(start.size), self.bounds - start[:, None]
+            # the first step is the gradient: if long, into a corner of the bounds
+            unit = 1.0 / max(1.0, float(np.linalg.norm(gradient)))
+            options = {"gtol": _GRADIENT * unit, "ftol": _GAIN}
+        else:
+            R, unit = np.linalg.inv(np.linalg.cholesky(H)).T, 1.0
+            box = np.tile([-_FAR, _FAR], (start.size, 1))
+            options = {"gtol": _SCALED_GRADIENT, "ftol": 1e-12}
+        first, known = value, {start.tobytes(): (value, gradient)}
+        best: list[Any] = [value, start, gradient]
+        climbed: list[float] = []  # the values after each step
+        errors = getattr(self.objective, "standard_error", None)  # if it is an estimate
+        least = -np.inf if errors is None else _NOISE * errors(start)
+
+        def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
+            theta = self.within(start + R @ u)
+            place = theta.tobytes()
+            value, gradient = known.pop(place) if place in known else self.evaluate(theta)
+            if value > best[0]:
+                best[:] = value, theta, gradient
+            return -unit * value, -unit * (R.T @ gradient)
+
+        def step(intermediate_result: Any) -> None:
+            climbed.append(-float(intermediate_result.fun) / unit)
+            if len(climbed) > 1 and climbed[-1] - climbed[-2] < least:
+                raise StopIteration
+
+        result = minimize(
+            negative,
+            np.zeros(start.size),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=box,
+            callback=step,
+            options={"maxiter": self.max_iter, **options},
+        )
+        value, theta, gradient = best
+        slope = np.abs(self.within(theta + gradient) - theta).max(initial=0.0)
+        converged, message = bool(result.success), _reason(str(result.message))
+        if converged and errors is None and slope > _SLOPE * np.sqrt(length(self.objective.X)):
+            if value > first + _WORTH:  # tolerances of a steep start are wide: here they are not
+                return self.climb(theta)
+            converged, message = False, f"it still rises, with a slope of {slope:.1e} in theta"
+        if errors is not None and not converged:
+            error, gain = errors(theta), climbed[-1] - climbed[-2] if climbed[1:] else np.inf
+            if H is not None:
+                gain = min(gain, 0.5 * float(np.sum((R.T @ gradient) ** 2)))
+            converged = gain <= error
+            message = (
+                f"values and gradients are estimates, and do not agree to the end; about "
+                f"{gain:.1e} is left to be gained, with a standard error of {error:.1e}"
+            )
+        return self._ended(theta, value, converged, message)
+
+    def _ended(self, theta: np.ndarray, value: float, converged: bool, message: str) -> Optimum:
+        return Optimum(theta, value, self.evaluations, converged, message)
+
+
+def _reason(message: str) -> str:
+    """Put L-BFGS's reason to end into words."""
+    if message.startswith("ABNORMAL"):
+        return (
+            "no step along the gradient raises it, which rounding explains where K + noise is "
+            "nearly singular"
+        )
+    return message.strip().rstrip(".").capitalize()

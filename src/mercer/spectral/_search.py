@@ -1,0 +1,270 @@
+"""The search for the components: which solver, how K is held, how many to keep.
+
+By an exact eigensolver on the centred Gram; or by features, of landmarks or random waves, whose
+moments add up exactly over blocks of points.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._points import length, same_points
+from .._runtime import check_budget
+from ..gram import CentredGram, FourierMap, gram
+from ..kernels import Kernel, Precomputed
+from ..solvers import (
+    EIGEN,
+    DenseEigen,
+    FourierEigen,
+    LowRankEigen,
+    Moments,
+    choose,
+    eigenpairs_of_moments,
+    eigenpairs_of_points,
+    moments_of,
+)
+from ._components import Components
+from ._exact import exact_components, leading_pairs
+from ._plan import LEAN, Plan, block_bytes, dense_bytes, make_plan
+from ._spectrum import how_many
+
+__all__ = ["ComponentSearch", "Found", "same_map"]
+
+_UNKNOWN = 50  # components that landmarks are chosen for, when their number depends on the spectrum
+
+
+class Found(NamedTuple):
+    """What a search has found, and by what; `errors` are those of the points, if these are held."""
+
+    components: Components
+    solver: Any
+    held: str
+    weight: float | None  # the sum of the weights
+    errors: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentSearch:
+    """What is wanted of a kernel PCA; the parameters are those of the estimator."""
+
+    n_components: int | float | None = None
+    eigen_solver: Any = "auto"
+    tol: float = 0.0
+    max_iter: int | None = None
+    n_iter: int | str = "auto"
+    storage: str = "auto"
+    indefinite: str = "raise"
+    drop_zeros: bool = False
+    rank: int | None = None
+    landmarks: Any = "auto"
+    random_state: Any = 0
+    max_memory: Any = None
+    n_threads: int | None = None
+    say: Callable[[str], None] = lambda text: None
+
+    @property
+    def by_features(self) -> bool:
+        """Whether the eigensolver works on features, and can take in points in blocks."""
+        spec = self.eigen_solver
+        named = isinstance(spec, str) and spec in ("nystroem", "features")
+        return named or isinstance(spec, (LowRankEigen, FourierEigen))
+
+    def check(self) -> None:
+        """Refuse wishes that exclude each other."""
+        if self.by_features and self.indefinite != "raise":
+            raise ValueError(
+                f"indefinite={self.indefinite!r} needs the whole spectrum, and landmarks or random "
+                f"features a positive semidefinite kernel; use eigen_solver='dense' or 'auto'"
+            )
+
+    def plan(self, kernel: Kernel, X: Any) -> Plan:
+        """Return what each method would cost for these points, before anything is allocated."""
+        return make_plan(
+            kernel,
+            X,
+            self.n_components,
+            max_memory=self.max_memory,
+            n_threads=self.n_threads,
+            storage=self.storage,
+            rank=self.rank,
+        )
+
+    def fit(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+        """Find the components of the points X."""
+        run = self._by_features if self.by_features else self._exact
+        return run(kernel, X, weights)
+
+    # ------------------------------------------------------------------ exact solvers
+
+    def _exact(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+        n, whole = length(X), self.indefinite != "raise"
+        wanted = n if self.n_components is None or whole else self.n_components
+        spec, storage = self._planned(kernel, X)
+        K = gram(kernel, X, storage=storage, max_memory=self.max_memory, n_threads=self.n_threads)
+        centred = CentredGram(K, weights)
+        solver = self._exact_solver(centred, spec, wanted)
+        if whole and not isinstance(solver, DenseEigen):
+            raise ValueError(
+                f"indefinite={self.indefinite!r} needs the whole spectrum, which {solver} does not "
+                f"find; use eigen_solver='dense' or 'auto'"
+            )
+        self.say(f"{wanted:g} components of {K!r} by {solver}")
+        pairs = leading_pairs(centred, solver, wanted, self.say)
+        self.say(f"largest residual {pairs.report.residual:.1e} of the largest eigenvalue")
+        parts = exact_components(
+            centred,
+            pairs,
+            X,
+            n_components=self.n_components,
+            policy=self.indefinite,
+            drop_zeros=self.drop_zeros,
+        )
+        errors = parts.left(centred.squared_distances(), np.asarray(parts.scores))
+        weight = None if weights is None else float(weights.sum())
+        return Found(parts, solver, repr(K), weight, errors)
+
+    def _planned(self, kernel: Kernel, X: Any) -> tuple[Any, str]:
+        """Return the eigensolver and the storage that the parameters and the budget ask for."""
+        if not (isinstance(self.eigen_solver, str) and self.eigen_solver == "auto"):
+            return self.eigen_solver, self.storage
+        if self.indefinite != "raise":
+            return "dense", "dense"
+        chosen = self.plan(kernel, X).require()
+        if not chosen.lean:
+            return chosen.eigen_solver, chosen.storage
+        options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
+        return dataclasses.replace(LEAN, **options), chosen.storage
+
+    def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
+        n = centred.shape[0]
+        leading = self.indefinite == "raise"
+        if isinstance(spec, str) and spec == "arpack" and leading and wanted >= n:
+            warnings.warn(
+                f"ARPACK finds fewer than n eigenpairs, but {wanted} of n = {n} are asked for; "
+                f"the dense solver is used",
+                stacklevel=6,
+            )
+            spec = "dense"
+        solver = choose(
+            EIGEN,
+            centred,
+            spec,
+            k=None if wanted == n else wanted,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_iter=self.n_iter,
+            random_state=self.random_state,
+        )
+        if isinstance(solver, DenseEigen):
+            k = min(n, int(wanted)) if wanted >= 1 else n
+            text = f"a dense eigenproblem of {n} points, {k} components,"
+            check_budget(dense_bytes(n, k), self.max_memory, text)
+        return solver
+
+    # ------------------------------------------------------------------ features
+
+    def _by_features(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+        solver, n = self._feature_solver(), length(X)
+        self._check_rank(solver, X)
+        given = isinstance(kernel, Precomputed)
+        needed = solver.workspace(n, self._expected(n)) + block_bytes(X, given)
+        check_budget(needed, self.max_memory, f"{solver} of {n} points")
+        scale = np.ones(n) if weights is None else weights * (n / weights.sum())
+        pairs = eigenpairs_of_points(
+            solver,
+            kernel,
+            X,
+            lambda values, total: min(n, self._count(values, total)),
+            expected=self._expected(n),
+            weights=None if weights is None else scale,
+            n_threads=self.n_threads,
+            say=self.say,
+        )
+        parts = Components.of_features(pairs, np.sqrt(scale), drop_zeros=self.drop_zeros)
+        if weights is not None:  # as they were given, for points to come
+            parts = parts.with_moments(pairs.basis.moments.times(weights.sum() / n))
+        self._check_share(parts)
+        errors = parts.left(pairs.basis.distances, np.asarray(parts.scores))
+        weight = None if weights is None else float(weights.sum())
+        return Found(parts, solver, repr(pairs.basis.map), weight, errors)
+
+    def begin(self, kernel: Kernel, X: Any) -> tuple[Any, Any]:
+        """Return the solver and the feature map that a first block of points fixes."""
+        solver = self._feature_solver()
+        self._check_rank(solver, X)
+        return solver, solver.map(kernel, X, self._expected(length(X)), self.n_threads)
+
+    def moments(self, phi: Any, X: Any, weights: np.ndarray | None) -> Moments:
+        """Return the moments of the features of a block of points."""
+        return moments_of(phi, X, weights, n_threads=self.n_threads, say=self.say)
+
+    def read_out(self, solver: Any, phi: Any, moments: Moments) -> Found:
+        """Return the components of points of which only the moments are left."""
+        scaled = moments.times(moments.rows / moments.weight)
+        pairs = eigenpairs_of_moments(solver, phi, scaled, self._count)
+        parts = Components.of_features(pairs, None, drop_zeros=self.drop_zeros)
+        return Found(parts.with_moments(moments), solver, repr(phi), moments.weight)
+
+    def _feature_solver(self) -> Any:
+        spec = self.eigen_solver
+        if not isinstance(spec, str):
+            return spec
+        if spec != "features":
+            return LowRankEigen(self.rank, self.landmarks, self.random_state)
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):  # no source for SciPy's Sobol points
+            seed = int(seed.randint(2**31 - 1))
+        return FourierEigen(rank=self.rank, random_state=seed)
+
+    def _check_rank(self, solver: Any, X: Any) -> None:
+        n = length(X)
+        if isinstance(solver, FourierEigen) and len(getattr(X, "shape", ())) != 2:
+            raise ValueError(
+                "random features are functions of vectors, and these points are none; "
+                "use eigen_solver='nystroem'"
+            )
+        if isinstance(solver, LowRankEigen):
+            more = "give more points (partial_fit takes them from the first block)"
+            solver.choice(1).require(n, more)
+        wanted, most = self.n_components, solver.features(n, self._expected(n))
+        if wanted is not None and min(wanted, n) > most:
+            raise ValueError(
+                f"{wanted} components are asked for, but there are {most} landmarks or features; "
+                f"raise rank, or ask for fewer"
+            )
+
+    def _check_share(self, parts: Components) -> None:
+        wanted = self.n_components
+        if wanted is None or wanted >= 1 or not parts.total > 0:
+            return
+        reached = float(parts.values.sum()) / parts.total
+        if reached < wanted * (1.0 - 1e-9):
+            warnings.warn(
+                f"all {len(parts.values)} components of the landmarks or features explain "
+                f"{reached:.2%} of the variance, less than the {wanted:.2%} asked for; raise rank",
+                stacklevel=6,
+            )
+
+    def _expected(self, n: int) -> int:
+        """Return the number of components to choose landmarks for."""
+        wanted = self.n_components
+        return min(n, _UNKNOWN if wanted is None or wanted < 1 else int(wanted))
+
+    def _count(self, values: np.ndarray, total: float) -> int:
+        """Return the number of components to keep, of all eigenvalues that a feature map has."""
+        return how_many(values, total, self.n_components)
+
+
+def same_map(a: Any, b: Any) -> bool:
+    """Tell whether two feature maps are the same, so that moments of their features add up."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, FourierMap):
+        return bool(a.basis == b.basis)
+    return len(a) == len(b) and same_points(a.points, b.points)

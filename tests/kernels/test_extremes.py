@@ -1,0 +1,523 @@
+"""Kernels and their gradients against mpmath, where arguments and parameters are extreme.
+
+An error is measured against what rounding of the inputs would do.  With u = 2^-53, the result f and
+the inputs t_i of the formula (the difference x - z of a stationary kernel, the coordinates of any
+other, the parameters), it may be at most TOLERANCE u (|f| + sum_i |t_i df / dt_i|).
+"""
+
+import dataclasses
+from functools import singledispatch
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from mercer.kernels import (
+    RBF,
+    AdditiveChi2,
+    Bilinear,
+    Cauchy,
+    Chi2,
+    Constant,
+    Cosine,
+    Distance,
+    Exp,
+    Features,
+    GaussianBasis,
+    GaussianSeries,
+    HistogramIntersection,
+    InverseMultiquadric,
+    Kernel,
+    Laplacian,
+    Linear,
+    Map,
+    Matern,
+    Multiquadric,
+    Normalized,
+    Periodic,
+    Polynomial,
+    PolynomialBasis,
+    Power,
+    Product,
+    QuadraticMap,
+    RationalQuadratic,
+    Scale,
+    Select,
+    Sigmoid,
+    SigmoidBasis,
+    Stretch,
+    Sum,
+    ThinPlate,
+)
+
+U = 2.0**-53
+TOLERANCE = 50.0
+SMALLEST = 1e-290  # beside it, what underflows is nothing
+
+# ---------------------------------------------------------------------- formulas
+
+
+@singledispatch
+def formula(kernel, v, x, z):
+    """Return k(x, z) with the parameters v, by the definition of the kernel."""
+    raise TypeError(f"no formula for {kernel!r}")
+
+
+def scaled(v, x, z):
+    lengths = v["length_scale"]
+    lengths = lengths if isinstance(lengths, list) else [lengths] * len(x)
+    return [(a - b) / c for a, b, c in zip(x, z, lengths, strict=True)]
+
+
+def squared(v, x, z):
+    return mp.fsum(t * t for t in scaled(v, x, z))
+
+
+def dot(x, z):
+    return mp.fsum(a * b for a, b in zip(x, z, strict=True))
+
+
+@formula.register
+def _(kernel: RBF, v, x, z):
+    return mp.exp(-squared(v, x, z) / 2)
+
+
+@formula.register
+def _(kernel: Matern, v, x, z):
+    s, nu = squared(v, x, z), kernel.nu
+    if nu == np.inf:
+        return mp.exp(-s / 2)
+    nu = mp.mpf(nu)
+    u = mp.sqrt(2 * nu * s)
+    if kernel.nu == 0.5:
+        return mp.exp(-u)
+    if kernel.nu == 1.5:
+        return (1 + u) * mp.exp(-u)
+    if kernel.nu == 2.5:
+        return (1 + u + u * u / 3) * mp.exp(-u)
+    if u == 0:
+        return mp.mpf(1)
+    if u > 1e6:
+        return mp.mpf(0)
+    return 2 * mp.rgamma(nu) * (u / 2) ** nu * mp.besselk(nu, u)
+
+
+@formula.register
+def _(kernel: RationalQuadratic, v, x, z):
+    return (1 + squared(v, x, z) / (2 * v["alpha"])) ** (-v["alpha"])
+
+
+@formula.register
+def _(kernel: Cauchy, v, x, z):
+    return 1 / (1 + squared(v, x, z))
+
+
+@formula.register
+def _(kernel: InverseMultiquadric, v, x, z):
+    return 1 / mp.sqrt(1 + squared(v, x, z))
+
+
+@formula.register
+def _(kernel: Multiquadric, v, x, z):
+    return -mp.sqrt(1 + squared(v, x, z))
+
+
+@formula.register
+def _(kernel: ThinPlate, v, x, z):
+    s = squared(v, x, z)
+    if s == 0:
+        return s
+    return s * mp.log(s) / 2 if kernel.degree == 2 else -s * s * mp.log(s) / 2
+
+
+@formula.register
+def _(kernel: Distance, v, x, z):
+    return -(squared(v, x, z) ** (mp.mpf(kernel.exponent) / 2))
+
+
+@formula.register
+def _(kernel: Laplacian, v, x, z):
+    return mp.exp(-mp.fsum(abs(t) for t in scaled(v, x, z)))
+
+
+def chi2(x, z):
+    return mp.fsum((a - b) ** 2 / (a + b) for a, b in zip(x, z, strict=True) if a + b)
+
+
+@formula.register
+def _(kernel: Chi2, v, x, z):
+    return mp.exp(-v["gamma"] * chi2(x, z))
+
+
+@formula.register
+def _(kernel: AdditiveChi2, v, x, z):
+    return -chi2(x, z)
+
+
+@formula.register
+def _(kernel: HistogramIntersection, v, x, z):
+    return mp.fsum(min(a, b) for a, b in zip(x, z, strict=True))
+
+
+@formula.register
+def _(kernel: Periodic, v, x, z):
+    sines = [mp.sinpi((a - b) / v["period"]) for a, b in zip(x, z, strict=True)]
+    return mp.exp(-2 * mp.fsum(t * t for t in sines) / v["length_scale"] ** 2)
+
+
+@formula.register
+def _(kernel: Linear, v, x, z):
+    return dot(x, z)
+
+
+@formula.register
+def _(kernel: Polynomial, v, x, z):
+    return (v["gamma"] * dot(x, z) + v["coef0"]) ** kernel.degree
+
+
+@formula.register
+def _(kernel: Sigmoid, v, x, z):
+    return mp.tanh(v["gamma"] * dot(x, z) + v["coef0"])
+
+
+@formula.register
+def _(kernel: Cosine, v, x, z):
+    return dot(x, z) / mp.sqrt(dot(x, x) * dot(z, z))
+
+
+@formula.register
+def _(kernel: Bilinear, v, x, z):
+    return dot(x, [dot(map(mp.mpf, row), z) for row in np.asarray(kernel.A).tolist()])
+
+
+@formula.register
+def _(kernel: Constant, v, x, z):
+    return v["value"]
+
+
+@formula.register
+def _(kernel: Features, v, x, z):
+    return dot(phi(kernel.basis, x), phi(kernel.basis, z))
+
+
+@formula.register
+def _(kernel: Map, v, x, z):
+    return formula(kernel.kernel, v["kernel"], phi(kernel.function, x), phi(kernel.function, z))
+
+
+@formula.register
+def _(kernel: Select, v, x, z):
+    return formula(kernel.kernel, v["kernel"], *([t[c] for c in kernel.columns] for t in (x, z)))
+
+
+@formula.register
+def _(kernel: Stretch, v, x, z):
+    origin = [0] * len(x)
+    return formula(kernel.kernel, v["kernel"], scaled(v, x, origin), scaled(v, z, origin))
+
+
+@formula.register
+def _(kernel: Sum, v, x, z):
+    return mp.fsum(formula(k, w, x, z) for k, w in zip(kernel.terms, v["terms"], strict=True))
+
+
+@formula.register
+def _(kernel: Product, v, x, z):
+    return mp.fprod(formula(k, w, x, z) for k, w in zip(kernel.factors, v["factors"], strict=True))
+
+
+@formula.register
+def _(kernel: Scale, v, x, z):
+    return v["factor"] * formula(kernel.kernel, v["kernel"], x, z)
+
+
+@formula.register
+def _(kernel: Power, v, x, z):
+    return formula(kernel.kernel, v["kernel"], x, z) ** mp.mpf(kernel.exponent)
+
+
+@formula.register
+def _(kernel: Exp, v, x, z):
+    return mp.exp(formula(kernel.kernel, v["kernel"], x, z))
+
+
+@formula.register
+def _(kernel: Normalized, v, x, z):
+    between, left, right = (
+        formula(kernel.kernel, v["kernel"], a, b) for a, b in ((x, z), (x, x), (z, z))
+    )
+    return between / mp.sqrt(left * right)
+
+
+def phi(basis, x):
+    if isinstance(basis, GaussianBasis):
+        v = {"length_scale": mp.mpf(basis.width)}
+        return [formula(RBF(), v, x, list(map(mp.mpf, c))) for c in basis.centres]
+    if isinstance(basis, SigmoidBasis):
+        width = mp.mpf(basis.width)
+        return [1 / (1 + mp.exp((mp.mpf(c) - t) / width)) for t in x for c in basis.centres]
+    if isinstance(basis, GaussianSeries):
+        t = x[0] / mp.mpf(basis.length_scale)
+        decay = mp.exp(-t * t / 2)
+        return [decay * t**m / mp.sqrt(mp.factorial(m)) for m in range(basis.n_terms)]
+    products = [a * b for i, a in enumerate(x) for b in x[i:]]
+    if isinstance(basis, PolynomialBasis):
+        return [mp.mpf(1), *x, *products]
+    root = mp.sqrt(2)
+    return [
+        a * b * (1 if i == j else root) for i, a in enumerate(x) for j, b in enumerate(x) if i <= j
+    ]
+
+
+def parameters(kernel, h):
+    """Return the parameters by field, each multiplied by exp(h_i); uses up h, in order of theta."""
+    free = {name for name, _ in kernel._free()}
+    v = {}
+    for f in dataclasses.fields(kernel):
+        value = getattr(kernel, f.name)
+        if isinstance(value, Kernel):
+            v[f.name] = parameters(value, h)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Kernel):
+            v[f.name] = [parameters(child, h) for child in value]
+        elif "bounds" in f.metadata:
+            many = [
+                mp.mpf(t) * (mp.exp(h.pop(0)) if f.name in free else 1) for t in np.ravel(value)
+            ]
+            v[f.name] = many[0] if np.ndim(value) == 0 else many
+    return v
+
+
+# ---------------------------------------------------------------------- errors
+
+
+class Exact:
+    """k(x, z) and its derivatives at one pair of points, and what rounding of inputs may do."""
+
+    def __init__(self, kernel, x, z, stationary):
+        self.kernel, self.stationary = kernel, stationary
+        self.x, self.z = ([mp.mpf(float(t)) for t in point] for point in (x, z))
+        self.p, self.d = kernel.theta.size, len(x)
+        self.coordinates = 1 if stationary else 2 * self.d
+        # Bessel functions are slow in many digits
+        self.digits = 60 if getattr(kernel, "nu", 0.5) in BESSEL else 400
+
+    def value(self, h, dx, inputs):
+        """Return k, with log-parameters moved by h, x by dx, and the inputs by relative amounts."""
+        grow, more = inputs[: self.coordinates], inputs[self.coordinates :]
+        x, z = self.x, self.z
+        if self.stationary:
+            x = [b + (a - b) * (1 + grow[0]) for a, b in zip(x, z, strict=True)]
+        else:
+            x = [a * (1 + g) for a, g in zip(x, grow[: self.d], strict=True)]
+            z = [a * (1 + g) for a, g in zip(z, grow[self.d :], strict=True)]
+        x = [a + b for a, b in zip(x, dx, strict=True)]
+        v = parameters(self.kernel, [a + b for a, b in zip(h, more, strict=True)])
+        return formula(self.kernel, v, x, z)
+
+    def derivative(self, which, inputs):
+        """Return k, for None, or dk / dtheta_i, for ("theta", i), or dk / dx_c, for ("x", c)."""
+        h, dx = [mp.mpf(0)] * self.p, [mp.mpf(0)] * self.d
+        if which is None:
+            return self.value(h, dx, inputs)
+        kind, i = which
+        sizes = [abs(t) for t in (self.x[i] - self.z[i], self.x[i])] if kind == "x" else []
+        unit = min([t for t in sizes if t] + [mp.mpf(1)])
+        step = mp.mpf(10) ** (-self.digits // 5)
+
+        def at(t):
+            (h if kind == "theta" else dx)[i] = t * step * unit
+            return self.value(h, dx, inputs)
+
+        # the error is step^4, relative
+        return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step * unit)
+
+    def compare(self, which, got):
+        """Return the error of `got`, relative to k and to what rounding of inputs explains."""
+        with mp.workdps(self.digits):
+            nothing = [mp.mpf(0)] * (self.coordinates + self.p)
+            want = self.derivative(which, nothing)
+            error, moved = abs(mp.mpf(float(got)) - want) - SMALLEST, abs(want)
+            if error <= TOLERANCE * U * moved:  # no need to ask what rounding does
+                relative = max(0.0, float(error / (U * moved))) if moved else 0.0
+                return relative, relative
+            relative, tiny = float(error / (U * moved)) if moved else np.inf, mp.mpf(10) ** -10
+            for i in range(len(nothing)):
+                inputs = [tiny if j == i else mp.mpf(0) for j in range(len(nothing))]
+                moved += abs(self.derivative(which, inputs) - want) / tiny
+            return relative, float(error / (U * moved)) if moved else np.inf
+
+
+def errors(kernel, X, Z, stationary=False):
+    """Yield what, where, the error in units of u, and that beside the condition of the problem."""
+    K, G = kernel(X, Z), kernel.input_gradient(X, Z, np.eye(len(X)))
+    for i, (x, z) in enumerate(zip(X, Z, strict=True)):
+        exact = Exact(kernel, x, z, stationary)
+        W = np.zeros(K.shape)
+        W[i, i] = 1.0
+        results = {None: K[i, i]}
+        results |= {("theta", j): g for j, g in enumerate(kernel.pullback(X, Z, W))}
+        results |= {("x", c): g for c, g in enumerate(G[i])}
+        for which, got in results.items():
+            yield (which or ("k",))[0], (x, z), *exact.compare(which, got)
+
+
+def agree(kernel, X, Z, stationary=False, tolerance=TOLERANCE):
+    for which, (x, z), relative, explained in errors(kernel, X, Z, stationary):
+        assert explained <= tolerance, (
+            f"{kernel}: {which} at {x}, {z} is off by {relative:.3g} u, {explained:.3g} times what "
+            f"rounding explains"
+        )
+
+
+# ---------------------------------------------------------------------- points
+
+
+def around(length, columns=1, distances=(1e-16, 1e-8, 1e-3, 0.7, 3.0, 12.0, 1e8, 1e16)):
+    """Return pairs at many distances, in units of the length, near 0 and 1e8 lengths away."""
+    at, direction = np.array([1.0, -1.0, 0.5])[:columns], np.array([1.0, -0.6, 0.3])[:columns]
+    X = np.array([length * offset * at for offset in (0.0, 1e8) for _ in distances])
+    Z = X + length * np.outer(np.tile(distances, 2), direction)
+    apart = np.any(X != Z, axis=1)  # the smallest distances are lost beside 1e8
+    return X[apart], Z[apart]
+
+
+def everywhere():
+    """Return pairs of vectors of many sizes."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([1e-16, 1e-8, 1e-3, 1.0, 1.0, 10.0, 1e8, 1e8])[:, None]
+    others = np.array([1e-16, 1.0, 1e-3, 1.0, 1.0, 10.0, 1e8, 1e-8])[:, None]
+    return sizes * rng.normal(size=(8, 3)), others * rng.normal(size=(8, 3))
+
+
+def moderate():
+    """Return pairs of vectors for kernels that overflow soon."""
+    X, Z = everywhere()
+    return X[:-2], Z[:-2]
+
+
+CENTRES = [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [0.3, 0.8, -1.0], [-1.0, 0.2, 0.4]]
+A = [[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 1.5]]
+
+RADIAL = [
+    *(
+        (family(length), length)
+        for length in (1e-8, 1.3, 1e8)
+        for family in (RBF, Cauchy, InverseMultiquadric, Multiquadric, ThinPlate, Laplacian)
+    ),
+    *((ThinPlate(length, degree=4), length) for length in (1e-8, 1.3, 1e8)),
+    *((Distance(1.3, exponent=b), 1.3) for b in (1e-8, 0.5, 1.0, 1.5, 2.0)),
+    *((Matern(1.3, nu=nu), 1.3) for nu in (0.5, 1.5, 2.5, np.inf)),
+    *(
+        (RationalQuadratic(1.3, alpha), 1.3)
+        for alpha in (1e-16, 1e-8, 1e-2, 0.6, 1.0, 1e2, 1e5, 1e8, 1e15, 1e17)
+    ),
+]
+COLUMNS = [
+    RBF((1.0, 1e-4, 1e4)),
+    Matern((1.0, 0.5, 2.0), nu=1.5),
+    RationalQuadratic((1.0, 0.5, 2.0), alpha=2.0),
+    Laplacian((1.0, 0.5, 2.0)),
+    2 * RBF() + Cauchy(),
+    RBF() * Matern(),
+    RBF(2.0) ** 0.5,
+    (RBF() * Cauchy()) ** 1.5,
+    Exp(RBF()),
+]
+BESSEL = [1e-8, 0.3, 0.8, 1.0 + 1e-9, 1.1, 3.7, 20.1, 99.7]
+VECTORS = [
+    Linear(),
+    Cosine(),
+    Bilinear(A=A),
+    Constant(1e-8),
+    Polynomial(gamma=1e-8),
+    Polynomial(gamma=1e8, coef0=1e8),
+    Polynomial(degree=2, coef0=0.0),
+    Polynomial(degree=9, gamma=1e-16),
+    Linear() ** 2,
+    RBF() * Linear(),
+    Normalized(Linear()),
+    Features(PolynomialBasis(degree=2)),
+    Features(QuadraticMap()),
+    Stretch(Linear(), (1e-8, 1.0, 1e8)),
+]
+MODERATE = [
+    Sigmoid(),
+    Sigmoid(gamma=1e-8, coef0=1e-8),
+    Sigmoid(gamma=8.0, coef0=-10.0),
+    Exp(0.01 * Linear()),
+    Features(SigmoidBasis(centres=(-1.0, 0.0, 0.5), width=0.05)),
+    Features(SigmoidBasis(centres=(-1.0, 0.0, 0.5), width=1e8)),
+    Features(GaussianBasis(CENTRES, width=1.3)),
+    Map(Polynomial(degree=2), GaussianBasis(CENTRES)),
+    Select(RBF(0.8), [0, 2]),
+    Stretch(Matern(nu=2.5), 1.5),
+    Stretch(RBF() + Cosine(), (0.5, 1.0, 2.0)),
+    Periodic(1e-8),
+    Periodic(1.7, length_scale=1e-4),
+    Periodic(1.7, length_scale=1e8),
+    Periodic(1e8),
+    Periodic(2.0) * RBF(3.0),
+]
+HISTOGRAMS = [Chi2(1e-8), Chi2(0.4), Chi2(1e8), AdditiveChi2(), HistogramIntersection()]
+
+
+@pytest.mark.parametrize(("kernel", "length"), RADIAL, ids=str)
+def test_functions_of_the_distance(kernel, length):
+    agree(kernel, *around(length), stationary=True)
+
+
+@pytest.mark.parametrize("kernel", COLUMNS, ids=str)
+def test_several_columns(kernel):
+    agree(kernel, *around(1.0, 3), stationary=True)
+
+
+@pytest.mark.parametrize("nu", BESSEL)
+def test_matern_of_any_smoothness(nu):
+    # kve loses digits as its order grows; 13 are left
+    X, Z = around(1.3, 1, (1e-8, 1e-2, 0.7, 5.0, 1e9))
+    agree(Matern(1.3, nu=nu), X[:8], Z[:8], stationary=True, tolerance=1e-13 / U)
+
+
+@pytest.mark.parametrize("kernel", VECTORS, ids=str)
+def test_functions_of_vectors(kernel):
+    agree(kernel, *everywhere())
+
+
+@pytest.mark.parametrize("kernel", MODERATE, ids=str)
+def test_functions_of_vectors_that_are_not_huge(kernel):
+    agree(kernel, *moderate())
+
+
+@pytest.mark.parametrize("kernel", HISTOGRAMS, ids=str)
+def test_histograms(kernel):
+    agree(kernel, *(np.abs(points) for points in everywhere()))
+
+
+def test_a_series():
+    t = np.array([[1e-8], [0.1], [1.0], [2.0], [3.0]])  # of one sign: the terms do not cancel
+    agree(Features(GaussianSeries(length_scale=1.2)), t, t[::-1])
+
+
+# ---------------------------------------------------------------------- single cases
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.8, 1.1, 3.7, 99.5])
+@pytest.mark.parametrize("far", [1e3, 1e9, 1e10, 1e100])
+def test_matern_vanishes_far_away(nu, far):
+    k = Matern(1.0, nu=nu)
+    assert k([[0.0]], [[far]]) == 0.0
+    assert k.pullback([[0.0]], [[far]], np.ones((1, 1))) == 0.0
+    assert k.input_gradient([[0.0]], [[far]], np.ones((1, 1))) == 0.0
+
+
+def test_rational_quadratic_becomes_the_gaussian():
+    for alpha in (1e15, 1e17, 1e30):
+        assert RationalQuadratic(alpha=alpha)([[0.0]], [[1.0]]) == pytest.approx(np.exp(-0.5))
+
+
+def test_the_slope_of_a_sigmoid_far_out():
+    got = Sigmoid(coef0=0.0).input_gradient([[30.0]], [[1.0]], np.ones((1, 1)))
+    assert got == pytest.approx(4.0 * np.exp(-60.0), rel=1e-13)
+    with np.errstate(all="raise"):
+        steps = SigmoidBasis(centres=[0.0]).pullback([[50.0], [-50.0]], np.ones((2, 1)))
+    np.testing.assert_allclose(steps, np.exp(-50.0), rtol=1e-13)
