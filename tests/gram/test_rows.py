@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mercer import MemoryBudgetError
 from mercer.gram import _rows
 from mercer.gram._rows import KernelRows
 from mercer.kernels import RBF, Callable, Laplacian, Linear, Polynomial, Precomputed, White
@@ -226,5 +227,10 @@ def test_a_view_whose_memory_another_has_taken():
 
 
 def test_a_cache_stays_within_the_memory():
-    rows = KernelRows(Polynomial(2), X, cache_bytes=10**9, max_memory=70 * 90 * 8)
-    assert rows.view().capacity == 70
+    Z, wish = np.random.default_rng(2).normal(size=(400, 4)), {"cache_bytes": 10**9, "n_threads": 1}
+    rows = KernelRows(Polynomial(2), Z, **wish, max_memory=3_500_000)
+    held = 8 * 400 * rows.view().capacity
+    assert 8 * 400 * 64 <= held < 8 * 400 * 400
+    assert held + rows.block_bytes <= rows.room < 3_500_000 - 8 * 2 * 384**2  # tiles count
+    with pytest.raises(MemoryBudgetError, match="a support vector machine on 400 points needs 3"):
+        KernelRows(Polynomial(2), Z, **wish, max_memory=3_000_000)

@@ -4,10 +4,20 @@ from ._budget import budget_in_bytes, check_budget, in_words
 from ._jit import jit
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
-from ._threads import check_threads, cut, one_blas_thread, ordered_sum, quiet, run, thread_count
+from ._threads import (
+    blas_threads,
+    check_threads,
+    cut,
+    one_blas_thread,
+    ordered_sum,
+    quiet,
+    run,
+    thread_count,
+)
 
 __all__ = [
     "Stopwatch",
+    "blas_threads",
     "budget_in_bytes",
     "check_budget",
     "check_threads",

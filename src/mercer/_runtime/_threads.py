@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ContextDecorator
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -14,9 +14,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["check_threads", "cut", "one_blas_thread", "ordered_sum", "quiet", "run", "thread_count"]
+__all__ = [
+    "blas_threads",
+    "check_threads",
+    "cut",
+    "one_blas_thread",
+    "ordered_sum",
+    "quiet",
+    "run",
+    "thread_count",
+]
 
 _inside = threading.local()
+_SHARED = 1500  # rows from which a matrix is worth a second thread of the BLAS
 
 
 def thread_count() -> int:
@@ -68,6 +78,16 @@ class _OneBlasThread(ContextDecorator):
 
 
 one_blas_thread = _OneBlasThread()
+
+
+def blas_threads(n: int) -> AbstractContextManager[None]:
+    """Hold the BLAS to one thread if matrices have n rows, and these are few.
+
+    OpenBLAS gives each of its threads a part, and waits, spinning, for the last one.  Where
+    another process has a processor, that is the end of a time slice, for every one of the many
+    small steps of a factorisation.
+    """
+    return one_blas_thread if n < _SHARED else nullcontext()
 
 
 # What overflows is found, and said, afterwards.  A decorator, as threads do not inherit it.

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -14,6 +14,7 @@ from .._runtime import random_numbers
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
 from ..means import Window, choose_bandwidth, log_sums
+from ._fitting import fitting
 from ._parameters import POSITIVE, estimator, parameter
 from ._weights import check_weights
 
@@ -72,7 +73,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     )
     kernel: str | Kernel = parameter(StrOptions(set(_NAMES)), Kernel, default="gaussian")
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep the points, with their weights, and choose the bandwidth."""
         X = validate_data(self, X, dtype=np.float64, copy=True)

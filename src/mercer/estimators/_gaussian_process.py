@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -22,6 +22,7 @@ from ..kernels import Kernel, White, reads_all
 from ..kernels._specs import KERNEL_NAMES
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
+from ._fitting import fitting
 from ._gaussian_process_kernel import Spelling, default_kernel
 from ._gaussian_process_search import find_theta, likelihood
 from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
@@ -166,7 +167,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
 
     # ------------------------------------------------------------------ fit
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any) -> Self:
         """Find theta, and condition on the targets y, (n,) or (n, n_targets)."""
         X, y = self._check_points(X, y, reset=True, copy=self.copy_X_train, supervised=True)

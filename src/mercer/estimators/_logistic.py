@@ -6,13 +6,13 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._points import take
 from ..kernels import reads_all
 from ..solvers import Status
+from ._fitting import fitting
 from ._labels import Labelled
 from ._logistic_base import LogisticEstimator, Problem
 from ._parameters import POSITIVE, estimator, parameter
@@ -92,7 +92,7 @@ class KernelLogisticRegression(LogisticEstimator):
     _: KW_ONLY
     warm_start: bool = parameter("boolean", default=False)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
         known = self._known()

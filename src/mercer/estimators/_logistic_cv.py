@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.model_selection import check_cv
@@ -18,6 +17,7 @@ from .._errors import warn_caller
 from .._points import take
 from ..solvers import Report, Status
 from ..solvers._newton import Minimum
+from ._fitting import fitting
 from ._labels import Labelled
 from ._logistic import KernelLogisticRegression
 from ._logistic_base import LogisticEstimator, Problem, Task
@@ -85,7 +85,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
 
     _copies = 1  # the rows of a fold
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and fit f to the labels y, (n,); weights multiply the losses."""
         Cs = _check_Cs(self.Cs)

@@ -6,11 +6,11 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from ..solvers._losses import Given, Logistic, Loss, Softmax, SquaredHinge
 from ._decisions import Decisions
+from ._fitting import fitting
 from ._labels import Labelled
 from ._machine import OWN_LOSS, KernelMachine
 from ._parameters import estimator, parameter
@@ -80,7 +80,7 @@ class KernelMachineClassifier(Decisions, KernelMachine):
     _: KW_ONLY
     class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
         data = Labelled.of(self, X, y, sample_weight, self.class_weight, copy=not self._precomputed)

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
@@ -22,6 +22,7 @@ from ..solvers._losses import (
     Quantile,
     Squared,
 )
+from ._fitting import fitting
 from ._machine import OWN_LOSS, KernelMachine
 from ._parameters import AT_LEAST_0, estimator, parameter
 from ._weights import check_weights
@@ -124,7 +125,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     def _counts(self) -> bool:
         return isinstance(self.loss, str) and self.loss == "poisson"
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the losses.
 

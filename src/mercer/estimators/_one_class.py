@@ -6,10 +6,11 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin, _fit_context
+from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
 from ..solvers._dual import Dual
+from ._fitting import fitting
 from ._parameters import estimator, parameter
 from ._svm import SupportVectorMachine, at_bound
 
@@ -64,7 +65,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
     nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the region; y is ignored, and a point of weight 0 or less is left out."""
         X, _ = self._accept(X)

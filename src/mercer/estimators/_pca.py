@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -32,6 +32,7 @@ from ..spectral import (
     same_map,
 )
 from ._base import Landmarked, NamedKernel
+from ._fitting import fitting
 from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
 from ._sample import weighted_quantile
 from ._summary import summary
@@ -185,7 +186,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
 
     # ------------------------------------------------------------------ fitting
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of the points X; y is ignored.
 
@@ -225,7 +226,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         return True
 
     @available_if(_can_stream)
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take in more points, which need not be kept.
 

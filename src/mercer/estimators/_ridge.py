@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +16,7 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
+from ._fitting import fitting
 from ._parameters import AT_LEAST_0, estimator, parameter
 from ._sample import Sample
 
@@ -80,7 +81,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     fit_intercept: bool = parameter("boolean", default=False)
     solver: Any = parameter(StrOptions(_SOLVERS), HasMethods(["factorize"]), default="auto")
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
         sample = self._sample(X, y, sample_weight)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import StrOptions
@@ -22,6 +22,7 @@ from ..kernels import Kernel
 from ..solvers import ExactPath, ExactRidge, LandmarkRidge
 from ..solvers._path import RidgePath
 from ._base import Landmarked, NamedKernel
+from ._fitting import fitting
 from ._parameters import estimator, parameter
 from ._ridge_search import Found, Solution, best_places, folds, numbers, score
 from ._sample import Sample
@@ -102,7 +103,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     store_cv_results: bool = parameter("boolean", default=False)
     solver: str = parameter(StrOptions({"auto", "exact", "nystroem"}), default="auto")
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Try all alphas and gammas, and fit with the best; weights also count in the score."""
         self._check_choices()

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._points import take
 from ..solvers._losses import Logistic, Loss, Softmax, SquaredHinge
 from ._decisions import Decisions
+from ._fitting import fitting
 from ._parameters import estimator, parameter
 from ._sparse import SparseKernelEstimator
 from ._weights import check_weights
@@ -81,7 +81,7 @@ class SparseKernelClassifier(Decisions, SparseKernelEstimator):
     loss: str = parameter(StrOptions({"logistic", "squared_hinge"}), default="logistic")
     class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
         X, y = self._check_vectors(X, y, reset=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from .._points import take
 from ..solvers._losses import Squared
+from ._fitting import fitting
 from ._parameters import estimator
 from ._sparse import SparseKernelEstimator
 from ._weights import check_weights
@@ -65,7 +66,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     True
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
         X, y = self._check_vectors(X, y, reset=True, multi_output=True, y_numeric=True)

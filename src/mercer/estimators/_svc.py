@@ -8,12 +8,13 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from .._errors import warn_caller
 from ..solvers._dual import Dual, DualSolution
 from ..solvers._smo import BlockSMO
+from ._fitting import fitting
 from ._parameters import estimator, parameter
 from ._svm_classifier import Sorted, SupportVectorClassifier
 
@@ -95,7 +96,7 @@ class SVC(SupportVectorClassifier):
 
     C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def path(self, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
         """Return one fitted SVC for each C, in the order given.
 

@@ -7,6 +7,7 @@ The dual of each is a quadratic program in a box; see `mercer.solvers._dual`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import warn_caller
 from .._points import length, take
-from .._runtime import check_budget
+from .._runtime import budget_in_bytes, check_budget
 from ..expansion import Expansion
 from ..gram import gram
 from ..gram._rows import KernelRows
@@ -136,7 +137,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         kernel: Kernel = self._make_kernel(self.gamma).resolve(points, None if even else weights)
         name = self.solver
         if name == "auto":
-            name = "primal" if takes_primal(kernel, points, self.max_memory) else "smo"
+            name = "primal" if takes_primal(kernel, points) else "smo"
         sizes = [len(order)] if sizes is None else sizes
         values, points = _on_indices(kernel, points, order)
         if name == "smo":
@@ -160,6 +161,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             F = points.toarray() if sp.issparse(points) else points
             return Problem(kernel, order, sizes, solver, F)
         phi = Whitened.nystroem(values, points, self._chosen, max_memory=self.max_memory)
+        left = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
+        solver = replace(solver, max_memory=max(1, left))
         return Problem(kernel, order, sizes, solver, phi.F, phi)
 
     def _follow(self) -> Follower | None:

@@ -7,12 +7,13 @@ from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..solvers._dual import Dual, DualSolution
+from ._fitting import fitting
 from ._labels import class_weights
 from ._parameters import estimator, parameter
 from ._svm import SupportVectorMachine, at_bound
@@ -74,7 +75,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
     break_ties: bool = parameter("boolean", default=False)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a machine to each pair of classes of the labels y, (n,).
 

@@ -18,7 +18,7 @@ from ..kernels import Kernel
 
 __all__ = ["coefficients_of_pairs", "sums_of_pairs", "votes_of_pairs"]
 
-_FEW = 2**22  # entries of k(X, support vectors) that are held rather than evaluated by class
+_FEW = 2**18  # entries of k(X, support vectors) that are held rather than evaluated by class
 
 
 def coefficients_of_pairs(dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:

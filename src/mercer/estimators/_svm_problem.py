@@ -5,8 +5,8 @@ solver      what it works on                             when "auto" takes it
 ==========  ===========================================  =======================================
 "smo"       rows of K through a cache (BlockSMO)         unless the next line applies
 "primal"    the columns of X: k(x, z) = <x, z>           a linear kernel on dense vectors, with
-            (BoxInterior)                                more than 10 rows for each column, and
-                                                         enough memory
+            (BoxInterior)                                more than 10 rows for each column; it
+                                                         takes less memory than "smo"
 "nystroem"  coordinates on landmarks (BoxInterior)       never: it is approximate
 ==========  ===========================================  =======================================
 """
@@ -21,11 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._runtime import budget_in_bytes
 from ..gram._rows import KernelRows
 from ..kernels import Kernel, Linear
 from ..solvers import Report, Status
-from ..solvers._box import bytes_needed
 from ..solvers._dual import Dual, DualSolution
 from ..solvers._smo import Progress
 from ..solvers._whitened import Whitened
@@ -37,13 +35,12 @@ _FAR = 1e4  # standard deviations from 0: a column that needs centring
 _SECONDS = 1.0  # between two lines about the same search
 
 
-def takes_primal(kernel: Kernel, X: Any, max_memory: Any) -> bool:
+def takes_primal(kernel: Kernel, X: Any) -> bool:
     """Tell whether "auto" works on the columns of X; see the module."""
     if not isinstance(kernel, Linear) or not isinstance(X, np.ndarray):
         return False
     n, m = X.shape
-    fits = bytes_needed(n, m, 2 * n) <= budget_in_bytes(max_memory)
-    return n > max(_ROWS, _PER_COLUMN * m) and fits
+    return bool(n > max(_ROWS, _PER_COLUMN * m))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,11 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from ..solvers._dual import Dual, DualSolution
+from ._fitting import fitting
 from ._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
 from ._svm import SupportVectorMachine, at_bound
 
@@ -20,7 +21,7 @@ __all__ = ["SVR", "NuSVR"]
 class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
     """A machine of one f for real targets."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,).
 

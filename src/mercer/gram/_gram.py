@@ -30,7 +30,7 @@ def gram(
     ========== ====================================== ==========================================
     storage    when                                   result
     ========== ====================================== ==========================================
-    "dense"    8 n m bytes fit the budget             DenseGram
+    "dense"    8 n m bytes and tiles fit the budget   DenseGram
                they do not                            MemoryBudgetError, before any allocation
     "tiled"    n rows and a few tiles fit the budget  TiledGram
                they do not                            MemoryBudgetError, before any allocation
@@ -73,8 +73,9 @@ def gram(
     if isinstance(kernel, Precomputed) and storage != "tiled":
         return _given(kernel, X, Z, n_threads)
     n, m = points_length(X, Z)
-    dense = 8 * n * m
-    tiled = working_bytes(kernel, X, Z, 1, check_threads(n_threads))
+    threads = check_threads(n_threads)
+    dense = 8 * n * m + working_bytes(kernel, X, Z, 0, threads)
+    tiled = working_bytes(kernel, X, Z, 1, threads)
     if storage == "auto":
         storage = "dense" if Z is None and dense <= budget else "tiled"
     if storage == "dense":

@@ -20,18 +20,21 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import budget_in_bytes, run
+from .._runtime import budget_in_bytes, check_budget, check_threads, run
 from ..kernels import Kernel, Precomputed
 from ..kernels._prepared import Prepared
 from ._row_cache import RowCache, add_rows
-from ._tiled import TiledGram
+from ._tiled import TiledGram, working_bytes
 
 __all__ = ["KernelRows", "RowsView"]
 
-_COLS = 384  # columns of a tile, as elsewhere
+_ROWS, _COLS = 384, 384  # of a tile, as elsewhere
 _SMALL = 2**26  # bytes: a K that is held in float64 in any case
-_FEW = 2**20  # entries that are evaluated at once
+_FEW = 2**18  # entries that are evaluated at once
 _LEAST = 64  # rows that a cache holds, however small it shall be
+_COPIES = 4  # of the points: in float32, as columns, and where some are taken out
+_VECTORS = 40  # numbers for each point: what a solver has beside K
+_SMALLEST, _BLOCK = 2**19, 2**26  # bytes for blocks of K that a solver works in
 
 
 class KernelRows:
@@ -46,13 +49,17 @@ class KernelRows:
     sizes : sequence of int, optional
         How many points each class has.
     cache_bytes : int, optional
-        How much the rows may take, within `max_memory`; all of that by default.
+        How much the rows may take; by default all that `max_memory` leaves for them.
     max_memory : int, str or None
+        Of all that a solver has: copies of the points, tiles, some numbers for each point, a third
+        of the rest (up to 64 MiB) for blocks of K, and rows.
     n_threads : int, optional
 
     Attributes
     ----------
     n : int
+    room, block_bytes : int
+        What `max_memory` leaves for blocks and rows of K, and for the blocks.
     entries : int
         How many entries of K were evaluated.
     requests, hits : int
@@ -86,12 +93,18 @@ class KernelRows:
         self.n = length(X)
         self.sizes = [self.n] if sizes is None else [int(s) for s in sizes]
         self.ends = np.concatenate([[0], np.cumsum(self.sizes)])
-        budget = budget_in_bytes(max_memory)
-        self._bytes = budget if cache_bytes is None else min(int(cache_bytes), budget)
+        held, budget = _fixed_bytes(kernel, X, n_threads), budget_in_bytes(max_memory)
         self.P: Prepared = kernel.prepare(X)
-        error = kernel._single_error(self.P) if 8 * self.n**2 > min(_SMALL, self._bytes) else None
+        small = 8 * self.n**2 <= min(_SMALL, (budget - held) // 2, cache_bytes or budget)
+        error = None if small else kernel._single_error(self.P)
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
         self.error = 1e-15 if error is None else error  # relative, of an entry >= 0
+        least = _LEAST * self.n * self.dtype.itemsize * (2 if len(self.sizes) > 1 else 1)
+        what = f"a support vector machine on {self.n} points"
+        check_budget(held + least + _SMALLEST, max_memory, what)
+        self.room = budget - held
+        self.block_bytes = min(_BLOCK, self.room // 3, self.room - least)
+        self._bytes = min(self.room - self.block_bytes, cache_bytes or budget)
         self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))  # bounds all entries
@@ -134,7 +147,8 @@ class KernelRows:
     def caches(self, classes: tuple[int, ...]) -> list[list[RowCache]]:
         """Return caches for rows (first index) and columns of these classes."""
         self.turn += 1  # the memory of earlier views is used again
-        share, places = self._bytes // len(classes) ** 2, list(enumerate(classes))
+        others = len(self.sizes) > len(classes)  # of which as much is kept as one cache takes
+        share, places = self._bytes // (len(classes) ** 2 + others), list(enumerate(classes))
         for old in [c for c in self._own if c not in classes]:
             kept = sum(c.bytes for a, c in self._own.items() if a not in classes)
             if kept <= share:
@@ -183,6 +197,10 @@ class KernelRows:
 
     def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
         """Set the slots of a cache to k(rows, points of the class)."""
+        if len(rows) > _ROWS:  # tiles, and what a kernel has beside them, stay small
+            for i in range(0, len(rows), _ROWS):
+                self.evaluate(rows[i : i + _ROWS], segment, cache, slots[i : i + _ROWS])
+            return
         R, runs = self.tiles[rows], self.columns(segment)
         self.entries += len(rows) * self.sizes[segment]
         where: Any = slots
@@ -198,6 +216,13 @@ class KernelRows:
                 cache.array[where, run_ * _COLS : run_ * _COLS + len(Q)] = T
 
         run(some, range(0, len(runs), 8), self.n_threads)
+
+
+def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:
+    """Return what is held beside rows and blocks of K, whatever their number."""
+    tiles = working_bytes(kernel, X, None, 0, check_threads(n_threads))
+    points = working_bytes(kernel, X, None, 0, 0)
+    return tiles + (_COPIES - 1) * points + 8 * _VECTORS * length(X)
 
 
 class RowsView:
@@ -237,6 +262,12 @@ class RowsView:
             len(c.array) for caches in self._caches for c in caches if len(c.array) < len(c.slot)
         ]
         return min(short, default=self.n)
+
+    def holds(self, variables: int) -> bool:
+        """Tell whether all of K fits, twice for several classes, and systems of the variables."""
+        matrices = (2 if len(self.classes) > 1 else 1) * self.n**2
+        systems = (3 if variables == self.n else 4) * variables**2
+        return 8 * (matrices + systems) <= self.rows.room
 
     @property
     def counts(self) -> tuple[int, int, int]:

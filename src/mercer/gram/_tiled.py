@@ -262,12 +262,15 @@ def fill(
 
 
 def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) -> int:
-    """Estimate the memory of one product with `columns` columns: rows, tiles and buffers."""
+    """Estimate the memory of one product with `columns` columns: rows, tiles and buffers.
+
+    With no columns it is that of filling an array.  Tiles are not counted where one is all of K.
+    """
     n, m = points_length(X, Z)
     width = X.shape[1] + 3 if hasattr(X, "shape") and len(X.shape) == 2 else 1
     points = (n if Z is None else n + m) * width * 8 * _leaves(kernel)
-    tiles = threads * 8 * (2 * _ROWS * _COLS + _COLS * width)
-    return points + tiles + min(_BUFFERS, 8 * n * columns * _MOST_GROUPS)
+    tile = 2 * _ROWS * _COLS + _COLS * width if max(n, m) > _COLS else 0
+    return points + threads * 8 * tile + min(_BUFFERS, 8 * n * columns * _MOST_GROUPS)
 
 
 def _leaves(kernel: Kernel) -> int:

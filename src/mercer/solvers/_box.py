@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import Stopwatch, budget_in_bytes, check_budget
+from .._runtime import Stopwatch, check_budget
 from ..gram._rows import KernelRows
 from ..kernels import Linear
 from ._barrier import Barrier
@@ -141,8 +141,8 @@ class BoxInterior:
         """Move pairs of variables from where the corner left them."""
         X = F if F.shape[1] else np.zeros((len(F), 1))
         most = self.max_iter * (_PAIRS + len(dual) // _SHARE)
-        held = min(max(X.nbytes, _LEAST), budget_in_bytes(self.max_memory))
-        rows = KernelRows(Linear(), X, cache_bytes=held)
+        held = max(X.nbytes, _LEAST)
+        rows = KernelRows(Linear(), X, cache_bytes=held, max_memory=self.max_memory)
         return BlockSMO(tol=self.tol, max_iter=most).minimize(rows, dual, follow)
 
     def _reason(self, F: np.ndarray, dual: Dual, found: Corner) -> str:

@@ -98,7 +98,7 @@ class BlockSMO:
         """Return the minimum; what the search met is in its report, and nothing warns."""
         view = rows.view() if isinstance(rows, KernelRows) else rows
         search = _Search(self, view, dual, follow)
-        if len(dual) <= _WHOLE:
+        if len(dual) <= _WHOLE and view.holds(len(dual)):
             search.whole()
         else:
             search.blocks()
@@ -212,7 +212,7 @@ class _Search:
             violation = dual.violation(self.v, g)
             self._tell(violation)
             rounds += 1
-            if rounds % _LOOK == 0 and violation > tol and self._shrink(g):
+            if rounds % _LOOK == 0 and violation > tol and self._shrink(g, working):
                 checked = False
                 continue
             if (violation <= tol or self.steps >= self.limit) and not checked:
@@ -244,7 +244,7 @@ class _Search:
             self.drift += float(np.abs(change).sum())
             checked = False
 
-    def _shrink(self, g: np.ndarray) -> bool:
+    def _shrink(self, g: np.ndarray, working: WorkingSet) -> bool:
         """Solve for the points that still take part, if they are few; tell whether they were."""
         dual, view = self.dual, self.view
         if not (self.solver.shrinking and view.capacity < dual.n):
@@ -259,6 +259,7 @@ class _Search:
         members = np.flatnonzero(np.isin(dual.points, some))
         if len(np.unique(dual.groups[members])) < dual.n_groups:
             return False
+        working.clear()  # that search has a block of its own
         search = self.part(some, members)
         try:
             search.blocks()

@@ -12,7 +12,8 @@ from ._dual import Dual
 
 __all__ = ["WorkingSet"]
 
-_SIZE = 2048  # variables; their block in float32 has 16 MiB
+_SIZE = 2048  # variables, at most; their block in float32 has 16 MiB
+_BESIDE = 1.5  # blocks: what enters one is evaluated beside it
 _NEW = 512  # of them chosen afresh each time
 
 
@@ -31,13 +32,18 @@ class WorkingSet:
 
     def __init__(self, view: RowsView, dual: Dual) -> None:
         self.view, self.dual = view, dual
-        counts = np.diff(dual.starts)
-        sizes = np.minimum(counts, _SIZE // len(counts))
+        counts, entries = np.diff(dual.starts), view.rows.block_bytes / view.rows.dtype.itemsize
+        most = min(_SIZE, int(np.sqrt(entries / _BESIDE)))
+        sizes = np.minimum(counts, max(2, most // len(counts)))
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.size = int(self.starts[-1])
-        self.K = np.zeros((self.size, self.size), dtype=view.rows.dtype)
+        self.clear()
+
+    def clear(self) -> None:
+        """Let go of all variables, and of the memory of the block until the next are chosen."""
+        self.K = np.zeros((0, 0), dtype=self.view.rows.dtype)
         self.W = np.full(self.size, -1, dtype=np.intp)
-        self._inside = np.zeros(len(dual), dtype=bool)
+        self._inside = np.zeros(len(self.dual), dtype=bool)
         self._since = np.full(self.size, -1)
         self._now = 0
 
@@ -98,6 +104,8 @@ class WorkingSet:
         self.W[places], self._since[places] = variables, self._now
         live = np.flatnonzero(self.W >= 0)
         points = self.dual.points
+        if not self.K.size:
+            self.K = np.zeros((self.size, self.size), dtype=self.K.dtype)
         T = self.view.block(points[variables], points[self.W[live]])
         _write(self.K, places, live, T)
 
