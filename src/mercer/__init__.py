@@ -11,7 +11,6 @@ from ._errors import (
     NotDifferentiableError,
     NotPositiveDefiniteError,
 )
-from ._reduce import Reduction
 from ._version import __version__
 from .estimators import (
     SVC,
@@ -34,6 +33,7 @@ from .estimators import (
 )
 from .expansion import Expansion
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
+from .reduce import Reduction
 
 __all__ = [
     "SVC",

@@ -9,10 +9,10 @@ import numpy as np
 
 from ._errors import KernelMismatchError
 from ._points import concatenate, length, same_points, take
-from ._preimage import PreImages, preimage
-from ._reduce import Reduction, reduce
 from .gram import GramOperator, gram
 from .kernels import Kernel
+from .preimage import Options, PreImages, preimage
+from .reduce import Reduction, Request, reduce
 
 __all__ = ["Expansion"]
 
@@ -64,7 +64,7 @@ class Expansion:
         if np.iscomplexobj(a):
             raise TypeError("coefficients must be real numbers, got complex ones")
         dtype = a.dtype if a.dtype in (np.float32, np.float64) else np.float64
-        object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))  # nobody else's
+        object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))  # a copy of its own
 
     @classmethod
     def sections(cls, kernel: Kernel, X: Any) -> Expansion:
@@ -108,22 +108,14 @@ class Expansion:
 
     def gradient(self, X: Any) -> np.ndarray:
         """Return df_c/dx at each point of X, shape (n, m, d)."""
-        n = length(X)
-        parts = []
-        for start in range(0, n, _ROWS):
-            Xi = take(X, slice(start, start + _ROWS))
-            ones = np.ones((length(Xi), 1))
-            parts.append(
-                np.stack(
-                    [
-                        self.kernel.input_gradient(Xi, self.points, ones * a)
-                        for a in self.coefficients.T
-                    ],
-                    axis=1,
-                )
-            )
-        if not parts:
+        if not length(X):
             return np.zeros((0, len(self), np.shape(X)[1]))
+        parts = []
+        for start in range(0, length(X), _ROWS):
+            Xi = take(X, slice(start, start + _ROWS))
+            weights = (np.ones((length(Xi), 1)) * a for a in self.coefficients.T)
+            each = [self.kernel.input_gradient(Xi, self.points, W) for W in weights]
+            parts.append(np.stack(each, axis=1))
         return np.concatenate(parts)
 
     # ------------------------------------------------------------------ geometry
@@ -139,9 +131,9 @@ class Expansion:
         K = self._against(self)
         Ka, sizes = np.hsplit(K @ np.concatenate([a, np.abs(a)], axis=1), 2)
         squared = np.einsum("ic,ic->c", a, Ka)
-        # rounding, not mathematics, makes a tiny square negative; a real one is the kernel's fault.
-        # Its terms |a_i k_ij a_j| sum to at most (sum |a_i| sqrt k_ii)^2; the diagonal of a kernel
-        # that is only conditionally positive definite says less than the sum itself, with signs.
+        # A square below 0 is rounding, if it is small beside its terms; otherwise k is no kernel.
+        # The terms |a_i k_ij a_j| sum to at most (sum |a_i| sqrt k_ii)^2.  The diagonal of a kernel
+        # that is only conditionally positive definite may be 0, and then |a|^T K |a| says more.
         bound = np.maximum(
             np.einsum("ic,ic->c", np.abs(a), np.abs(sizes)),
             (np.sqrt(np.abs(K.diagonal())) @ np.abs(a)) ** 2,
@@ -224,17 +216,8 @@ class Expansion:
         >>> bool(np.abs(f(X) - g(X)).max() <= g.reduction.sup_bound[0])
         True
         """
-        Z, B, reduction = reduce(
-            self.kernel,
-            self.points,
-            self.coefficients,
-            n_points,
-            max_error=max_error,
-            method=method,
-            max_iter=max_iter,
-            random_state=random_state,
-            max_memory=max_memory,
-        )
+        request = Request(n_points, max_error, method, max_iter, random_state, max_memory)
+        Z, B, reduction = reduce(self.kernel, self.points, self.coefficients, request)
         return Expansion(self.kernel, Z, B, reduction)
 
     # ------------------------------------------------------------------ back to points
@@ -315,11 +298,7 @@ class Expansion:
         >>> centre.points.round(2)
         array([[0.33, 0.33]])
         """
-        return preimage(
-            self.kernel,
-            self.points,
-            self.coefficients,
-            method,
+        options = Options(
             start=start,
             candidates=candidates,
             neighbours=neighbours,
@@ -329,6 +308,7 @@ class Expansion:
             max_iter=max_iter,
             max_memory=max_memory,
         )
+        return preimage(self.kernel, self.points, self.coefficients, method, options)
 
     # ------------------------------------------------------------------ algebra
 

@@ -5,9 +5,9 @@ import pytest
 import zoo
 from scipy.optimize import minimize, rosen, rosen_der
 
-from mercer._preimage._descent import descend
-from mercer._preimage._target import Target
 from mercer.kernels import RBF, Cauchy, Constant, Linear, Matern, Polynomial
+from mercer.preimage._descent import descend
+from mercer.preimage._target import Target
 
 
 def test_many_descents_find_the_minimum_of_each():

@@ -386,7 +386,7 @@ def test_nearest_is_the_best_candidate():
 
 
 def test_the_learned_map_is_chosen_by_leaving_out():
-    from mercer._preimage import choose_map
+    from mercer.preimage import choose_map
 
     rng = np.random.default_rng(8)
     T = rng.normal(size=(25, 2))

@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._points import is_table, length, take
-from .._reduce import Reduction
 from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
 from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
+from ..reduce import Reduction
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
 from ._sample import Sample, check_weights
 

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._runtime import random_numbers
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
-from ..means._parzen import choose_bandwidth, log_sums
-from ..means._window import Window
+from ..means import Window, choose_bandwidth, log_sums
 from ._fitting import fitting
 from ._parameters import POSITIVE, estimator, parameter
 from ._weights import check_weights

@@ -15,11 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotDifferentiableError
-from .._preimage import PreImages, local_method
-from .._reduce import Reduction
 from .._runtime import thread_count
 from ..expansion import Expansion
 from ..kernels import Kernel
+from ..preimage import PreImages, local_method
+from ..reduce import Reduction
 from ..spectral import (
     POLICIES,
     Components,

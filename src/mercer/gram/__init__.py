@@ -1,6 +1,7 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
 from ._centred import CentredGram
+from ._centroids import radial_inside
 from ._choose_landmarks import choose_landmarks
 from ._dense import DenseGram
 from ._fourier import FourierMap
@@ -26,6 +27,7 @@ __all__ = [
     "TiledGram",
     "choose_landmarks",
     "gram",
+    "radial_inside",
     "rpcholesky",
     "working_bytes",
 ]

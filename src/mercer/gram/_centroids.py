@@ -25,14 +25,14 @@ from ..kernels._radial import Radial
 from ..kernels._wrappers import Wrapper
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
-__all__ = ["centroids", "has_centroids"]
+__all__ = ["centroids", "has_centroids", "radial_inside"]
 
 _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
 
 def has_centroids(kernel: Kernel, X: Any) -> bool:
     """Tell whether k-means makes sense: dense vectors, and a kernel that is radial."""
-    return isinstance(X, np.ndarray) and X.ndim == 2 and _radial(kernel) is not None
+    return isinstance(X, np.ndarray) and X.ndim == 2 and radial_inside(kernel) is not None
 
 
 def centroids(
@@ -52,7 +52,7 @@ def centroids(
     >>> np.sort(centroids(RBF(5.0), X, 2, random_state=0)[:, 0]).round(8)
     array([ 0.5, 11. ])
     """
-    radial = _radial(kernel)
+    radial = radial_inside(kernel)
     if radial is None or not has_centroids(kernel, X):
         raise ValueError(
             f"landmarks='kmeans' needs dense vectors and a kernel that is a function of distances, "
@@ -76,7 +76,8 @@ def centroids(
     return np.asarray(model.cluster_centers_ * scale)
 
 
-def _radial(kernel: Kernel) -> Radial | None:
+def radial_inside(kernel: Kernel) -> Radial | None:
+    """Return the kernel itself or the one that it wraps, if that is radial."""
     while isinstance(kernel, Wrapper):
         if kernel._inner_points.__func__ is not Kernel._inner_points:  # type: ignore[attr-defined]
             return None  # of other points than those at hand

@@ -6,6 +6,7 @@ from ._callable import Callable
 from ._conditional import Distance, Multiquadric, ThinPlate
 from ._dot import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
 from ._elementwise import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
+from ._exp import exp_inplace
 from ._features import (
     Features,
     GaussianBasis,
@@ -74,6 +75,7 @@ __all__ = [
     "ThinPlate",
     "White",
     "as_kernel",
+    "exp_inplace",
     "from_sklearn",
     "node",
     "on_indices",

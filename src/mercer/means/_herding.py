@@ -15,9 +15,10 @@ from scipy.optimize import minimize
 from .._points import concatenate
 from .._runtime import one_blas_thread
 from ..expansion import Expansion
-from ._mmd import not_negative, quadratic
+from ._mmd import squared_norm
 from ._recentred import recentred
 from ._summary import Mean, Summary, check_summary, optimal_weights
+from ._validation import is_count
 
 __all__ = ["herd"]
 
@@ -30,7 +31,7 @@ def herd(
     *,
     weights: str = "equal",
     refine: int = 0,
-    max_memory: Any = None,
+    max_memory: int | str | None = None,
 ) -> Summary:
     """Summarise X by m of its points, chosen one after the other for the least MMD^2 to X.
 
@@ -39,18 +40,11 @@ def herd(
 
     Parameters
     ----------
-    X : points
-    n_points : int
-        m, at most the number of points: none is taken twice.
-    kernel : Kernel, str, callable or None
-        None is the RBF with the median bandwidth; see `mmd`.
-    weights : {"equal", "optimal"}
-        1/m each, or those of sum 1 with the least MMD^2, which may be negative.
+    X, n_points, kernel, weights, max_memory
+        As in `thin`.
     refine : int
         Then move all points at once by so many steps of L-BFGS, at most, down the gradient of
         MMD^2, away from the data: for vectors and differentiable kernels.
-    max_memory : int, str or None
-        The budget; see `mercer.gram.gram`.
 
     Returns
     -------
@@ -65,7 +59,7 @@ def herd(
     >>> few.points.shape, bool(few.mmd < 0.002)
     ((20, 2), True)
     """
-    if isinstance(refine, bool) or not isinstance(refine, (int, np.integer)) or refine < 0:
+    if not is_count(refine, 0):
         raise ValueError(f"refine must be a number of steps, 0 or more, got {refine!r}")
     mean = Mean.of(X, kernel, max_memory)
     m = check_summary(n_points, len(mean), weights, max_memory)
@@ -98,16 +92,16 @@ def _refined(mean: Mean, start: Summary, weights: str, steps: int) -> Summary:
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         P = flat.reshape(points.shape)
-        w, value = fitted(P)  # at optimal weights, their own change does not matter
+        w, value = fitted(P)  # equal weights do not change, and optimal ones have slope 0
         slope = (Expansion(kernel, P, w).gradient(P) - mu.gradient(P))[:, 0]
         return value, (2.0 * w[:, None] * slope).ravel()
 
-    # MMD^2 is far below 1: the tolerances must not stop it there
+    # MMD^2 is far below 1, and tolerances made for values near 1 would stop too early.
     options = {"maxiter": int(steps), "ftol": 1e-14, "gtol": 0.0}
     found = minimize(objective, points.ravel(), jac=True, method="L-BFGS-B", options=options)
     P = found.x.reshape(points.shape)
     w, _ = fitted(P)
-    # not the objective, which cancels far from the origin: the MMD that is reported
+    # The objective cancels far from the origin; what is reported and compared is the MMD itself.
     K = recentred(kernel, concatenate(P, mean.X))
-    value = not_negative(*quadratic(K, np.append(w, np.full(len(mean), -1.0 / len(mean)))), kernel)
-    return Summary(P, None, w, float(value), kernel) if value < start.mmd else start
+    value = squared_norm(K, np.append(w, np.full(len(mean), -1.0 / len(mean))))
+    return Summary(P, None, w, value, kernel) if value < start.mmd else start

@@ -22,12 +22,15 @@ from .._runtime import one_blas_thread, quiet, run
 from ..gram import GramOperator, gram
 from ..kernels import Kernel
 from ._order import is_precomputed
-from ._permutation import rounding
-from ._samples import check_finite, check_sample, make_kernel, moved, resolved
+from ._rounding import not_negative, rounding
+from ._samples import Sample, check_finite, check_sample, make_kernel, moved, resolved
+from ._validation import check_choice
 
-__all__ = ["Centring", "check_hsic", "count_of_pairs", "hsic", "not_negative", "paired"]
+__all__ = ["ESTIMATORS", "Centring", "as_square", "count_of_pairs", "hsic", "paired"]
 
-_STRIP = 512  # rows and columns of the tiles
+ESTIMATORS = ("biased", "unbiased")
+
+_STRIP = 512  # rows and columns of a tile
 
 
 @one_blas_thread
@@ -38,7 +41,7 @@ def hsic(
     kernel_y: Any = None,
     estimator: str = "biased",
     *,
-    max_memory: Any = None,
+    max_memory: int | str | None = None,
 ) -> float:
     """Estimate HSIC, the squared norm of the covariance of k(x, .) and l(y, .), from n pairs.
 
@@ -56,11 +59,12 @@ def hsic(
         tr(K H L H) / n^2, which is not negative (Gretton et al. 2005 divide by (n - 1)^2), or the
         estimator without bias, which needs four pairs and does not depend on the diagonals.
     max_memory : int, str or None
-        The budget; see `mercer.gram.gram`.
+        As in `mmd`.
 
     Returns
     -------
     float
+        An estimate of HSIC.
 
     Examples
     --------
@@ -71,12 +75,11 @@ def hsic(
     >>> hsic(x, x, Linear())  # the variance, squared
     1.5625
     """
-    check_hsic(estimator)
-    (kernel, X), (kernel_y, Y) = paired(X, Y, kernel, kernel_y, estimator)
-    K = gram(kernel, moved(kernel, X), storage="tiled", max_memory=max_memory)
-    L = gram(kernel_y, moved(kernel_y, Y), storage="tiled", max_memory=max_memory)
+    check_choice("estimator", estimator, *ESTIMATORS)
+    samples = paired(X, Y, kernel, kernel_y, estimator)
+    K, L = (gram(k, moved(k, P), storage="tiled", max_memory=max_memory) for k, P in samples)
     A, B = Centring.of(K, estimator), Centring.of(L, estimator)
-    n = length(X)
+    n = K.shape[0]
     starts = range(0, n, _STRIP)
     sums = np.zeros((len(starts), 3))
 
@@ -92,13 +95,7 @@ def hsic(
     run(strip, starts)
     total, a, b = sums.sum(axis=0) / count_of_pairs(n, estimator)
     margin = rounding(np.result_type(K.dtype, L.dtype)) * float(np.sqrt(a * b))
-    return not_negative(float(total), margin, estimator, kernel, kernel_y)
-
-
-def check_hsic(estimator: Any) -> None:
-    """Refuse an estimator that does not exist."""
-    if estimator not in ("biased", "unbiased"):
-        raise ValueError(f"estimator must be 'biased' or 'unbiased', got {estimator!r}")
+    return as_square(float(total), margin, estimator, K.kernel, L.kernel)
 
 
 def count_of_pairs(n: int, estimator: str) -> int:
@@ -106,9 +103,7 @@ def count_of_pairs(n: int, estimator: str) -> int:
     return n * n if estimator == "biased" else n * (n - 3)
 
 
-def paired(
-    X: Any, Y: Any, kernel: Any, kernel_y: Any, estimator: str
-) -> tuple[tuple[Kernel, Any], tuple[Kernel, Any]]:
+def paired(X: Any, Y: Any, kernel: Any, kernel_y: Any, estimator: str) -> tuple[Sample, Sample]:
     """Return the two kernels, resolved, each with its points."""
     least = 2 if estimator == "biased" else 4
     first = make_kernel(kernel)
@@ -154,14 +149,8 @@ class Centring:
         return T
 
 
-def not_negative(value: Any, margin: float, estimator: str, *kernels: Kernel) -> Any:
-    """Return the biased estimator without what rounding left of it below 0."""
+def as_square(value: float, margin: float, estimator: str, *kernels: Kernel) -> float:
+    """Return an estimate; the biased one is a square, without what rounding left below 0."""
     if estimator == "unbiased":
         return value
-    if value < -100.0 * margin:
-        raise ValueError(
-            f"the squared norm of a covariance operator is {value:.3g} < 0: {kernels[0]} or "
-            f"{kernels[1]} is not conditionally positive definite of order 1 on these points; "
-            f"choose Mercer kernels, or Distance()"
-        )
-    return max(value, 0.0)
+    return float(not_negative(value, margin, "the squared norm of a covariance operator", *kernels))

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError
 from .._points import length
 from .._runtime import budget_in_bytes, check_budget, jit, one_blas_thread, random_numbers, run
 from ..gram import DenseGram, LowRankGram
 from ..kernels import Kernel
-from ._hsic import Centring, check_hsic, count_of_pairs, not_negative, paired
-from ._landmarks import check_rank, landmark_gram, truncation
-from ._order import UnorderableError
-from ._permutation import check_count, orders, pvalue, rounding, warn_of_few
+from ._hsic import ESTIMATORS, Centring, as_square, count_of_pairs, paired
+from ._landmarks import landmark_grams, truncation
+from ._permutation import check_test, orders, pvalue, warn_of_few
+from ._rounding import rounding
 from ._samples import moved
+from ._validation import check_choice
 
 __all__ = ["IndependenceResult", "independence_test"]
 
 _METHODS = ("auto", "permutation", "lowrank")
 _LARGE = 4000  # pairs beyond which "auto" takes features
 _BLOCK = 2**26  # bytes of permutations at a time
-_CHUNK = 16  # permutations to a task on matrices, or as many as need
-_WORK = 2**20  # terms
-_FEATURES = 2**22  # bytes of permuted features to a task
+_WORK = 2**20  # terms of sums over matrices that are worth a task of their own
+_CHUNK = 16  # permutations in such a task, at least
+_FEATURES = 2**22  # bytes of permuted features in a task
 
-# sum_ij A_ij B_(p_i p_j) for each p in the rows of an array of int32
-Sums = Callable[[np.ndarray], np.ndarray]
+# Sets out_b <- sum_ij A_ij B_(p_i p_j) for each permutation p in the rows of an array of int32.
+Sums = Callable[[np.ndarray, np.ndarray], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,8 @@ def independence_test(
     method: str = "auto",
     n_permutations: int = 999,
     rank: int | None = None,
-    random_state: Any = None,
-    max_memory: Any = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    max_memory: int | str | None = None,
 ) -> IndependenceResult:
     """Test whether x and y are independent, from n pairs, by HSIC = tr(K H L H) / n^2.
 
@@ -110,23 +111,16 @@ def independence_test(
 
     Parameters
     ----------
-    X, Y : points
-        As many of the one as of the other: the pairs (x_i, y_i).
-    kernel, kernel_y : Kernel, str, callable or None
-        For X and for Y; see `hsic`.  With `Distance()` this is the test by distance covariance.
-    estimator : {"biased", "unbiased"}
+    X, Y, kernel, kernel_y, estimator
+        As in `hsic`.  With the kernel `Distance()` this is the test by distance covariance.
     method : {"auto", "permutation", "lowrank"}
-    n_permutations : int
-    rank : int, optional
-        Of "lowrank"; 100 by default.
-    random_state : int, Generator, RandomState or None
-        None stands for 0.
-    max_memory : int, str or None
-        The budget; see `mercer.gram.gram`.
+    n_permutations, rank, random_state, max_memory
+        As in `two_sample_test`.
 
     Returns
     -------
     IndependenceResult
+        HSIC, its p-value, and how they were found.
 
     Examples
     --------
@@ -138,50 +132,57 @@ def independence_test(
     >>> independence_test(x, y).pvalue
     0.001
     """
-    check_hsic(estimator)
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {_METHODS}, got {method!r}")
-    count, features, rng = (
-        check_count(n_permutations),
-        check_rank(rank),
-        random_numbers(random_state),
-    )
-    (kernel, X), (kernel_y, Y) = paired(X, Y, kernel, kernel_y, estimator)
+    check_choice("estimator", estimator, *ESTIMATORS)
+    count, rank = check_test(method, _METHODS, n_permutations, rank)
+    rng = random_numbers(random_state)
+    samples = paired(X, Y, kernel, kernel_y, estimator)
+    (kernel, X), (kernel_y, _) = samples
     n = length(X)
     fits = 16 * n * n <= budget_in_bytes(max_memory)
-    grams: tuple[LowRankGram, LowRankGram] | None = None
+    features: list[LowRankGram] = []
     if method == "lowrank" or (method == "auto" and not (n <= _LARGE and fits)):
-        try:
-            F = landmark_gram(kernel, X, features, rng, max_memory)
-            grams = F, landmark_gram(kernel_y, Y, features, rng, max_memory)
-        except (NotPositiveDefiniteError, UnorderableError):
-            if method == "lowrank" or not fits:
-                raise
-    if grams is not None:
-        held = 3 * 8 * n * (len(grams[0].map) + len(grams[1].map))  # and centred, and permuted
-        check_budget(held, max_memory, f"the test of {n} pairs by method='lowrank'")
-        sums, margin = _of_features(grams[0].features(), grams[1].features(), estimator)
+        required = method == "lowrank" or not fits
+        features = landmark_grams(samples, rank, rng, max_memory, required)
+    method = "lowrank" if features else "permutation"
+    ranks = [len(F.map) for F in features]
+    # Features are held as they are, centred and permuted; matrices are centred in place.
+    held = 3 * 8 * n * sum(ranks) if features else 16 * n * n
+    check_budget(held, max_memory, f"the test of {n} pairs by method={method!r}")
+    if features:
+        sums, step, margin = _of_features(*(F.features() for F in features), estimator=estimator)
     else:
-        check_budget(16 * n * n, max_memory, f"the test of {n} pairs by method='permutation'")
-        A, B = _centred(kernel, X, estimator), _centred(kernel_y, Y, estimator)
-        sums, margin = _of_matrices(A, B)
+        sums, step, margin = _of_matrices(*(_centred(k, P, estimator) for k, P in samples))
     done, blocks = orders(n, count, rng, max(64, _BLOCK // (4 * n)))
-    values = np.concatenate([sums(rows) for rows in blocks]) / count_of_pairs(n, estimator)
-    margin /= count_of_pairs(n, estimator)
-    warn_of_few(1 / (1 + done), f"there are {n} pairs, and {done} permutations")
+    pairs = count_of_pairs(n, estimator)
+    values = np.concatenate([_in_chunks(sums, rows, step) for rows in blocks]) / pairs
+    margin /= pairs
+    smallest = 1 / (1 + done)
+    warn_of_few(smallest, f"there are {n} pairs, and {done} permutations")
     return IndependenceResult(
-        statistic=not_negative(float(values[0]), margin, estimator, kernel, kernel_y),
+        statistic=as_square(float(values[0]), margin, estimator, kernel, kernel_y),
         pvalue=pvalue(values[0], values[1:], margin),
-        method="permutation" if grams is None else "lowrank",
+        method=method,
         estimator=estimator,
         n_permutations=done,
-        smallest_pvalue=1 / (1 + done),
-        truncation=(0.0, 0.0) if grams is None else (truncation(grams[0]), truncation(grams[1])),
-        rank=None if grams is None else (len(grams[0].map), len(grams[1].map)),
+        smallest_pvalue=smallest,
+        truncation=(truncation(features[0]), truncation(features[1])) if features else (0.0, 0.0),
+        rank=(ranks[0], ranks[1]) if features else None,
         kernel=kernel,
         kernel_y=kernel_y,
         null=values[1:],
     )
+
+
+def _in_chunks(sums: Sums, orders: np.ndarray, step: int) -> np.ndarray:
+    """Return the sums for all permutations, `step` of them to a task."""
+    out = np.empty(len(orders))
+
+    def chunk(start: int) -> None:
+        part = slice(start, start + step)
+        sums(orders[part], out[part])
+
+    run(chunk, range(0, len(orders), step))
+    return out
 
 
 # ---------------------------------------------------------------------- matrices
@@ -194,22 +195,11 @@ def _centred(kernel: Kernel, X: Any, estimator: str) -> np.ndarray:
     return centring.tile(K.release(), everything, everything)
 
 
-def _of_matrices(A: np.ndarray, B: np.ndarray) -> tuple[Sums, float]:
-    """Return the sums as a function of permutations, and what of them may be rounding."""
-    step = max(_CHUNK, _WORK // A.size)
-
-    def sums(rows: np.ndarray) -> np.ndarray:
-        out = np.empty(len(rows))
-
-        def chunk(start: int) -> None:
-            part = slice(start, start + step)
-            _gather(A, B, rows[part], out[part])
-
-        run(chunk, range(0, len(rows), step))
-        return out
-
+def _of_matrices(A: np.ndarray, B: np.ndarray) -> tuple[Sums, int, float]:
+    """Return the sums, how many permutations make a task, and how much may be rounding."""
     size = float(np.linalg.norm(A) * np.linalg.norm(B))
-    return sums, size * rounding(np.result_type(A, B))
+    step = max(_CHUNK, _WORK // A.size)
+    return partial(_gather, A, B), step, size * rounding(np.result_type(A, B))
 
 
 @jit("reassoc")
@@ -239,7 +229,7 @@ def _gather(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.ndarray) -
 # ---------------------------------------------------------------------- features
 
 
-def _of_features(F: np.ndarray, G: np.ndarray, estimator: str) -> tuple[Sums, float]:
+def _of_features(F: np.ndarray, G: np.ndarray, *, estimator: str) -> tuple[Sums, int, float]:
     """Return the same for A = F F^T and B = G G^T, after centring F and G.
 
     Without the diagonals (d and e), with F^T 1 = G^T 1 = 0, the sum of the unbiased estimator is
@@ -250,21 +240,12 @@ def _of_features(F: np.ndarray, G: np.ndarray, estimator: str) -> tuple[Sums, fl
     n, Ft = len(F), np.ascontiguousarray(F.T)
     d, e = np.einsum("ij,ij->i", F, F), np.einsum("ij,ij->i", G, G)
 
-    chunk = max(1, _FEATURES // (8 * G.size))
-
-    def sums(rows: np.ndarray) -> np.ndarray:
-        out = np.empty(len(rows))
-
-        def some(start: int) -> None:
-            part = slice(start, start + chunk)
-            p = rows[part].T
-            C = (Ft @ G[p].reshape(n, -1)).reshape(-1, p.shape[1], G.shape[1])
-            out[part] = np.einsum("ibj,ibj->b", C, C)
-            if estimator == "unbiased":
-                out[part] += d.sum() * e.sum() / ((n - 1) * (n - 2)) - n / (n - 2) * (d @ e[p])
-
-        run(some, range(0, len(rows), chunk))
-        return out
+    def sums(orders: np.ndarray, out: np.ndarray) -> None:
+        p = orders.T
+        C = (Ft @ G[p].reshape(n, -1)).reshape(-1, p.shape[1], G.shape[1])
+        out[:] = np.einsum("ibj,ibj->b", C, C)
+        if estimator == "unbiased":
+            out += d.sum() * e.sum() / ((n - 1) * (n - 2)) - n / (n - 2) * (d @ e[p])
 
     size = float(np.linalg.norm(Ft @ F) * np.linalg.norm(G.T @ G))
-    return sums, size * rounding(F.dtype)
+    return sums, max(1, _FEATURES // (8 * G.size)), size * rounding(F.dtype)

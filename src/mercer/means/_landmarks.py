@@ -6,28 +6,34 @@ chosen from the points without regard to their order, however few: only its powe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from .._errors import NotPositiveDefiniteError
 from .._points import length, sliceable, take
-from ..gram import GramOperator, LowRankGram, choose_landmarks
+from ..gram import LowRankGram, choose_landmarks
 from ..kernels import Kernel
 from ._order import UnorderableError, canonical_order
-from ._samples import moved
+from ._samples import Sample, moved
 
-__all__ = ["check_rank", "landmark_gram", "truncation"]
-
-_RANK = 100  # by default
+__all__ = ["landmark_gram", "landmark_grams", "truncation"]
 
 
-def check_rank(rank: Any) -> int:
-    """Return the number of features that is meant."""
-    if rank is None:
-        return _RANK
-    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
-        raise ValueError(f"rank must be a positive integer or None, got {rank!r}")
-    return int(rank)
+def landmark_grams(
+    samples: Iterable[Sample], rank: int, rng: np.random.Generator, max_memory: Any, required: bool
+) -> list[LowRankGram]:
+    """Return F F^T for each kernel with its points, or nothing if there are no features for one.
+
+    If they are `required`, the reason why there are none is raised.
+    """
+    try:
+        return [landmark_gram(kernel, X, rank, rng, max_memory) for kernel, X in samples]
+    except (NotPositiveDefiniteError, UnorderableError):
+        if required:
+            raise
+        return []
 
 
 def landmark_gram(
@@ -35,7 +41,6 @@ def landmark_gram(
 ) -> LowRankGram:
     """Return F F^T with `rank` landmarks, drawn by randomly pivoted Cholesky."""
     X = moved(kernel, sliceable(X))
-    count = min(rank, length(X))
     try:
         order = canonical_order(X, kernel)
     except UnorderableError as error:
@@ -44,13 +49,11 @@ def landmark_gram(
             f"but {error}; take method='permutation', or points that are vectors, texts, numbers, "
             f"or tuples, lists and sets of them"
         ) from error
-    chosen = order[choose_landmarks(kernel, take(X, order), count, random_state=rng)]
-    return LowRankGram(kernel, X, chosen, max_memory=max_memory)
+    drawn = choose_landmarks(kernel, take(X, order), min(rank, length(X)), random_state=rng)
+    return LowRankGram(kernel, X, order[drawn], max_memory=max_memory)
 
 
-def truncation(K: GramOperator) -> float:
-    """Return tr(K - F F^T) / tr K, 0 for a K that is not approximated."""
-    if not isinstance(K, LowRankGram):
-        return 0.0
+def truncation(K: LowRankGram) -> float:
+    """Return tr(K - F F^T) / tr K."""
     left = K.residual_trace
     return left / (left + float(K.diagonal().sum())) if left > 0.0 else 0.0

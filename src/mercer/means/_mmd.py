@@ -19,26 +19,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._points import length, take
 from .._runtime import one_blas_thread, quiet
 from ..gram import GramOperator, LowRankGram, TiledGram
 from ..kernels import Kernel
-from ._permutation import entry_rounding, rounding
-from ._recentred import Recentred, recentred
+from ._recentred import entry_sizes, recentred
+from ._rounding import entry_rounding, not_negative, rounding
 from ._samples import check_finite, moved, pooled
+from ._validation import check_choice
 
-__all__ = [
-    "Splits",
-    "check_estimator_name",
-    "entry_sizes",
-    "mmd",
-    "not_negative",
-    "pair_terms",
-    "quadratic",
-]
+__all__ = ["Splits", "as_distance", "mmd", "pair_terms", "squared_norm"]
 
-_LEAST = {"biased": 1, "unbiased": 2, "linear": 4}  # points in each sample
+_LEAST = {"unbiased": 2, "biased": 1, "linear": 4}  # points needed in each sample
 
 
 @one_blas_thread
@@ -48,9 +42,9 @@ def mmd(
     kernel: Any = None,
     estimator: str = "unbiased",
     *,
-    x_weights: Any = None,
-    y_weights: Any = None,
-    max_memory: Any = None,
+    x_weights: ArrayLike | None = None,
+    y_weights: ArrayLike | None = None,
+    max_memory: int | str | None = None,
 ) -> float:
     """Estimate MMD^2 = E k(x, x') + E k(y, y') - 2 E k(x, y) from two samples.
 
@@ -85,6 +79,7 @@ def mmd(
     Returns
     -------
     float
+        An estimate of the squared distance, which only "biased" keeps from falling below 0.
 
     Examples
     --------
@@ -97,8 +92,7 @@ def mmd(
     >>> mmd(["cat", "tac"], ["dog", "god"], lambda s, t: len(set(s) & set(t)))
     6.0
     """
-    if estimator not in _LEAST:
-        raise ValueError(f"estimator must be 'unbiased', 'biased' or 'linear', got {estimator!r}")
+    check_choice("estimator", estimator, *_LEAST)
     weighted = x_weights is not None or y_weights is not None
     if weighted and estimator != "biased":
         raise ValueError(f"weights are for estimator='biased', got {estimator!r}")
@@ -110,15 +104,9 @@ def mmd(
     K = recentred(kernel, Z, max_memory)
     if weighted:
         w = np.concatenate([_shares(x_weights, m, "x"), -_shares(y_weights, n, "y")])
-        return float(not_negative(*quadratic(K, w), kernel))
+        return squared_norm(K, w)
     sums = Splits.of(K, (np.arange(m + n) < m)[None], m)
     return float(sums.statistics(estimator)[0])
-
-
-def check_estimator_name(estimator: Any) -> None:
-    """Refuse an estimator that a permutation test does not know."""
-    if estimator not in ("unbiased", "biased"):
-        raise ValueError(f"estimator must be 'unbiased' or 'biased', got {estimator!r}")
 
 
 @dataclass(frozen=True)
@@ -165,7 +153,7 @@ class Splits:
     def statistics(self, estimator: str) -> np.ndarray:
         """Return MMD^2 for each of the splits."""
         if estimator == "biased":
-            return np.asarray(not_negative(self.biased, self.margin, self.kernel))
+            return np.asarray(as_distance(self.biased, self.margin, self.kernel))
         m, n = self.m, self.n
         within = (self.sxx - self.dx) / (m * (m - 1)) + (self.syy - self.dy) / (n * (n - 1))
         return within - 2.0 * self.sxy / (m * n)
@@ -189,11 +177,6 @@ def _feature_sums(K: LowRankGram, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return K._sum(term), d
 
 
-def entry_sizes(K: GramOperator) -> np.ndarray:
-    """Return how large the entries in the rows of K were before they were centred."""
-    return np.abs(K.kernel.r if isinstance(K.kernel, Recentred) else K.diagonal())
-
-
 def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
     """Return k(x, x') + k(y, y') - k(x, y') - k(x', y) for the disjoint pairs of X and Y.
 
@@ -208,25 +191,18 @@ def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
     return k(X0, X1) + k(Y0, Y1) - k(X0, Y1) - k(X1, Y0)
 
 
-def quadratic(K: Any, w: np.ndarray) -> tuple[float, float]:
-    """Return w^T K w and the part of it that may be rounding."""
+def squared_norm(K: GramOperator, w: np.ndarray) -> float:
+    """Return w^T K w for weights of sum 0, the squared distance of two means."""
     a = np.abs(w)
     Kw, sizes = np.asarray(K @ np.column_stack([w, a])).T
-    margin = rounding(K.dtype) * (a @ np.abs(sizes)) + entry_rounding(K.dtype) * (
-        a @ entry_sizes(K)
-    )
-    return float(w @ Kw), float(margin)
+    margin = rounding(K.dtype) * (a @ np.abs(sizes))
+    margin += entry_rounding(K.dtype) * (a @ entry_sizes(K))
+    return float(as_distance(w @ Kw, margin, K.kernel))
 
 
-def not_negative(value: Any, margin: float, kernel: Kernel) -> Any:
-    """Return a squared distance without what rounding left of it below 0."""
-    if np.min(value) < -100.0 * margin:
-        raise ValueError(
-            f"the squared distance of two means is {np.min(value):.3g} < 0: {kernel} is not "
-            f"conditionally positive definite of order 1 on these points; choose a Mercer kernel, "
-            f"or Distance()"
-        )
-    return np.maximum(value, 0.0) if np.ndim(value) else max(float(value), 0.0)
+def as_distance(value: Any, margin: float, kernel: Kernel) -> Any:
+    """Return a squared distance of means, or many, without what rounding left below 0."""
+    return not_negative(value, margin, "the squared distance of two means", kernel)
 
 
 def _shares(weights: Any, n: int, name: str) -> np.ndarray:

@@ -57,7 +57,7 @@ def _direction(width: int) -> np.ndarray:
 
 
 def _by_direction(X: np.ndarray) -> np.ndarray:
-    # not by BLAS: equal rows have equal bits wherever they stand
+    # Not by the BLAS, because equal rows must have equal bits wherever they stand.
     along = np.einsum("ij,j->i", X, _direction(X.shape[1]))
     order = np.argsort(along, kind="stable")
     a, b = order[:-1], order[1:]
@@ -91,7 +91,7 @@ def _check_alike(K: TiledGram, points: np.ndarray, same: np.ndarray) -> None:
     for i in np.flatnonzero(same):
         pair = points[i : i + 2]
         first, second = K.block(pair, slice(None))
-        second[pair] = second[pair[::-1]]  # each is to the other what the other is to it
+        second[pair] = second[pair[::-1]]  # k(x, y) and k(x, x) change places with y
         if np.any(first != second):
             raise UnorderableError(
                 f"points {points[i]} and {points[i + 1]} have the same kernel values in another "

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
+from .._errors import warn_caller
 from .._runtime import run
-from ..kernels import Kernel
-from ..kernels._exp import exp_inplace
-from ..kernels._prepared import Prepared
+from ..kernels import Kernel, Prepared, exp_inplace
 from ._window import Window
 
 __all__ = ["choose_bandwidth", "log_sums"]
 
-_ROWS, _COLS = 384, 384  # of a tile, as in K @ V
+_ROWS, _COLS = 384, 384  # rows and columns of a tile, as in K @ V
 _SEARCH = (1e-3, 1e2)  # where "loo" looks, in units of Silverman's rule for the spread of the data
 _GRID = 16  # bandwidths tried before the best is refined
 
@@ -29,7 +27,7 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
     """
     log_w = np.log(w)
     Q = density.kernel.prepare(X if Z is None else Z)
-    # in the frame of Z: an x far away costs the others no digits
+    # X is prepared in the frame of Z, so that an x far away costs the others no digits.
     P = Q if Z is None else density.kernel.prepare(X, like=Q)
     out = np.empty(len(P))
 
@@ -76,7 +74,7 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
     scaled = X / Window.of(kernel, 1.0, X.shape[1]).scale
     spread = float(np.sqrt(np.mean(w @ (scaled - w @ scaled) ** 2)))
     top, others = np.argmax(w), 1.0 - w
-    others[top] = np.delete(w, top).sum()  # its w may round to 1
+    others[top] = np.delete(w, top).sum()  # 1 - w cancels where w is nearly 1
     if not spread > 0.0:
         raise ValueError("bandwidth='loo' finds no width: all points coincide; give a number")
 
@@ -89,17 +87,14 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
     grid = np.linspace(low, high, _GRID)
     best = int(np.argmin([loss(g) for g in grid]))
     if best in (0, _GRID - 1):
-        end, cause = (
-            ("lower end", "points that occur twice: give them weights")
-            if best == 0
-            else ("upper end", "too few points, or points far from all others: leave those out")
-        )
-        warnings.warn(
+        end, cause = "upper", "too few points, or points far from all others: leave those out"
+        if best == 0:
+            end, cause = "lower", "points that occur twice: give them weights"
+        warn_caller(
             f"the leave-one-out likelihood has no maximum for bandwidths from {np.exp(low):.3g} "
-            f"to {np.exp(high):.3g}, and the {end} is taken; the usual cause are {cause}, or give "
-            f"a number",
+            f"to {np.exp(high):.3g}, and the {end} end is taken; the usual cause are {cause}, or "
+            f"give a number",
             ConvergenceWarning,
-            stacklevel=6,
         )
         return float(np.exp(grid[best]))
     bounds = (grid[best - 1], grid[best + 1])

@@ -4,56 +4,51 @@
 
 The observed statistic is one of the 1 + B, so that under the null hypothesis P(p <= a) <= a for
 every B.  Values that rounding alone holds apart count as equal.
+
+`splits`, `orders` and `signs` return B and 1 + B rows, in blocks of `size` rows.  The very first
+row is the observed one; B = `count` random ones follow, or if there are no more than these in all,
+each of the others once.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations, islice, permutations
 from math import comb, factorial
 from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "check_count",
-    "entry_rounding",
-    "orders",
-    "pvalue",
-    "rounding",
-    "signs",
-    "splits",
-    "warn_of_few",
-    "warn_of_rounding",
-]
+from .._errors import warn_caller
+from ._validation import is_count
+
+__all__ = ["check_test", "orders", "pvalue", "signs", "splits", "warn_of_few", "warn_of_rounding"]
 
 _LEVEL = 0.05  # a test that cannot reject even here is worth a warning
+_RANK = 100  # features of "lowrank", if no rank is given
+
+Rows = tuple[int, Iterator[np.ndarray]]
 
 
-def check_count(n_permutations: Any) -> int:
-    """Return the number of permutations, a positive integer."""
-    integer = isinstance(n_permutations, (int, np.integer)) and not isinstance(n_permutations, bool)
-    if not integer or n_permutations < 1:
+def check_test(method: Any, methods: Any, n_permutations: Any, rank: Any) -> tuple[int, int]:
+    """Return the numbers of permutations and of features."""
+    if method not in methods:
+        raise ValueError(f"method must be one of {methods}, got {method!r}")
+    if not is_count(n_permutations):
         raise ValueError(
             f"n_permutations must be a positive integer, got {n_permutations!r}; the smallest "
             f"p-value is 1 / (n_permutations + 1)"
         )
-    return int(n_permutations)
+    if rank is not None and not is_count(rank):
+        raise ValueError(f"rank must be a positive integer or None, got {rank!r}")
+    return int(n_permutations), _RANK if rank is None else int(rank)
 
 
-def splits(
-    m: int, n: int, count: int, rng: np.random.Generator, size: int
-) -> tuple[int, Iterator[np.ndarray]]:
-    """Return B and 1 + B ways to draw m of m + n points, `size` at a time.
-
-    A block holds one way in each row, True where a point belongs to the first sample.  The very
-    first row is the observed way; B = `count` random ones follow, or if there are no more than
-    these in all, each of the others once.
-    """
+def splits(m: int, n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
+    """Return ways to draw m of m + n points, True where a point belongs to the first sample."""
     if (others := comb(m + n, m) - 1) <= count:
         return others, _every_split(m, m + n, size)
-    return count, _some_splits(m, m + n, count, rng, size)
+    return count, _some(np.arange(m + n) < m, count, size, lambda rows: _shuffle(rows, rng))
 
 
 def _every_split(m: int, total: int, size: int) -> Iterator[np.ndarray]:
@@ -64,28 +59,12 @@ def _every_split(m: int, total: int, size: int) -> Iterator[np.ndarray]:
         yield block
 
 
-def _some_splits(
-    m: int, total: int, count: int, rng: np.random.Generator, size: int
-) -> Iterator[np.ndarray]:
-    for start in range(0, count + 1, size):
-        block = np.zeros((min(size, count + 1 - start), total), dtype=bool)
-        block[:, :m] = True
-        random = block[start == 0 :]
-        rng.permuted(random, axis=1, out=random)
-        yield block
-
-
-def orders(
-    n: int, count: int, rng: np.random.Generator, size: int
-) -> tuple[int, Iterator[np.ndarray]]:
-    """Return B and 1 + B permutations of n points, in rows, `size` at a time.
-
-    The identity is the first; B = `count` random ones follow, or if there are no more than these
-    in all, each of the others once.
-    """
+def orders(n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
+    """Return permutations of n points; the observed one is the identity."""
     if n <= 20 and (others := factorial(n) - 1) <= count:
         return others, _every_order(n, size)
-    return count, _some_orders(n, count, rng, size)
+    identity = np.arange(n, dtype=np.int32)
+    return count, _some(identity, count, size, lambda rows: _shuffle(rows, rng))
 
 
 def _every_order(n: int, size: int) -> Iterator[np.ndarray]:
@@ -94,35 +73,30 @@ def _every_order(n: int, size: int) -> Iterator[np.ndarray]:
         yield np.array(part, dtype=np.int32)
 
 
-def _some_orders(n: int, count: int, rng: np.random.Generator, size: int) -> Iterator[np.ndarray]:
-    for start in range(0, count + 1, size):
-        block = np.tile(np.arange(n, dtype=np.int32), (min(size, count + 1 - start), 1))
-        random = block[start == 0 :]
-        rng.permuted(random, axis=1, out=random)
-        yield block
-
-
-def signs(
-    n: int, count: int, rng: np.random.Generator, size: int
-) -> tuple[int, Iterator[np.ndarray]]:
-    """Return B and 1 + B rows of n signs, True for minus, `size` rows at a time.
-
-    The first row has none; B = `count` random ones follow, or if there are no more than these in
-    all, each of the others once.
-    """
+def signs(n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
+    """Return rows of n signs, True for minus; the observed one has none."""
     if n < 63 and (others := 2**n - 1) <= count:
         ways = np.arange(2**n)[:, None] >> np.arange(n) & 1 == 1
         return others, (ways[i : i + size] for i in range(0, len(ways), size))
-    return count, _some_signs(n, count, rng, size)
+    return count, _some(np.zeros(n, dtype=bool), count, size, lambda rows: _toss(rows, rng))
 
 
-def _some_signs(n: int, count: int, rng: np.random.Generator, size: int) -> Iterator[np.ndarray]:
+def _some(
+    observed: np.ndarray, count: int, size: int, randomise: Callable[[np.ndarray], None]
+) -> Iterator[np.ndarray]:
     for start in range(0, count + 1, size):
-        block = np.zeros((min(size, count + 1 - start), n), dtype=bool)
-        random = block[start == 0 :]
-        bits = np.frombuffer(rng.bytes(-(-random.size // 8)), dtype=np.uint8)
-        random[...] = np.unpackbits(bits, count=random.size).reshape(random.shape)
+        block = np.tile(observed, (min(size, count + 1 - start), 1))
+        randomise(block[start == 0 :])
         yield block
+
+
+def _shuffle(rows: np.ndarray, rng: np.random.Generator) -> None:
+    rng.permuted(rows, axis=1, out=rows)
+
+
+def _toss(rows: np.ndarray, rng: np.random.Generator) -> None:
+    bits = np.frombuffer(rng.bytes(-(-rows.size // 8)), dtype=np.uint8)
+    rows[...] = np.unpackbits(bits, count=rows.size).reshape(rows.shape)
 
 
 def pvalue(observed: float, null: np.ndarray, margin: float) -> float:
@@ -130,35 +104,21 @@ def pvalue(observed: float, null: np.ndarray, margin: float) -> float:
     return float(1 + np.count_nonzero(null >= observed - margin)) / (1 + len(null))
 
 
-def rounding(dtype: Any) -> float:
-    """Return the part of the sums that cancel in a statistic which rounding may have left."""
-    return max(1e-12, 100.0 * float(np.finfo(dtype).eps))
-
-
-def entry_rounding(dtype: Any) -> float:
-    """Return the part of an entry of K that may be rounding before anything is summed."""
-    return 8.0 * float(np.finfo(dtype).eps)
-
-
 def warn_of_few(smallest: float, why: str) -> None:
     """Warn that no p-value below 0.05 can be reached."""
     if smallest > _LEVEL:
-        warnings.warn(
+        warn_caller(
             f"the smallest p-value that can be reached is {smallest:.3g}, so that nothing is "
-            f"rejected at the level {_LEVEL}: {why}; take more",
-            UserWarning,
-            stacklevel=4,
+            f"rejected at the level {_LEVEL}: {why}; take more"
         )
 
 
 def warn_of_rounding(margin: float, null: np.ndarray) -> None:
     """Warn that the permuted statistics differ by less than rounding may have left of them."""
     if 0.0 < (spread := float(null.std())) < margin:
-        warnings.warn(
+        warn_caller(
             f"up to {margin:.3g} of a statistic may be rounding, but the permuted ones spread by "
             f"only {spread:.3g}, so that most of them count as equal and the p-value is too large; "
             f"the usual cause are points far from 0, or a length scale far beyond their distances: "
-            f"centre the features, or choose a smaller length scale",
-            UserWarning,
-            stacklevel=4,
+            f"centre the features, or choose a smaller length scale"
         )

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from .._runtime import jit, quiet
-from ..gram import TiledGram, gram
-from ..kernels import Kernel, Prepared
-from ..kernels._base import node
+from ..gram import GramOperator, TiledGram, gram
+from ..kernels import Kernel, Prepared, node
 from ._samples import check_finite, moved
 
-__all__ = ["Recentred", "recentred"]
+__all__ = ["Recentred", "entry_sizes", "recentred"]
 
-_CENTRES = 64
+_CENTRES = 64  # points whose mean is taken off
 _STRIP = 4096  # rows of K for which r is computed at a time
 
 
@@ -69,3 +68,8 @@ def recentred(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
     check_finite(r, kernel)
     middle = Recentred(kernel, r, float(r[centres].mean()))
     return TiledGram(middle, X, max_memory=max_memory)
+
+
+def entry_sizes(K: GramOperator) -> np.ndarray:
+    """Return how large the entries in the rows of K were before they were centred."""
+    return np.abs(K.kernel.r if isinstance(K.kernel, Recentred) else K.diagonal())

@@ -12,7 +12,9 @@ from .._runtime import quiet
 from ..kernels import RBF, Kernel, Linear, as_kernel, reads_all
 from ._order import UnorderableError, canonical_order
 
-__all__ = ["check_finite", "check_sample", "make_kernel", "moved", "pooled", "resolved"]
+__all__ = ["Sample", "check_finite", "check_sample", "make_kernel", "moved", "pooled", "resolved"]
+
+Sample = tuple[Kernel, Any]  # points with their kernel
 
 
 def make_kernel(spec: Any) -> Kernel:

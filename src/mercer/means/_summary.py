@@ -18,14 +18,15 @@ from .._runtime import check_budget, quiet
 from ..expansion import Expansion
 from ..gram import TiledGram
 from ..kernels import Kernel
-from ._mmd import entry_sizes, not_negative
-from ._permutation import entry_rounding, rounding
-from ._recentred import recentred
+from ._mmd import as_distance
+from ._recentred import entry_sizes, recentred
+from ._rounding import entry_rounding, rounding
 from ._samples import check_finite, check_sample, make_kernel, resolved
+from ._validation import check_choice, is_count
 
 __all__ = ["Mean", "Summary", "check_summary", "optimal_weights"]
 
-_COLUMNS = 64  # of K at a time
+_COLUMNS = 64  # columns of K that are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class Mean:
         r, dtype = entry_sizes(self.K), self.K.dtype
         margin = rounding(dtype) * (abs(inner) + 2.0 * abs(between) + abs(square))
         margin += entry_rounding(dtype) * (np.abs(w) @ r[chosen] + r.mean())
-        return float(not_negative(inner - 2.0 * between + square, margin, self.kernel))
+        return float(as_distance(inner - 2.0 * between + square, margin, self.kernel))
 
     def summary(self, chosen: np.ndarray, weights: str) -> Summary:
         """Return the summary by the points `chosen`."""
@@ -134,14 +135,12 @@ def optimal_weights(K: np.ndarray, mu: np.ndarray) -> np.ndarray:
 
 def check_summary(n_points: Any, n: int, weights: Any, max_memory: Any) -> int:
     """Return the number of points, one that can be had."""
-    integer = isinstance(n_points, (int, np.integer)) and not isinstance(n_points, bool)
-    if not integer or not 1 <= n_points <= n:
+    if not is_count(n_points) or n_points > n:
         raise ValueError(
             f"n_points={n_points!r} of {n} points were asked for; an integer from 1 to {n} is "
             f"needed"
         )
-    if weights not in ("equal", "optimal"):
-        raise ValueError(f"weights must be 'equal' or 'optimal', got {weights!r}")
+    check_choice("weights", weights, "equal", "optimal")
     if weights == "optimal":
         what = f"the matrix of {n_points} points for their optimal weights"
         check_budget(3 * 8 * int(n_points) ** 2, max_memory, what)

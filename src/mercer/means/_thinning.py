@@ -19,15 +19,15 @@ import numpy as np
 
 from .._runtime import jit, one_blas_thread, random_numbers, run
 from ..gram import TiledGram
-from ..kernels._prepared import Prepared
+from ..kernels import Prepared
 from ._summary import Mean, Summary, check_summary
 
 __all__ = ["thin"]
 
-_BLOCK = 256  # points whose pairs are gone through at a time
+_BLOCK = 256  # points whose pairs are dealt out from one tile
 _STRIP = 1024  # rows of K that one task works on
-_PARTS = 64  # candidates, at most, after a halving
-_DELTA = 0.5  # the chance, at most, that some alpha exceeds its a in a halving
+_PARTS = 64  # candidates that are kept after a halving
+_DELTA = 0.5  # bounds the chance that some alpha exceeds its a in a halving
 
 
 @one_blas_thread
@@ -37,8 +37,8 @@ def thin(
     kernel: Any = None,
     *,
     weights: str = "equal",
-    random_state: Any = None,
-    max_memory: Any = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    max_memory: int | str | None = None,
 ) -> Summary:
     """Summarise X by m of its points through kernel thinning: split, then swap.
 
@@ -67,6 +67,7 @@ def thin(
     Returns
     -------
     Summary
+        The points, their weights, and how far they are from all of X.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def _halve(
     K: TiledGram, index: np.ndarray, rng: np.random.Generator, delta: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split the points `index`, an even number of them, into two halves."""
-    n, P = len(index), K._P[index]  # once: their tiles are then slices
+    n, P = len(index), K._P[index]  # gathered once, so that tiles are made of slices
     psi, sides, coins = np.zeros(n), np.empty(n), rng.random(n // 2)
     sigma, width = 0.0, np.sqrt(2.0 * np.log(2.0 * n / delta))
 
@@ -121,12 +122,7 @@ def _halve(
 
 @jit()
 def _walk(
-    T: np.ndarray,
-    psi: np.ndarray,
-    coins: np.ndarray,
-    sigma: float,
-    width: float,
-    sides: np.ndarray,
+    T: np.ndarray, psi: np.ndarray, coins: np.ndarray, sigma: float, width: float, sides: np.ndarray
 ) -> float:
     """Give one point of each pair to the side -1 and one to +1; return the new sigma."""
     for i in range(len(coins)):

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError
+from .._errors import warn_caller
 from .._points import length, take
 from .._runtime import budget_in_bytes, one_blas_thread, random_numbers
 from ..expansion import Expansion
 from ..gram import GramOperator, LowRankGram
 from ..kernels import Kernel
-from ._landmarks import check_rank, landmark_gram, truncation
-from ._mmd import Splits, check_estimator_name, pair_terms
-from ._order import UnorderableError
-from ._permutation import (
-    check_count,
-    pvalue,
-    rounding,
-    signs,
-    splits,
-    warn_of_few,
-    warn_of_rounding,
-)
+from ._landmarks import landmark_grams, truncation
+from ._mmd import Splits, pair_terms
+from ._permutation import check_test, pvalue, signs, splits, warn_of_few, warn_of_rounding
 from ._recentred import recentred
+from ._rounding import rounding
 from ._samples import check_finite, moved, pooled
+from ._validation import check_choice
 
 __all__ = ["TwoSampleResult", "two_sample_test"]
 
@@ -92,8 +84,8 @@ def two_sample_test(
     method: str = "auto",
     n_permutations: int = 999,
     rank: int | None = None,
-    random_state: Any = None,
-    max_memory: Any = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    max_memory: int | str | None = None,
 ) -> TwoSampleResult:
     """Test whether X and Y are from the same distribution, by MMD^2 = |mean(X) - mean(Y)|^2.
 
@@ -126,7 +118,7 @@ def two_sample_test(
     method : {"auto", "permutation", "lowrank", "linear"}
     n_permutations : int
     rank : int, optional
-        Of "lowrank"; 100 by default.
+        The number of features of "lowrank"; 100 by default.
     random_state : int, Generator, RandomState or None
         None stands for 0.  For "linear" it shuffles the samples.
     max_memory : int, str or None
@@ -135,6 +127,7 @@ def two_sample_test(
     Returns
     -------
     TwoSampleResult
+        MMD^2, its p-value, how they were found, and the witness function.
 
     Notes
     -----
@@ -159,99 +152,74 @@ def two_sample_test(
     >>> bool(two_sample_test(X, Y).pvalue > 0.05)
     True
     """
-    check_estimator_name(estimator)
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {_METHODS}, got {method!r}")
-    count, features, rng = (
-        check_count(n_permutations),
-        check_rank(rank),
-        random_numbers(random_state),
-    )
+    check_choice("estimator", estimator, "unbiased", "biased")
+    count, rank = check_test(method, _METHODS, n_permutations, rank)
+    rng = random_numbers(random_state)
     kernel, Z, m, n = pooled(X, Y, kernel, 4 if method == "linear" else 2)
-    witness = Expansion(kernel, Z, np.repeat([1.0 / m, -1.0 / n], [m, n]))
+    features: list[LowRankGram] = []
     if method == "linear":
-        return _linear(kernel, Z, m, n, count, rng, witness)
-    K = _gram(kernel, Z, method, features, rng, max_memory)
-    room = min(_BLOCK, budget_in_bytes(max_memory) // 2)
+        estimator = "linear"
+        values, margin, smallest = _by_signs(kernel, Z, m, n, count, rng)
+    else:
+        if method == "lowrank" or (method == "auto" and length(Z) > _LARGE):
+            required = method == "lowrank"
+            features = landmark_grams([(kernel, Z)], rank, rng, max_memory, required)
+        method = "lowrank" if features else "permutation"
+        K = features[0] if features else recentred(kernel, Z, max_memory)
+        room = min(_BLOCK, budget_in_bytes(max_memory) // 2)
+        values, margin, smallest = _by_splits(K, estimator, m, n, count, rng, room)
+    return TwoSampleResult(
+        statistic=float(values[0]),
+        pvalue=pvalue(values[0], values[1:], margin),
+        method=method,
+        estimator=estimator,
+        n_permutations=len(values) - 1,
+        smallest_pvalue=smallest,
+        truncation=truncation(features[0]) if features else 0.0,
+        rank=len(features[0].map) if features else None,
+        kernel=kernel,
+        null=values[1:],
+        witness=Expansion(kernel, Z, np.repeat([1.0 / m, -1.0 / n], [m, n])),
+    )
+
+
+# Both return the statistics, the observed one first, what of them may be rounding, and the smallest
+# p-value that could have been reached.
+
+
+def _by_splits(
+    K: GramOperator, estimator: str, m: int, n: int, count: int, rng: np.random.Generator, room: int
+) -> tuple[np.ndarray, float, float]:
+    """Split all points into m and n at random, as many ways at a time as there is room for."""
     done, blocks = splits(m, n, count, rng, max(16, room // (8 * 4 * (m + n))))
     sums = [Splits.of(K, rows, m) for rows in blocks]
     values = np.concatenate([part.statistics(estimator) for part in sums])
-    # swapping two samples of equal size changes nothing: among all splits every value comes twice
+    # Swapping two samples of equal size changes nothing: among all splits every value comes twice.
     smallest = (1 + (m == n and done == comb(m + n, m) - 1)) / (1 + done)
     warn_of_few(smallest, f"there are {m} and {n} points, and {done} permutations")
     margin = max(part.margin for part in sums)
     warn_of_rounding(margin, values[1:])
-    if estimator == "unbiased":
-        _warn_if_negative(sums[0].biased[0], margin, kernel)
-    rank = len(K.map) if isinstance(K, LowRankGram) else None
-    return TwoSampleResult(
-        statistic=float(values[0]),
-        pvalue=pvalue(values[0], values[1:], margin),
-        method="permutation" if rank is None else "lowrank",
-        estimator=estimator,
-        n_permutations=done,
-        smallest_pvalue=smallest,
-        truncation=truncation(K),
-        rank=rank,
-        kernel=kernel,
-        null=values[1:],
-        witness=witness,
-    )
-
-
-def _gram(
-    kernel: Kernel, Z: Any, method: str, rank: int, rng: np.random.Generator, max_memory: Any
-) -> GramOperator:
-    """Return K in tiles, or its Nyström approximation."""
-    if method == "lowrank" or (method == "auto" and length(Z) > _LARGE):
-        try:
-            return landmark_gram(kernel, Z, rank, rng, max_memory)
-        except (NotPositiveDefiniteError, UnorderableError):
-            if method == "lowrank":
-                raise
-    return recentred(kernel, Z, max_memory)
-
-
-def _warn_if_negative(value: float, margin: float, kernel: Kernel) -> None:
-    """Warn that what looks like a difference of samples may make the statistic small."""
-    if value < -100.0 * margin:
-        warnings.warn(
-            f"the squared distance of the two means is {value:.3g} < 0, so that a difference may "
-            f"make the statistic smaller and the p-value large: {kernel} is not conditionally "
+    between = sums[0].biased[0]
+    if estimator == "unbiased" and between < -100.0 * margin:
+        warn_caller(
+            f"the squared distance of the two means is {between:.3g} < 0, so that a difference may "
+            f"make the statistic smaller and the p-value large: {K.kernel} is not conditionally "
             f"positive definite of order 1 on these points, or given without its diagonal; choose "
-            f"a Mercer kernel, or Distance()",
-            UserWarning,
-            stacklevel=4,
+            f"a Mercer kernel, or Distance()"
         )
+    return values, margin, smallest
 
 
-def _linear(
-    kernel: Kernel,
-    Z: Any,
-    m: int,
-    n: int,
-    count: int,
-    rng: np.random.Generator,
-    witness: Expansion,
-) -> TwoSampleResult:
-    """Test by the mean over disjoint pairs: swapping x' and y' changes the sign of a term."""
+def _by_signs(
+    kernel: Kernel, Z: Any, m: int, n: int, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, float, float]:
+    """Take the mean over disjoint pairs: swapping x' and y' changes the sign of a term."""
     Z = moved(kernel, Z)
     X, Y = (take(Z, start + rng.permutation(size)) for start, size in ((0, m), (m, n)))
     terms = pair_terms(kernel, X, Y)
     check_finite(terms, kernel)
     done, blocks = signs(len(terms), count, rng, max(1, _SIGNS // len(terms)))
     values = np.concatenate([terms.mean() - 2.0 * (rows @ terms) / len(terms) for rows in blocks])
-    warn_of_few(1 / (1 + done), f"there are {len(terms)} pairs, and {done} rows of signs")
-    return TwoSampleResult(
-        statistic=float(values[0]),
-        pvalue=pvalue(values[0], values[1:], rounding(float) * float(np.abs(terms).mean())),
-        method="linear",
-        estimator="linear",
-        n_permutations=done,
-        smallest_pvalue=1 / (1 + done),
-        truncation=0.0,
-        rank=None,
-        kernel=kernel,
-        null=values[1:],
-        witness=witness,
-    )
+    smallest = 1 / (1 + done)
+    warn_of_few(smallest, f"there are {len(terms)} pairs, and {done} rows of signs")
+    return values, rounding(float) * float(np.abs(terms).mean()), smallest

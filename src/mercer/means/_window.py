@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, kve
 
-from ..kernels import RBF, Kernel, Laplacian, Matern, RationalQuadratic
-from ..kernels._prepared import Prepared
-from ..kernels._vectors import per_column
+from ..kernels import RBF, Kernel, Laplacian, Matern, Prepared, RationalQuadratic
 
 __all__ = ["Window"]
 
@@ -49,7 +47,7 @@ class Window:
             )
         if isinstance(kernel, Matern) and kernel.nu == np.inf:
             kernel = RBF(kernel.length_scale)
-        per_column(type(kernel).__name__, kernel.length_scale, d)  # as many as there are columns
+        kernel.diag(np.zeros((1, d)))  # refuses more or fewer length scales than columns
         scale = np.asarray(kernel.length_scale, dtype=float) * bandwidth
         width = tuple(scale.tolist()) if scale.ndim else float(scale)
         return cls(replace(kernel, length_scale=width), d)
@@ -85,9 +83,7 @@ class Window:
         elif isinstance(k, Matern):
             _log_matern(k.nu, out)
         else:
-            out *= 0.5 / k.alpha
-            np.log1p(out, out=out)
-            out *= -k.alpha
+            out[...] = -k.alpha * np.log1p(out * (0.5 / k.alpha))
         return out
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -115,8 +111,8 @@ def _log_matern(nu: float, s: np.ndarray) -> None:
         constant = (1.0 - nu) * np.log(2.0) - gammaln(nu)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log = constant + nu * np.log(u) + np.log(kve(nu, u)) - u
-            # where K_nu overflows, u is so small that the first term of the series is enough
+            # Where K_nu overflows, u is so small that the first term of the series is enough.
             near = -u * u / (4.0 * (nu - 1.0)) if nu > 1.0 else np.zeros_like(u)
-            # and where kve gives up, u is so large that K_nu(u) = sqrt(pi / (2 u)) e^-u
+            # Where kve gives up, u is so large that K_nu(u) = sqrt(pi / (2 u)) e^-u.
             far = constant + (nu - 0.5) * np.log(u) + 0.5 * np.log(0.5 * np.pi) - u
         u[...] = np.where(np.isfinite(log), log, np.where(u < 1.0, near, far))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._preimage import Target
 from ..expansion import Expansion
+from ..preimage import Target
 from ._axes import PALETTE, Axes, new_axes, require_matplotlib
 from ._model import check_components, learned
 from ._window import EDGED, Window, paint, plane_window

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from .._points import length, take
-from .._preimage import PreImages, joined
-from .._reduce import Reduction
 from ..expansion import Expansion
 from ..gram import CentredGram, FourierMap, NystroemMap
 from ..kernels import Kernel, Linear
+from ..preimage import PreImages, joined
+from ..reduce import Reduction
 from ..solvers import Certificate, EigenPairs, Moments, Report, signs_of
 from ._spectrum import noise_of
 

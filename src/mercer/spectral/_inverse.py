@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .._preimage import choose_map, evenly
 from ..expansion import Expansion
 from ..gram import gram
 from ..kernels import RBF, Kernel, Linear
+from ..preimage import choose_map, evenly
 from ..solvers import Cholesky
 
 __all__ = ["LearnedInverse"]

@@ -4,7 +4,8 @@ All functions share the points Z.  Given them, the best coefficients are B = K_z
 what remains is the choice of Z: some of the x_i, centres of clusters, or points moved freely.
 """
 
-from ._reduce import METHODS, reduce
+from ._reduce import reduce
 from ._reduction import Reduction
+from ._validation import Request
 
-__all__ = ["METHODS", "Reduction", "reduce"]
+__all__ = ["Reduction", "Request", "reduce"]

@@ -22,8 +22,8 @@ from ..kernels import Kernel
 
 __all__ = ["Functions", "Projection"]
 
-_UNITS = 8.0  # of rounding, relative to the square of `size`; measured: up to 4
-_NEGATIVE = 1e-10  # relative to the same: what rounding does not explain
+_ROUNDING = 8.0 * np.finfo(float).eps  # times size^2, may be rounding; half as much was measured
+_INDEFINITE = 1e-10  # times size^2, cannot be rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Functions:
         """Evaluate the functions in their own points, with one product K A."""
         X, A = doubled(sliceable(X)), np.asarray(A, dtype=np.float64)
         options: dict[str, Any] = {"storage": "tiled", "max_memory": max_memory}
-        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is looked for below
             values = np.asarray(gram(kernel, X, **options) @ A)
             size = _size(kernel, X, A)
         if not (np.isfinite(values).all() and np.isfinite(size).all()):
@@ -117,12 +117,12 @@ def _size(kernel: Kernel, X: Any, A: np.ndarray) -> np.ndarray:
 
 
 def _rounding(size: np.ndarray) -> np.ndarray:
-    return np.asarray(_UNITS * np.finfo(float).eps * size**2)
+    return np.asarray(_ROUNDING * size**2)
 
 
 def _check(squares: np.ndarray, size: np.ndarray, kernel: Kernel) -> None:
     """Refuse kernels whose squares are not between 0 and size^2, as those of a norm are."""
-    slack = _NEGATIVE * size**2
+    slack = _INDEFINITE * size**2
     if np.any(squares < -slack):
         raise NotPositiveDefiniteError(
             f"a squared norm is {squares.min():.3g} < 0: {kernel} is not positive semidefinite "

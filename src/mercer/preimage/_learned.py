@@ -21,17 +21,17 @@ from ._target import Target
 
 __all__ = ["Choice", "choose_map", "evenly", "learned"]
 
-_WIDTHS = 2.0 ** np.arange(-4, 5)  # of the median squared distance
-_SHIFTS = 10.0 ** np.arange(-8, 1)  # of the mean of the diagonal of L
+_WIDTHS = 2.0 ** np.arange(-4, 5)  # squared widths, in units of the median squared distance
+_SHIFTS = 10.0 ** np.arange(-8, 1)  # ridges, in units of the mean of the diagonal of L
 _TRIED = 500  # points on which the choice is made; the map itself uses all of them
 
 
 class Choice(NamedTuple):
     """The kernel l and its ridge."""
 
-    width: float | None  # l = exp(-|.|^2 / (2 width^2)); None: the inner product
+    width: float | None  # of the Gaussian exp(-|.|^2 / (2 width^2)); None is the inner product
     shift: float
-    error: float  # leave-one-out, mean squared
+    error: float  # mean squared error of points left out
 
 
 def evenly(n: int) -> np.ndarray:

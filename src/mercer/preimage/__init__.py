@@ -3,5 +3,15 @@
 from ._learned import choose_map, evenly
 from ._preimage import PreImages, joined, local_method, preimage
 from ._target import Target
+from ._validation import Options
 
-__all__ = ["PreImages", "Target", "choose_map", "evenly", "joined", "local_method", "preimage"]
+__all__ = [
+    "Options",
+    "PreImages",
+    "Target",
+    "choose_map",
+    "evenly",
+    "joined",
+    "local_method",
+    "preimage",
+]

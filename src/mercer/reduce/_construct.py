@@ -21,12 +21,12 @@ from ._functions import Functions
 
 __all__ = ["construct"]
 
-_BLOCK = 512  # of the original points, worked on at a time
-_SHIFT = 1e-8  # of the largest k(z, z), on K_zz while points move: they may meet
+_BLOCK = 512  # original points that are worked on at a time
+_SHIFT = 1e-8  # times the largest k(z, z), on the diagonal of K_zz, as moving points may meet
 _MEMORY = 20  # steps that L-BFGS remembers
 _TOL = 1e-5  # a step that lowers the squared error by less, relatively, is the last
-_FLAT = 1e-12  # of the squared error: a slope too small for a step that means anything
-_BEYOND = 0.5  # of the extent of the data, by which points may leave it
+_FLAT = 1e-12  # times the squared error, is a slope too small for a step that means anything
+_BEYOND = 0.5  # times the extent of the data, is how far points may leave it
 
 
 def construct(f: Functions, Z: np.ndarray, n_iter: int, n_threads: int | None = None) -> np.ndarray:
@@ -38,7 +38,7 @@ def construct(f: Functions, Z: np.ndarray, n_iter: int, n_threads: int | None = 
     value, slope = energy(start)
     if not np.abs(slope).max() > _FLAT * value:
         return np.asarray(energy.best * energy.unit)
-    energy.scale *= max(value, 1e-12)  # the error of the start: steps are judged by it
+    energy.scale *= max(value, 1e-12)  # tolerances are relative to the error of the start
     energy.lowest = np.inf
     options = {"maxiter": n_iter, "maxfun": 2 * n_iter, "maxcor": _MEMORY, "ftol": _TOL, "gtol": 0}
     minimize(energy, start, jac=True, method="L-BFGS-B", bounds=bounds.T, options=options)

@@ -9,6 +9,7 @@ its minimum, so both are taken off, which shows the radial or dot-product kernel
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from ..kernels import (
 
 __all__ = ["Attraction", "Target", "core_of", "parts"]
 
-_ENTRIES = 2**21  # of k(Z, X) held at a time
+_ENTRIES = 2**21  # entries of k(Z, X) that are held at a time
 
 
 class Attraction(NamedTuple):
@@ -64,7 +65,10 @@ class Target:
     """
 
     def __init__(self, kernel: Kernel, points: Any, G: np.ndarray, candidates: Any = None) -> None:
+        self.core: Any
         self.core, self.factor, self.constant = core_of(kernel)
+        self.is_radial = isinstance(self.core, Radial)
+        self.is_dot_product = isinstance(self.core, DotProduct)
         self.points, self.G = points, np.ascontiguousarray(G, dtype=float)
         self.candidates = points if candidates is None else candidates
 
@@ -83,7 +87,7 @@ class Target:
         """Psi_c at the candidates, (q, number of candidates)."""
         if same_points(self.candidates, self.points) and not self.core.tells_observations_apart:
             return self.values
-        candidates = take(self.candidates, slice(None))  # observations of their own
+        candidates = take(self.candidates, slice(None))  # a view: other observations to `White`
         K = gram(self.core, candidates, self.points, storage="tiled")
         return np.asarray(K @ self.G.T).T
 
@@ -101,7 +105,7 @@ class Target:
     @cached_property
     def candidate_costs(self) -> np.ndarray:
         """J_c at the candidates, up to a constant for each c, (q, number of candidates)."""
-        if isinstance(self.core, Linear):  # about their mean, so that a large one does not cancel
+        if isinstance(self.core, Linear):  # about the mean, which may be large and cancels
             mean = np.mean(self.candidates, axis=0)
             X, T = self.candidates - mean, self.G @ self.points - mean
             return np.einsum("ij,ij->i", X, X) - 2.0 * T @ X.T
@@ -126,6 +130,10 @@ class Target:
         """The smallest coordinate that the kernel takes, if there is one."""
         return 0.0 if _nonnegative(self.core) else None
 
+    def clip(self, Z: np.ndarray) -> np.ndarray:
+        """Return points with no coordinate below that."""
+        return Z if self.lower is None else np.maximum(Z, self.lower)
+
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest coordinates of the points."""
@@ -137,7 +145,7 @@ class Target:
         """Return |phi(z_c) - Psi_c|^2 under the whole kernel, for one z_c per target."""
         total = self.G.sum(axis=1)
         apart = self.constant * (1.0 - total) ** 2
-        if isinstance(self.core, Linear):  # where the sum below would cancel
+        if isinstance(self.core, Linear):  # no difference of large squares is needed
             return self.factor * np.sum((Z - self.G @ self.points) ** 2, axis=1) + apart
         costs = self.costs(Z, np.arange(len(self)))
         squares = costs + self.squared_norms
@@ -149,16 +157,11 @@ class Target:
                 f"positive semidefinite there. If it is conditionally so, of order 1, coefficients "
                 f"must sum to 1, and here they sum to {total[c]:.3g}"
             )
-        return self.factor * np.maximum(squares, 0.0) + apart  # what is below 0 now is rounding
+        return self.factor * np.maximum(squares, 0.0) + apart
 
     def costs(self, Z: Any, rows: np.ndarray) -> np.ndarray:
         """Return J_c(z) for the targets `rows`, each with its own z."""
-        out = np.empty(len(rows))
-        for part in self._parts(len(rows)):
-            Zi = take(Z, part)
-            inner = np.einsum("ci,ci->c", self.block(Zi), self.G[rows[part]])
-            out[part] = self.core.diag(Zi) - 2.0 * inner
-        return out
+        return self._in_parts(lambda Z, G: (self._cost(Z, G),), Z, rows)[0]
 
     def block(self, Z: Any) -> np.ndarray:
         """Return k(Z, points) in the frame of the points: a z far away costs others no digits."""
@@ -167,24 +170,30 @@ class Target:
 
     def slopes(self, Z: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return J_c(z) and its gradient in z, for the targets `rows`, each with its own z."""
-        values, gradients = np.empty(len(rows)), np.empty(Z.shape)
-        for part in self._parts(len(rows)):
-            one = self._radial_slopes if self.is_radial else self._any_slopes
-            values[part], gradients[part] = one(Z[part], self.G[rows[part]])
+        slopes = self._radial_slopes if self.is_radial else self._any_slopes
+        values, gradients = self._in_parts(slopes, Z, rows)
         return values, gradients
 
     def attractions(self, Z: np.ndarray, rows: np.ndarray) -> Attraction:
         """Return J(z), and the a, b with a = b z where J is stationary; see Attraction."""
-        q = len(rows)
-        out = Attraction(np.empty(q), np.empty(Z.shape), np.empty(q), np.empty(q), np.ones(q))
-        for part in self._parts(q):
-            one = self._radial_attraction if self.is_radial else self._dot_attraction
-            for whole, found in zip(out, one(Z[part], self.G[rows[part]]), strict=True):
-                whole[part] = found
-        return out
+        attraction = self._radial_attraction if self.is_radial else self._dot_attraction
+        return Attraction(*self._in_parts(attraction, Z, rows))
+
+    def _in_parts(
+        self, function: Callable[..., tuple[np.ndarray, ...]], Z: Any, rows: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return what function(z, g) gives for z and g of each target, a part of them at a time."""
+        found = [
+            function(take(Z, part), self.G[rows[part]])
+            for part in parts(len(rows), length(self.points))
+        ]
+        return [np.concatenate(whole) for whole in zip(*found, strict=True)]
+
+    def _cost(self, Z: Any, G: np.ndarray) -> np.ndarray:
+        return np.asarray(self.core.diag(Z) - 2.0 * np.einsum("ci,ci->c", self.block(Z), G))
 
     def _radial_attraction(self, Z: np.ndarray, G: np.ndarray) -> Attraction:
-        kernel: Any = self.core
+        kernel = self.core
         _, s = self._squared(Z)
         if isinstance(kernel, RBF):  # p' and p are the same exponential
             low = s.min(axis=1)
@@ -195,16 +204,11 @@ class Target:
             unit = np.ones(len(Z))
             W = kernel._finite_slope(s) * (G / self.slope_at_zero)
             inner = np.einsum("ci,ci->c", kernel.profile(s), G)
-        return Attraction(
-            self.at_zero - 2.0 * inner,
-            W @ self.points,
-            W.sum(axis=1),
-            np.abs(W).sum(axis=1),
-            unit,
-        )
+        J, size = self.at_zero - 2.0 * inner, np.abs(W).sum(axis=1)
+        return Attraction(J, W @ self.points, W.sum(axis=1), size, unit)
 
     def _dot_attraction(self, Z: np.ndarray, G: np.ndarray) -> Attraction:
-        kernel: Any = self.core
+        kernel = self.core
         t, own = Z @ self.points.T, np.einsum("cj,cj->c", Z, Z)
         a, b = (G * kernel.slope(t)) @ self.points, kernel.slope(own.copy())
         J = kernel.profile(own) - 2.0 * np.einsum("ci,ci->c", kernel.profile(t), G)
@@ -212,17 +216,9 @@ class Target:
 
     # ------------------------------------------------------------------ kinds of kernels
 
-    @property
-    def is_radial(self) -> bool:
-        return isinstance(self.core, Radial)
-
-    @property
-    def is_dot_product(self) -> bool:
-        return isinstance(self.core, DotProduct)
-
     def invert(self, values: np.ndarray) -> np.ndarray:
         """Return s (radial) or <x, z> (dot product) at which the kernel has these values."""
-        kernel: Any = self.core
+        kernel = self.core
         if isinstance(kernel, Linear):
             return values
         if isinstance(kernel, Polynomial):
@@ -233,7 +229,7 @@ class Target:
         X = np.asarray(self.candidates) / kernel._scale(np.shape(self.candidates)[1])
         widest = float(np.sum(np.ptp(X, axis=0) ** 2)) or 1.0
         low, high = np.full(values.shape, 1e-18 * widest), np.full(values.shape, 1e8 * widest)
-        for _ in range(60):  # in log s: far more digits than a distance is known to
+        for _ in range(60):  # bisection in log s, to far more digits than a distance is known to
             middle = np.sqrt(low * high)
             beyond = kernel.profile(middle.copy()) > values
             low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
@@ -246,23 +242,21 @@ class Target:
     @cached_property
     def slope_at_zero(self) -> float:
         """p'(0) of a radial kernel, or -1 where it is 0 or not finite."""
-        kernel: Any = self.core
-        slope = float(kernel._finite_slope(np.zeros((1, 1)))[0, 0])
+        slope = float(self.core._finite_slope(np.zeros((1, 1)))[0, 0])
         return slope if slope < 0 else -1.0
 
     @cached_property
     def at_zero(self) -> float:
-        kernel: Any = self.core
-        return float(kernel.profile(np.zeros((1, 1)))[0, 0])
+        """k(z, z) of a radial kernel."""
+        return float(self.core.profile(np.zeros((1, 1)))[0, 0])
 
     def _squared(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
         """Return Z prepared, and its squared scaled distances to the points."""
-        kernel: Any = self.core
-        P = kernel.prepare(Z, like=self._frame)
-        return P, kernel._distances(P, self._frame, np.empty((len(P), len(self._frame))))
+        P = self.core.prepare(Z, like=self._frame)
+        return P, self.core._distances(P, self._frame, np.empty((len(P), len(self._frame))))
 
     def _radial_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        kernel: Any = self.core
+        kernel = self.core
         P, s = self._squared(Z)
         M = kernel._finite_slope(s)
         M *= G
@@ -270,12 +264,8 @@ class Target:
         return self.at_zero - 2.0 * np.einsum("ci,ci->c", kernel.profile(s), G), gradient
 
     def _any_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values = self.core.diag(Z) - 2.0 * np.einsum("ci,ci->c", self.block(Z), G)
         gradient = self.core._diag_gradient(Z, np.ones(len(Z)))
-        return values, gradient - 2.0 * self.core.input_gradient(Z, self.points, G)
-
-    def _parts(self, count: int) -> Any:
-        return parts(count, length(self.points))
+        return self._cost(Z, G), gradient - 2.0 * self.core.input_gradient(Z, self.points, G)
 
 
 def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
@@ -303,7 +293,7 @@ def _nonnegative(kernel: Kernel) -> bool:
     return bool(own) or any(_nonnegative(child) for _, child in kernel._children())
 
 
-def parts(count: int, width: int) -> Any:
+def parts(count: int, width: int) -> Iterator[slice]:
     """Return slices of `count` rows, so that rows times `width` stay few."""
     rows = max(1, _ENTRIES // max(1, width))
     return (slice(start, min(start + rows, count)) for start in range(0, count, rows))

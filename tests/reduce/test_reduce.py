@@ -19,9 +19,6 @@ from mercer import (
     NotPositiveDefiniteError,
     Reduction,
 )
-from mercer._reduce._construct import _Energy
-from mercer._reduce._functions import Functions
-from mercer._reduce._select import Selection
 from mercer.gram import DenseGram, rpcholesky
 from mercer.kernels import (
     RBF,
@@ -39,6 +36,9 @@ from mercer.kernels import (
     Sigmoid,
     White,
 )
+from mercer.reduce._construct import _Energy
+from mercer.reduce._functions import Functions
+from mercer.reduce._select import Selection
 
 MOVING = ("kmeans", "construct")
 
@@ -397,7 +397,7 @@ def test_auto_says_what_it_did(monkeypatch):
     sparse = Expansion(RBF(), sp.random_array((20, 5), density=0.3, rng=0).tocsr(), np.ones(20))
     g = sparse.compress(5)
     assert g.reduction.method == "select" and sp.issparse(g.points)
-    monkeypatch.setattr("mercer._reduce._reduce._WORK", 150 * 10 * 52 - 1)
+    monkeypatch.setattr("mercer.reduce._reduce._WORK", 150 * 10 * 52 - 1)
     assert smooth().compress(10).reduction.method == "select"  # more work than that
     assert smooth().compress(9).reduction.method == "construct"
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable as Function
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import MemoryBudgetError, NotDifferentiableError
-from .._points import concatenate, length, take
+from .._errors import MemoryBudgetError, NotDifferentiableError, warn_caller
+from .._points import concatenate, take
 from .._runtime import Stopwatch
 from ..kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
 from ..solvers import Report, Status
-from ._closed import conformal, convex, distance, has_distance, nearest
+from ._closed_form import conformal, convex, distance, has_distance, nearest
 from ._descent import descend
 from ._fixed_point import fixed_point
-from ._given import NO_CANDIDATES, are_vectors, candidates_of, check, dense, starts
+from ._hill_climbing import climb
 from ._learned import learned
-from ._search import climb
 from ._target import Target, core_of
+from ._validation import VECTORIAL, Options, checked
 
 __all__ = ["PreImages", "joined", "local_method", "preimage"]
 
@@ -61,60 +60,37 @@ class PreImages:
 
 
 def preimage(
-    kernel: Kernel,
-    points: Any,
-    coefficients: np.ndarray,
-    method: str = "auto",
-    *,
-    start: Any = None,
-    candidates: Any = None,
-    neighbours: Function[[Any], Any] | None = None,
-    n_neighbors: int = 10,
-    regularization: float = 0.01,
-    tol: float = 1e-6,
-    max_iter: int = 500,
-    max_memory: Any = None,
+    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
 ) -> PreImages:
     """Return points whose phi is as close as the method gets to each sum_i c_i phi(x_i).
 
     See Expansion.preimage, which calls this.
     """
-    check(coefficients, method, neighbours, n_neighbors, regularization, tol, max_iter)
+    points, options, vectors = checked(kernel, points, coefficients, method, options)
     watch = Stopwatch()
-    vectors = are_vectors(kernel, points)
-    if vectors:
-        points = dense(points, max_memory)
-        candidates = candidates_of(candidates, points, max_memory)
-        start = None if start is None else starts(start, coefficients.shape[1], points.shape[1])
-    elif start is not None:
-        raise ValueError("a start is for points that are vectors; for others give candidates")
-    elif candidates is not None and length(candidates) == 0:
-        raise ValueError(NO_CANDIDATES)
-    if vectors and neighbours is not None and method != "search":
-        raise ValueError("neighbours are for method='search', or for points that are not vectors")
-    target = Target(kernel, points, coefficients.T, candidates)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite loses, or is refused
+    target = Target(kernel, points, coefficients.T, options.candidates)
+    # Points with a J that is not finite lose against others, and a |f|^2 that is not is refused.
+    with np.errstate(over="ignore", invalid="ignore"):
         exact = target.core._preimage(points, coefficients) if method == "auto" else None
         if exact is not None:
-            found = _Found(exact, "exact")
+            found = _Found("exact", exact)
         elif vectors and method != "search":
             _ = target.squared_norms  # raises at once if it is not finite
-            options = _Options(n_neighbors, regularization, tol, max_iter, max_memory, start)
             found = _Vectors(target, options).find(method)
         else:
-            found = _among_objects(target, method, neighbours, max_iter)
+            found = _among_objects(target, method, options)
     residuals = target.residuals(found.points)
-    names = found.names or (found.name,) * len(target)
     report = _report(method, found, residuals, watch.seconds)
     if report.status is Status.NOT_CONVERGED:
         stuck = int(np.count_nonzero(~np.asarray(found.converged)))
-        far = f" by more than {tol:g} of the spread of the points" if vectors else ""
-        warnings.warn(
-            f"{stuck} of {len(target)} pre-images by {method!r} still moved after {max_iter} "
-            f"steps{far}; raise max_iter or tol (residuals are those of the points returned)",
+        far = f" by more than {options.tol:g} of the spread of the points" if vectors else ""
+        warn_caller(
+            f"{stuck} of {len(target)} pre-images by {method!r} still moved after "
+            f"{options.max_iter} steps{far}; raise max_iter or tol (residuals are those of the "
+            f"points returned)",
             ConvergenceWarning,
-            stacklevel=3,
         )
+    names = found.names or (found.name,) * len(target)
     return PreImages(found.points, residuals, names, report)
 
 
@@ -132,54 +108,36 @@ def joined(parts: list[PreImages]) -> PreImages:
     """Return the pre-images of several blocks of targets as one."""
     if len(parts) == 1:
         return parts[0]
-    points = parts[0].points
-    for part in parts[1:]:
-        points = concatenate(points, part.points)
+    points = reduce(concatenate, (part.points for part in parts))
+    residuals = np.concatenate([part.residuals for part in parts])
+    methods = sum((part.methods for part in parts), ())
     reports = [part.report for part in parts]
     worst = max(reports, key=lambda r: (r.status is Status.NOT_CONVERGED, r.residual))
-    return PreImages(
-        points,
-        np.concatenate([part.residuals for part in parts]),
-        sum((part.methods for part in parts), ()),
-        replace(
-            worst,
-            n_iter=max(r.n_iter for r in reports),
-            residual=max(r.residual for r in reports),
-            seconds=sum(r.seconds for r in reports),
-        ),
+    report = replace(
+        worst,
+        n_iter=max(r.n_iter for r in reports),
+        residual=max(r.residual for r in reports),
+        seconds=sum(r.seconds for r in reports),
     )
-
-
-@dataclass
-class _Options:
-    n_neighbors: int
-    regularization: float
-    tol: float
-    max_iter: int
-    max_memory: Any
-    start: np.ndarray | None
+    return PreImages(points, residuals, methods, report)
 
 
 @dataclass
 class _Found:
     """Points by one method, or for each target by the best of several."""
 
-    points: Any
     name: str
+    points: Any
     steps: int = 0
     converged: np.ndarray | bool = True
     message: str = ""
     names: tuple[str, ...] = ()
 
-    def done(self, c: int) -> bool:
-        """Tell whether target c has converged."""
-        return bool(np.broadcast_to(self.converged, len(self.points))[c])
-
 
 class _Vectors:
     """The methods for points of R^d."""
 
-    def __init__(self, target: Target, options: _Options) -> None:
+    def __init__(self, target: Target, options: Options) -> None:
         self.target, self.options = target, options
         self._memo: dict[str, _Found] = {}
 
@@ -187,18 +145,17 @@ class _Vectors:
         """Return what a method finds; methods that start from another one share it."""
         if method not in self._memo:
             found = getattr(self, f"_{method}")()
-            if self.target.lower is not None:
-                found.points = np.maximum(found.points, self.target.lower)
+            found.points = self.target.clip(found.points)
             self._memo[method] = found
         return self._memo[method]
 
     # ------------------------------------------------------------------ one method
 
     def _nearest(self) -> _Found:
-        return _Found(self.target.candidates[nearest(self.target)].copy(), "nearest")
+        return _Found("nearest", self.target.candidates[nearest(self.target)].copy())
 
     def _convex(self) -> _Found:
-        return _Found(convex(self.target, self.options.n_neighbors), "convex")
+        return _Found("convex", convex(self.target, self.options.n_neighbors))
 
     def _distance(self) -> _Found:
         if not has_distance(self.target):
@@ -206,16 +163,16 @@ class _Vectors:
                 f"the distance method inverts a kernel of the distance or of the inner product, "
                 f"and {self.target.core} is none that it can invert; use 'gradient' or 'auto'"
             )
-        return _Found(distance(self.target, self.options.n_neighbors), "distance")
+        return _Found("distance", distance(self.target, self.options.n_neighbors))
 
     def _conformal(self) -> _Found:
-        return _Found(conformal(self.target, self.options.max_memory), "conformal")
+        return _Found("conformal", conformal(self.target, self.options.max_memory))
 
     def _learned(self) -> _Found:
         Z, choice = learned(self.target, self.options.max_memory)
         kind = "linear" if choice.width is None else f"Gaussian of width {choice.width:.3g}"
         message = f"map: {kind}, shift {choice.shift:.1g}, left-out error {choice.error:.3g}"
-        return _Found(Z, "learned", message=message)
+        return _Found("learned", Z, message=message)
 
     def _fixed_point(self, pull: float = 0.0, name: str = "fixed_point") -> _Found:
         if not (self.target.is_radial or self.target.is_dot_product):
@@ -223,11 +180,9 @@ class _Vectors:
                 f"the fixed point exists for kernels of the distance or of the inner product, and "
                 f"{self.target.core} is neither; use 'gradient' or 'auto'"
             )
-        # weights of a Gaussian are scaled in logarithms, and do not vanish
+        # The weights of a Gaussian are scaled in logarithms, and vanish nowhere.
         start = self._start(from_anywhere=isinstance(self.target.core, RBF))
-        tol, max_iter = self.options.tol, self.options.max_iter
-        found = fixed_point(self.target, start, pull=pull, tol=tol, max_iter=max_iter)
-        return _Found(found[0], name, found[1], found[2])
+        return _Found(name, *fixed_point(self.target, start, pull=pull, **self.options.limits))
 
     def _regularized(self) -> _Found:
         return self._fixed_point(self.options.regularization, "regularized")
@@ -244,7 +199,7 @@ class _Vectors:
         given = self.options.start
         if given is None:
             return self._default_start
-        given = given if self.target.lower is None else np.maximum(given, self.target.lower)
+        given = self.target.clip(given)
         values, slopes = self.target.slopes(given, np.arange(len(given)))
         low, high = self.target.box
         reach = 10.0 * self.target.scale
@@ -266,21 +221,20 @@ class _Vectors:
             others, _ = _Vectors(self.target, replace(self.options, start=None))._all()
             found += [f for f in others if f.steps]
         Z, costs, winner = self._best([f.points for f in found])
-        names = [found[i].name for i in winner]
+        names = np.array([f.name for f in found], dtype=object)[winner]
+        all_converged = [np.broadcast_to(f.converged, len(Z)) for f in found]
+        converged = np.array(all_converged)[winner, np.arange(len(Z))]
         steps = max(f.steps for f in found)
-        # what L-BFGS has left is as low as it gets; the rest may still fall
-        moved = np.array([name == "gradient" for name in names])
-        converged = np.array([found[i].done(c) for c, i in enumerate(winner)])
-        rest = np.flatnonzero(~moved)
+        # Where L-BFGS has ended it cannot get lower; from the points of other methods it may.
+        rest = np.flatnonzero(names != "gradient")
         if len(rest) and any(f.name == "gradient" for f in found):
             polished = self._descend(Z[rest], rest)
-            lower = self.target.costs(polished.points, rest)
-            for i in np.flatnonzero(lower < costs[rest]):
-                Z[rest[i]], names[rest[i]] = polished.points[i], "gradient"
+            lower = self.target.costs(polished.points, rest) < costs[rest]
+            Z[rest[lower]], names[rest[lower]] = polished.points[lower], "gradient"
             steps, converged[rest] = steps + polished.steps, polished.converged
         message = f"best of {', '.join(dict.fromkeys(f.name for f in found))}"
         message += f"; {', '.join(skipped)} not possible" if skipped else ""
-        return _Found(Z, "auto", steps, converged, message, tuple(names))
+        return _Found("auto", Z, steps, converged, message, tuple(names))
 
     def _all(self) -> tuple[list[_Found], list[str]]:
         """Return what every method finds that applies, and the names of those that failed."""
@@ -307,17 +261,14 @@ class _Vectors:
 
     def _descend(self, Z: np.ndarray, rows: np.ndarray | None = None) -> _Found:
         """Run L-BFGS from Z, for all targets or some of them."""
-        target, options = self.target, self.options
+        target, limits = self.target, self.options.limits
         rows = np.arange(len(target)) if rows is None else rows
-        found = descend(
-            lambda Y, some: target.slopes(Y, rows[some]),
-            Z,
-            scale=target.scale,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            lower=target.lower,
-        )
-        return _Found(found[0], "gradient", found[1], found[2])
+
+        def slopes(Y: np.ndarray, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return target.slopes(Y, rows[some])
+
+        found = descend(slopes, Z, scale=target.scale, lower=target.lower, **limits)
+        return _Found("gradient", *found)
 
     def _best(self, all_points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return for each target the points of smallest J, that J, and whose they are."""
@@ -327,27 +278,26 @@ class _Vectors:
         return np.array(all_points)[winner, rows], costs[winner, rows], winner
 
 
-def _among_objects(
-    target: Target, method: str, neighbours: Function[[Any], Any] | None, max_iter: int
-) -> _Found:
-    if method not in ("auto", "nearest", "search"):
+def _among_objects(target: Target, method: str, options: Options) -> _Found:
+    if method in VECTORIAL:
         raise TypeError(
             f"the method {method!r} needs points that are vectors, and {target.core} has others; "
             f"use 'nearest', or 'search' with a function neighbours(obj)"
         )
     start = take(target.candidates, nearest(target))
-    if method == "nearest" or neighbours is None:
-        return _Found(start, "nearest")
-    found, moves, converged = climb(target, list(start), neighbours, max_iter)
-    return _Found(found, "search", moves, converged)
+    if method == "nearest" or options.neighbours is None:
+        return _Found("nearest", start)
+    return _Found("search", *climb(target, list(start), options.neighbours, options.max_iter))
 
 
 def _report(method: str, found: _Found, residuals: np.ndarray, seconds: float) -> Report:
-    status = Status.CONVERGED if found.steps else Status.DIRECT
-    status = status if np.all(found.converged) else Status.NOT_CONVERGED
-    if found.name not in ("exact", "auto", "gradient", "fixed_point"):
-        status = Status.APPROXIMATE if status is Status.DIRECT else status
-    largest = float(np.max(residuals, initial=0.0))
-    return Report(
-        f"preimage(method={method!r})", status, found.steps, largest, seconds, found.message
-    )
+    if not np.all(found.converged):
+        status = Status.NOT_CONVERGED
+    elif found.steps:
+        status = Status.CONVERGED
+    elif found.name in ("exact", "auto", "gradient", "fixed_point"):
+        status = Status.DIRECT
+    else:
+        status = Status.APPROXIMATE
+    name, largest = f"preimage(method={method!r})", float(np.max(residuals, initial=0.0))
+    return Report(name, status, found.steps, largest, seconds, found.message)

@@ -20,14 +20,13 @@ import numpy as np
 from .._errors import NotPositiveDefiniteError
 from .._runtime import check_budget, one_blas_thread, quiet
 from ..gram import TiledGram
-from ..gram._rpcholesky import columns_of
 from ._functions import Functions
 
 __all__ = ["Selection"]
 
-_FLOOR = 1e-10  # of the largest k(x, x): nearer to the span, a point only magnifies rounding
-_NEGATIVE = 1e-8  # of the same: what rounding does not explain
-_UNITS = 100.0  # of rounding in d, where the smallest d_s so far has magnified it
+_NEAREST = 1e-10  # times the largest k(x, x): points nearer to the span only magnify rounding
+_INDEFINITE = 1e-8  # times the largest k(x, x), below 0, cannot be rounding
+_ROUNDING = 100.0 * np.finfo(float).eps  # in d, before the smallest d_s so far has magnified it
 _FIRST = 256  # rows of F to begin with, if it is not known how many there will be
 
 
@@ -47,7 +46,7 @@ class Selection:
     @property
     def places(self) -> np.ndarray:
         """The places of the points in the order of choice, at least one."""
-        # where functions have no part in the span of new points, one is as good as any
+        # Where no point lowers the error, one is as good as any other.
         return np.array(self._chosen or [0], dtype=np.intp)
 
     @property
@@ -72,7 +71,7 @@ class Selection:
             while (j := len(self._chosen)) < n_points:
                 if j and not np.any(self._squares > goal):
                     break
-                left = self._d > _FLOOR * self._largest
+                left = self._d > _NEAREST * self._largest
                 squared = np.einsum("ic,ic->i", self._R, self._R)
                 gain = np.divide(squared, self._d, out=np.zeros(n), where=left)
                 s = int(gain.argmax())
@@ -87,7 +86,7 @@ class Selection:
         j, F, d = len(self._chosen), self._F, self._d
         self._smallest = min(self._smallest, d[s])
         root = np.sqrt(d[s])
-        v = columns_of(self._K, np.array([s]))(slice(None))[:, 0] - F[:j, s] @ F[:j]
+        v = self._K.block(slice(None), [s])[:, 0] - F[:j, s] @ F[:j]
         v /= root
         w = self._R[s] / root
         F[j] = v
@@ -109,8 +108,8 @@ class Selection:
     def _check(self) -> None:
         """Refuse a squared distance below 0 by more than rounding, divided by the smallest d_s."""
         lowest, largest = float(self._d.min()), self._largest
-        magnified = _UNITS * np.finfo(float).eps * largest / self._smallest
-        if not lowest >= -max(_NEGATIVE, magnified) * largest:  # NaN, too
+        magnified = _ROUNDING * largest / self._smallest
+        if not lowest >= -max(_INDEFINITE, magnified) * largest:  # also if it is NaN
             raise NotPositiveDefiniteError(
                 f"after {len(self._chosen)} points the squared distance of another from their span "
                 f"is {lowest:.3g}, with k(x, x) up to {largest:.3g}: {self.f.kernel} is not "

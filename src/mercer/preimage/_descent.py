@@ -12,10 +12,10 @@ import numpy as np
 
 __all__ = ["descend", "shortened"]
 
-_MEMORY = 8
-_ARMIJO = 1e-4
-_TRIALS = 20
-_LONGEST = 4.0  # of a step, in units of the spread
+_MEMORY = 8  # steps that L-BFGS remembers
+_ARMIJO = 1e-4  # share of the decrease promised by the slope that a step must reach
+_TRIALS = 20  # step lengths that are tried before a direction is given up
+_LONGEST = 4.0  # step, in units of the spread
 
 Slopes = Function[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -55,7 +55,7 @@ def descend(
         direction = shortened(history.direction(active, g), unit)
         slope = np.einsum("cj,cj->c", g, direction)
         size = np.linalg.norm(direction, axis=1)
-        # without curvature the length of a gradient says nothing
+        # Without curvature the length of a gradient says nothing about the length of a step.
         t = np.where(history.known[active], 1.0, 0.1 * unit / np.where(size > 0, size, 1.0))
         before, old = Z[active].copy(), value[active].copy()
         waiting = np.arange(len(active))
@@ -72,15 +72,16 @@ def descend(
             if not len(waiting):
                 break
             tw, sw = t[waiting], slope[waiting]
-            with np.errstate(all="ignore"):  # the minimum of the parabola through what is known
+            with np.errstate(all="ignore"):  # the parabola through two values and a slope
                 parabola = -sw * tw**2 / (2.0 * (rise - sw * tw))
             t[waiting] = np.clip(np.nan_to_num(parabola, nan=0.0), 0.1 * tw, 0.5 * tw)
         step = Z[active] - before
-        # what its history has misled, at a kink say, tries the gradient itself before it ends
+        # A row whose history is misleading, at a kink say, tries the gradient before it ends.
         again = active[waiting][history.known[active[waiting]]]
         history.add(active, step, gradient[active] - g)
         history.forget(again)
-        still = np.linalg.norm(step, axis=1) > tol * unit  # 0 where nothing descends: rounding
+        # A row for which no step descends has come down to rounding: its step is 0, and it is done.
+        still = np.linalg.norm(step, axis=1) > tol * unit
         still |= np.isin(active, again)
         converged[active[~still]] = True
         active = active[still]

@@ -17,10 +17,10 @@ from ._target import Target, parts
 
 __all__ = ["conformal", "convex", "distance", "has_distance", "nearest"]
 
-_FLOOR = 1e-6  # of k(x, x): a kernel value below this tells a distance no more
-_CUTOFF = 1e-8  # relative: a direction in which neighbours agree carries no information
-_SMALLEST = 1e-13  # the same of a square, which has half the digits
-_ETAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+_SMALLEST_VALUE = 1e-6  # times k(x, x): a smaller kernel value no longer tells a distance
+_CUTOFF = 1e-8  # times the largest singular value: along the rest, neighbours tell nothing
+_SQUARED_CUTOFF = 1e-13  # times the largest eigenvalue, a square, which has half the digits
+_RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # tried by "conformal"
 
 
 def nearest(target: Target) -> np.ndarray:
@@ -52,7 +52,7 @@ def has_distance(target: Target) -> bool:
     """Tell whether a kernel value says how far apart, or at what angle, two points are."""
     kernel = target.core
     if isinstance(kernel, Polynomial):
-        return bool(kernel.degree % 2 or kernel.coef0 > 0)  # x and -x must not look the same
+        return bool(kernel.degree % 2 or kernel.coef0 > 0)  # else x and -x look the same
     return isinstance(kernel, Linear) or (target.is_radial and not isinstance(kernel, ThinPlate))
 
 
@@ -71,10 +71,10 @@ def distance(target: Target, count: int) -> np.ndarray:
     if target.is_radial:
         top = target.at_zero
         wanted = f + 0.5 * (top - target.squared_norms[:, None])
-        f = np.clip(wanted, _FLOOR * top if top > 0 else -np.inf, top)
+        f = np.clip(wanted, _SMALLEST_VALUE * top if top > 0 else -np.inf, top)
     values = target.invert(f)
     meet = _meet_distances if target.is_radial else _least
-    scale = target.core._scale(X.shape[1]) if target.is_radial else 1.0  # type: ignore[attr-defined]
+    scale = target.core._scale(X.shape[1]) if target.is_radial else 1.0
     Z = np.empty((len(target), X.shape[1]))
     for part in parts(len(target), 4 * count * X.shape[1]):
         Z[part] = meet(X[places[part]] / scale, values[part]) * scale
@@ -95,7 +95,7 @@ def _least(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the shortest least-squares solutions z of rows z = right, one system per target."""
     if rows.shape[1] < rows.shape[2]:  # rows rows^T is small, and far quicker to decompose
         values, U = np.linalg.eigh(rows @ rows.transpose(0, 2, 1))
-        kept = values > _SMALLEST * np.maximum(values[:, -1:], np.finfo(float).tiny)
+        kept = values > _SQUARED_CUTOFF * np.maximum(values[:, -1:], np.finfo(float).tiny)
         coordinates = np.einsum("cik,ci->ck", U, right)
         coordinates = np.divide(coordinates, values, out=np.zeros_like(values), where=kept)
         return np.einsum("ci,cij->cj", np.einsum("cik,ck->ci", U, coordinates), rows)
@@ -126,11 +126,10 @@ def conformal(target: Target, max_memory: Any = None) -> np.ndarray:
     flat, rows = mean + G @ centred, np.arange(len(target))
     strength = np.linalg.norm(bent, axis=1, keepdims=True)
     bent = bent / np.where(strength > 0, strength, 1.0) * target.scale  # eta in units of the data
-    best = flat if target.lower is None else np.maximum(flat, target.lower)
+    best = target.clip(flat)
     lowest = target.costs(best, rows)
-    for eta in _ETAS:
-        Z = flat - eta * bent
-        Z = Z if target.lower is None else np.maximum(Z, target.lower)
+    for eta in _RIDGES:
+        Z = target.clip(flat - eta * bent)
         costs = target.costs(Z, rows)
         better = costs < lowest
         best, lowest = np.where(better[:, None], Z, best), np.where(better, costs, lowest)

@@ -17,14 +17,14 @@ from ._target import Attraction, Target
 
 __all__ = ["fixed_point"]
 
-_HALVINGS = 12
+_HALVINGS = 12  # a step that does not descend is halved so often, then given up
 _FLAT = 1e-12  # a denominator this much smaller than its terms is rounding
 
 
 def fixed_point(
     target: Target, start: np.ndarray, *, pull: float = 0.0, tol: float, max_iter: int
 ) -> tuple[np.ndarray, int, np.ndarray]:
-    """Iterate from `start`, one row per target; return z, the iterations, and who has converged.
+    """Iterate from `start`, one row per target; return z, the iterations, and which have converged.
 
     The iteration descends on J (with a pull: on J + l' |z - x_0|^2), and a step that does not is
     halved until it does: it cannot cycle, as the plain iteration does where weights are negative.
@@ -39,7 +39,7 @@ def fixed_point(
         here = Z[active]
         step = _step(now, here)
         outside = np.any((here + step < low) | (here + step > high), axis=1)
-        step[outside] = shortened(step[outside], unit)  # a mean of the points needs no such care
+        step[outside] = shortened(step[outside], unit)  # a mean of the points cannot be far away
         waiting, new = np.arange(len(active)), Attraction(*(part.copy() for part in now))
         for halving in range(_HALVINGS):
             rows = active[waiting]
@@ -52,8 +52,8 @@ def fixed_point(
             waiting = waiting[~better]
             if not len(waiting):
                 break
-        moved = np.linalg.norm(Z[active] - here, axis=1)  # 0 where no step descends: rounding
-        still = moved > tol * unit
+        # Where no step descends, J is flat up to rounding: the row has not moved, and is done.
+        still = np.linalg.norm(Z[active] - here, axis=1) > tol * unit
         converged[active[~still]] = True
         active, now = active[still], Attraction(*(part[still] for part in new))
     return Z, steps, converged
@@ -74,20 +74,10 @@ def _pulled(
     if not pull:
         return at
     with np.errstate(over="ignore", divide="ignore"):
-        strength = np.minimum(pull / at.unit, 1e100)  # far away it is all there is
-    penalty = pull * np.sum(_unit(target, Z.shape[1]) * (Z - start[rows]) ** 2, axis=1)
-    return Attraction(
-        at.J + penalty,
-        at.a + strength[:, None] * start[rows],
-        at.b + strength,
-        at.size + strength,
-        at.unit,
-    )
-
-
-def _unit(target: Target, columns: int) -> Any:
-    """Return c with grad [J + pull c |z - x_0|^2] = 0 at the pulled fixed point."""
-    if not target.is_radial:
-        return 1.0
-    kernel: Any = target.core
-    return -2.0 * target.slope_at_zero / kernel._scale(columns) ** 2
+        strength = np.minimum(pull / at.unit, 1e100)  # far away, points pull next to nothing
+    unit: Any = 1.0  # grad [J + pull unit |z - x_0|^2] = 0 at the pulled fixed point
+    if target.is_radial:
+        unit = -2.0 * target.slope_at_zero / target.core._scale(Z.shape[1]) ** 2
+    J = at.J + pull * np.sum(unit * (Z - start[rows]) ** 2, axis=1)
+    a = at.a + strength[:, None] * start[rows]
+    return Attraction(J, a, at.b + strength, at.size + strength, at.unit)

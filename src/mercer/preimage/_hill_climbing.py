@@ -30,7 +30,7 @@ def climb(
             around = list(neighbours(here))
             costs = _costs(target, c, around) if around else np.array([np.inf])
             best = int(np.argmin(costs))
-            # equal up to rounding is no descent: it could go round in a circle
+            # A descent by less than rounding could lead round in a circle.
             if not costs[best] < cost - 1e-12 * max(1.0, abs(cost)):
                 converged[c] = True
                 break

@@ -1,0 +1,127 @@
+"""What a caller of `preimage` may give, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._points import length
+from .._runtime import check_budget
+from ..kernels import Kernel
+
+__all__ = ["VECTORIAL", "Options", "checked"]
+
+# Methods that need points which are vectors, and all methods.
+VECTORIAL = ("fixed_point", "regularized", "distance", "gradient", "learned", "conformal", "convex")
+METHODS = ("auto", *VECTORIAL, "nearest", "search")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `Expansion.preimage`, which describes them."""
+
+    start: Any
+    candidates: Any
+    neighbours: Callable[[Any], Any] | None
+    n_neighbors: int
+    regularization: float
+    tol: float
+    max_iter: int
+    max_memory: Any
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """When an iteration ends."""
+        return {"tol": self.tol, "max_iter": self.max_iter}
+
+
+def checked(
+    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
+) -> tuple[Any, Options, bool]:
+    """Return points, options, and whether the points are vectors; then all of them are arrays."""
+    _check(coefficients, method, options)
+    start, candidates = options.start, options.candidates
+    if not _are_vectors(kernel, points):
+        if start is not None:
+            raise ValueError("a start is for points that are vectors; for others give candidates")
+        if candidates is not None:
+            _check_candidates(length(candidates))
+        return points, options, False
+    if options.neighbours is not None and method != "search":
+        raise ValueError("neighbours are for method='search', or for points that are not vectors")
+    points = _dense(points, options.max_memory)
+    columns = points.shape[1]
+    if candidates is not None:
+        candidates = _dense(candidates, options.max_memory)
+        _check_candidates(len(candidates))
+        if candidates.ndim != 2 or candidates.shape[1] != columns:
+            raise ValueError(
+                f"candidates have shape {candidates.shape}, but the points {points.shape}: they "
+                f"need the same columns"
+            )
+    if start is not None:
+        start = _checked_start(_dense(start, None), coefficients.shape[1], columns)
+    return points, replace(options, start=start, candidates=candidates), True
+
+
+def _check(coefficients: np.ndarray, method: str, options: Options) -> None:
+    n, m = coefficients.shape
+    if n == 0 or m == 0:
+        raise ValueError(
+            f"an expansion of {m} functions on {n} points has no pre-image; it needs at least one "
+            f"of each"
+        )
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, got {method!r}")
+    if not np.all(np.isfinite(coefficients)):
+        raise ValueError("the coefficients of the expansion are not all finite")
+    if method == "search" and options.neighbours is None:
+        raise ValueError(
+            "'search' needs neighbours, a function that lists the changes of an object"
+        )
+    counts = options.n_neighbors, options.max_iter
+    if not all(isinstance(count, Integral) and count >= 1 for count in counts):
+        raise ValueError(
+            f"n_neighbors and max_iter must be integers of at least 1, got {counts[0]!r} and "
+            f"{counts[1]!r}"
+        )
+    if not (options.regularization >= 0 and options.tol > 0):
+        raise ValueError(
+            f"regularization must be at least 0 and tol positive, got {options.regularization} "
+            f"and {options.tol}"
+        )
+
+
+def _check_candidates(count: int) -> None:
+    if count == 0:
+        raise ValueError("there are no candidates; leave the argument out to take the points")
+
+
+def _checked_start(Z: np.ndarray, count: int, columns: int) -> np.ndarray:
+    if Z.shape != (count, columns):
+        raise ValueError(
+            f"start has shape {Z.shape}, but there are {count} functions on points of {columns} "
+            f"columns: one row for each function is needed"
+        )
+    if not np.all(np.isfinite(Z)):
+        raise ValueError("start holds values that are not finite")
+    return Z
+
+
+def _are_vectors(kernel: Kernel, points: Any) -> bool:
+    if sp.issparse(points) or kernel.on_vectors:
+        return True
+    return isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind in "biuf"
+
+
+def _dense(X: Any, max_memory: Any) -> np.ndarray:
+    if sp.issparse(X):
+        rows, columns = X.shape
+        check_budget(8 * rows * columns, max_memory, f"{rows} x {columns} points made dense")
+        X = X.toarray()
+    return np.ascontiguousarray(X, dtype=float)
