@@ -17,7 +17,7 @@ help: ## show this list
 demo: $(VENV)/.plot ## kernel PCA of the digits: a summary and a picture
 	$(BIN)/python examples/digits_kernel_pca.py
 
-test: $(VENV)/.dev ## run the tests
+test: lint ## run the checks of `lint` and the tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest # in two processes: their threads must not multiply
 
 lint: $(VENV)/.dev ## check style, types and layers

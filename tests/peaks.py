@@ -31,7 +31,7 @@ from mercer._runtime import one_blas_thread, thread_count
 ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 
 COLUMNS = 10
-SECONDS = 40  # after which a call is stopped: what it took until then counts
+SECONDS = 20  # after which a call is stopped: what it took until then counts
 
 
 def resident(what: str) -> int:

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,28 @@ def offences(source):
 
 def test_layers():
     run(Path(sys.executable).with_name("lint-imports"), "--no-cache")
+
+
+def test_the_table_of_layers_is_the_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    layers = [
+        {name for name in layer.split(" | ") if not name.startswith("(")}
+        for layer in contract["contracts"][0]["layers"]
+    ]
+    rows = re.findall(r"^\| (`[^|]*`) \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    table = [set(re.findall(r"`(\w+)`", row)) for row in rows if "make" not in row]
+    assert table == [layer for layer in layers if layer]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "estimators").rglob("*.py")), ids=lambda p: p.stem
+)
+def test_estimators_do_no_linear_algebra(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not used & {"linalg", "eigh", "svd", "cholesky"}
+    assert not {m for m in modules if m and m.startswith("scipy.linalg")}
 
 
 def test_import_is_silent_and_leaves_matplotlib_alone():

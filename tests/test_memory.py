@@ -2,7 +2,7 @@
 
 What counts is all that a call adds to the process; see `peaks`.  The law is checked for a few
 estimators here.  For all of them, three sizes and three budgets, it takes long:
-`pytest -m memory tests/test_memory.py`, with `-s` to see the peaks.
+`pytest -m memory tests/test_memory.py`, with `-rA` to see the peaks.
 """
 
 import json

@@ -113,7 +113,9 @@ def test_theta_is_spelled_as_theirs(kernel, data):
     got = ours.log_marginal_likelihood(theta, eval_gradient=True)
     want = other.log_marginal_likelihood(theta, eval_gradient=True)
     assert got[0] == pytest.approx(want[0], rel=1e-9)
-    np.testing.assert_allclose(got[1], want[1], rtol=1e-6, atol=1e-6)
+    theirs_by_differences = "PairwiseKernel" in str(kernel)
+    rtol = 1e-4 if theirs_by_differences else 1e-6
+    np.testing.assert_allclose(got[1], want[1], rtol=rtol, atol=1e-6)
     with pytest.raises(ValueError, match=r"theta has shape \(9,\)"):
         ours.log_marginal_likelihood(np.zeros(9))
 

@@ -232,6 +232,25 @@ def test_the_lean_option_is_exact_too():
     assert loose.report_.n_iter < model.report_.n_iter
 
 
+def test_a_solver_by_name_stays_within_the_budget():
+    A = points(2600, 4)
+    model = KernelPCA(4, kernel="rbf", eigen_solver="krylov", storage="tiled", n_jobs=2)
+    enough = option(model.plan(A), "krylov", "tiled").memory
+    assert "rank=None" in model.fit(A).report_.solver
+    tight, peak = traced(lambda: model.set_params(max_memory=(2 * enough) // 3).fit(A))
+    assert "rank=0" in tight.report_.solver and peak < (2 * enough) // 3
+    with pytest.raises(MemoryBudgetError, match=r"of 2600 points, 4 components, needs \d+"):
+        model.set_params(max_memory=enough // 3).fit(A)
+
+
+def test_a_share_of_the_variance_ends_where_the_budget_does():
+    A = np.random.default_rng(0).normal(size=(1200, 10))
+    model = KernelPCA(0.9, kernel="rbf", eigen_solver="krylov", storage="tiled", n_jobs=2)
+    model.set_params(max_memory="30 MiB")
+    with pytest.raises(MemoryBudgetError, match=r"of 1200 points, \d+ components, needs"):
+        model.fit(A)
+
+
 # ---------------------------------------------------------------------- is it true?
 
 
@@ -249,6 +268,7 @@ def test_the_lean_option_is_exact_too():
         ("krylov", "tiled", 3000, 5, 300),
         ("nystroem", "low rank", 3000, 5, 8),
         ("nystroem", "low rank", 3000, 30, 8),
+        ("nystroem", "low rank", 3000, 0.9, 8),
         ("nystroem", "low rank", 3000, 5, 300),
         ("nystroem", "low rank", 40_000, 5, 60),
     ],

@@ -86,6 +86,22 @@ def test_a_small_cache_gives_the_same(moons):
     np.testing.assert_allclose(small.decision_function(X), whole.decision_function(X), atol=0.01)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_small_budget_gives_the_same(classes):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2500, 3))
+    y = np.digitize(
+        np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=2500), [0, 1][: classes - 1]
+    )
+    options = {"C": 10.0, "tol": 1e-4}
+    whole, small = SVC(**options).fit(X, y), SVC(**options, max_memory="10 MiB").fit(X, y)
+    assert small.report_.certificate["entries"] > 1.5 * whole.report_.certificate["entries"]
+    assert small.report_.certificate["primal"] == pytest.approx(
+        whole.report_.certificate["primal"], rel=1e-5
+    )
+    np.testing.assert_allclose(small.decision_function(X), whole.decision_function(X), atol=0.01)
+
+
 @pytest.mark.parametrize(
     "options",
     [
