@@ -287,6 +287,22 @@ def test_duals(solver, drawn):
     assert abs(gap - found.report.certificate["gap"]) <= 1e-6 * abs(gap) + noise * width
 
 
+def test_polishing_keeps_the_sums_where_K_is_large():
+    """Equations of size 1 beside a K of 1e9 held to eight digits only."""
+    F = np.array(
+        [[13, -13, 64, 10], [-54, 36, 130, 95], [-70, -127, -62, 4], [-233, -22, -125, -73]]
+    )
+    y, C = np.array([-0.54, -0.32, 0.41, 1.04]), np.array([0.11, 0.13, 0.47, 0.44])
+    dual = Dual.nu_regress(y, C, 0.5)
+    for scale in (100.0, 1e3, 1e4):
+        found = BlockSMO().minimize(KernelRows(Linear(), scale * F), dual)
+        assert found.report.status is Status.CONVERGED
+        for group in (0, 1):
+            mine = dual.groups == group
+            total = found.variables[mine].sum()
+            assert total == pytest.approx(dual.start[mine].sum(), rel=1e-13)
+
+
 @draws(15)
 @given(factors(30), st.sampled_from([SVC, SVR, NuSVC, NuSVR, OneClassSVM]), st.booleans())
 def test_machines_warn_with_the_number(drawn, kind, primal):

@@ -19,6 +19,8 @@ from ._triangle import Triangle, matrix_of
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 
+_PRECISION = 1e-12  # a relative residual that ARPACK may leave where it was asked for none
+
 
 @dataclass(frozen=True)
 class DenseEigen:
@@ -75,7 +77,8 @@ class Arpack:
     Parameters
     ----------
     tol : float
-        Of each residual |A u - t u|, relative to its eigenvalue; 0 for machine precision.
+        Of each residual |A u - t u|, relative to its eigenvalue; 0 for machine precision, which
+        has converged at 1e-12.
     max_iter : int, optional
         Restarts; ARPACK's default is 10 n.
     random_state : int or None
@@ -147,7 +150,7 @@ class Arpack:
             watch=watch,
             n_iter=n_iter,
             message=message,
-            tol=self.tol,
+            tol=max(self.tol, _PRECISION),
             advice="the usual cause is a K far from size 1: ARPACK has absolute floors. Scale it",
         )
 
