@@ -111,3 +111,8 @@ def test_relevance_of_far_clusters(distance):
             np.testing.assert_allclose(
                 k.input_gradient(B, None, W), k.input_gradient(A, None, apart), rtol=1e-10
             )
+
+
+def test_a_length_scale_below_the_range_of_float32():
+    X = np.full((3, 2), 5.0, dtype=np.float32)
+    assert np.all(RBF(1e-40)(X) == 1.0)

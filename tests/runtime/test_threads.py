@@ -77,3 +77,4 @@ def test_a_sum_has_the_same_bits_whatever_the_threads(n_threads):
     want = ordered_sum(lambda part: values[part].sum(), parts, 5, n_threads=1)
     assert ordered_sum(lambda part: values[part].sum(), parts, 5, n_threads=n_threads) == want
     assert want == pytest.approx(values.sum())
+    assert ordered_sum(lambda part: values[part].sum(), [], 5) == 0.0

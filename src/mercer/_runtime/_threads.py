@@ -132,8 +132,8 @@ def run(task: Callable[[Any], Any], jobs: Iterable[Any], n_threads: int | None =
             raise
 
     with one_blas_thread, ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(guarded, job) for job in jobs]
         try:
+            futures = [pool.submit(guarded, job) for job in jobs]
             wait(futures)
         except BaseException:
             stop.set()
@@ -164,4 +164,4 @@ def ordered_sum(
             yield
 
     run(group, range(len(sums)), n_threads)
-    return sum(sums[1:], sums[0])
+    return sum(sums[1:], sums[0]) if sums else 0.0

@@ -12,7 +12,7 @@ from ..expansion import Expansion
 from ..gram import gram
 from ..kernels import RBF, Kernel, Linear
 from ..preimage import choose_map, evenly
-from ..solvers import Cholesky
+from ..solvers import Cholesky, LeastSquares
 
 __all__ = ["LearnedInverse"]
 
@@ -54,7 +54,8 @@ class LearnedInverse:
         K = gram(kernel, scores, storage="dense", max_memory=max_memory, n_threads=n_threads)
         shift = choice.shift if weights is None else choice.shift / weights
         centre = np.average(X, axis=0, weights=weights)
-        coefficients = Cholesky().factorize(K, shift, overwrite=True).solve(X - centre)
+        solver = Cholesky() if np.all(shift > 0) else LeastSquares()  # alpha=0: K may be singular
+        coefficients = solver.factorize(K, shift, overwrite=True).solve(X - centre)
         return cls(Expansion(kernel, scores, coefficients), centre, choice.shift)
 
     def __call__(self, scores: np.ndarray, n_threads: int | None = None) -> np.ndarray:
