@@ -94,8 +94,9 @@ class KernelRows:
         self.sizes = [self.n] if sizes is None else [int(s) for s in sizes]
         self.ends = np.concatenate([[0], np.cumsum(self.sizes)])
         held, budget = _fixed_bytes(kernel, X, n_threads), budget_in_bytes(max_memory)
+        limit = budget if cache_bytes is None else int(cache_bytes)
         self.P: Prepared = kernel.prepare(X)
-        small = 8 * self.n**2 <= min(_SMALL, (budget - held) // 2, cache_bytes or budget)
+        small = 8 * self.n**2 <= min(_SMALL, (budget - held) // 2, limit)
         error = None if small else kernel._single_error(self.P)
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
         self.error = 1e-15 if error is None else error  # relative, of an entry >= 0
@@ -104,7 +105,7 @@ class KernelRows:
         check_budget(held + least + _SMALLEST, max_memory, what)
         self.room = budget - held
         self.block_bytes = min(_BLOCK, self.room // 3, self.room - least)
-        self._bytes = min(self.room - self.block_bytes, cache_bytes or budget)
+        self._bytes = min(self.room - self.block_bytes, limit)
         self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))  # bounds all entries
