@@ -21,8 +21,7 @@ from mercer import (
     compress,
 )
 from mercer.kernels import RBF, Callable, Linear
-from mercer.solvers import Status
-from mercer.solvers._losses import SquaredHinge
+from mercer.solvers import SquaredHinge, Status
 
 
 def curve(n=80, seed=0):

@@ -30,22 +30,27 @@ from mercer import (
 from mercer.gram import gram
 from mercer.gram._rows import KernelRows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed, White
-from mercer.solvers import BlockSMO, BoxInterior, Dual, LowRankEigen, Report, Status
-from mercer.solvers._gradient import GradientDescent
-from mercer.solvers._interior import InteriorPoint
-from mercer.solvers._losses import (
+from mercer.solvers import (
     Absolute,
+    BlockSMO,
+    BoxInterior,
+    Dual,
     EpsilonInsensitive,
+    GradientDescent,
     Huber,
+    InteriorPoint,
     Logistic,
+    LowRankEigen,
+    Machine,
+    Newton,
+    Penalty,
     Poisson,
     Quantile,
+    Report,
     Squared,
     SquaredHinge,
+    Status,
 )
-from mercer.solvers._machine import Machine
-from mercer.solvers._newton import Newton
-from mercer.solvers._penalty import Penalty
 from mercer.testing import check_status
 
 MANY = int(os.environ.get("MERCER_EXAMPLES", "0"))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from .._errors import warn_caller
 from .._points import length
-from ..solvers._whitened import Whitened
+from ..solvers import Whitened
 from ._base import KernelEstimator, _floating
 from ._weights import check_weights
 

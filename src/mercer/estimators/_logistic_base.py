@@ -15,11 +15,17 @@ from .._runtime import budget_in_bytes, check_budget, check_threads
 from ..expansion import Expansion
 from ..gram import RANK, Landmarks, working_bytes
 from ..kernels import Kernel, on_indices
-from ..solvers import Report, Status
-from ..solvers._gradient import GradientDescent
-from ..solvers._losses import Logistic, Loss, Softmax
-from ..solvers._newton import Minimum, Newton
-from ..solvers._whitened import Whitened
+from ..solvers import (
+    GradientDescent,
+    Logistic,
+    Loss,
+    Minimum,
+    Newton,
+    Report,
+    Softmax,
+    Status,
+    Whitened,
+)
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import Decisions
 from ._labels import Labelled, instead_of_exact

@@ -15,8 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import take
-from ..solvers import Report, Status
-from ..solvers._newton import Minimum
+from ..solvers import Minimum, Report, Status
 from ._fitting import fitting
 from ._labels import Labelled
 from ._logistic import KernelLogisticRegression

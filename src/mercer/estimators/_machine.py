@@ -15,11 +15,7 @@ from .._points import doubled, take
 from .._runtime import budget_in_bytes, check_budget
 from ..expansion import Expansion
 from ..kernels import Kernel, on_indices
-from ..solvers import Status
-from ..solvers._losses import Given, Loss
-from ..solvers._machine import Machine
-from ..solvers._penalty import Penalty
-from ..solvers._whitened import Whitened
+from ..solvers import Given, Loss, Machine, Penalty, Status, Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._labels import instead_of_exact
 from ._parameters import COUNT, POSITIVE, estimator, parameter

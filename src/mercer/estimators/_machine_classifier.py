@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from ..solvers._losses import Given, Logistic, Loss, Softmax, SquaredHinge
+from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
 from ._decisions import Decisions
 from ._fitting import fitting
 from ._labels import Labelled

@@ -12,7 +12,7 @@ from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from ..solvers._losses import (
+from ..solvers import (
     Absolute,
     EpsilonInsensitive,
     Given,

@@ -21,9 +21,7 @@ from .._runtime import budget_in_bytes, check_budget, in_words
 from ..expansion import Expansion
 from ..gram import Landmarks
 from ..kernels import Kernel
-from ..solvers import LearnedVectors
-from ..solvers._losses import Loss, Squared
-from ..solvers._risk import Risk
+from ..solvers import LearnedVectors, Loss, ShortExpansionRisk, Squared
 from ._base import KernelLike, NamedKernel, Seed
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 
@@ -108,7 +106,7 @@ class SparseKernelEstimator(NamedKernel):
         held = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
         check_budget(8 * held, self.max_memory, f"learning {m} vectors from {n} points")
         Z, exact = self._start(X, m)
-        risk = Risk(
+        risk = ShortExpansionRisk(
             self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
         )
         steps = 0 if exact and not self.learn_kernel else self.max_iter

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._points import take
-from ..solvers._losses import Logistic, Loss, Softmax, SquaredHinge
+from ..solvers import Logistic, Loss, Softmax, SquaredHinge
 from ._decisions import Decisions
 from ._fitting import fitting
 from ._parameters import estimator, parameter

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from .._points import take
-from ..solvers._losses import Squared
+from ..solvers import Squared
 from ._fitting import fitting
 from ._parameters import estimator
 from ._sparse import SparseKernelEstimator

@@ -19,12 +19,12 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
 from ._losses import Logistic, Loss, Softmax
 from ._newton import Minimum
-from ._report import Report, Status
-from ._smooth import SmoothRisk
+from ._regularised_risk import RegularisedRisk
 
 __all__ = ["GradientDescent"]
 
@@ -46,8 +46,8 @@ class GradientDescent:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._gradient import GradientDescent
-    >>> from mercer.solvers._losses import Logistic
+    >>> from mercer.solvers import GradientDescent
+    >>> from mercer.solvers import Logistic
     >>> F, y = np.array([[-1.0], [0.0], [2.0]]), np.array([[-1.0], [1.0], [1.0]])
     >>> found = GradientDescent().minimize(F, y, Logistic(), np.ones(3), shift=1.0)
     >>> found.weights.round(3), found.intercept.round(3)
@@ -74,7 +74,7 @@ class GradientDescent:
         if type(loss) not in _CURVATURE:
             raise TypeError(f"GradientDescent knows no Lipschitz constant of {loss!r}; use Newton")
         watch = Stopwatch()
-        risk = SmoothRisk(F, Y, loss, weights, float(shift), intercept)
+        risk = RegularisedRisk(F, Y, loss, weights, float(shift), intercept)
         state = risk.start(start)
         L = _CURVATURE[type(loss)] * _largest(F, weights) + risk.shift
         root = np.sqrt(risk.shift / L)

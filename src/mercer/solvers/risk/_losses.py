@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
-from .._errors import warn_caller
+from ..._errors import warn_caller
 
 __all__ = [
     "Absolute",
@@ -67,7 +67,7 @@ class Loss(ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._losses import Logistic
+    >>> from mercer.solvers import Logistic
     >>> Logistic()(np.zeros((1, 1)), np.ones((1, 1))).slopes
     array([[-0.5]])
     """
@@ -222,7 +222,7 @@ class Given(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._losses import Given
+    >>> from mercer.solvers import Given
     >>> class Cosh:
     ...     def value(self, y, f):
     ...         return np.cosh(f - y)

@@ -37,10 +37,10 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
 from ._losses import PiecewiseQuadratic
-from ._report import Report, Status
 
 __all__ = ["InteriorPoint", "Program"]
 
@@ -81,8 +81,8 @@ class InteriorPoint:
     Without coordinates the best constants are left, here for two quantiles:
 
     >>> import numpy as np
-    >>> from mercer.solvers._interior import InteriorPoint
-    >>> from mercer.solvers._losses import Quantile
+    >>> from mercer.solvers import InteriorPoint
+    >>> from mercer.solvers import Quantile
     >>> Y = np.repeat(np.arange(1.0, 12.0)[:, None], 2, axis=1)
     >>> found = InteriorPoint().minimize(
     ...     np.zeros((11, 0)), Y, Quantile([0.25, 0.5]), np.ones(11), 1.0

@@ -8,12 +8,18 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import Expansion, MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gram import Landmarks
 from mercer.kernels import RBF, Callable, Linear, Polynomial, Precomputed, Sigmoid, White
-from mercer.solvers import Status
-from mercer.solvers._gradient import GradientDescent
-from mercer.solvers._losses import Logistic, Poisson, Softmax, Squared, SquaredHinge
-from mercer.solvers._newton import Newton
-from mercer.solvers._smooth import SmoothRisk
-from mercer.solvers._whitened import Whitened
+from mercer.solvers import (
+    GradientDescent,
+    Logistic,
+    Newton,
+    Poisson,
+    RegularisedRisk,
+    Softmax,
+    Squared,
+    SquaredHinge,
+    Status,
+    Whitened,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -158,7 +164,7 @@ def test_newton_finds_what_scipy_finds(loss, intercept):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradient_against_differences(loss):
     F, Y, rng = Whitened.exact(RBF(1.5), X).F, targets(loss), np.random.default_rng(3)
-    risk = SmoothRisk(F, Y, loss, rng.uniform(0.2, 2.0, 60), 0.3, True)
+    risk = RegularisedRisk(F, Y, loss, rng.uniform(0.2, 2.0, 60), 0.3, True)
     w, b = 0.3 * rng.standard_normal((F.shape[1], Y.shape[1])), rng.standard_normal(Y.shape[1])
     dw, db = rng.standard_normal(w.shape), rng.standard_normal(b.shape)
 
@@ -267,9 +273,9 @@ def test_factored_as_a_whole(intercept, monkeypatch):
     """Where blocks take many products, all outputs together; the minimum is the same."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
     whole, parts = [], []
-    monkeypatch.setattr("mercer.solvers._newton._MANY", -1)
+    monkeypatch.setattr("mercer.solvers.risk._newton._MANY", -1)
     by_whole = Newton().minimize(F, Y, Softmax(), v, 1e-4, intercept, say=whole.append)
-    monkeypatch.setattr("mercer.solvers._newton._MANY", np.inf)
+    monkeypatch.setattr("mercer.solvers.risk._newton._MANY", np.inf)
     by_parts = Newton().minimize(F, Y, Softmax(), v, 1e-4, intercept, say=parts.append)
     assert by_whole.value == pytest.approx(by_parts.value, rel=1e-11)
     assert np.allclose(by_whole.weights, by_parts.weights, atol=1e-6)

@@ -20,12 +20,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .._errors import NotPositiveDefiniteError, not_finite
-from .._points import doubled, length, sliceable, take
-from .._runtime import check_budget
-from ..gram import Landmarks, NystroemMap, gram
-from ..gram._rpcholesky import significance
-from ..kernels import Kernel, on_indices, reads_all
+from ..._errors import NotPositiveDefiniteError, not_finite
+from ..._points import doubled, length, sliceable, take
+from ..._runtime import check_budget
+from ...gram import Landmarks, NystroemMap, gram, significance
+from ...kernels import Kernel, on_indices, reads_all
 
 __all__ = ["Whitened"]
 
@@ -59,7 +58,7 @@ class Whitened:
     >>> import numpy as np
     >>> from mercer import Expansion
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers._whitened import Whitened
+    >>> from mercer.solvers import Whitened
     >>> X = np.arange(24.0)[:, None] % 8  # each point three times
     >>> phi = Whitened.exact(RBF(), X)
     >>> phi.F.shape

@@ -16,7 +16,7 @@ import numpy as np
 from ._curvature import Blocks, Joint, coupled
 from ._losses import Local, Loss
 
-__all__ = ["SmoothRisk", "State"]
+__all__ = ["RegularisedRisk", "State"]
 
 _SEARCH = 30  # evaluations along a step
 _FLAT = 0.1  # of the slope at the start: where a search along a step ends
@@ -48,7 +48,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothRisk:
+class RegularisedRisk:
     """J and its derivatives."""
 
     F: np.ndarray

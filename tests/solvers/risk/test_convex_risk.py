@@ -7,22 +7,22 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.solvers import Status
-from mercer.solvers._interior import InteriorPoint
-from mercer.solvers._losses import (
+from mercer.solvers import (
     Absolute,
     EpsilonInsensitive,
     Given,
     Huber,
+    InteriorPoint,
     Logistic,
+    Machine,
+    Penalty,
     Poisson,
     Quantile,
     Softmax,
     Squared,
     SquaredHinge,
+    Status,
 )
-from mercer.solvers._machine import Machine
-from mercer.solvers._penalty import Penalty
 
 
 class Cosh:

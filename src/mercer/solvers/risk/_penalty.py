@@ -31,8 +31,8 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from ._report import Report, Status
+from ..._errors import warn_caller
+from .._report import Report, Status
 
 __all__ = ["Penalised", "Penalty", "Ridged"]
 
@@ -76,7 +76,7 @@ class Penalty:
 
     Examples
     --------
-    >>> from mercer.solvers._penalty import Penalty
+    >>> from mercer.solvers import Penalty
     >>> Penalty.of("ridge", 0.5).slope(3.0)
     3.0
     >>> Penalty.of((lambda t: t**4, lambda t: 4 * t**3), 1.0).value(2.0)

@@ -26,14 +26,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._errors import NotPositiveDefiniteError
-from .._points import take
-from .._runtime import budget_in_bytes, ordered_sum, quiet, run
-from ..kernels import Kernel
-from ..kernels._prepared import Prepared
+from ..._errors import NotPositiveDefiniteError
+from ..._points import take
+from ..._runtime import budget_in_bytes, ordered_sum, quiet, run
+from ...kernels import Kernel, Prepared
 from ._losses import Local, Loss
 
-__all__ = ["Fit", "OverflowingKernelError", "Risk"]
+__all__ = ["Fit", "OverflowingKernelError", "ShortExpansionRisk"]
 
 _TILE = 2**20  # bytes of k(X, Z) evaluated at a time, at home in the second-level cache
 _GROUPS = 8  # sums over rows are made of this many parts, added in order
@@ -60,7 +59,7 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Risk:
+class ShortExpansionRisk:
     """J(Z, B) = sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2 for f = sum_j b_j k(z_j, .) + c.
 
     Parameters
@@ -82,10 +81,11 @@ class Risk:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers._losses import Squared
-    >>> from mercer.solvers._risk import Risk
+    >>> from mercer.solvers import Squared
+    >>> from mercer.solvers import ShortExpansionRisk
     >>> X = np.array([[0.0], [1.0]])
-    >>> risk = Risk(RBF(), X, np.array([[1.0], [3.0]]), Squared(), np.full(2, 0.5), alpha=1e-9)
+    >>> Y, w = np.array([[1.0], [3.0]]), np.full(2, 0.5)
+    >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, alpha=1e-9)
     >>> risk.best(X).intercept.round(6)
     array([2.])
     """
@@ -278,7 +278,7 @@ class _Columns:
     A factor with m rows leaves the 1, the intercept, out.
     """
 
-    def __init__(self, risk: Risk, Z: np.ndarray) -> None:
+    def __init__(self, risk: ShortExpansionRisk, Z: np.ndarray) -> None:
         self.risk, self.m = risk, len(Z)
         P = risk._prepared
         self._P, self._Q = P, risk.kernel.prepare(Z, like=P)

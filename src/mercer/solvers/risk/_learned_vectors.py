@@ -21,10 +21,10 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from .._runtime import Stopwatch, one_blas_thread
-from ..kernels import Kernel
-from ._report import Report, Status
-from ._risk import Fit, OverflowingKernelError, Risk
+from ..._runtime import Stopwatch, one_blas_thread
+from ...kernels import Kernel
+from .._report import Report, Status
+from ._short_expansion import Fit, OverflowingKernelError, ShortExpansionRisk
 
 __all__ = ["LearnedVectors", "Support"]
 
@@ -60,10 +60,11 @@ class LearnedVectors:
     >>> import numpy as np
     >>> from mercer.kernels import RBF
     >>> from mercer.solvers import LearnedVectors
-    >>> from mercer.solvers._losses import Squared
-    >>> from mercer.solvers._risk import Risk
+    >>> from mercer.solvers import Squared
+    >>> from mercer.solvers import ShortExpansionRisk
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> risk = Risk(RBF(), X, RBF()(X, [[1.0]]), Squared(), np.full(60, 1 / 60), 1e-8)
+    >>> Y, w = RBF()(X, [[1.0]]), np.full(60, 1 / 60)
+    >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, 1e-8)
     >>> found = LearnedVectors().minimize(risk, np.array([[0.0]]))
     >>> found.fit.vectors.round(2)
     array([[1.]])
@@ -74,13 +75,15 @@ class LearnedVectors:
     learn_kernel: bool = False
 
     def minimize(
-        self, risk: Risk, Z: np.ndarray, say: Callable[[str], None] | None = None
+        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None] | None = None
     ) -> Support:
         """Return the best vectors found from the start Z on, never worse than Z itself."""
         with one_blas_thread:  # tiles are shared out to threads, and the bits do not depend on them
             return self._minimize(risk, Z, say or (lambda text: None))
 
-    def _minimize(self, risk: Risk, Z: np.ndarray, say: Callable[[str], None]) -> Support:
+    def _minimize(
+        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None]
+    ) -> Support:
         watch = Stopwatch()
         best = risk.best(Z)
         search = _Search(risk, best, self.tol, self.learn_kernel, say)
@@ -108,7 +111,7 @@ class LearnedVectors:
 class _Search:
     """One run of L-BFGS: what it evaluates, keeps and says."""
 
-    risk: Risk
+    risk: ShortExpansionRisk
     best: Fit
     tol: float
     learn_kernel: bool
@@ -179,7 +182,7 @@ class _Search:
         # in units of the start, so that the first step, of length 1, suits any targets
         return fit.value / self._first, self._pack(gradient, in_theta) / self._first
 
-    def risk_of(self, kernel: Kernel) -> Risk:
+    def risk_of(self, kernel: Kernel) -> ShortExpansionRisk:
         """Return the risk with this kernel; the one at hand knows its points prepared."""
         same = kernel is self.risk.kernel
         return self.risk if same else dataclasses.replace(self.risk, kernel=kernel)

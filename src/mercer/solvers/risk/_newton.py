@@ -36,11 +36,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
 from ._losses import Loss
-from ._report import Report, Status
-from ._smooth import SmoothRisk, State
+from ._regularised_risk import RegularisedRisk, State
 
 __all__ = ["Minimum", "Newton"]
 
@@ -83,8 +83,8 @@ class Newton:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._losses import Logistic
-    >>> from mercer.solvers._newton import Newton
+    >>> from mercer.solvers import Logistic
+    >>> from mercer.solvers import Newton
     >>> F, y = np.array([[-1.0], [0.0], [2.0]]), np.array([[-1.0], [1.0], [1.0]])
     >>> found = Newton().minimize(F, y, Logistic(), np.ones(3), shift=1.0)
     >>> found.weights.round(3), found.intercept.round(3)
@@ -139,7 +139,7 @@ class Newton:
         warn : bool
             Whether to warn of what has not converged; the report says so in any case.
         """
-        risk = SmoothRisk(F, Y, loss, weights, float(shift), intercept)
+        risk = RegularisedRisk(F, Y, loss, weights, float(shift), intercept)
         run, state = _Run(self, say or (lambda _: None)), risk.start(start)
         shifts = risk.path(state, self.path if start is None else None)
         for large in shifts[:-1]:
@@ -177,7 +177,7 @@ class _Run:
         self.steps, self.corrections, self.products = 0, 0, 0
         self.decrement, self.stalled = np.inf, False
 
-    def descend(self, risk: SmoothRisk, state: State, final: bool) -> State:
+    def descend(self, risk: RegularisedRisk, state: State, final: bool) -> State:
         """Return where J is low enough, or as low as rounding or the number of steps allows."""
         tol, joint, last = self.newton.tol, self.newton.joint, np.inf
         state = risk.at(state.w, state.b, state.f)

@@ -19,13 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
-from ._interior import InteriorPoint, Program
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
+from ._interior_point import InteriorPoint, Program
 from ._losses import Loss, PiecewiseQuadratic, Poisson
 from ._newton import Minimum, Newton
 from ._penalty import Penalty, Ridged
-from ._report import Report, Status
 
 __all__ = ["Machine", "Represented"]
 
@@ -60,9 +60,9 @@ class Machine:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._losses import Absolute
-    >>> from mercer.solvers._machine import Machine
-    >>> from mercer.solvers._penalty import Penalty
+    >>> from mercer.solvers import Absolute
+    >>> from mercer.solvers import Machine
+    >>> from mercer.solvers import Penalty
     >>> F, y = np.array([[-1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [2.0]])
     >>> found = Machine().minimize(F, y, Absolute(), np.ones(3), Penalty.of("ridge", 0.1))
     >>> found.weights.round(6), found.intercept.round(6)
