@@ -550,7 +550,7 @@ def test_precomputed_must_be_square():
     for model in (KernelMachineRegressor(), KernelMachineClassifier()):
         for solver in ("exact", "nystroem"):
             model.set_params(kernel="precomputed", solver=solver)
-            with pytest.raises(ValueError, match="matrix must be square"):
+            with pytest.raises(ValueError, match="is not square"):
                 model.fit(K, (y > 0).astype(int))
 
 

@@ -599,7 +599,7 @@ def test_a_given_start_counts_in_the_budget():
 
 def test_negative_class_weights_are_refused():
     A = np.random.default_rng(0).normal(size=(30, 2))
-    with pytest.raises(ValueError, match="class_weight must be non-negative"):
+    with pytest.raises(ValueError, match="class_weight must be positive"):
         SparseKernelClassifier(5, class_weight={0: -1.0}).fit(A, (A[:, 0] > 0).astype(int))
 
 

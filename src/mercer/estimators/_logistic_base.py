@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
-from .._points import length, take
-from .._runtime import budget_in_bytes, check_budget, check_threads
+from .._runtime import budget_in_bytes, check_threads
 from ..expansion import Expansion
-from ..gram import RANK, Landmarks, working_bytes
-from ..kernels import Kernel, on_indices
+from ..gram import working_bytes
+from ..kernels import Kernel
 from ..solvers import (
     GradientDescent,
-    Logistic,
     Loss,
     Minimum,
     Newton,
     Report,
-    Softmax,
     Status,
     Whitened,
+    whiten,
 )
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._decisions import Decisions
-from ._labels import Labelled, instead_of_exact
+from ._decisions import Decisions, coded
 from ._parameters import COUNT, POSITIVE, estimator, parameter
-from ._weights import some_points
+from ._sample import Sample
 
 __all__ = ["LogisticEstimator", "Problem", "Task"]
 
 _SOLVERS = {"auto", "newton", "path", "nystroem", "gradient"}
 _EXACT = 5000  # points, at most, that "auto" treats exactly
-_FACTOR = 0.1  # of the shifts along a path
-_MISSED = 1e-3  # of the objective: what rounding of K may hide
+_PATH_FACTOR = 0.1  # between two shifts along a path
+_MOST_MISSED = 1e-3  # the part of the objective that rounding of K may hide without a warning
 
 
 class Task(NamedTuple):
@@ -49,10 +46,8 @@ class Task(NamedTuple):
     n_classes: int
 
     def coded(self) -> tuple[np.ndarray, Loss]:
-        """Return +1 and -1 for two classes, unit vectors for more, and the loss they are for."""
-        if self.n_classes == 2:
-            return 2.0 * self.labels[:, None] - 1.0, Logistic()
-        return np.eye(self.n_classes)[self.labels], Softmax()
+        """Return the targets and the loss that they are for."""
+        return coded(self.labels, self.n_classes)
 
 
 class Problem(NamedTuple):
@@ -73,8 +68,6 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     ----------
     fit_intercept : bool
         Whether to fit constants b, which are not penalised.
-    class_weight : dict, "balanced" or None
-        Weights of classes, which multiply those of the points; "balanced" makes their sums equal.
     tol : float
         Stop when the objective is certified to be at most this part of itself above its minimum.
     max_iter : int or None
@@ -87,59 +80,46 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
-    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
     tol: float = parameter(POSITIVE, default=1e-10)
     max_iter: int | None = parameter(COUNT, None, default=None)
     solver: str = parameter(StrOptions(_SOLVERS), default="auto")
 
-    _copies = 0  # of F that are made beside it
+    _copies: ClassVar[int] = 0  # how many copies of F are made beside it
 
     # ------------------------------------------------------------------ what a fit is made of
 
-    def _problem(self, data: Labelled) -> Problem:
+    def _problem(self, sample: Sample) -> Problem:
         """Return what is to be minimised, in coordinates in which |f| = |w|."""
-        some = np.flatnonzero(data.weights)
-        w, q = data.weights[some], len(data.classes)
-        whole = len(some) == length(data.X)
-        counted = data.X if whole else some_points(data.X, some, self._precomputed)
-        even = self._precomputed or np.all(w == w[0])
-        kernel: Kernel = self._make_kernel(self.gamma).resolve(counted, None if even else w)
-        tiles = working_bytes(kernel, counted, None, 0, check_threads(None))
-        name, rank = self._plan(len(some), q, tiles)
-        if name == "nystroem":
-            phi = self._nystroem(kernel, data.X, some, q, rank, tiles)
-        else:
-            text = f"solver={name!r} for {len(some)} points (solver='nystroem' needs less)"
-            needed = tiles + self._bytes(name, len(some), len(some), q)
-            check_budget(needed, self.max_memory, text)
-            phi = Whitened.exact(kernel, counted, max_memory=self.max_memory)
-            if self._precomputed and not whole:
-                phi = replace(phi, points=some[phi.points])
+        n, q = len(sample), len(sample.classes)
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        values = sample.evaluated(kernel)
+        tiles = working_bytes(values, sample.points, None, 0, check_threads(None))
+
+        def needed(solver: str, m: int) -> int:
+            return tiles + self._bytes(solver, n, m, q)
+
+        phi = whiten(
+            values,
+            sample.points,
+            self.solver,
+            self._chosen,
+            needed,
+            exact="newton",
+            most=_EXACT,
+            what=f"solver={self.solver!r} for {n} points",
+            max_memory=self.max_memory,
+        )
         self._say(phi.message)
-        if name == "gradient":
+        if self.solver == "gradient":
             solver: Any = GradientDescent(self.tol, self.max_iter or 10_000)
         else:
-            path = _FACTOR if name == "path" else None
-            needed = tiles + self._bytes(name, len(some), phi.F.shape[1], q)
-            spare = max(budget_in_bytes(self.max_memory) - needed, 0)
+            path = _PATH_FACTOR if self.solver == "path" else None
+            taken = needed("nystroem" if phi.approximate else "newton", phi.F.shape[1])
+            spare = max(budget_in_bytes(self.max_memory) - taken, 0)
             joint = min(Newton.joint, int(np.sqrt(spare / 24)))
             solver = Newton(self.tol, self.max_iter or 100, path, joint)
-        return Problem(kernel, solver, phi, data.classes, Task(phi.F, data.labels[some], w, q))
-
-    def _plan(self, n: int, q: int, tiles: int) -> tuple[str, int | None]:
-        """Return the solver, and the rank for landmarks."""
-        if self.solver != "auto":
-            return self.solver, self.rank
-        budget = budget_in_bytes(self.max_memory) - tiles
-        if n <= _EXACT and self._bytes("newton", n, n, q) <= budget:
-            return "newton", None
-        rank = self.rank
-        if rank is None and isinstance(self.landmarks, str):
-            fits = (
-                m for m in range(min(n, RANK), 0, -1) if self._bytes("nystroem", n, m, q) <= budget
-            )
-            rank = next(fits, 1)
-        return "nystroem", rank
+        task = Task(phi.F, sample.labels, sample.counts, q)
+        return Problem(kernel, solver, phi, sample.classes, task)
 
     def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
         """Return the memory for m coordinates of n points and q classes."""
@@ -149,23 +129,6 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             return rows + 16 * n * n + 160 * n * outputs
         chosen = 8 * n * m + given if solver == "nystroem" else 0
         return rows + chosen + Newton.workspace(n, m, outputs)
-
-    def _nystroem(
-        self, kernel: Kernel, X: Any, some: np.ndarray, q: int, rank: int | None, tiles: int
-    ) -> Whitened:
-        """Return coordinates on landmarks; "auto" warns that they are not all."""
-        n, chosen = len(some), Landmarks(rank, self.landmarks, self.random_state)
-        m = chosen.count(n)
-        text = f"solver='nystroem' for {n} points on rank={m} landmarks"
-        check_budget(tiles + self._bytes("nystroem", n, m, q), self.max_memory, text)
-        kernel, points = on_indices(kernel, X)
-        phi = Whitened.nystroem(
-            kernel,
-            points if n == length(points) else take(points, some),
-            chosen,
-            max_memory=self.max_memory,
-        )
-        return instead_of_exact(phi, n, "newton") if self.solver == "auto" else phi
 
     def _minimize(
         self,
@@ -192,7 +155,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             shift,
             self.fit_intercept,
             start,
-            self._say if self.verbose else None,
+            self._teller,
             warn=False,
         )
         if task.n_classes == 2:
@@ -211,7 +174,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             missed = phi.missed(C * task.weights[:, None] * slopes)
         numbers["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
-        if not phi.approximate and missed > _MISSED * numbers["objective"]:
+        if not phi.approximate and missed > _MOST_MISSED * numbers["objective"]:
             text = (
                 f"the rounding of K hides functions that might lower the objective of "
                 f"{numbers['objective']:.3g} by up to {missed:.1e}; the usual cause is features of "

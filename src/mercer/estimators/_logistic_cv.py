@@ -14,14 +14,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
-from .._points import take
 from ..solvers import Minimum, Report, Status
 from ._fitting import fitting
-from ._labels import Labelled
 from ._logistic import KernelLogisticRegression
 from ._logistic_base import LogisticEstimator, Problem, Task
 from ._parameters import COUNT, estimator, parameter
-from ._weights import check_weights
+from ._sample import check_weights
 
 __all__ = ["KernelLogisticRegressionCV"]
 
@@ -82,19 +80,17 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     )
     refit: bool = parameter("boolean", default=True)
 
-    _copies = 1  # the rows of a fold
+    _copies = 1  # of the rows of a fold
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and fit f to the labels y, (n,); weights multiply the losses."""
         Cs = _check_Cs(self.Cs)
-        data = Labelled.of(self, X, y, sample_weight, self.class_weight)
-        given = None if sample_weight is None else check_weights(sample_weight, data.X)
-        problem = self._problem(data)
-        y, some = np.asarray(y).ravel(), np.flatnonzero(data.weights)
-        # splits are of all that was given, also of points without weight; rows of F are not
-        row = np.full(len(y), -1)
-        row[some] = np.arange(len(some))
+        sample = self._labelled(X, y, sample_weight, self.class_weight)
+        given = None if sample_weight is None else check_weights(sample_weight, sample.given)
+        problem = self._problem(sample)
+        # folds are made of all points, also of those without weight, which have no row of F
+        y, row = np.asarray(y).ravel(), sample.places
         scorer = _Scorer(self.scoring, problem.classes)
         paths: list[_Path] = []
         for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
@@ -105,7 +101,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
                     f"test with that have a weight; it needs both. Use fewer folds"
                 )
             w = None if given is None else given[test]
-            held_out = _HeldOut(take(data.X, test), y[test], w, scorer)
+            held_out = _HeldOut(sample.rows(test), y[test], w, scorer)
             paths.append(self._path(problem, Cs, row[train], row[test], held_out))
             self._say(f"fold {len(paths)}: scores {np.round(paths[-1].scores, 4).tolist()}")
         if not paths:

@@ -51,6 +51,7 @@ from .risk import (
     Squared,
     SquaredHinge,
     Whitened,
+    whiten,
 )
 
 __all__ = [
@@ -119,5 +120,6 @@ __all__ = [
     "moments_of",
     "signs_of",
     "warn_inaccurate",
+    "whiten",
     "worst",
 ]

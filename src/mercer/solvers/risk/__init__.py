@@ -22,7 +22,7 @@ from ._newton import Minimum, Newton
 from ._penalty import Penalty
 from ._regularised_risk import RegularisedRisk
 from ._short_expansion import ShortExpansionRisk
-from ._whitened import Whitened
+from ._whitened import Whitened, whiten
 
 __all__ = [
     "Absolute",
@@ -47,4 +47,5 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "Whitened",
+    "whiten",
 ]

@@ -13,20 +13,21 @@ a_i the slopes of the losses there, duality says a^T R a / 2 <= (sum_i |a_i| sqr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from ..._errors import NotPositiveDefiniteError, not_finite
+from ..._errors import NotPositiveDefiniteError, not_finite, warn_caller
 from ..._points import doubled, length, sliceable, take
-from ..._runtime import check_budget
-from ...gram import Landmarks, NystroemMap, gram, significance
+from ..._runtime import budget_in_bytes, check_budget
+from ...gram import RANK, Landmarks, NystroemMap, gram, significance
 from ...kernels import Kernel, on_indices, reads_all
 
-__all__ = ["Whitened"]
+__all__ = ["Whitened", "whiten"]
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
@@ -136,6 +137,61 @@ class Whitened:
         """Return L^-1 f(points): the w of the function nearest to f among those here."""
         values = np.asarray(values, dtype=float)
         return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
+
+
+def whiten(
+    kernel: Kernel,
+    X: Any,
+    spec: str,
+    landmarks: Landmarks,
+    needed: Callable[[str, int], int],
+    *,
+    exact: str,
+    most: int,
+    what: str,
+    max_memory: Any = None,
+) -> Whitened:
+    """Return coordinates of all points, or on landmarks.
+
+    ============ ================================================================================
+    spec         coordinates
+    ============ ================================================================================
+    "nystroem"   on landmarks
+    "auto"       as for the solver `exact`, for at most `most` points whose problem fits the memory;
+                 else on landmarks, with a warning: as many as fit, if their number is free
+    another      of all points
+    ============ ================================================================================
+
+    Parameters
+    ----------
+    needed : function of a solver and a number
+        The bytes that this solver needs for so many coordinates.
+    what : str
+        What needs them, for an error.
+    """
+    n, budget = length(X), budget_in_bytes(max_memory)
+    if spec == "auto":
+        solver = exact if n <= most and needed(exact, n) <= budget else "nystroem"
+    else:
+        solver = spec
+    if solver != "nystroem":
+        text = f"{what} (solver='nystroem' needs less)"
+        check_budget(needed(solver, n), max_memory, text)
+        return Whitened.exact(kernel, X, max_memory=max_memory)
+    if spec == "auto" and landmarks.rank is None and not landmarks.given:
+        fits = (m for m in range(min(n, RANK), 0, -1) if needed(solver, m) <= budget)
+        landmarks = replace(landmarks, rank=next(fits, 1))
+    m = landmarks.count(n)
+    check_budget(needed(solver, m), max_memory, f"{what} on rank={m} landmarks")
+    phi = Whitened.nystroem(kernel, X, landmarks, max_memory=max_memory)
+    if spec == solver:
+        return phi
+    text = (
+        f"{n} points are too many for solver='auto' to be exact, by their number or the memory; "
+        f"{phi.message}. solver={exact!r} is exact, solver='nystroem' asks for this"
+    )
+    warn_caller(text)
+    return replace(phi, message=text)
 
 
 def _pivoted(
