@@ -46,6 +46,7 @@ from mercer.solvers import (
     Penalty,
     Poisson,
     Quantile,
+    RegularisedRisk,
     Report,
     Squared,
     SquaredHinge,
@@ -357,7 +358,9 @@ def test_smooth_risks(solver, drawn):
     F, Y, loss, weights, shift, intercept = drawn
     if isinstance(solver, GradientDescent) and not isinstance(loss, (Logistic,)):
         return
-    found, said = recorded(lambda: solver.minimize(F, Y, loss, weights, shift, intercept))
+    found, said = recorded(
+        lambda: solver.minimize(RegularisedRisk(F, Y, loss, weights, shift, intercept))
+    )
     value, gap, push = smooth_gap(F, Y, loss, weights, shift, found.weights, found.intercept)
     origin = float(weights @ np.abs(loss(np.zeros(Y.shape), Y).values))
     if found.report.status is Status.CONVERGED:
@@ -398,7 +401,9 @@ def feasible(a, loss, c, intercept):
 def test_bounded_risks(drawn):
     F, Y, loss, weights, shift, intercept = drawn
     solver = InteriorPoint()
-    found, said = recorded(lambda: solver.minimize(F, Y, loss, weights, shift, intercept=intercept))
+    found, said = recorded(
+        lambda: solver.minimize(RegularisedRisk(F, Y, loss, weights, shift, intercept=intercept))
+    )
     check_dual(F, Y, loss, weights, intercept, found, said, solver.tol, 0.5 * shift)
 
 
@@ -408,7 +413,9 @@ def test_machines(drawn, penalty):
     F, Y, loss, weights, alpha, intercept = drawn
     solver = Machine()
     made = Penalty.of(penalty, alpha)
-    found, said = recorded(lambda: solver.minimize(F, Y, loss, weights, made, intercept=intercept))
+    found, said = recorded(
+        lambda: solver.minimize(RegularisedRisk(F, Y, loss, weights, intercept=intercept), made)
+    )
     if found is None:
         return
     status, known = found.report.status, found.report.certificate

@@ -135,30 +135,22 @@ class KernelEstimator(BaseEstimator):
         y: Any = _NO_TARGETS,
         sample_weight: Any = None,
         *,
+        labels: bool = False,
         copy: bool = True,
         reset: bool = True,
     ) -> Sample:
-        """Check what a fit is given: points and, for a supervised model, numbers as targets."""
+        """Check what a fit is given: points and, for a supervised model, numbers or labels."""
         given, supervised = self._precomputed, y is not _NO_TARGETS
         checked = self._check_points(
-            X, y, reset=reset, copy=copy and not given, supervised=supervised
+            X, y, reset=reset, copy=copy and not given, supervised=supervised, labels=labels
         )
         X, y = checked if supervised else (checked, None)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         sample = Sample.of(X, weights, precomputed=given)
+        if labels:
+            check_classification_targets(y)
+            return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
         return sample.with_targets(y) if supervised else sample
-
-    def _labelled(
-        self, X: Any, y: Any, sample_weight: Any, class_weight: Any, *, copy: bool = False
-    ) -> Sample:
-        """Check what the fit of a classifier is given."""
-        X, y = self._check_points(
-            X, y, reset=True, copy=copy and not self._precomputed, supervised=True, labels=True
-        )
-        check_classification_targets(y)
-        weights = None if sample_weight is None else check_weights(sample_weight, X)
-        sample = Sample.of(X, weights, precomputed=self._precomputed)
-        return sample.with_labels(y, class_weight, type(self).__name__)
 
     def _takes(self, X: Any) -> bool:
         """Tell whether X is to be a matrix of numbers: the kernel says so, or X looks like one."""

@@ -95,7 +95,7 @@ class KernelLogisticRegression(LogisticEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
         known = self._known()
-        sample = self._labelled(X, y, sample_weight, self.class_weight)
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         problem = self._problem(sample)
         start = self._start(problem, sample) if self.warm_start and known == self._known() else None
         found = self._minimize(problem, problem.task, self.C, start)

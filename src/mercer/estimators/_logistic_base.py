@@ -16,9 +16,9 @@ from ..gram import working_bytes
 from ..kernels import Kernel
 from ..solvers import (
     GradientDescent,
-    Loss,
     Minimum,
     Newton,
+    RegularisedRisk,
     Report,
     Status,
     Whitened,
@@ -44,10 +44,6 @@ class Task(NamedTuple):
     labels: np.ndarray
     weights: np.ndarray
     n_classes: int
-
-    def coded(self) -> tuple[np.ndarray, Loss]:
-        """Return the targets and the loss that they are for."""
-        return coded(self.labels, self.n_classes)
 
 
 class Problem(NamedTuple):
@@ -146,18 +142,9 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             shift = float(np.divide(1.0, C))
         if not np.isfinite(shift):
             raise ValueError(f"C={float(C)!r} is too small: 1 / C overflows. Raise C")
-        Y, loss = task.coded()
-        found = problem.solver.minimize(
-            task.F,
-            Y,
-            loss,
-            task.weights,
-            shift,
-            self.fit_intercept,
-            start,
-            self._teller,
-            warn=False,
-        )
+        Y, loss = coded(task.labels, task.n_classes)
+        risk = RegularisedRisk(task.F, Y, loss, task.weights, shift, self.fit_intercept)
+        found = problem.solver.minimize(risk, start, self._teller, warn=False)
         if task.n_classes == 2:
             return found
         w, b = found.weights, found.intercept
@@ -165,13 +152,11 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
 
     def _certified(self, problem: Problem, found: Minimum, C: float) -> Report:
         """Return the report, in units of C sum_i v_i loss_i + |f|^2 / 2."""
-        report, phi, task = found.report, problem.phi, problem.task
+        report, phi = found.report, problem.phi
         scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
         numbers = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
-        Y, loss = task.coded()
-        slopes = loss(task.F @ found.weights + found.intercept, Y).slopes
         with np.errstate(over="ignore"):
-            missed = phi.missed(C * task.weights[:, None] * slopes)
+            missed = phi.missed(C * found.dual)
         numbers["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
         if not phi.approximate and missed > _MOST_MISSED * numbers["objective"]:

@@ -86,7 +86,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and fit f to the labels y, (n,); weights multiply the losses."""
         Cs = _check_Cs(self.Cs)
-        sample = self._labelled(X, y, sample_weight, self.class_weight)
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         given = None if sample_weight is None else check_weights(sample_weight, sample.given)
         problem = self._problem(sample)
         # folds are made of all points, also of those without weight, which have no row of F

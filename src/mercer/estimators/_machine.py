@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from ..expansion import Expansion
-from ..solvers import Given, Loss, Machine, Penalty, Status, whiten
+from ..solvers import Given, Loss, Machine, Penalty, RegularisedRisk, Status, whiten
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 from ._sample import Sample
@@ -78,16 +78,8 @@ class KernelMachine(Landmarked, NamedKernel):
             max_memory=self.max_memory,
         )
         self._say(f"{loss} of {n} points, {phi.message}")
-        found = Machine(self.tol, self.max_iter).minimize(
-            phi.F,
-            Y,
-            loss,
-            w,
-            penalty,
-            intercept=self.fit_intercept,
-            ordered=ordered,
-            say=self._teller,
-        )
+        risk = RegularisedRisk(phi.F, Y, loss, w, intercept=self.fit_intercept, ordered=ordered)
+        found = Machine(self.tol, self.max_iter).minimize(risk, penalty, self._teller)
         A = found.dual  # the coefficients of the theorem: 0 for every point whose loss is flat at f
         if phi.approximate or A is None:
             points, A = phi.points, phi.coefficients(found.weights)

@@ -75,7 +75,7 @@ class KernelMachineClassifier(Decisions, KernelMachine):
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
-        sample = self._labelled(X, y, sample_weight, self.class_weight, copy=True)
+        sample = self._sample(X, y, sample_weight, labels=True)
         Y, loss = coded(sample.labels, len(sample.classes), self.loss)
         self._learn(sample, Y, loss)
         self.classes_ = sample.classes

@@ -78,7 +78,7 @@ class SparseKernelClassifier(Decisions, SparseKernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
         self._require_vectors(X)
-        sample = self._labelled(X, y, sample_weight, self.class_weight)
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         Y, loss = coded(sample.labels, len(sample.classes), self.loss)
         self._learn(sample, Y, loss)
         self.classes_ = sample.classes

@@ -18,9 +18,9 @@ from ._losses import (
     Squared,
     SquaredHinge,
 )
-from ._newton import Minimum, Newton
+from ._newton import Newton
 from ._penalty import Penalty
-from ._regularised_risk import RegularisedRisk
+from ._regularised_risk import Minimum, RegularisedRisk
 from ._short_expansion import ShortExpansionRisk
 from ._whitened import Whitened, whiten
 

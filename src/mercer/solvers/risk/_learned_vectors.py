@@ -59,9 +59,7 @@ class LearnedVectors:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import LearnedVectors
-    >>> from mercer.solvers import Squared
-    >>> from mercer.solvers import ShortExpansionRisk
+    >>> from mercer.solvers import LearnedVectors, ShortExpansionRisk, Squared
     >>> X = np.linspace(-3, 3, 60)[:, None]
     >>> Y, w = RBF()(X, [[1.0]]), np.full(60, 1 / 60)
     >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, 1e-8)
