@@ -32,7 +32,7 @@ from ._sample import Sample
 __all__ = ["LogisticEstimator", "Problem", "Task"]
 
 _SOLVERS = {"auto", "newton", "path", "nystroem", "gradient"}
-_EXACT = 5000  # points, at most, that "auto" treats exactly
+_EXACT = 5000  # "auto" is exact up to so many points
 _PATH_FACTOR = 0.1  # between two shifts along a path
 _MOST_MISSED = 1e-3  # the part of the objective that rounding of K may hide without a warning
 

@@ -80,7 +80,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     )
     refit: bool = parameter("boolean", default=True)
 
-    _copies = 1  # of the rows of a fold
+    _copies = 1  # the rows of F that a fold trains with
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -196,7 +196,7 @@ class _Fold(KernelLogisticRegression):
 
 
 class _Scorer:
-    """The scorer meant; the log-loss knows all classes, also where a fold lacks one."""
+    """The scorer of a name or function; the log-loss is told of classes that a fold lacks."""
 
     def __init__(self, scoring: Any, classes: np.ndarray) -> None:
         if isinstance(scoring, str) and scoring == "neg_log_loss":
@@ -210,7 +210,7 @@ class _Scorer:
 
 
 class _HeldOut(NamedTuple):
-    """Points that a fold does not train with, and who judges them."""
+    """Points that a fold does not train with, and their scorer."""
 
     X: Any
     y: np.ndarray

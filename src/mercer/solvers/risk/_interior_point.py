@@ -40,12 +40,13 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._errors import warn_caller
 from ..._runtime import Stopwatch
 from .._report import Report, Status
+from ._curvature import weighted_gram
 from ._regularised_risk import Minimum, RegularisedRisk, Start
 
 __all__ = ["InteriorPoint"]
 
 _STEP_BACK = 0.995  # the part of the way to the boundary that a step takes
-_REFINEMENTS = 2  # of each system: h grows without bound where f meets a kink
+_REFINEMENTS = 2  # needed because h grows without bound where f meets a kink
 _STALLED = 10  # steps without progress that end the search
 _ROUNDING = 1e-3  # products below this part of tol prove that what is left of the gap is rounding
 _NEGLIGIBLE = 1e-4  # an objective is 0 below this part of the losses of the best constants
@@ -91,7 +92,7 @@ class InteriorPoint:
     ) -> Minimum:
         """Return the minimum of J; see `Newton.minimize`.  A start is of no use, and not read."""
         watch, Y = Stopwatch(), risk.Y
-        # far from 0, digits of y would be lost to it
+        # targets far from 0 would lose digits to their distance
         centre = np.median(Y, axis=None if risk.ordered else 0) if risk.intercept else 0.0
         problem = _Problem(replace(risk, Y=Y - centre))
         point = best = problem.start()
@@ -106,7 +107,7 @@ class InteriorPoint:
                 best = point
             if say is not None:
                 say(f"step {point.n_iter}: objective {point.value:.8g}, gap {point.gap:.1e}")
-            rounding = point.mean <= _ROUNDING * self.tol * best.mean  # all that could keep the gap
+            rounding = point.mean <= _ROUNDING * self.tol * best.mean
             if problem.left(best) <= self.tol or rounding or stalled == _STALLED:
                 break
         left, message = problem.left(best), ""
@@ -145,10 +146,10 @@ class _Point(NamedTuple):
     n_iter: int
     a: np.ndarray
     f: np.ndarray
-    slope: np.ndarray  # of the Lagrangian in B
+    slope: np.ndarray  # the gradient of the Lagrangian in B
     value: float
     gap: float
-    mean: float  # of the products, for a weight of 1
+    mean: float  # the mean product of a pair, for a weight of 1
     crossing: float  # what it costs that d is not yet the differences of f
 
 
@@ -191,7 +192,7 @@ class _Problem:
         return point if self.constant else point._replace(a=np.zeros_like(gap), gap=0.0)
 
     def at(self, B: np.ndarray, pairs: Pairs, n_iter: int) -> _Point:
-        """Return the point with what is to be known about it."""
+        """Return the point with its values, its slope and its gap."""
         f = self.G @ B
         value = float(self.c[:, 0] @ self.loss(f, self.Y).values)
         value += 0.5 * float(np.sum(self.ridge * B * B))
@@ -207,7 +208,7 @@ class _Problem:
         """Return the dual objective, a lower bound on the primal one."""
         s, t = pairs[0][1], pairs[2][1]
         if self.intercept:
-            # rounding leaves a sum that is not 0: taken from multipliers with room in their boxes
+            # rounding leaves a sum that is not 0; multipliers with room in their boxes absorb it
             room = np.minimum(s, pairs[1][1])
             moved = room * (a.sum(axis=0) / np.maximum(room.sum(axis=0), np.finfo(float).tiny))
             if np.any(np.abs(moved) > 0.5 * room):
@@ -318,7 +319,7 @@ class _Band:
         diagonal: list[np.ndarray] = []
         beside: list[np.ndarray] = []
         for k in range(h.shape[1]):
-            A = _weighted_gram(G, h[:, k])
+            A = weighted_gram(G, h[:, k])
             A.flat[:: len(A) + 1] += ridge
             if beside and A.size:
                 A = dsyrk(-1.0, beside[-1], beta=1.0, c=A, trans=1, lower=1, overwrite_c=1)
@@ -330,7 +331,7 @@ class _Band:
                 return None
             diagonal.append(L)
             if k < band.shape[1]:
-                C = _weighted_gram(G, band[:, k])
+                C = weighted_gram(G, band[:, k])
                 beside.append(-solve_triangular(L, C + np.tril(C, -1).T, lower=True))
         return cls(diagonal, beside)
 
@@ -346,13 +347,6 @@ class _Band:
                 X[:, k] -= self.beside[k] @ X[:, k + 1]
             X[:, k] = solve_triangular(self.diagonal[k], X[:, k], lower=True, trans="T")
         return X
-
-
-def _weighted_gram(G: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """Return the lower half of G^T diag(h) G for h >= 0."""
-    if not G.size:
-        return np.zeros((G.shape[1], G.shape[1]), order="F")
-    return dsyrk(1.0, G * np.sqrt(h)[:, None], trans=1, lower=1)
 
 
 def _passed(z: np.ndarray) -> np.ndarray:

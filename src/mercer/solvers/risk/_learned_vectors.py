@@ -28,9 +28,9 @@ from ._short_expansion import Fit, OverflowingKernelError, ShortExpansionRisk
 
 __all__ = ["LearnedVectors", "Support"]
 
-_MEMORY = 20  # pairs of steps and gradients that L-BFGS remembers
+_LBFGS_PAIRS = 20  # pairs of steps and gradients that L-BFGS remembers
 _SPAN = 10  # iterations over which a decrease is measured: single ones are often small
-_INNER = 1e-3  # of tol: how exact the weights are while vectors move
+_INNER_TOL = 1e-3  # while vectors move, weights are exact to this part of tol
 
 
 class Support(NamedTuple):
@@ -107,7 +107,7 @@ class LearnedVectors:
 
 @dataclass
 class _Search:
-    """One run of L-BFGS: what it evaluates, keeps and says."""
+    """One run of L-BFGS: the objective it evaluates, the best fit so far, and its messages."""
 
     risk: ShortExpansionRisk
     best: Fit
@@ -121,7 +121,7 @@ class _Search:
         self._last, self._first = self.best, self.best.value
 
     def run(self, max_iter: int) -> str:
-        """Move the vectors; return what is to be said if J still fell at the end."""
+        """Move the vectors; return a warning if J still fell at the end, else nothing."""
         Z = self.best.vectors
         speed = self.risk.speed(Z)
         # a column that k does not see stays where it is, whatever its unit
@@ -139,7 +139,7 @@ class _Search:
                 method="L-BFGS-B",
                 bounds=[*lowest, *limits],
                 callback=self._after,
-                options={"maxiter": left, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 0.0},
+                options={"maxiter": left, "maxcor": _LBFGS_PAIRS, "ftol": 0.0, "gtol": 0.0},
             )
             taken = len(self.curve) - before
             left -= taken
@@ -170,7 +170,7 @@ class _Search:
         Z = x[:size].reshape(self.best.vectors.shape) * self._unit
         risk = self.risk_of(kernel.with_theta(x[size:]) if self.learn_kernel else kernel)
         try:
-            fit = risk.best(Z, self._last, _INNER * self.tol)
+            fit = risk.best(Z, self._last, _INNER_TOL * self.tol)
         except OverflowingKernelError:  # a step too far: the line search tries a shorter one
             return np.inf, np.zeros_like(x)
         gradient = risk.pull(Z, fit.weights, fit.slopes) * self._unit
@@ -181,7 +181,7 @@ class _Search:
         return fit.value / self._first, self._pack(gradient, in_theta) / self._first
 
     def risk_of(self, kernel: Kernel) -> ShortExpansionRisk:
-        """Return the risk with this kernel; the one at hand knows its points prepared."""
+        """Return the risk with this kernel; that at hand, whose points are prepared, if it fits."""
         same = kernel is self.risk.kernel
         return self.risk if same else dataclasses.replace(self.risk, kernel=kernel)
 

@@ -34,13 +34,13 @@ from ._losses import Local, Loss
 
 __all__ = ["Fit", "OverflowingKernelError", "ShortExpansionRisk"]
 
-_TILE = 2**20  # bytes of k(X, Z) evaluated at a time, at home in the second-level cache
+_TILE = 2**20  # bytes of k(X, Z) evaluated at a time, which fit the second-level cache
 _GROUPS = 8  # sums over rows are made of this many parts, added in order
 _TILE_COST = 20.0  # multiplications that take as long as an entry of k(X, Z)
 _FEW = 2e7  # multiplications that take about as long as starting threads
-_NEWTON, _CG, _HALVINGS = 100, 200, 40  # far more steps than are ever needed
-_SAMPLE, _MOVES = 10, 32  # vectors, and moves of them, behind the scale of the columns
-_STALE = 4  # steps of CG that show a preconditioner to be out of date
+_MAX_NEWTON, _MAX_CG, _MAX_HALVINGS = 100, 200, 40  # far more than are ever needed
+_SCALE_VECTORS, _SCALE_MOVES = 10, 32  # so many vectors, and moves of them, tell a column's scale
+_STALE = 4  # after more steps of CG the preconditioner is made anew
 
 
 class OverflowingKernelError(ValueError):
@@ -135,13 +135,13 @@ class ShortExpansionRisk:
         |dk(z, .)/dz_c|^2 = d^2 k(z, z') / dz_c dz'_c at z' = z, here by differences in z'.  Of many
         columns all move at once, up or down by random signs, with which mixed terms cancel.
         """
-        Z = Z[:: -(-len(Z) // _SAMPLE)]
+        Z = Z[:: -(-len(Z) // _SCALE_VECTORS)]
         d, rng = Z.shape[1], np.random.default_rng(0)
         squares = self.X.multiply(self.X) if sp.issparse(self.X) else np.square(self.X)
         variance = np.maximum(self.weights @ squares - np.square(self.weights @ self.X), 0.0)
         step = 1e-3 * np.sqrt(np.maximum(variance, 0.01 * variance.mean()))
         step = np.where(step > 0, step, 1e-3)
-        moves = np.eye(d) if d <= _MOVES else rng.choice([-1.0, 1.0], size=(_MOVES, d))
+        moves = np.eye(d) if d <= _SCALE_MOVES else rng.choice([-1.0, 1.0], size=(_SCALE_MOVES, d))
         total = np.zeros(d)
         for e in np.concatenate([moves, -moves]):
             total += e * self.kernel.input_gradient(Z, Z + step * e, np.eye(len(Z))).mean(axis=0)
@@ -177,7 +177,7 @@ class ShortExpansionRisk:
         local = self.loss(F, self.Y)
         value = float(self.weights @ local.values) + self._penalty(K, B)
         T, taken = None, 0
-        for _ in range(_NEWTON):
+        for _ in range(_MAX_NEWTON):
             g = columns.adjoint(self._slopes(local)) + self._pull(K, B)
             if T is None or taken > _STALE:
                 T = self._whitener(columns, K, local)
@@ -188,7 +188,7 @@ class ShortExpansionRisk:
             if not promise > accuracy * value:
                 break
             moved, size = columns.times(D), 1.0
-            for _ in range(_HALVINGS):
+            for _ in range(_MAX_HALVINGS):
                 tried = self.loss(F + size * moved, self.Y)
                 new = float(self.weights @ tried.values) + self._penalty(K, B + size * D)
                 if new <= value - 1e-4 * size * promise:
@@ -239,7 +239,7 @@ class ShortExpansionRisk:
         C, P, left = np.zeros_like(R), R.copy(), float(np.sum(R * R))
         # few digits while far away, many when close: then Newton's method keeps its speed
         enough, taken = left * min(0.01, np.sqrt(left / value)), 0
-        while taken < _CG:
+        while taken < _MAX_CG:
             if left <= enough or left == 0.0:
                 break
             HP = times(P)

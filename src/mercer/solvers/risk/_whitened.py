@@ -200,7 +200,7 @@ def _pivoted(
     """Return F with K = F F^T, the pivots, and the diagonal of what is left; K is worked in."""
     n, diagonal = len(K), K.diagonal().copy()
     signs = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):  # looked at now
+    with np.errstate(over="ignore", invalid="ignore"):  # checked in the next line
         seen = K @ signs
     if not np.all(np.isfinite(seen)):
         raise not_finite(kernel)
@@ -218,7 +218,7 @@ def _pivoted(
         F[pivot, j + 1 :] = 0.0
     F *= size[:, None]
     left = diagonal - np.einsum("ij,ij->i", F, F)
-    # beside a diagonal that is 0 an entry c means the eigenvalues +c and -c: seen by the product
+    # beside a diagonal of 0 an entry c means the eigenvalues +c and -c: only the product shows them
     gap = np.abs(seen - F @ (F.T @ signs)).max() - max(float(left.sum()), 0.0)
     lowest = min(float(left.min()), -gap / n)
     if lowest < -negative * largest:
@@ -227,4 +227,4 @@ def _pivoted(
             f"its diagonal, and k(x, x) is up to {largest:.3g}: {kernel} is not positive "
             f"semidefinite on these points; choose a Mercer kernel"
         )
-    return F, order[:rank], np.maximum(left, 0.5 * _EPS * diagonal)  # which are rounded, too
+    return F, order[:rank], np.maximum(left, 0.5 * _EPS * diagonal)  # k(x, x) is rounded, too
