@@ -98,7 +98,7 @@ class KernelLogisticRegression(LogisticEstimator):
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         problem = self._problem(sample)
         start = self._start(problem, sample) if self.warm_start and known == self._known() else None
-        found = self._minimize(problem, problem.task, self.C, start)
+        found = self._minimize(problem, problem.risk, self.C, start)
         if found.report.status is Status.NOT_CONVERGED:
             warn_caller(found.report.message, ConvergenceWarning)
         self._keep(problem, found, self._certified(problem, found, self.C))

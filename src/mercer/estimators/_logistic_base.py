@@ -29,21 +29,12 @@ from ._decisions import Decisions, coded
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 from ._sample import Sample
 
-__all__ = ["LogisticEstimator", "Problem", "Task"]
+__all__ = ["LogisticEstimator", "Problem"]
 
 _SOLVERS = {"auto", "newton", "path", "nystroem", "gradient"}
 _EXACT = 5000  # "auto" is exact up to so many points
 _PATH_FACTOR = 0.1  # between two shifts along a path
 _MOST_MISSED = 1e-3  # the part of the objective that rounding of K may hide without a warning
-
-
-class Task(NamedTuple):
-    """The finite problem that is left of a fit: sum_i v_i loss(y_i, F w + b) + mu/2 |w|^2."""
-
-    F: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-    n_classes: int
 
 
 class Problem(NamedTuple):
@@ -53,7 +44,8 @@ class Problem(NamedTuple):
     solver: Newton | GradientDescent
     phi: Whitened
     classes: np.ndarray
-    task: Task
+    labels: np.ndarray
+    risk: RegularisedRisk
 
 
 @estimator(kw_only=True)
@@ -114,8 +106,9 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             spare = max(budget_in_bytes(self.max_memory) - taken, 0)
             joint = min(Newton.joint, int(np.sqrt(spare / 24)))
             solver = Newton(self.tol, self.max_iter or 100, path, joint)
-        task = Task(phi.F, sample.labels, sample.counts, q)
-        return Problem(kernel, solver, phi, sample.classes, task)
+        targets = coded(sample.labels, q)
+        risk = RegularisedRisk(phi.F, *targets, sample.counts, intercept=self.fit_intercept)
+        return Problem(kernel, solver, phi, sample.classes, sample.labels, risk)
 
     def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
         """Return the memory for m coordinates of n points and q classes."""
@@ -129,7 +122,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     def _minimize(
         self,
         problem: Problem,
-        task: Task,
+        risk: RegularisedRisk,
         C: float,
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Minimum:
@@ -142,10 +135,8 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             shift = float(np.divide(1.0, C))
         if not np.isfinite(shift):
             raise ValueError(f"C={float(C)!r} is too small: 1 / C overflows. Raise C")
-        Y, loss = coded(task.labels, task.n_classes)
-        risk = RegularisedRisk(task.F, Y, loss, task.weights, shift, self.fit_intercept)
-        found = problem.solver.minimize(risk, start, self._teller, warn=False)
-        if task.n_classes == 2:
+        found = problem.solver.minimize(replace(risk, shift=shift), start, self._teller, warn=False)
+        if risk.Y.shape[1] == 1:
             return found
         w, b = found.weights, found.intercept
         return found._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -15,9 +15,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from ..solvers import Minimum, Report, Status
+from ._decisions import coded
 from ._fitting import fitting
 from ._logistic import KernelLogisticRegression
-from ._logistic_base import LogisticEstimator, Problem, Task
+from ._logistic_base import LogisticEstimator, Problem
 from ._parameters import COUNT, estimator, parameter
 from ._sample import check_weights
 
@@ -115,7 +116,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         if self.refit:
             best = _best(scores.mean(axis=0), Cs)
             C, score = float(Cs[best]), float(scores[:, best].mean())
-            found = self._minimize(problem, problem.task, C, (weights, intercept))
+            found = self._minimize(problem, problem.risk, C, (weights, intercept))
             _warn_once([*paths, _Path(scores[0], found, [(C, found.report)])])
             report = self._certified(problem, found, C)
         else:
@@ -138,16 +139,16 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         held_out: _HeldOut,
     ) -> _Path:
         """Return the scores of one fold, in the order of Cs, and the best minimum."""
-        task, q = problem.task, len(problem.classes)
-        present = np.unique(task.labels[train])
+        risk, q = problem.risk, len(problem.classes)
+        present = np.unique(problem.labels[train])
         if len(present) < 2:
             raise ValueError(
                 f"a fold has training points of {len(present)} class only; the usual cause is a "
                 f"class with very few points. Use fewer folds, or stratified ones"
             )
-        labels = np.searchsorted(present, task.labels[train])
-        part = Task(task.F[train], labels, task.weights[train], len(present))
-        F, scores, reports = task.F[test], np.full(len(Cs), np.nan), []
+        Y, loss = coded(np.searchsorted(present, problem.labels[train]), len(present))
+        part = replace(risk, F=risk.F[train], Y=Y, loss=loss, weights=risk.weights[train])
+        F, scores, reports = risk.F[test], np.full(len(Cs), np.nan), []
         start, best, highest = None, None, np.nan
         for c in np.argsort(Cs, kind="stable"):
             C = float(Cs[c])
