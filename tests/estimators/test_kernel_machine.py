@@ -21,8 +21,7 @@ from mercer import (
     compress,
 )
 from mercer.kernels import RBF, Callable, Linear
-from mercer.solvers import Status
-from mercer.solvers._losses import SquaredHinge
+from mercer.solvers import SquaredHinge, Status
 
 
 def curve(n=80, seed=0):
@@ -551,7 +550,7 @@ def test_precomputed_must_be_square():
     for model in (KernelMachineRegressor(), KernelMachineClassifier()):
         for solver in ("exact", "nystroem"):
             model.set_params(kernel="precomputed", solver=solver)
-            with pytest.raises(ValueError, match="matrix must be square"):
+            with pytest.raises(ValueError, match="is not square"):
                 model.fit(K, (y > 0).astype(int))
 
 

@@ -37,9 +37,15 @@ from mercer.kernels import (
     Sigmoid,
     White,
 )
-from mercer.solvers import LearnedVectors, Status
-from mercer.solvers._losses import Logistic, Softmax, Squared, SquaredHinge
-from mercer.solvers._risk import Risk
+from mercer.solvers import (
+    LearnedVectors,
+    Logistic,
+    ShortExpansionRisk,
+    Softmax,
+    Squared,
+    SquaredHinge,
+    Status,
+)
 from mercer.testing._differences import STEP, difference
 
 rng = np.random.default_rng(7)
@@ -72,7 +78,7 @@ def targets(loss, n, q, seed=0):
 def risk_of(loss, kernel=KERNELS[0], n=60, q=3, **options):
     w = np.random.default_rng(1).uniform(0.2, 1.0, size=n)
     options = {"alpha": 1e-2, "intercept": True, **options}
-    return Risk(kernel, X[:n], targets(loss, n, q), loss, w / w.sum(), **options)
+    return ShortExpansionRisk(kernel, X[:n], targets(loss, n, q), loss, w / w.sum(), **options)
 
 
 # ---------------------------------------------------------------------- derivatives
@@ -185,7 +191,7 @@ def test_the_speed_along_many_columns():
     points = np.random.default_rng(0).normal(size=(80, 50))
     share = np.full(80, 1 / 80)
     for kernel, want in [(RBF(scales), 1 / np.array(scales)), (Linear(), np.ones(50))]:
-        risk = Risk(kernel, points, np.ones((80, 1)), Squared(), share, alpha=1.0)
+        risk = ShortExpansionRisk(kernel, points, np.ones((80, 1)), Squared(), share, alpha=1.0)
         np.testing.assert_allclose(risk.speed(points[:20]), want, rtol=1e-3)
 
 
@@ -295,8 +301,10 @@ def test_the_objective_never_rises(model, target):
 @pytest.mark.filterwarnings("ignore:the objective still fell")
 @pytest.mark.parametrize(("model", "target"), MODELS, ids=lambda v: repr(v)[:60])
 def test_the_same_seed_gives_the_same_bits(model, target, monkeypatch):
-    monkeypatch.setattr("mercer.solvers._risk._TILE", 1)  # three strips, for several threads
-    monkeypatch.setattr("mercer.solvers._risk._FEW", 0.0)
+    monkeypatch.setattr(
+        "mercer.solvers.risk._short_expansion._TILE", 1
+    )  # three strips, for several threads
+    monkeypatch.setattr("mercer.solvers.risk._short_expansion._FEW", 0.0)
     monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 3)
     first = clone(model).set_params(max_iter=5).fit(X, target)
     monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 1)
@@ -591,7 +599,7 @@ def test_a_given_start_counts_in_the_budget():
 
 def test_negative_class_weights_are_refused():
     A = np.random.default_rng(0).normal(size=(30, 2))
-    with pytest.raises(ValueError, match="class_weight must be non-negative"):
+    with pytest.raises(ValueError, match="class_weight must be positive"):
         SparseKernelClassifier(5, class_weight={0: -1.0}).fit(A, (A[:, 0] > 0).astype(int))
 
 

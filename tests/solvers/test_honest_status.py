@@ -30,22 +30,28 @@ from mercer import (
 from mercer.gram import gram
 from mercer.gram._rows import KernelRows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed, White
-from mercer.solvers import BlockSMO, BoxInterior, Dual, LowRankEigen, Report, Status
-from mercer.solvers._gradient import GradientDescent
-from mercer.solvers._interior import InteriorPoint
-from mercer.solvers._losses import (
+from mercer.solvers import (
     Absolute,
+    BlockSMO,
+    BoxInterior,
+    Dual,
     EpsilonInsensitive,
+    GradientDescent,
     Huber,
+    InteriorPoint,
     Logistic,
+    LowRankEigen,
+    Machine,
+    Newton,
+    Penalty,
     Poisson,
     Quantile,
+    RegularisedRisk,
+    Report,
     Squared,
     SquaredHinge,
+    Status,
 )
-from mercer.solvers._machine import Machine
-from mercer.solvers._newton import Newton
-from mercer.solvers._penalty import Penalty
 from mercer.testing import check_status
 
 MANY = int(os.environ.get("MERCER_EXAMPLES", "0"))
@@ -368,7 +374,9 @@ def test_smooth_risks(solver, drawn):
     F, Y, loss, weights, shift, intercept = drawn
     if isinstance(solver, GradientDescent) and not isinstance(loss, (Logistic,)):
         return
-    found, said = recorded(lambda: solver.minimize(F, Y, loss, weights, shift, intercept))
+    found, said = recorded(
+        lambda: solver.minimize(RegularisedRisk(F, Y, loss, weights, shift, intercept))
+    )
     value, gap, push = smooth_gap(F, Y, loss, weights, shift, found.weights, found.intercept)
     origin = float(weights @ np.abs(loss(np.zeros(Y.shape), Y).values))
     if found.report.status is Status.CONVERGED:
@@ -409,7 +417,9 @@ def feasible(a, loss, c, intercept):
 def test_bounded_risks(drawn):
     F, Y, loss, weights, shift, intercept = drawn
     solver = InteriorPoint()
-    found, said = recorded(lambda: solver.minimize(F, Y, loss, weights, shift, intercept=intercept))
+    found, said = recorded(
+        lambda: solver.minimize(RegularisedRisk(F, Y, loss, weights, shift, intercept=intercept))
+    )
     check_dual(F, Y, loss, weights, intercept, found, said, solver.tol, 0.5 * shift)
 
 
@@ -419,7 +429,9 @@ def test_machines(drawn, penalty):
     F, Y, loss, weights, alpha, intercept = drawn
     solver = Machine()
     made = Penalty.of(penalty, alpha)
-    found, said = recorded(lambda: solver.minimize(F, Y, loss, weights, made, intercept=intercept))
+    found, said = recorded(
+        lambda: solver.minimize(RegularisedRisk(F, Y, loss, weights, intercept=intercept), made)
+    )
     if found is None:
         return
     status, known = found.report.status, found.report.certificate

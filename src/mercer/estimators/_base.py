@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._points import is_table, length, take
@@ -92,18 +93,26 @@ class KernelEstimator(BaseEstimator):
         )
 
     def _check_points(
-        self, X: Any, y: Any = None, *, reset: bool, copy: bool = False, supervised: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        reset: bool,
+        copy: bool = False,
+        supervised: bool = False,
+        labels: bool = False,
     ) -> Any:
         """Check X (and y, for a supervised model) and return them ready for the kernel.
 
         Vectors go through scikit-learn's validation; other points pass if the kernel is not one
-        of vectors.
+        of vectors.  Targets are numbers, (n,) or (n, q), or labels, (n,).
         """
+        numbers = {} if labels else {"multi_output": True, "y_numeric": True}
         if self._takes(X):
             options: dict[str, Any] = {"accept_sparse": "csr", "reset": reset, "copy": copy}
             if not supervised:
                 return _floating(validate_data(self, X, **options))
-            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
+            X, y = validate_data(self, X, y, **numbers, **options)
             return _floating(X), y
         if length(X) == 0:
             raise ValueError(f"{type(self).__name__} needs at least one point, got none")
@@ -114,9 +123,10 @@ class KernelEstimator(BaseEstimator):
             X = X.copy() if hasattr(X, "copy") else take(X, slice(None))
         if not supervised:
             return X
-        y = validate_data(self, y=y, X="no_validation", multi_output=True, y_numeric=True)
+        y = validate_data(self, y=y, X="no_validation", **numbers)
         if len(y) != length(X):
-            raise ValueError(f"{length(X)} points, but {len(y)} targets")
+            what = "labels" if labels else "targets"
+            raise ValueError(f"{length(X)} points, but {len(y)} {what}")
         return X, y
 
     def _sample(
@@ -125,17 +135,21 @@ class KernelEstimator(BaseEstimator):
         y: Any = _NO_TARGETS,
         sample_weight: Any = None,
         *,
+        labels: bool = False,
         copy: bool = True,
         reset: bool = True,
     ) -> Sample:
-        """Check what a fit is given: points and, for a supervised model, numbers as targets."""
+        """Check what a fit is given: points and, for a supervised model, numbers or labels."""
         given, supervised = self._precomputed, y is not _NO_TARGETS
         checked = self._check_points(
-            X, y, reset=reset, copy=copy and not given, supervised=supervised
+            X, y, reset=reset, copy=copy and not given, supervised=supervised, labels=labels
         )
         X, y = checked if supervised else (checked, None)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         sample = Sample.of(X, weights, precomputed=given)
+        if labels:
+            check_classification_targets(y)
+            return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
         return sample.with_targets(y) if supervised else sample
 
     def _takes(self, X: Any) -> bool:

@@ -1,28 +1,66 @@
-"""From the values of functions to classes and probabilities: the same for every classifier."""
+"""From labels to targets, and from the values of functions to classes and probabilities."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-__all__ = ["Decisions"]
+from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
+from ._parameters import estimator, learned, parameter
+
+__all__ = ["LOSSES", "Decisions", "coded"]
+
+_LOG_LOSS = {"log_loss", "logistic"}
+LOSSES = {*_LOG_LOSS, "squared_hinge"}
 
 
-class Decisions(ClassifierMixin):
+def coded(labels: np.ndarray, n_classes: int, loss: Any = "log_loss") -> tuple[np.ndarray, Loss]:
+    """Return targets for the labels 0, 1, ..., and the loss that they are for.
+
+    One column of +1 and -1 for two classes; for more, a column of these for each, or for the
+    multinomial log-loss unit vectors.
+    """
+    unit = np.eye(n_classes)[labels]
+    by_name = isinstance(loss, str)
+    if by_name and loss in _LOG_LOSS and n_classes > 2:
+        return unit, Softmax()
+    signs = 2.0 * (unit[:, 1:] if n_classes == 2 else unit) - 1.0
+    if not by_name:
+        return signs, Given(loss)
+    return signs, Logistic() if loss in _LOG_LOSS else SquaredHinge()
+
+
+@estimator(kw_only=True)
+class Decisions(ClassifierMixin, BaseEstimator):
     """A classifier with `_values(X)`: one f for two classes, else one for each.
 
-    `_has_probabilities` says whether the f are log-odds, or raises an AttributeError that does.
+    The f are log-odds, and there are probabilities, if its `loss` is a log-loss, or it has none.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
+        of the weights of all classes equal.
     """
 
-    classes_: np.ndarray
-    _values: Any
+    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+
+    classes_: np.ndarray = learned()
+    _values: ClassVar[Any]
 
     def _has_probabilities(self) -> bool:
-        return True
+        loss = getattr(self, "loss_", None) or getattr(self, "loss", "log_loss")
+        if isinstance(loss, Logistic | Softmax) or (isinstance(loss, str) and loss in _LOG_LOSS):
+            return True
+        named = getattr(type(self), "loss", "log_loss")
+        raise AttributeError(
+            f"loss={loss!r} has no probabilities; use loss={named!r}, or decision_function"
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) + b: (n,) for two classes, positive for `classes_[1]`; else (n, n_classes).

@@ -16,7 +16,7 @@ from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
 from ..means import Window, choose_bandwidth, log_sums
 from ._fitting import fitting
 from ._parameters import POSITIVE, estimator, parameter
-from ._weights import check_weights
+from ._sample import Sample, check_weights
 
 __all__ = ["ParzenDensity"]
 
@@ -79,10 +79,10 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep the points, with their weights, and choose the bandwidth."""
         X = validate_data(self, X, dtype=np.float64, copy=True)
-        w = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
-        w = w / w.max()
-        w /= w.sum()
-        self.X_fit_, self.weights_ = X[w > 0], w[w > 0]
+        given = None if sample_weight is None else check_weights(sample_weight, X)
+        sample = Sample.of(X, given)
+        w = sample.counts / sample.counts.max()
+        self.X_fit_, self.weights_ = sample.points, w / w.sum()
         kernel = _NAMES[self.kernel] if isinstance(self.kernel, str) else self.kernel
         kernel = kernel.resolve(self.X_fit_)
         h = self.bandwidth

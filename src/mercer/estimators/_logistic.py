@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._points import take
 from ..kernels import reads_all
 from ..solvers import Status
 from ._fitting import fitting
-from ._labels import Labelled
 from ._logistic_base import LogisticEstimator, Problem
 from ._parameters import POSITIVE, estimator, parameter
+from ._sample import Sample
 
 __all__ = ["KernelLogisticRegression"]
 
@@ -96,10 +95,10 @@ class KernelLogisticRegression(LogisticEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
         known = self._known()
-        data = Labelled.of(self, X, y, sample_weight, self.class_weight)
-        problem = self._problem(data)
-        start = self._start(problem, data.X) if self.warm_start and known == self._known() else None
-        found = self._minimize(problem, problem.task, self.C, start)
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        problem = self._problem(sample)
+        start = self._start(problem, sample) if self.warm_start and known == self._known() else None
+        found = self._minimize(problem, problem.risk, self.C, start)
         if found.report.status is Status.NOT_CONVERGED:
             warn_caller(found.report.message, ConvergenceWarning)
         self._keep(problem, found, self._certified(problem, found, self.C))
@@ -110,11 +109,11 @@ class KernelLogisticRegression(LogisticEstimator):
         """Return the kind of points: whether rows of values, and of how many numbers."""
         return self._precomputed, getattr(self, "n_features_in_", None)
 
-    def _start(self, problem: Problem, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    def _start(self, problem: Problem, sample: Sample) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the last solution, projected on what f may be now; None if it does not fit."""
         if not np.array_equal(getattr(self, "classes_", ()), problem.classes):
             return None
         if reads_all(self.kernel_) != self._precomputed:
             return None
-        at = take(X, problem.phi.points) if self._precomputed else problem.phi.points
+        at = problem.phi.points if sample.values is None else sample.rows(problem.phi.points)
         return problem.phi.project(self.expansion_(at)), self.intercept_

@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
-from .._points import length, take
-from .._runtime import budget_in_bytes, check_budget, check_threads
+from .._runtime import budget_in_bytes, check_threads
 from ..expansion import Expansion
-from ..gram import RANK, Landmarks, working_bytes
-from ..kernels import Kernel, on_indices
-from ..solvers import Report, Status
-from ..solvers._gradient import GradientDescent
-from ..solvers._losses import Logistic, Loss, Softmax
-from ..solvers._newton import Minimum, Newton
-from ..solvers._whitened import Whitened
+from ..gram import working_bytes
+from ..kernels import Kernel
+from ..solvers import (
+    GradientDescent,
+    Minimum,
+    Newton,
+    RegularisedRisk,
+    Report,
+    Status,
+    Whitened,
+    whiten,
+)
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._decisions import Decisions
-from ._labels import Labelled, instead_of_exact
+from ._decisions import Decisions, coded
 from ._parameters import COUNT, POSITIVE, estimator, parameter
-from ._weights import some_points
+from ._sample import Sample
 
-__all__ = ["LogisticEstimator", "Problem", "Task"]
+__all__ = ["LogisticEstimator", "Problem"]
 
 _SOLVERS = {"auto", "newton", "path", "nystroem", "gradient"}
-_EXACT = 5000  # points, at most, that "auto" treats exactly
-_FACTOR = 0.1  # of the shifts along a path
-_MISSED = 1e-3  # of the objective: what rounding of K may hide
-
-
-class Task(NamedTuple):
-    """The finite problem that is left of a fit: sum_i v_i loss(y_i, F w + b) + mu/2 |w|^2."""
-
-    F: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-    n_classes: int
-
-    def coded(self) -> tuple[np.ndarray, Loss]:
-        """Return +1 and -1 for two classes, unit vectors for more, and the loss they are for."""
-        if self.n_classes == 2:
-            return 2.0 * self.labels[:, None] - 1.0, Logistic()
-        return np.eye(self.n_classes)[self.labels], Softmax()
+_EXACT = 5000  # "auto" is exact up to so many points
+_PATH_FACTOR = 0.1  # between two shifts along a path
+_MOST_MISSED = 1e-3  # the part of the objective that rounding of K may hide without a warning
 
 
 class Problem(NamedTuple):
@@ -56,7 +44,8 @@ class Problem(NamedTuple):
     solver: Newton | GradientDescent
     phi: Whitened
     classes: np.ndarray
-    task: Task
+    labels: np.ndarray
+    risk: RegularisedRisk
 
 
 @estimator(kw_only=True)
@@ -67,8 +56,6 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     ----------
     fit_intercept : bool
         Whether to fit constants b, which are not penalised.
-    class_weight : dict, "balanced" or None
-        Weights of classes, which multiply those of the points; "balanced" makes their sums equal.
     tol : float
         Stop when the objective is certified to be at most this part of itself above its minimum.
     max_iter : int or None
@@ -81,59 +68,47 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
-    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
     tol: float = parameter(POSITIVE, default=1e-10)
     max_iter: int | None = parameter(COUNT, None, default=None)
     solver: str = parameter(StrOptions(_SOLVERS), default="auto")
 
-    _copies = 0  # of F that are made beside it
+    _copies: ClassVar[int] = 0  # how many copies of F are made beside it
 
     # ------------------------------------------------------------------ what a fit is made of
 
-    def _problem(self, data: Labelled) -> Problem:
+    def _problem(self, sample: Sample) -> Problem:
         """Return what is to be minimised, in coordinates in which |f| = |w|."""
-        some = np.flatnonzero(data.weights)
-        w, q = data.weights[some], len(data.classes)
-        whole = len(some) == length(data.X)
-        counted = data.X if whole else some_points(data.X, some, self._precomputed)
-        even = self._precomputed or np.all(w == w[0])
-        kernel: Kernel = self._make_kernel(self.gamma).resolve(counted, None if even else w)
-        tiles = working_bytes(kernel, counted, None, 0, check_threads(None))
-        name, rank = self._plan(len(some), q, tiles)
-        if name == "nystroem":
-            phi = self._nystroem(kernel, data.X, some, q, rank, tiles)
-        else:
-            text = f"solver={name!r} for {len(some)} points (solver='nystroem' needs less)"
-            needed = tiles + self._bytes(name, len(some), len(some), q)
-            check_budget(needed, self.max_memory, text)
-            phi = Whitened.exact(kernel, counted, max_memory=self.max_memory)
-            if self._precomputed and not whole:
-                phi = replace(phi, points=some[phi.points])
+        n, q = len(sample), len(sample.classes)
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        values = sample.evaluated(kernel)
+        tiles = working_bytes(values, sample.points, None, 0, check_threads(None))
+
+        def needed(solver: str, m: int) -> int:
+            return tiles + self._bytes(solver, n, m, q)
+
+        phi = whiten(
+            values,
+            sample.points,
+            self.solver,
+            self._chosen,
+            needed,
+            exact="newton",
+            most=_EXACT,
+            what=f"solver={self.solver!r} for {n} points",
+            max_memory=self.max_memory,
+        )
         self._say(phi.message)
-        if name == "gradient":
+        if self.solver == "gradient":
             solver: Any = GradientDescent(self.tol, self.max_iter or 10_000)
         else:
-            path = _FACTOR if name == "path" else None
-            needed = tiles + self._bytes(name, len(some), phi.F.shape[1], q)
-            spare = max(budget_in_bytes(self.max_memory) - needed, 0)
+            path = _PATH_FACTOR if self.solver == "path" else None
+            taken = needed("nystroem" if phi.approximate else "newton", phi.F.shape[1])
+            spare = max(budget_in_bytes(self.max_memory) - taken, 0)
             joint = min(Newton.joint, int(np.sqrt(spare / 24)))
             solver = Newton(self.tol, self.max_iter or 100, path, joint)
-        return Problem(kernel, solver, phi, data.classes, Task(phi.F, data.labels[some], w, q))
-
-    def _plan(self, n: int, q: int, tiles: int) -> tuple[str, int | None]:
-        """Return the solver, and the rank for landmarks."""
-        if self.solver != "auto":
-            return self.solver, self.rank
-        budget = budget_in_bytes(self.max_memory) - tiles
-        if n <= _EXACT and self._bytes("newton", n, n, q) <= budget:
-            return "newton", None
-        rank = self.rank
-        if rank is None and isinstance(self.landmarks, str):
-            fits = (
-                m for m in range(min(n, RANK), 0, -1) if self._bytes("nystroem", n, m, q) <= budget
-            )
-            rank = next(fits, 1)
-        return "nystroem", rank
+        targets = coded(sample.labels, q)
+        risk = RegularisedRisk(phi.F, *targets, sample.counts, intercept=self.fit_intercept)
+        return Problem(kernel, solver, phi, sample.classes, sample.labels, risk)
 
     def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
         """Return the memory for m coordinates of n points and q classes."""
@@ -144,27 +119,10 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         chosen = 8 * n * m + given if solver == "nystroem" else 0
         return rows + chosen + Newton.workspace(n, m, outputs)
 
-    def _nystroem(
-        self, kernel: Kernel, X: Any, some: np.ndarray, q: int, rank: int | None, tiles: int
-    ) -> Whitened:
-        """Return coordinates on landmarks; "auto" warns that they are not all."""
-        n, chosen = len(some), Landmarks(rank, self.landmarks, self.random_state)
-        m = chosen.count(n)
-        text = f"solver='nystroem' for {n} points on rank={m} landmarks"
-        check_budget(tiles + self._bytes("nystroem", n, m, q), self.max_memory, text)
-        kernel, points = on_indices(kernel, X)
-        phi = Whitened.nystroem(
-            kernel,
-            points if n == length(points) else take(points, some),
-            chosen,
-            max_memory=self.max_memory,
-        )
-        return instead_of_exact(phi, n, "newton") if self.solver == "auto" else phi
-
     def _minimize(
         self,
         problem: Problem,
-        task: Task,
+        risk: RegularisedRisk,
         C: float,
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Minimum:
@@ -177,35 +135,22 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             shift = float(np.divide(1.0, C))
         if not np.isfinite(shift):
             raise ValueError(f"C={float(C)!r} is too small: 1 / C overflows. Raise C")
-        Y, loss = task.coded()
-        found = problem.solver.minimize(
-            task.F,
-            Y,
-            loss,
-            task.weights,
-            shift,
-            self.fit_intercept,
-            start,
-            self._say if self.verbose else None,
-            warn=False,
-        )
-        if task.n_classes == 2:
+        found = problem.solver.minimize(replace(risk, shift=shift), start, self._teller, warn=False)
+        if risk.Y.shape[1] == 1:
             return found
         w, b = found.weights, found.intercept
         return found._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
 
     def _certified(self, problem: Problem, found: Minimum, C: float) -> Report:
         """Return the report, in units of C sum_i v_i loss_i + |f|^2 / 2."""
-        report, phi, task = found.report, problem.phi, problem.task
+        report, phi = found.report, problem.phi
         scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
         numbers = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
-        Y, loss = task.coded()
-        slopes = loss(task.F @ found.weights + found.intercept, Y).slopes
         with np.errstate(over="ignore"):
-            missed = phi.missed(C * task.weights[:, None] * slopes)
+            missed = phi.missed(C * found.dual)
         numbers["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
-        if not phi.approximate and missed > _MISSED * numbers["objective"]:
+        if not phi.approximate and missed > _MOST_MISSED * numbers["objective"]:
             text = (
                 f"the rounding of K hides functions that might lower the objective of "
                 f"{numbers['objective']:.3g} by up to {missed:.1e}; the usual cause is features of "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -14,15 +14,13 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
-from .._points import take
-from ..solvers import Report, Status
-from ..solvers._newton import Minimum
+from ..solvers import Minimum, Report, Status
+from ._decisions import coded
 from ._fitting import fitting
-from ._labels import Labelled
 from ._logistic import KernelLogisticRegression
-from ._logistic_base import LogisticEstimator, Problem, Task
+from ._logistic_base import LogisticEstimator, Problem
 from ._parameters import COUNT, estimator, parameter
-from ._weights import check_weights
+from ._sample import check_weights
 
 __all__ = ["KernelLogisticRegressionCV"]
 
@@ -83,19 +81,17 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     )
     refit: bool = parameter("boolean", default=True)
 
-    _copies = 1  # the rows of a fold
+    _copies = 1  # the rows of F that a fold trains with
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and fit f to the labels y, (n,); weights multiply the losses."""
         Cs = _check_Cs(self.Cs)
-        data = Labelled.of(self, X, y, sample_weight, self.class_weight)
-        given = None if sample_weight is None else check_weights(sample_weight, data.X)
-        problem = self._problem(data)
-        y, some = np.asarray(y).ravel(), np.flatnonzero(data.weights)
-        # splits are of all that was given, also of points without weight; rows of F are not
-        row = np.full(len(y), -1)
-        row[some] = np.arange(len(some))
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        given = None if sample_weight is None else check_weights(sample_weight, sample.given)
+        problem = self._problem(sample)
+        # folds are made of all points, also of those without weight, which have no row of F
+        y, row = np.asarray(y).ravel(), sample.places
         scorer = _Scorer(self.scoring, problem.classes)
         paths: list[_Path] = []
         for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
@@ -106,7 +102,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
                     f"test with that have a weight; it needs both. Use fewer folds"
                 )
             w = None if given is None else given[test]
-            held_out = _HeldOut(take(data.X, test), y[test], w, scorer)
+            held_out = _HeldOut(sample.rows(test), y[test], w, scorer)
             paths.append(self._path(problem, Cs, row[train], row[test], held_out))
             self._say(f"fold {len(paths)}: scores {np.round(paths[-1].scores, 4).tolist()}")
         if not paths:
@@ -120,7 +116,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         if self.refit:
             best = _best(scores.mean(axis=0), Cs)
             C, score = float(Cs[best]), float(scores[:, best].mean())
-            found = self._minimize(problem, problem.task, C, (weights, intercept))
+            found = self._minimize(problem, problem.risk, C, (weights, intercept))
             _warn_once([*paths, _Path(scores[0], found, [(C, found.report)])])
             report = self._certified(problem, found, C)
         else:
@@ -143,16 +139,16 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         held_out: _HeldOut,
     ) -> _Path:
         """Return the scores of one fold, in the order of Cs, and the best minimum."""
-        task, q = problem.task, len(problem.classes)
-        present = np.unique(task.labels[train])
+        risk, q = problem.risk, len(problem.classes)
+        present = np.unique(problem.labels[train])
         if len(present) < 2:
             raise ValueError(
                 f"a fold has training points of {len(present)} class only; the usual cause is a "
                 f"class with very few points. Use fewer folds, or stratified ones"
             )
-        labels = np.searchsorted(present, task.labels[train])
-        part = Task(task.F[train], labels, task.weights[train], len(present))
-        F, scores, reports = task.F[test], np.full(len(Cs), np.nan), []
+        Y, loss = coded(np.searchsorted(present, problem.labels[train]), len(present))
+        part = replace(risk, F=risk.F[train], Y=Y, loss=loss, weights=risk.weights[train])
+        F, scores, reports = risk.F[test], np.full(len(Cs), np.nan), []
         start, best, highest = None, None, np.nan
         for c in np.argsort(Cs, kind="stable"):
             C = float(Cs[c])
@@ -201,7 +197,7 @@ class _Fold(KernelLogisticRegression):
 
 
 class _Scorer:
-    """The scorer meant; the log-loss knows all classes, also where a fold lacks one."""
+    """The scorer of a name or function; the log-loss is told of classes that a fold lacks."""
 
     def __init__(self, scoring: Any, classes: np.ndarray) -> None:
         if isinstance(scoring, str) and scoring == "neg_log_loss":
@@ -215,7 +211,7 @@ class _Scorer:
 
 
 class _HeldOut(NamedTuple):
-    """Points that a fold does not train with, and who judges them."""
+    """Points that a fold does not train with, and their scorer."""
 
     X: Any
     y: np.ndarray

@@ -11,18 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from .._points import doubled, take
-from .._runtime import budget_in_bytes, check_budget
 from ..expansion import Expansion
-from ..kernels import Kernel, on_indices
-from ..solvers import Status
-from ..solvers._losses import Given, Loss
-from ..solvers._machine import Machine
-from ..solvers._penalty import Penalty
-from ..solvers._whitened import Whitened
+from ..solvers import Given, Loss, Machine, Penalty, RegularisedRisk, Status, whiten
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._labels import instead_of_exact
 from ._parameters import COUNT, POSITIVE, estimator, parameter
+from ._sample import Sample
 
 __all__ = ["OWN_LOSS", "KernelMachine"]
 
@@ -66,65 +59,39 @@ class KernelMachine(Landmarked, NamedKernel):
     tol: float = parameter(POSITIVE, default=1e-9)
     max_iter: int = parameter(COUNT, default=100)
 
-    def _learn(
-        self, X: Any, Y: np.ndarray, w: np.ndarray, loss: Loss, *, ordered: bool = False
-    ) -> None:
-        """Find f and the intercept from the points whose weight w is positive."""
-        some = np.flatnonzero(w)
-        Y, w = np.asarray(Y[some], dtype=float), w[some]
+    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
+        """Find f and the intercept for the targets Y of the points that take part."""
+        sample = sample.doubled()
+        w, (n, q) = sample.counts, Y.shape
         _check_loss(loss, Y, w)
         penalty = Penalty.of(self.penalty, float(self.alpha))
-        uneven = None if self._precomputed or np.all(w == w[0]) else w
-        X = X if self._precomputed else doubled(X)
-        counted = X if self._precomputed else take(X, some)
-        kernel: Kernel = self._make_kernel(self.gamma).resolve(counted, uneven)
-        phi = self._whiten(kernel, X, some, Y.shape[1], _ORDERED if ordered else _EXACT)
-        self._say(f"{loss} of {len(Y)} points, {phi.message}")
-        found = Machine(self.tol, self.max_iter).minimize(
-            phi.F,
-            Y,
-            loss,
-            w,
-            penalty,
-            intercept=self.fit_intercept,
-            ordered=ordered,
-            say=self._say if self.verbose else None,
+        kernel, points = sample.resolve(self._make_kernel(self.gamma)), sample.points
+        phi = whiten(
+            sample.evaluated(kernel),
+            points,
+            self.solver,
+            self._chosen,
+            lambda _, m: _bytes(n, m, q),
+            exact="exact",
+            most=_ORDERED if ordered else _EXACT,
+            what=f"the fit of {q} functions of {n} points",
+            max_memory=self.max_memory,
         )
-        if phi.approximate or found.dual is None:
+        self._say(f"{loss} of {n} points, {phi.message}")
+        risk = RegularisedRisk(phi.F, Y, loss, w, intercept=self.fit_intercept, ordered=ordered)
+        found = Machine(self.tol, self.max_iter).minimize(risk, penalty, self._teller)
+        A = found.dual  # the coefficients of the theorem: 0 for every point whose loss is flat at f
+        if phi.approximate or A is None:
             points, A = phi.points, phi.coefficients(found.weights)
-        else:  # the coefficients of the theorem: 0 for every point whose loss is flat at f
-            points, A = some if self._precomputed else counted, found.dual
         status = found.report.status
         if phi.approximate and status is Status.CONVERGED:
             status = Status.APPROXIMATE
         message = "; ".join(filter(None, [phi.message, found.report.message]))
         self.kernel_, self.loss_ = kernel, loss
-        self.X_fit_, self.dual_coef_ = points, A
-        self.expansion_ = Expansion(kernel, points, A)
-        self.intercept_: Any = found.intercept
+        self._set_expansion(Expansion(kernel, points, A), found.intercept, flat=False)
         self.n_iter_ = found.report.n_iter
         self.report_ = dataclasses.replace(found.report, status=status, message=message)
         self._say(f"objective {self.report_.certificate['objective']:.8g}: {status.value}")
-
-    def _whiten(self, kernel: Kernel, X: Any, some: np.ndarray, q: int, most: int) -> Whitened:
-        """Return whitened coordinates of some points from all of them, or from landmarks.
-
-        For "auto" from all if there are at most so many, and for q functions that fits the memory.
-        Points of the result are, for values that the user computed, indices into X.
-        """
-        n, memory = len(some), self.max_memory
-        fits = n <= most and _bytes(n, n, q) <= budget_in_bytes(memory)
-        if self.solver == "exact" or (self.solver == "auto" and fits):
-            text = f"the exact fit of {q} functions of {n} points (solver='nystroem' needs less)"
-            check_budget(_bytes(n, n, q), memory, text)
-            kernel, X = on_indices(kernel, X)
-            return Whitened.exact(kernel, take(X, some), max_memory=memory)
-        m = self._chosen.count(n)
-        text = f"the fit of {q} functions of {n} points on {m} landmarks"
-        check_budget(_bytes(n, m, q), memory, text)
-        kernel, X = on_indices(kernel, X)
-        phi = Whitened.nystroem(kernel, take(X, some), self._chosen, max_memory=memory)
-        return instead_of_exact(phi, n, "exact") if self.solver == "auto" else phi
 
 
 def _bytes(n: int, m: int, q: int) -> int:

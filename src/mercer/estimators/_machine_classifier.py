@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from typing import Any, Self
 
-import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from ..solvers._losses import Given, Logistic, Loss, Softmax, SquaredHinge
-from ._decisions import Decisions
+from ..solvers import Softmax
+from ._decisions import LOSSES, Decisions, coded
 from ._fitting import fitting
-from ._labels import Labelled
 from ._machine import OWN_LOSS, KernelMachine
 from ._parameters import estimator, parameter
 
@@ -38,13 +35,10 @@ class KernelMachineClassifier(Decisions, KernelMachine):
 
     Parameters
     ----------
-    loss : {"log_loss", "squared_hinge"} or object
-        See the table.  The methods of an object are called with arrays y and f of shape (n,), for
-        the points of positive weight, and return arrays: a smooth convex loss, its first and its
-        second derivative in f.
-    class_weight : dict, "balanced" or None
-        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
-        of the weights of all classes equal.
+    loss : {"log_loss", "logistic", "squared_hinge"} or object
+        See the table; "logistic" is another name of "log_loss".  The methods of an object are
+        called with arrays y and f of shape (n,), for the points of positive weight, and return
+        arrays: a smooth convex loss, its first and its second derivative in f.
 
     Attributes
     ----------
@@ -75,36 +69,16 @@ class KernelMachineClassifier(Decisions, KernelMachine):
     True
     """
 
-    loss: Any = parameter(StrOptions({"log_loss", "squared_hinge"}), OWN_LOSS, default="log_loss")
+    loss: Any = parameter(StrOptions(LOSSES), OWN_LOSS, default="log_loss")
     alpha: float = 1.0
-    _: KW_ONLY
-    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
-        data = Labelled.of(self, X, y, sample_weight, self.class_weight, copy=not self._precomputed)
-        unit = (data.labels[:, None] == np.arange(len(data.classes))).astype(float)
-        Y, loss = self._coded(unit)
-        self._learn(data.X, Y, data.weights, loss)
-        self.classes_ = data.classes
+        sample = self._sample(X, y, sample_weight, labels=True)
+        Y, loss = coded(sample.labels, len(sample.classes), self.loss)
+        self._learn(sample, Y, loss)
+        self.classes_ = sample.classes
         if isinstance(loss, Softmax):
-            self.intercept_ -= self.intercept_.mean()  # a common constant is not seen by it
+            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant
         return self
-
-    def _has_probabilities(self) -> bool:
-        fitted = getattr(self, "loss_", None)
-        if not (isinstance(fitted, Logistic | Softmax) if fitted else self.loss == "log_loss"):
-            raise AttributeError(
-                f"loss={fitted or self.loss!r} has no probabilities; use loss='log_loss', or "
-                f"decision_function"
-            )
-        return True
-
-    def _coded(self, unit: np.ndarray) -> tuple[np.ndarray, Loss]:
-        """Return the targets for unit vectors of the classes, and the loss they are for."""
-        signs, two = 2.0 * unit - 1.0, unit.shape[1] == 2
-        if isinstance(self.loss, str) and self.loss == "log_loss":
-            return (signs[:, 1:], Logistic()) if two else (unit, Softmax())
-        loss = SquaredHinge() if isinstance(self.loss, str) else Given(self.loss)
-        return signs[:, 1:] if two else signs, loss

@@ -12,7 +12,7 @@ from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from ..solvers._losses import (
+from ..solvers import (
     Absolute,
     EpsilonInsensitive,
     Given,
@@ -25,7 +25,6 @@ from ..solvers._losses import (
 from ._fitting import fitting
 from ._machine import OWN_LOSS, KernelMachine
 from ._parameters import AT_LEAST_0, estimator, parameter
-from ._weights import check_weights
 
 __all__ = ["KernelMachineRegressor"]
 
@@ -131,20 +130,19 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
         Counts ("poisson") and several quantiles are of one target.
         """
-        X, y = self._check_points(X, y, reset=True, copy=not self._precomputed, supervised=True)
-        w = check_weights(1.0 if sample_weight is None else sample_weight, X)
-        quantiles, several = self._quantiles(y.ndim)
-        y = column_or_1d(y, warn=True) if self._counts else y
-        Y = y.reshape(len(y), -1).astype(float)
+        sample = self._sample(X, y, sample_weight)
+        Y, flat = sample.targets, sample.flat
+        quantiles, several = self._quantiles(flat)
         loss = self._loss(quantiles)
         if self._counts:
-            _check_counts(Y[w > 0], self.fit_intercept)
+            column_or_1d(y, warn=True)  # refuses several targets
+            flat = True
+            _check_counts(Y, self.fit_intercept)
         if several:
             Y = np.repeat(Y, len(quantiles), axis=1)
-        self._learn(X, Y, w, loss, ordered=several)
+        self._learn(sample, Y, loss, ordered=several)
         self._columns = np.argsort(np.argsort(self.quantile)) if several else None
-        if y.ndim == 1 and not several:
-            self.dual_coef_, self.intercept_ = self.dual_coef_[:, 0], float(self.intercept_[0])
+        self._set_expansion(self.expansion_, self.intercept_, flat and not several)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -178,7 +176,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         scores = [d2_pinball_score(y, f, sample_weight=sample_weight, alpha=q) for f, q in columns]
         return float(np.mean(scores))
 
-    def _quantiles(self, targets: int) -> tuple[np.ndarray, bool]:
+    def _quantiles(self, flat: bool) -> tuple[np.ndarray, bool]:
         """Return the quantiles in rising order, and whether there may be several."""
         q, several = np.sort(np.atleast_1d(np.asarray(self.quantile, dtype=float))), False
         if np.ndim(self.quantile):
@@ -190,7 +188,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
                 )
             if np.ndim(self.quantile) > 1 or not q.size or np.any(np.diff(q) == 0):
                 raise ValueError(f"quantile must list distinct numbers, got {self.quantile!r}")
-            if targets > 1:
+            if not flat:
                 raise ValueError(
                     "several quantiles are fitted to one target at a time, but y has two "
                     "dimensions; fit each column by itself"

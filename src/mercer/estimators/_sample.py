@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from .._points import length, take
+from .._points import doubled, length, take
 from ..expansion import Expansion
 from ..kernels import Kernel, Precomputed, on_indices
 
@@ -79,6 +79,10 @@ class Sample:
             w = w * class_weights(class_weight, classes, np.bincount(labels, w))[labels]
         return replace(self, weights=w, classes=classes, labels=labels)
 
+    def doubled(self) -> Self:
+        """Return the sample with points in float64."""
+        return replace(self, given=doubled(self.given))
+
     def __len__(self) -> int:
         """Return the number of points that take part."""
         return len(self.kept)
@@ -117,6 +121,10 @@ class Sample:
             for name in ("weights", "targets", "labels")
         }
         return replace(self, kept=self.kept[rows], **some)
+
+    def rows(self, index: np.ndarray) -> Any:
+        """Return some of all points that came, as one gives them to predict."""
+        return take(self.given if self.values is None else self.values.matrix, index)
 
     def scatter(self, A: np.ndarray) -> np.ndarray:
         """Return rows for all points that came, 0 for those without weight."""

@@ -14,18 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import NotDifferentiableError
 from .._runtime import budget_in_bytes, check_budget, in_words
 from ..expansion import Expansion
 from ..gram import Landmarks
 from ..kernels import Kernel
-from ..solvers import LearnedVectors
-from ..solvers._losses import Loss, Squared
-from ..solvers._risk import Risk
+from ..solvers import LearnedVectors, Loss, ShortExpansionRisk, Squared
 from ._base import KernelLike, NamedKernel, Seed
 from ._parameters import COUNT, POSITIVE, estimator, parameter
+from ._sample import Sample
 
 __all__ = ["SparseKernelEstimator"]
 
@@ -78,10 +76,8 @@ class SparseKernelEstimator(NamedKernel):
         """The z_j, shape (m, d)."""
         return np.asarray(self.expansion_.points)
 
-    def _check_vectors(
-        self, X: Any, y: Any = "no_validation", *, reset: bool, **options: Any
-    ) -> Any:
-        """Check X (and y) and return them, X in float64: vectors can only be learned in R^d."""
+    def _require_vectors(self, X: Any) -> None:
+        """Refuse points that are no vectors: only these can be moved anywhere."""
         name = type(self).__name__
         if self._precomputed:
             raise ValueError(
@@ -93,14 +89,13 @@ class SparseKernelEstimator(NamedKernel):
                 f"{name} learns vectors in R^d, but {self.kernel!r} compares points of another "
                 f"kind; fit KernelRidge and compress its expansion_ instead"
             )
-        options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset, **options}
-        return validate_data(self, X, y, **options)
 
-    def _learn(self, X: Any, Y: np.ndarray, w: np.ndarray, loss: Loss) -> None:
-        """Find vectors, weights and intercept for rows of positive weight w."""
+    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss) -> None:
+        """Find vectors, weights and intercept for the targets Y of the points that take part."""
+        sample = sample.doubled()
+        X, w = sample.points, sample.counts
         (n, d), q = X.shape, Y.shape[1]
-        uneven = None if np.all(w == w[0]) else w
-        self.kernel_: Kernel = self._make_kernel(self.gamma).resolve(X, uneven)
+        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
         _require_gradient(self.kernel_, type(self).__name__, d)
         chosen = isinstance(self.init, str)
         m = min(n, _how_many(self.n_vectors, d, q)) if chosen else np.shape(self.init)[0]
@@ -108,7 +103,7 @@ class SparseKernelEstimator(NamedKernel):
         held = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
         check_budget(8 * held, self.max_memory, f"learning {m} vectors from {n} points")
         Z, exact = self._start(X, m)
-        risk = Risk(
+        risk = ShortExpansionRisk(
             self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
         )
         steps = 0 if exact and not self.learn_kernel else self.max_iter
@@ -135,11 +130,6 @@ class SparseKernelEstimator(NamedKernel):
         if m == X.shape[0]:
             return np.unique(_dense(X), axis=0), True
         return _dense(Landmarks(m, self.init, self.random_state).draw(self.kernel_, X)), False
-
-    def _values(self, X: Any) -> np.ndarray:
-        """Return f(x_i), shape (n, q), in tiles."""
-        check_is_fitted(self)
-        return self.expansion_(self._check_vectors(X, reset=False)) + self.intercept_
 
 
 _EXACT = (

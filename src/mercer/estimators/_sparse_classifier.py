@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
-from .._points import take
-from ..solvers._losses import Logistic, Loss, Softmax, SquaredHinge
-from ._decisions import Decisions
+from ..solvers import Softmax
+from ._decisions import LOSSES, Decisions, coded
 from ._fitting import fitting
 from ._parameters import estimator, parameter
 from ._sparse import SparseKernelEstimator
-from ._weights import check_weights
 
 __all__ = ["SparseKernelClassifier"]
 
@@ -43,9 +38,8 @@ class SparseKernelClassifier(Decisions, SparseKernelEstimator):
     ----------
     alpha : float
         The weight of |f|^2 against the mean loss; 1 / (2 n C) in terms of scikit-learn's C.
-    loss : {"logistic", "squared_hinge"}
-    class_weight : dict, "balanced" or None
-        Weights of classes, which multiply those of the points.
+    loss : {"logistic", "log_loss", "squared_hinge"}
+        See the table; "log_loss" is another name of "logistic".
 
     Attributes
     ----------
@@ -78,47 +72,16 @@ class SparseKernelClassifier(Decisions, SparseKernelEstimator):
     """
 
     _: KW_ONLY
-    loss: str = parameter(StrOptions({"logistic", "squared_hinge"}), default="logistic")
-    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    loss: str = parameter(StrOptions(LOSSES), default="logistic")
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
-        X, y = self._check_vectors(X, y, reset=True)
-        check_classification_targets(y)
-        w = check_weights(sample_weight, X) * compute_sample_weight(self.class_weight, y)
-        if np.any(w < 0):
-            raise ValueError(
-                f"class_weight must be non-negative, but {self.class_weight!r} gives points a "
-                f"weight of {w.min():g}"
-            )
-        some = np.flatnonzero(w)
-        self.classes_, labels = np.unique(y[some], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs points of at least 2 classes, but those of positive "
-                f"weight are all of one class: {self.classes_.tolist()}"
-            )
-        Y, loss = _coded(labels, self.loss)
-        self._learn(take(X, some), Y, w[some], loss)
+        self._require_vectors(X)
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        Y, loss = coded(sample.labels, len(sample.classes), self.loss)
+        self._learn(sample, Y, loss)
+        self.classes_ = sample.classes
         if isinstance(loss, Softmax):
-            self.intercept_ -= self.intercept_.mean()  # a common constant is not seen by it
+            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant
         return self
-
-    def _has_probabilities(self) -> bool:
-        if self.loss != "logistic":
-            raise AttributeError(
-                f"loss={self.loss!r} has no probabilities; use loss='logistic', or "
-                f"decision_function"
-            )
-        return True
-
-
-def _coded(labels: np.ndarray, loss: str) -> tuple[np.ndarray, Loss]:
-    """Return the targets for labels 0, 1, ..., and the loss they are for."""
-    unit = np.eye(labels.max() + 1)[labels]
-    signs = 2.0 * unit - 1.0
-    two = unit.shape[1] == 2
-    if loss == "squared_hinge":
-        return signs[:, 1:] if two else signs, SquaredHinge()
-    return (signs[:, 1:], Logistic()) if two else (unit, Softmax())

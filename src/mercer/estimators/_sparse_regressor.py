@@ -7,12 +7,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from .._points import take
-from ..solvers._losses import Squared
+from ..solvers import Squared
 from ._fitting import fitting
 from ._parameters import estimator
 from ._sparse import SparseKernelEstimator
-from ._weights import check_weights
 
 __all__ = ["SparseKernelRegressor"]
 
@@ -69,12 +67,10 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
-        X, y = self._check_vectors(X, y, reset=True, multi_output=True, y_numeric=True)
-        w = check_weights(sample_weight, X)
-        some = np.flatnonzero(w)
-        Y = y.reshape(len(y), -1).astype(float)
-        self._learn(take(X, some), Y[some], w[some], Squared())
-        if y.ndim == 1:
+        self._require_vectors(X)
+        sample = self._sample(X, y, sample_weight, copy=False)
+        self._learn(sample, sample.targets, Squared())
+        if sample.flat:
             self.dual_coef_, self.intercept_ = self.dual_coef_[:, 0], float(self.intercept_[0])
         return self
 

@@ -25,9 +25,8 @@ from ..expansion import Expansion
 from ..gram import gram
 from ..gram._rows import KernelRows
 from ..kernels import Kernel, Linear, Precomputed, on_indices
-from ..solvers import BlockSMO, BoxInterior, Report, Status
+from ..solvers import BlockSMO, BoxInterior, Report, Status, Whitened
 from ..solvers._dual import Dual, DualSolution
-from ..solvers._whitened import Whitened
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._parameters import POSITIVE, estimator, learned, parameter
 from ._svm_pairs import coefficients_of_pairs, sums_of_pairs

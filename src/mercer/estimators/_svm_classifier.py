@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..solvers._dual import Dual, DualSolution
 from ._fitting import fitting
-from ._labels import class_weights
 from ._parameters import estimator, parameter
+from ._sample import class_weights
 from ._svm import SupportVectorMachine, at_bound
 from ._svm_pairs import votes_of_pairs
 from ._svm_problem import Problem

@@ -23,10 +23,9 @@ import scipy.sparse as sp
 
 from ..gram._rows import KernelRows
 from ..kernels import Kernel, Linear
-from ..solvers import Report, Status
+from ..solvers import Report, Status, Whitened
 from ..solvers._dual import Dual, DualSolution
 from ..solvers._smo import Progress
-from ..solvers._whitened import Whitened
 
 __all__ = ["Follower", "Problem", "merged", "scales", "takes_primal"]
 

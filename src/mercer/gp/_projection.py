@@ -23,9 +23,8 @@ from scipy.linalg import solve_triangular
 from .._errors import NotPositiveDefiniteError
 from .._points import sliceable, take
 from .._runtime import check_threads, one_blas_thread, run
-from ..gram import NystroemMap
+from ..gram import NystroemMap, significance
 from ..gram._nystroem import _factor
-from ..gram._rpcholesky import significance
 from ..gram._tiled import fill
 from ..kernels import Kernel, on_indices
 from ..kernels._prepared import pair

@@ -10,7 +10,7 @@ from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
-from ._rpcholesky import PartialCholesky, rpcholesky
+from ._rpcholesky import PartialCholesky, rpcholesky, significance
 from ._tiled import TiledGram, working_bytes
 
 __all__ = [
@@ -29,5 +29,6 @@ __all__ = [
     "gram",
     "radial_inside",
     "rpcholesky",
+    "significance",
     "working_bytes",
 ]

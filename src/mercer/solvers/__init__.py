@@ -1,4 +1,4 @@
-"""Frozen values that solve: systems (`factorize`), spectra (`eigenpairs`), duals (`minimize`)."""
+"""Frozen values that solve: `factorize` systems, `eigenpairs` of K, `minimize` risks and duals."""
 
 from ._bordered import Bordered
 from ._box import BoxInterior
@@ -27,12 +27,37 @@ from ._report import Report, Status, enough, judged, worst
 from ._ridge import ExactRidge, LandmarkRidge
 from ._shifted import ShiftedLowRank
 from ._smo import BlockSMO
-from ._support import LearnedVectors
 from ._tridiagonal import Tridiagonal
+from .risk import (
+    Absolute,
+    EpsilonInsensitive,
+    Given,
+    GradientDescent,
+    Huber,
+    InteriorPoint,
+    LearnedVectors,
+    Logistic,
+    Loss,
+    Machine,
+    Minimum,
+    Newton,
+    Penalty,
+    PiecewiseQuadratic,
+    Poisson,
+    Quantile,
+    RegularisedRisk,
+    ShortExpansionRisk,
+    Softmax,
+    Squared,
+    SquaredHinge,
+    Whitened,
+    whiten,
+)
 
 __all__ = [
     "EIGEN",
     "LINEAR",
+    "Absolute",
     "Arpack",
     "BlockKrylov",
     "BlockSMO",
@@ -46,26 +71,46 @@ __all__ = [
     "Dual",
     "DualSolution",
     "EigenPairs",
+    "EpsilonInsensitive",
     "ExactPath",
     "ExactRidge",
     "Factor",
     "FourierEigen",
+    "Given",
+    "GradientDescent",
+    "Huber",
+    "InteriorPoint",
     "Krill",
     "LandmarkRidge",
     "LearnedVectors",
     "LeastSquares",
+    "Logistic",
+    "Loss",
     "LowRankEigen",
+    "Machine",
+    "Minimum",
     "MixedCholesky",
     "Moments",
+    "Newton",
     "NystroemPath",
+    "Penalty",
+    "PiecewiseQuadratic",
+    "Poisson",
     "PowerPeeling",
     "Problem",
+    "Quantile",
     "RandomizedEigen",
+    "RegularisedRisk",
     "Report",
     "RidgePath",
     "ShiftedLowRank",
+    "ShortExpansionRisk",
+    "Softmax",
+    "Squared",
+    "SquaredHinge",
     "Status",
     "Tridiagonal",
+    "Whitened",
     "certify",
     "choose",
     "eigenpairs_of_moments",
@@ -75,5 +120,6 @@ __all__ = [
     "moments_of",
     "signs_of",
     "warn_inaccurate",
+    "whiten",
     "worst",
 ]

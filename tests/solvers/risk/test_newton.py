@@ -8,12 +8,18 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import Expansion, MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gram import Landmarks
 from mercer.kernels import RBF, Callable, Linear, Polynomial, Precomputed, Sigmoid, White
-from mercer.solvers import Status
-from mercer.solvers._gradient import GradientDescent
-from mercer.solvers._losses import Logistic, Poisson, Softmax, Squared, SquaredHinge
-from mercer.solvers._newton import Newton
-from mercer.solvers._smooth import SmoothRisk
-from mercer.solvers._whitened import Whitened
+from mercer.solvers import (
+    GradientDescent,
+    Logistic,
+    Newton,
+    Poisson,
+    RegularisedRisk,
+    Softmax,
+    Squared,
+    SquaredHinge,
+    Status,
+    Whitened,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -53,7 +59,7 @@ def test_what_is_missed_is_bounded():
     R = RBF(0.5)(X) - phi.F @ phi.F.T
     assert 0.5 * np.trace(A.T @ R @ A) <= phi.missed(A)
     best = [
-        Newton().minimize(F, targets(Logistic()), Logistic(), np.ones(60), 1.0)
+        Newton().minimize(RegularisedRisk(F, targets(Logistic()), Logistic(), np.ones(60), 1.0))
         for F in (phi.F, Whitened.exact(RBF(0.5), X).F)
     ]
     slopes = Logistic()(phi.F @ best[0].weights + best[0].intercept, targets(Logistic())).slopes
@@ -147,7 +153,7 @@ def test_newton_finds_what_scipy_finds(loss, intercept):
 
     options = {"maxiter": 10_000, "ftol": 0.0, "gtol": 1e-9, "maxcor": 50}
     theirs = minimize(J, np.zeros((m + 1) * q), jac=True, method="L-BFGS-B", options=options)
-    ours = Newton().minimize(F, Y, loss, v, mu, intercept)
+    ours = Newton().minimize(RegularisedRisk(F, Y, loss, v, mu, intercept))
     assert ours.value == pytest.approx(theirs.fun, rel=1e-9)
     assert ours.value <= theirs.fun * (1 + 1e-12)
     assert np.allclose(ours.weights, theirs.x[: m * q].reshape(m, q), atol=2e-5)
@@ -158,7 +164,7 @@ def test_newton_finds_what_scipy_finds(loss, intercept):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradient_against_differences(loss):
     F, Y, rng = Whitened.exact(RBF(1.5), X).F, targets(loss), np.random.default_rng(3)
-    risk = SmoothRisk(F, Y, loss, rng.uniform(0.2, 2.0, 60), 0.3, True)
+    risk = RegularisedRisk(F, Y, loss, rng.uniform(0.2, 2.0, 60), 0.3, True)
     w, b = 0.3 * rng.standard_normal((F.shape[1], Y.shape[1])), rng.standard_normal(Y.shape[1])
     dw, db = rng.standard_normal(w.shape), rng.standard_normal(b.shape)
 
@@ -175,10 +181,10 @@ def test_gradient_against_differences(loss):
 def test_the_certificate_holds(loss):
     """The gap bounds what is left, also where Newton's method was stopped early."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
-    least = Newton(tol=1e-14).minimize(F, Y, loss, v, 1e-6).value
+    least = Newton(tol=1e-14).minimize(RegularisedRisk(F, Y, loss, v, 1e-6)).value
     for steps in (1, 2):
         with pytest.warns(ConvergenceWarning, match=rf"took {steps} steps \(max_iter={steps}\)"):
-            some = Newton(tol=1e-16, max_iter=steps).minimize(F, Y, loss, v, 1e-6)
+            some = Newton(tol=1e-16, max_iter=steps).minimize(RegularisedRisk(F, Y, loss, v, 1e-6))
         assert 1e-9 * least < some.value - least <= some.report.certificate["gap"]
         assert some.report.status is Status.NOT_CONVERGED
 
@@ -186,12 +192,12 @@ def test_the_certificate_holds(loss):
 def test_nothing_converges_against_its_certificate():
     """Where |g|^2 underflows, and where rounding ends the search far from the minimum."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Logistic()), np.ones(60)
-    tiny = Newton().minimize(F, Y, Logistic(), v, 1e-300)
+    tiny = Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-300))
     assert tiny.report.status is Status.CONVERGED
     assert 0 < tiny.report.certificate["gap"] <= 1e-6 * tiny.value
     huge = Whitened.exact(Polynomial(3, gamma=1.0, coef0=1.0), 1e4 * X).F
     with pytest.warns(ConvergenceWarning, match="rounding ended Newton's method after") as seen:
-        found = Newton().minimize(huge, Y, Logistic(), v, 1.0)
+        found = Newton().minimize(RegularisedRisk(huge, Y, Logistic(), v, 1.0))
     assert found.report.status is Status.NOT_CONVERGED and found.n_iter < 20
     assert "Raise max_iter" not in found.report.message and "RuntimeW" not in str(seen.list)
     assert seen[0].filename == __file__
@@ -200,10 +206,12 @@ def test_nothing_converges_against_its_certificate():
 def test_exponential_losses_and_nothing_left():
     """A search that went far too far comes back by halves; a J of rounding alone is a minimum."""
     F = np.linalg.cholesky(RBF(1.0)(np.arange(5.0)[:, None]))
-    found = Newton().minimize(F, np.full((5, 1), 100.0), Poisson(), np.ones(5), 2.0, False)
+    found = Newton().minimize(
+        RegularisedRisk(F, np.full((5, 1), 100.0), Poisson(), np.ones(5), 2.0, False)
+    )
     assert found.report.status is Status.CONVERGED and found.n_iter <= 3
     F, Y = Whitened.exact(RBF(1.0), X).F, np.full((60, 1), 0.1)
-    flat = Newton().minimize(F, Y, Squared(), np.ones(60), 2.0)
+    flat = Newton().minimize(RegularisedRisk(F, Y, Squared(), np.ones(60), 2.0))
     assert flat.report.status is Status.CONVERGED and flat.n_iter <= 2
     assert flat.intercept == pytest.approx(0.1) and flat.value < 1e-25
 
@@ -212,7 +220,7 @@ def test_intercepts_of_a_class_of_little_weight():
     """The intercepts are the best ones for every class: sum_i v_i (y_ic - p_ic) = 0."""
     F, Y = Whitened.exact(RBF(1.0), X).F, targets(Softmax())
     v = np.where(Y[:, 2] == 1, 1e-13, 1.0)
-    found = Newton().minimize(F, Y, Softmax(), v, 1.0)
+    found = Newton().minimize(RegularisedRisk(F, Y, Softmax(), v, 1.0))
     slopes = Softmax()(F @ found.weights + found.intercept, Y).slopes
     assert np.all(np.abs(v @ slopes) <= 1e-10 * (v @ Y))
 
@@ -221,7 +229,9 @@ def test_an_output_without_curvature():
     """All margins of one output are met at the start: nothing is divided by nothing."""
     F, Y, b = Whitened.exact(RBF(1.0), X).F, targets(SquaredHinge()), np.array([0.0, 2.0])
     Y[:, 1] = 1.0
-    found = Newton().minimize(F, Y, SquaredHinge(), np.ones(60), 1.0, start=(0 * F[:, :2], b))
+    found = Newton().minimize(
+        RegularisedRisk(F, Y, SquaredHinge(), np.ones(60), 1.0), start=(0 * F[:, :2], b)
+    )
     assert found.report.status is Status.CONVERGED
     assert np.all(np.isfinite(found.weights)) and np.allclose(found.weights[:, 1], 0.0)
 
@@ -229,8 +239,8 @@ def test_an_output_without_curvature():
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_path(loss):
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
-    straight = Newton().minimize(F, Y, loss, v, 1e-4)
-    stages = Newton(path=0.1).minimize(F, Y, loss, v, 1e-4)
+    straight = Newton().minimize(RegularisedRisk(F, Y, loss, v, 1e-4))
+    stages = Newton(path=0.1).minimize(RegularisedRisk(F, Y, loss, v, 1e-4))
     assert stages.report.status is Status.CONVERGED
     assert stages.value == pytest.approx(straight.value, rel=1e-9)
     # from the trace of the second derivatives at 0, where each has its own factor
@@ -239,7 +249,9 @@ def test_path(loss):
     assert stages.report.message.startswith(f"a path of {n} shifts from 1.0e")
     assert n <= stages.n_iter <= 2 * n + 3
     with pytest.warns(ConvergenceWarning, match="took 2 steps"):
-        Newton(max_iter=2, path=0.1).minimize(F, targets(Logistic()), Logistic(), v, 1e-6)
+        Newton(max_iter=2, path=0.1).minimize(
+            RegularisedRisk(F, targets(Logistic()), Logistic(), v, 1e-6)
+        )
 
 
 @pytest.mark.parametrize("q", [2, 3])
@@ -255,7 +267,7 @@ def test_few_factors(q, noise, scale):
     Y, loss = (np.eye(3)[labels], Softmax()) if q == 3 else (2.0 * labels[:, None] - 1, Logistic())
     F = Whitened.exact(RBF(scale), Z).F
     for C in 10.0 ** np.arange(-3, 7, 3):
-        found = Newton().minimize(F, Y, loss, np.ones(150), 1.0 / C)
+        found = Newton().minimize(RegularisedRisk(F, Y, loss, np.ones(150), 1.0 / C))
         assert found.report.status is Status.CONVERGED
         assert found.n_iter <= 15
         assert found.report.certificate["corrections"] <= 5 * found.n_iter
@@ -267,10 +279,14 @@ def test_factored_as_a_whole(intercept, monkeypatch):
     """Where blocks take many products, all outputs together; the minimum is the same."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
     whole, parts = [], []
-    monkeypatch.setattr("mercer.solvers._newton._MANY", -1)
-    by_whole = Newton().minimize(F, Y, Softmax(), v, 1e-4, intercept, say=whole.append)
-    monkeypatch.setattr("mercer.solvers._newton._MANY", np.inf)
-    by_parts = Newton().minimize(F, Y, Softmax(), v, 1e-4, intercept, say=parts.append)
+    monkeypatch.setattr("mercer.solvers.risk._newton._MANY", -1)
+    by_whole = Newton().minimize(
+        RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), say=whole.append
+    )
+    monkeypatch.setattr("mercer.solvers.risk._newton._MANY", np.inf)
+    by_parts = Newton().minimize(
+        RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), say=parts.append
+    )
     assert by_whole.value == pytest.approx(by_parts.value, rel=1e-11)
     assert np.allclose(by_whole.weights, by_parts.weights, atol=1e-6)
     # the system of a step is solved by its own factor, up to the constant that no loss sees
@@ -281,26 +297,34 @@ def test_factored_as_a_whole(intercept, monkeypatch):
 
 def test_outputs_sum_to_zero():
     Y = targets(Softmax())
-    found = Newton().minimize(Whitened.exact(RBF(1.0), X).F, Y, Softmax(), np.ones(60), 0.01)
+    found = Newton().minimize(
+        RegularisedRisk(Whitened.exact(RBF(1.0), X).F, Y, Softmax(), np.ones(60), 0.01)
+    )
     assert np.abs(found.weights.sum(axis=1)).max() < 1e-8
     assert abs(found.intercept.sum()) < 1e-8
 
 
 def test_start_and_nothing_to_do():
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Logistic()), np.ones(60)
-    cold = Newton().minimize(F, Y, Logistic(), v, 1e-4)
-    warm = Newton().minimize(F, Y, Logistic(), v, 1e-4, start=(cold.weights, cold.intercept))
+    cold = Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-4))
+    warm = Newton().minimize(
+        RegularisedRisk(F, Y, Logistic(), v, 1e-4), start=(cold.weights, cold.intercept)
+    )
     assert warm.n_iter == 1 and warm.report.certificate["corrections"] == 0
     assert warm.value == pytest.approx(cold.value, rel=1e-12)
-    far = Newton().minimize(F, Y, Logistic(), v, 1e-4, start=(1e9 * cold.weights, cold.intercept))
+    far = Newton().minimize(
+        RegularisedRisk(F, Y, Logistic(), v, 1e-4), start=(1e9 * cold.weights, cold.intercept)
+    )
     assert far.value == pytest.approx(cold.value, rel=1e-12)
-    empty = Newton().minimize(np.zeros((60, 0)), Y, Logistic(), v, 1.0)  # the intercept alone
+    empty = Newton().minimize(
+        RegularisedRisk(np.zeros((60, 0)), Y, Logistic(), v, 1.0)
+    )  # the intercept alone
     share = np.mean(Y > 0)
     assert empty.intercept == pytest.approx(np.log(share / (1 - share)))
     said = []
-    Newton().minimize(F, Y, Logistic(), v, 1.0, say=said.append)
+    Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1.0), say=said.append)
     assert said[0].startswith("step 1.0: objective")
-    again = Newton().minimize(F, Y, Logistic(), v, 1e-4)
+    again = Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-4))
     assert np.array_equal(again.weights, cold.weights)
 
 
@@ -308,7 +332,9 @@ def test_what_newton_refuses():
     for shift in (0.0, -1.0, np.nan):
         for solver in (Newton(), GradientDescent()):
             with pytest.raises(ValueError, match="shift must be positive and finite"):
-                solver.minimize(X, targets(Logistic()), Logistic(), np.ones(60), shift)
+                solver.minimize(
+                    RegularisedRisk(X, targets(Logistic()), Logistic(), np.ones(60), shift)
+                )
     for path in (0.0, 1.0, 2.0):
         with pytest.raises(ValueError, match="path must be a factor between 0 and 1"):
             Newton(path=path)
@@ -320,8 +346,8 @@ def test_what_newton_refuses():
 @pytest.mark.parametrize("loss", [Logistic(), Softmax()], ids=repr)
 def test_descent_meets_newton(loss):
     F, Y, v = Whitened.exact(RBF(1.5), X).F, targets(loss), RNG.uniform(0.2, 2.0, 60)
-    exact = Newton().minimize(F, Y, loss, v, 0.5)
-    slow = GradientDescent(tol=1e-12).minimize(F, Y, loss, v, 0.5)
+    exact = Newton().minimize(RegularisedRisk(F, Y, loss, v, 0.5))
+    slow = GradientDescent(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, v, 0.5))
     assert slow.report.status is Status.CONVERGED
     assert slow.n_iter > 10 * exact.n_iter
     assert exact.value <= slow.value <= exact.value * (1 + 2e-12)
@@ -332,7 +358,7 @@ def test_descent_meets_newton(loss):
 def test_descent_says_when_it_fails():
     F, Y, v = Whitened.exact(RBF(1.5), X).F, targets(Logistic()), np.ones(60)
     with pytest.warns(ConvergenceWarning, match=r"took 7 iterations \(max_iter=7\).*L / mu is"):
-        found = GradientDescent(max_iter=7).minimize(F, Y, Logistic(), v, 1e-5)
+        found = GradientDescent(max_iter=7).minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-5))
     assert found.report.status is Status.NOT_CONVERGED
     with pytest.raises(TypeError, match=r"no Lipschitz constant of SquaredHinge\(\)"):
-        GradientDescent().minimize(F, Y, SquaredHinge(), v, 1.0)
+        GradientDescent().minimize(RegularisedRisk(F, Y, SquaredHinge(), v, 1.0))

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
-from .._errors import warn_caller
+from ..._errors import warn_caller
 
 __all__ = [
     "Absolute",
@@ -45,7 +45,7 @@ __all__ = [
     "SquaredHinge",
 ]
 
-_STEP = 1e-5  # of the differences that a given gradient is compared with
+_STEP = 1e-5  # a given gradient is compared with differences over this step
 
 
 class Local(NamedTuple):
@@ -67,7 +67,7 @@ class Loss(ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._losses import Logistic
+    >>> from mercer.solvers import Logistic
     >>> Logistic()(np.zeros((1, 1)), np.ones((1, 1))).slopes
     array([[-0.5]])
     """
@@ -92,7 +92,7 @@ class Poisson(Loss):
     """exp(f) - y f: minus the log-likelihood of counts of mean exp(f), but for a constant in f."""
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
-        with np.errstate(over="ignore"):  # inf: a step that went too far
+        with np.errstate(over="ignore"):  # inf says that a step went too far
             mean = np.exp(F)
         return Local((mean - Y * F).sum(axis=1), mean - Y, mean, lambda V: mean * V)
 
@@ -222,7 +222,7 @@ class Given(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._losses import Given
+    >>> from mercer.solvers import Given
     >>> class Cosh:
     ...     def value(self, y, f):
     ...         return np.cosh(f - y)
@@ -248,7 +248,7 @@ class Given(Loss):
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
         values = self._all("value", F, Y).sum(axis=1)
-        values[np.isnan(values)] = np.inf  # not less than anything
+        values[np.isnan(values)] = np.inf  # so that no comparison prefers it
         slopes, second = self._all("gradient", F, Y), self._all("curvature", F, Y)
         inside = np.isfinite(values)
         lowest = second[inside].min(initial=0.0)
@@ -259,7 +259,8 @@ class Given(Loss):
                 f"f = {F[i, c]:.6g}: it is not convex, and may have many minima. Change it, or "
                 f"check the sign of its curvature"
             )
-        flat = ~(second > 0).any(axis=0)  # here any length of a step is a guess
+        # without any curvature the length of a step is a guess: |slope| stands for it
+        flat = ~(second > 0).any(axis=0)
         second[:, flat] = np.abs(slopes[:, flat])
         return Local(values, slopes, second, lambda V: second * V)
 
@@ -281,7 +282,7 @@ class Given(Loss):
             want, slopes = rise / (2.0 * _STEP), self._all("gradient", F, Y)
             # where the gradient has a kink, differences see both sides of it
             room = 1e-4 * (1.0 + np.abs(want)) + 2.0 * _STEP * np.abs(self._all("curvature", F, Y))
-            wrong = np.abs(slopes - want) > room  # and nothing is wrong where there is no loss
+            wrong = np.abs(slopes - want) > room  # nan, outside of the domain, is not wrong
             if wrong.any():
                 i, c = np.argwhere(wrong)[0]
                 raise ValueError(
@@ -296,7 +297,7 @@ class Given(Loss):
         here, got = self._all("gradient", F, Y), self._all("curvature", F, Y)
         sides = [(self._all("gradient", F + h, Y) - here) / h for h in (-_STEP, _STEP)]
         low, high = np.minimum(*sides), np.maximum(*sides)
-        room = 1e-4 * np.abs(got).max() + 1e-8 * np.abs(here)  # of differences, rounded
+        room = 1e-4 * np.abs(got).max() + 1e-8 * np.abs(here)  # differences are rounded
         wrong = (got < 0.5 * low - room) | (got > 2.0 * high + room)
         wrong &= got >= 0  # less is refused
         if wrong.any():
@@ -312,8 +313,8 @@ class Given(Loss):
         out = np.empty(F.shape)
         for c in range(F.shape[1]):
             y, f = Y[:, c], F[:, c]
-            y.flags.writeable = f.flags.writeable = False  # those of these views alone
-            with np.errstate(all="ignore"):  # looked at by whoever asks
+            y.flags.writeable = f.flags.writeable = False  # of these two views only
+            with np.errstate(all="ignore"):  # the callers check what they get
                 got = np.asarray(getattr(self.loss, name)(y, f), dtype=float)
             if got.shape not in ((), (len(F),)):
                 raise ValueError(

@@ -28,8 +28,8 @@ Primal minus dual objective bounds what is left to gain, and |w - w*|^2 <= 2 gap
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -37,32 +37,21 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
-from ._losses import PiecewiseQuadratic
-from ._report import Report, Status
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
+from ._curvature import weighted_gram
+from ._regularised_risk import Minimum, RegularisedRisk, Start
 
-__all__ = ["InteriorPoint", "Program"]
+__all__ = ["InteriorPoint"]
 
-_BACK = 0.995  # of the way to the boundary
-_REFINED = 2  # rounds of refinement: h grows without bound where f meets a kink
-_STALLED = 10  # steps without progress
-_BEYOND = 1e-3  # of the accuracy asked for: products that prove the rest to be rounding
-_NOTHING = 1e-4  # of the losses of the best constants: an objective as good as 0
+_STEP_BACK = 0.995  # the part of the way to the boundary that a step takes
+_REFINEMENTS = 2  # needed because h grows without bound where f meets a kink
+_STALLED = 10  # steps without progress that end the search
+_ROUNDING = 1e-3  # products below this part of tol prove that what is left of the gap is rounding
+_NEGLIGIBLE = 1e-4  # an objective is 0 below this part of the losses of the best constants
 
 Pairs = list[tuple[np.ndarray, np.ndarray]]
-
-
-class Program(NamedTuple):
-    """The minimum of a quadratic program: f = F weights + intercept."""
-
-    weights: np.ndarray  # (m, q)
-    intercept: np.ndarray  # (q,)
-    dual: np.ndarray  # (n, q), the a above: shift * weights = F^T dual
-    value: float
-    gap: float  # the value is at most this much above the minimum
-    n_iter: int
-    report: Report
 
 
 @dataclass(frozen=True)
@@ -81,11 +70,10 @@ class InteriorPoint:
     Without coordinates the best constants are left, here for two quantiles:
 
     >>> import numpy as np
-    >>> from mercer.solvers._interior import InteriorPoint
-    >>> from mercer.solvers._losses import Quantile
+    >>> from mercer.solvers import InteriorPoint, Quantile, RegularisedRisk
     >>> Y = np.repeat(np.arange(1.0, 12.0)[:, None], 2, axis=1)
     >>> found = InteriorPoint().minimize(
-    ...     np.zeros((11, 0)), Y, Quantile([0.25, 0.5]), np.ones(11), 1.0
+    ...     RegularisedRisk(np.zeros((11, 0)), Y, Quantile([0.25, 0.5]), np.ones(11))
     ... )
     >>> found.intercept.round(6)
     array([3., 6.])
@@ -96,21 +84,17 @@ class InteriorPoint:
 
     def minimize(
         self,
-        F: np.ndarray,
-        Y: np.ndarray,
-        loss: PiecewiseQuadratic,
-        weights: np.ndarray,
-        shift: float,
-        *,
-        intercept: bool = True,
-        ordered: bool = False,
+        risk: RegularisedRisk,
+        start: Start | None = None,
         say: Callable[[str], None] | None = None,
-    ) -> Program:
-        """Return the minimum for weights c > 0 and Y of shape (n, q)."""
-        watch = Stopwatch()
-        # far from 0, digits of y would be lost to it
-        centre = np.median(Y, axis=None if ordered else 0) if intercept else 0.0
-        problem = _Problem(F, Y - centre, loss, weights, shift, intercept, ordered)
+        *,
+        warn: bool = True,
+    ) -> Minimum:
+        """Return the minimum of J; see `Newton.minimize`.  A start is of no use, and not read."""
+        watch, Y = Stopwatch(), risk.Y
+        # targets far from 0 would lose digits to their distance
+        centre = np.median(Y, axis=None if risk.ordered else 0) if risk.intercept else 0.0
+        problem = _Problem(replace(risk, Y=Y - centre))
         point = best = problem.start()
         stalled = 0
         for _ in range(self.max_iter if best.gap else 0):
@@ -123,7 +107,7 @@ class InteriorPoint:
                 best = point
             if say is not None:
                 say(f"step {point.n_iter}: objective {point.value:.8g}, gap {point.gap:.1e}")
-            rounding = point.mean <= _BEYOND * self.tol * best.mean  # all that could keep the gap
+            rounding = point.mean <= _ROUNDING * self.tol * best.mean
             if problem.left(best) <= self.tol or rounding or stalled == _STALLED:
                 break
         left, message = problem.left(best), ""
@@ -134,7 +118,8 @@ class InteriorPoint:
                 f"the usual cause is a penalty too small to be told from rounding. Raise alpha, or "
                 f"max_iter, or tol"
             )
-            warn_caller(message, ConvergenceWarning)
+            if warn:
+                warn_caller(message, ConvergenceWarning)
         report = Report(
             repr(self),
             Status.NOT_CONVERGED if message else Status.CONVERGED,
@@ -144,9 +129,9 @@ class InteriorPoint:
             message,
             {"gap": best.gap},
         )
-        m = F.shape[1]
-        b = best.B[m] + centre if intercept else np.zeros(Y.shape[1])
-        return Program(best.B[:m], b, best.a, best.value, best.gap, point.n_iter, report)
+        m = risk.F.shape[1]
+        b = best.B[m] + centre if risk.intercept else np.zeros(Y.shape[1])
+        return Minimum(best.B[:m], b, best.a, best.value, report)
 
 
 class _Point(NamedTuple):
@@ -161,32 +146,25 @@ class _Point(NamedTuple):
     n_iter: int
     a: np.ndarray
     f: np.ndarray
-    slope: np.ndarray  # of the Lagrangian in B
+    slope: np.ndarray  # the gradient of the Lagrangian in B
     value: float
     gap: float
-    mean: float  # of the products, for a weight of 1
+    mean: float  # the mean product of a pair, for a weight of 1
     crossing: float  # what it costs that d is not yet the differences of f
 
 
 class _Problem:
     """Everything that does not change from step to step."""
 
-    def __init__(
-        self,
-        F: np.ndarray,
-        Y: np.ndarray,
-        loss: PiecewiseQuadratic,
-        weights: np.ndarray,
-        shift: float,
-        intercept: bool,
-        ordered: bool,
-    ) -> None:
+    def __init__(self, risk: RegularisedRisk) -> None:
+        F, Y, weights, intercept = risk.F, risk.Y, risk.weights, risk.intercept
+        loss: Any = risk.loss  # a PiecewiseQuadratic
         n, q = Y.shape
         self.G = np.asfortranarray(np.column_stack([F, np.ones((n, int(intercept)))]))
-        self.ridge = np.full((self.G.shape[1], 1), float(shift))
+        self.ridge = np.full((self.G.shape[1], 1), float(risk.shift))
         self.ridge[F.shape[1] :] = 0.0
         self.m, self.intercept = F.shape[1], intercept
-        self.Y, self.loss, self.c, self.ordered = Y, loss, weights[:, None], ordered
+        self.Y, self.loss, self.c, self.ordered = Y, loss, weights[:, None], risk.ordered
         self.constants = np.zeros(q)
         if intercept:
             share = np.broadcast_to(loss.above / (loss.above + loss.below), (q,))
@@ -214,7 +192,7 @@ class _Problem:
         return point if self.constant else point._replace(a=np.zeros_like(gap), gap=0.0)
 
     def at(self, B: np.ndarray, pairs: Pairs, n_iter: int) -> _Point:
-        """Return the point with what is to be known about it."""
+        """Return the point with its values, its slope and its gap."""
         f = self.G @ B
         value = float(self.c[:, 0] @ self.loss(f, self.Y).values)
         value += 0.5 * float(np.sum(self.ridge * B * B))
@@ -230,7 +208,7 @@ class _Problem:
         """Return the dual objective, a lower bound on the primal one."""
         s, t = pairs[0][1], pairs[2][1]
         if self.intercept:
-            # rounding leaves a sum that is not 0: taken from multipliers with room in their boxes
+            # rounding leaves a sum that is not 0; multipliers with room in their boxes absorb it
             room = np.minimum(s, pairs[1][1])
             moved = room * (a.sum(axis=0) / np.maximum(room.sum(axis=0), np.finfo(float).tiny))
             if np.any(np.abs(moved) > 0.5 * room):
@@ -243,7 +221,7 @@ class _Problem:
 
     def left(self, point: _Point) -> float:
         """Return how far the point is from the minimum, as a part of the objective."""
-        unit = max(point.value, _NOTHING * self.constant, np.finfo(float).tiny)
+        unit = max(point.value, _NEGLIGIBLE * self.constant, np.finfo(float).tiny)
         return (point.gap + point.crossing) / unit
 
     def step(self, point: _Point) -> _Point | None:
@@ -257,7 +235,7 @@ class _Problem:
         target = point.mean * (after / point.mean) ** 3
         R = [self.c * target - xy - dx * dy for xy, (dx, dy) in zip(products, moves, strict=True)]
         dB, moves = system.direction(R)
-        size = min(1.0, _BACK * _room(point.pairs, moves))
+        size = min(1.0, _STEP_BACK * _room(point.pairs, moves))
         pairs = _moved(point.pairs, moves, size)
         return self.at(point.B + size * dB, pairs, point.n_iter + 1)
 
@@ -316,7 +294,7 @@ class _System:
         """Return dB with (G^T H G + ridge) dB = G^T e - slope, refined."""
         G, ridge = self.problem.G, self.problem.ridge
         dB = self.factor.solve(G.T @ e - self.point.slope)
-        for _ in range(_REFINED):
+        for _ in range(_REFINEMENTS):
             df = G @ dB
             bent = self.h * df
             if self.band.size:
@@ -341,19 +319,19 @@ class _Band:
         diagonal: list[np.ndarray] = []
         beside: list[np.ndarray] = []
         for k in range(h.shape[1]):
-            A = _weighted_gram(G, h[:, k])
+            A = weighted_gram(G, h[:, k])
             A.flat[:: len(A) + 1] += ridge
             if beside and A.size:
                 A = dsyrk(-1.0, beside[-1], beta=1.0, c=A, trans=1, lower=1, overwrite_c=1)
             L, info = dpotrf(A, lower=1, clean=1) if A.size else (A, 0)
-            if info:  # one more try: what rounding took from the diagonal is given back
+            if info:  # once more, with what rounding took from the diagonal given back
                 A.flat[:: len(A) + 1] *= 1.0 + 1e-13
                 L, info = dpotrf(A, lower=1, clean=1)
             if info or not np.isfinite(L.sum()):
                 return None
             diagonal.append(L)
             if k < band.shape[1]:
-                C = _weighted_gram(G, band[:, k])
+                C = weighted_gram(G, band[:, k])
                 beside.append(-solve_triangular(L, C + np.tril(C, -1).T, lower=True))
         return cls(diagonal, beside)
 
@@ -371,13 +349,6 @@ class _Band:
         return X
 
 
-def _weighted_gram(G: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """Return the lower half of G^T diag(h) G for h >= 0."""
-    if not G.size:
-        return np.zeros((G.shape[1], G.shape[1]), order="F")
-    return dsyrk(1.0, G * np.sqrt(h)[:, None], trans=1, lower=1)
-
-
 def _passed(z: np.ndarray) -> np.ndarray:
     """Return what the multipliers of f_k <= f_k+1 add to each output: z_(k-1) - z_k."""
     return np.pad(z, ((0, 0), (1, 0))) - np.pad(z, ((0, 0), (0, 1)))
@@ -389,9 +360,9 @@ def _moved(pairs: Pairs, moves: Pairs, size: float) -> Pairs:
 
 
 def _room(pairs: Pairs, moves: Pairs) -> float:
-    """Return the largest step, up to 1 / _BACK, that leaves everything non-negative."""
-    size = 1.0 / _BACK
+    """Return the largest step, up to 1 / _STEP_BACK, that leaves everything non-negative."""
+    size = 1.0 / _STEP_BACK
     for pair, move in zip(pairs, moves, strict=True):
         for x, dx in zip(pair, move, strict=True):
-            size = min(size, 1.0 / max(float((-dx / x).max(initial=0.0)), _BACK))
+            size = min(size, 1.0 / max(float((-dx / x).max(initial=0.0)), _STEP_BACK))
     return size

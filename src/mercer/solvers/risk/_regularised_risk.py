@@ -1,29 +1,34 @@
-"""A smooth convex risk in whitened coordinates: its derivatives, Newton steps, and searches.
+"""A regularised convex risk in whitened coordinates, and where it is least.
 
     J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        w (m, q),  b (q,)
 
-What is done with them is in `_newton` and `_gradient`.
+What all solvers of risks are given and return; and for smooth losses the derivatives, Newton steps
+and searches along them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._report import Report
 from ._curvature import Blocks, Joint, coupled
 from ._losses import Local, Loss
 
-__all__ = ["SmoothRisk", "State"]
+__all__ = ["Minimum", "RegularisedRisk", "Start", "State"]
 
-_SEARCH = 30  # evaluations along a step
-_FLAT = 0.1  # of the slope at the start: where a search along a step ends
-_LONGEST = 64.0  # of a step
-_ROUNDING = 1e-12  # of J: what two evaluations of it may differ by
-_DIGITS = 1e-6  # of J: what a gap may be for rounding to excuse it
+_MAX_EVALUATIONS = 30  # along one step
+_FLAT = 0.1  # a search ends where the slope is this part of that at its start
+_LONGEST_STEP = 64.0
+_ROUNDING = 1e-12  # two evaluations of J may differ by this part of it
+_EXCUSED_GAP = 1e-6  # rounding excuses a gap of up to this part of J
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+
+
+Start = tuple[np.ndarray, np.ndarray]  # w and b
 
 
 class State(NamedTuple):
@@ -37,32 +42,89 @@ class State(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A direction, the values it adds, what J loses along it, and products it took."""
+    """A direction in w, b and f, what J loses along it, and how many products it took."""
 
     w: np.ndarray
     b: np.ndarray
     f: np.ndarray
     decrease: float  # -gradient . step, the squared Newton decrement
     products: int
-    solved: bool  # or ended by the number of products: then there is more to gain
+
+
+class Minimum(NamedTuple):
+    """Where a risk is least: f = F weights + intercept at the points.
+
+    The coefficients of the representer theorem are `dual` / mu, (n, q): minus the weighted slopes
+    of the losses, so that mu weights = F^T dual.  `dual` is None where rounding spoils them.
+    """
+
+    weights: np.ndarray
+    intercept: np.ndarray
+    dual: Any
+    value: float
+    report: Report
+
+    @property
+    def n_iter(self) -> int:
+        """The steps taken."""
+        return self.report.n_iter
+
+    @property
+    def gap(self) -> float:
+        """The value is at most this much above the minimum."""
+        return float(self.report.certificate["gap"])
+
+    @property
+    def norm(self) -> float:
+        """|f|."""
+        return float(np.linalg.norm(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothRisk:
-    """J and its derivatives."""
+class RegularisedRisk:
+    """J and, for a smooth loss, its derivatives.
+
+    Parameters
+    ----------
+    F : ndarray of shape (n, m)
+        Whitened coordinates of the points.
+    Y : ndarray of shape (n, q)
+    loss : Loss
+    weights : ndarray of shape (n,)
+        The v_i, positive.
+    shift : float
+        mu, positive.
+    intercept : bool
+        Whether b varies; else it is 0.
+    ordered : bool
+        For a loss of bounded slope: whether the outputs are not to cross at any point.
+    """
 
     F: np.ndarray
     Y: np.ndarray
     loss: Loss
     weights: np.ndarray
-    shift: float
-    intercept: bool
+    shift: float = 1.0
+    intercept: bool = True
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.shift) and self.shift > 0):
             raise ValueError(f"shift must be positive and finite, got {self.shift!r}")
 
-    def start(self, given: tuple[np.ndarray, np.ndarray] | None) -> State:
+    def losses(self, w: np.ndarray, b: np.ndarray) -> float:
+        """Return sum_i v_i loss_i."""
+        return float(self.weights @ self.loss(self.F @ w + b, self.Y).values)
+
+    def dual(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return minus the weighted slopes of the losses."""
+        return -self.weights[:, None] * self.loss(self.F @ w + b, self.Y).slopes
+
+    def pull(self, dual: np.ndarray) -> float:
+        """Return |F^T dual|, the slope of the losses in the norm."""
+        return float(np.linalg.norm(self.F.T @ dual))
+
+    def start(self, given: Start | None) -> State:
         m, q = self.F.shape[1], self.Y.shape[1]
         origin = self.at(np.zeros((m, q)), np.zeros(q), np.zeros(self.Y.shape))
         if given is None:
@@ -73,7 +135,7 @@ class SmoothRisk:
         return state if state.value < origin.value else origin
 
     def at(self, w: np.ndarray, b: np.ndarray, f: np.ndarray) -> State:
-        with np.errstate(over="ignore", invalid="ignore"):  # of a step too far: J is infinite
+        with np.errstate(over="ignore", invalid="ignore"):  # J is inf, a step too far
             local = self.loss(f, self.Y)
             value = float(self.weights @ local.values) + 0.5 * self.shift * float(np.sum(w * w))
         return State(w, b, f, local, value if np.isfinite(value) else np.inf)
@@ -85,7 +147,7 @@ class SmoothRisk:
 
     def gap(self, state: State) -> float:
         """Return |dJ/dw|^2 / (2 mu); with the best intercept, J is no more above its minimum."""
-        with np.errstate(over="ignore"):  # far away
+        with np.errstate(over="ignore"):  # far from the minimum
             return 0.5 * float(np.sum(np.square(self.gradient(state)[0] / np.sqrt(self.shift))))
 
     def enough(self, state: State, tol: float) -> float:
@@ -102,7 +164,7 @@ class SmoothRisk:
         origin = float(self.weights @ np.abs(self.loss(np.zeros(self.Y.shape), self.Y).values))
         value = abs(state.value)
         return max(
-            max(tol, _ROUNDING) * value, min(10.0 * noise, max(_DIGITS * value, _EPS * origin))
+            max(tol, _ROUNDING) * value, min(10.0 * noise, max(_EXCUSED_GAP * value, _EPS * origin))
         )
 
     def residual(self, state: State) -> float:
@@ -168,7 +230,7 @@ class SmoothRisk:
             z, t = precondition(r, s)
             left, before = float(np.sum(r * z) + s @ t), left
             p, u = z + (left / before) * p, t + (left / before) * u
-        return Step(w, b, f, -float(np.sum(g * w) + h @ b), products, left <= enough)
+        return Step(w, b, f, -float(np.sum(g * w) + h @ b), products)
 
     def search(self, state: State, step: Step) -> tuple[State, float]:
         """Return the state near the minimum along a step, and its length; 0 if there is none.
@@ -177,9 +239,9 @@ class SmoothRisk:
         method in one variable finds it, kept within what is known to hold it.
         """
         first, slack = -step.decrease, _ROUNDING * abs(state.value)
-        low, high, size = 0.0, _LONGEST, 1.0
+        low, high, size = 0.0, _LONGEST_STEP, 1.0
         best, length = state, 0.0
-        for _ in range(_SEARCH):
+        for _ in range(_MAX_EVALUATIONS):
             tried = self.at(
                 state.w + size * step.w, state.b + size * step.b, state.f + size * step.f
             )
@@ -202,7 +264,7 @@ class SmoothRisk:
             if tried.value > state.value:
                 size = 0.5 * (low + high)
             elif not low < size < high:
-                size = min(2.0 * low, high) if high == _LONGEST else 0.5 * (low + high)
+                size = min(2.0 * low, high) if high == _LONGEST_STEP else 0.5 * (low + high)
         return best, length
 
     def _along(self, state: State, step: Step) -> tuple[float, float]:
@@ -215,11 +277,12 @@ class SmoothRisk:
 
     def settle(self, state: State) -> State:
         """Return the state with the best intercept for its w."""
-        state = self.at(state.w, state.b, self.F @ state.w + state.b)  # without what has piled up
+        # values f that were added up along the steps have their rounding in them
+        state = self.at(state.w, state.b, self.F @ state.w + state.b)
         if not self.intercept:
             return state
         units = [np.broadcast_to(e, self.Y.shape) for e in np.eye(len(state.b))]
-        for _ in range(_SEARCH):
+        for _ in range(_MAX_EVALUATIONS):
             h = self.weights @ state.local.slopes
             if np.all(np.abs(h) <= 1e-14 * (self.weights @ np.abs(state.local.slopes))):
                 break
@@ -227,7 +290,7 @@ class SmoothRisk:
             # scaled, so that classes of little weight count as others do
             size = np.sqrt(np.where(H.diagonal() > _TINY, H.diagonal(), np.inf))
             move = -np.linalg.lstsq(H / np.outer(size, size), h / size, rcond=1e-10)[0] / size
-            for _ in range(_SEARCH):
+            for _ in range(_MAX_EVALUATIONS):
                 moved = self.at(state.w, state.b + move, state.f + move)
                 if moved.value <= state.value:
                     break

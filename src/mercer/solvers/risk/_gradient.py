@@ -7,7 +7,7 @@ In whitened coordinates f = Phi w is isometric to w, so that descent in w is des
 1 / L comes from a bound of the second derivatives, L = h |F^T diag(v) F| + mu with h = 1/4 for two
 classes and 1/2 for more (Boehning 1992), and the momentum, Nesterov's, from L / mu.  That takes
 about sqrt(L / mu) log(1 / tol) iterations of two products with F each, and an intercept, by
-Newton's method in q variables: for small C a fair choice, for large C a lesson.
+Newton's method in q variables: few for small C, very many for large C.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
-from ._losses import Logistic, Loss, Softmax
-from ._newton import Minimum
-from ._report import Report, Status
-from ._smooth import SmoothRisk
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
+from ._losses import Logistic, Softmax
+from ._regularised_risk import Minimum, RegularisedRisk, Start
 
 __all__ = ["GradientDescent"]
 
 _CURVATURE = {Logistic: 0.25, Softmax: 0.5}  # the largest second derivative
-_EVERY = 100  # iterations between two messages
+_ITERATIONS_PER_MESSAGE = 100
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -46,10 +45,9 @@ class GradientDescent:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._gradient import GradientDescent
-    >>> from mercer.solvers._losses import Logistic
+    >>> from mercer.solvers import GradientDescent, Logistic, RegularisedRisk
     >>> F, y = np.array([[-1.0], [0.0], [2.0]]), np.array([[-1.0], [1.0], [1.0]])
-    >>> found = GradientDescent().minimize(F, y, Logistic(), np.ones(3), shift=1.0)
+    >>> found = GradientDescent().minimize(RegularisedRisk(F, y, Logistic(), np.ones(3)))
     >>> found.weights.round(3), found.intercept.round(3)
     (array([[0.708]]), array([0.598]))
     """
@@ -59,24 +57,20 @@ class GradientDescent:
 
     def minimize(
         self,
-        F: np.ndarray,
-        Y: np.ndarray,
-        loss: Loss,
-        weights: np.ndarray,
-        shift: float,
-        intercept: bool = True,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
+        risk: RegularisedRisk,
+        start: Start | None = None,
         say: Callable[[str], None] | None = None,
         *,
         warn: bool = True,
     ) -> Minimum:
         """Return the minimum of J; see `Newton.minimize`."""
-        if type(loss) not in _CURVATURE:
-            raise TypeError(f"GradientDescent knows no Lipschitz constant of {loss!r}; use Newton")
-        watch = Stopwatch()
-        risk = SmoothRisk(F, Y, loss, weights, float(shift), intercept)
+        if type(risk.loss) not in _CURVATURE:
+            raise TypeError(
+                f"GradientDescent knows no Lipschitz constant of {risk.loss!r}; use Newton"
+            )
+        watch, F = Stopwatch(), risk.F
         state = risk.start(start)
-        L = _CURVATURE[type(loss)] * _largest(F, weights) + risk.shift
+        L = _CURVATURE[type(risk.loss)] * _largest(F, risk.weights) + risk.shift
         root = np.sqrt(risk.shift / L)
         share = (1.0 - root) / (1.0 + root)
         last, taken = state.w, 0
@@ -87,7 +81,7 @@ class GradientDescent:
             last, moved = state.w, ahead - g / L
             state = risk.settle(risk.at(moved, state.b, F @ moved + state.b))
             gap, taken = risk.gap(state), taken + 1
-            if say is not None and taken % _EVERY == 0:
+            if say is not None and taken % _ITERATIONS_PER_MESSAGE == 0:
                 say(f"iteration {taken}: objective {state.value:.8g}, gap at most {gap:.1e}")
         converged, message = gap <= self.tol * state.value, ""
         if not converged:
@@ -108,7 +102,7 @@ class GradientDescent:
             message=message,
             certificate={"objective": state.value, "gap": gap, "L / mu": L / risk.shift},
         )
-        return Minimum(state.w, state.b, state.value, taken, np.sqrt(2.0 * gap), report)
+        return Minimum(state.w, state.b, risk.dual(state.w, state.b), state.value, report)
 
 
 def _largest(F: np.ndarray, weights: np.ndarray) -> float:

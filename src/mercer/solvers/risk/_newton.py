@@ -31,34 +31,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
-from ._losses import Loss
-from ._report import Report, Status
-from ._smooth import SmoothRisk, State
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
+from ._regularised_risk import Minimum, RegularisedRisk, Start, State
 
-__all__ = ["Minimum", "Newton"]
+__all__ = ["Newton"]
 
-_MANY = 50  # products for a step, after which a system is factored as a whole
-_CG = 500  # products for a step: far more than are ever needed
-_CORRECTIONS, _FEW = 5, 8  # with the factor of a step, and products for each
+_MANY = 50  # after a step of more products, the next coupled system is factored as a whole
+_MAX_PRODUCTS = 500  # for a step: far more than are ever needed
+_CORRECTIONS = 5  # at most, with the factor of one step
+_CORRECTION_PRODUCTS = 8  # at most for a correction, unless its step took more
 _TINY = float(np.finfo(float).tiny)
-
-
-class Minimum(NamedTuple):
-    """Where J is least: f = F weights + intercept at the points."""
-
-    weights: np.ndarray
-    intercept: np.ndarray
-    value: float
-    n_iter: int
-    decrement: float
-    report: Report
 
 
 @dataclass(frozen=True)
@@ -83,10 +71,9 @@ class Newton:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._losses import Logistic
-    >>> from mercer.solvers._newton import Newton
+    >>> from mercer.solvers import Logistic, Newton, RegularisedRisk
     >>> F, y = np.array([[-1.0], [0.0], [2.0]]), np.array([[-1.0], [1.0], [1.0]])
-    >>> found = Newton().minimize(F, y, Logistic(), np.ones(3), shift=1.0)
+    >>> found = Newton().minimize(RegularisedRisk(F, y, Logistic(), np.ones(3)))
     >>> found.weights.round(3), found.intercept.round(3)
     (array([[0.708]]), array([0.598]))
     """
@@ -107,13 +94,8 @@ class Newton:
 
     def minimize(
         self,
-        F: np.ndarray,
-        Y: np.ndarray,
-        loss: Loss,
-        weights: np.ndarray,
-        shift: float,
-        intercept: bool = True,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
+        risk: RegularisedRisk,
+        start: Start | None = None,
         say: Callable[[str], None] | None = None,
         *,
         warn: bool = True,
@@ -122,16 +104,8 @@ class Newton:
 
         Parameters
         ----------
-        F : ndarray of shape (n, m)
-            Whitened coordinates of the points.
-        Y : ndarray of shape (n, q)
-        loss : Loss
-        weights : ndarray of shape (n,)
-            The v_i, not negative.
-        shift : float
-            mu, positive.
-        intercept : bool
-            Whether b varies; else it is 0.
+        risk : RegularisedRisk
+            With a smooth loss.
         start : (w, b), optional
             Where to begin; 0 by default.
         say : function of a text, optional
@@ -139,7 +113,6 @@ class Newton:
         warn : bool
             Whether to warn of what has not converged; the report says so in any case.
         """
-        risk = SmoothRisk(F, Y, loss, weights, float(shift), intercept)
         run, state = _Run(self, say or (lambda _: None)), risk.start(start)
         shifts = risk.path(state, self.path if start is None else None)
         for large in shifts[:-1]:
@@ -166,7 +139,7 @@ class Newton:
                 "corrections": run.corrections,
             },
         )
-        return Minimum(state.w, state.b, state.value, run.steps, run.decrement, report)
+        return Minimum(state.w, state.b, risk.dual(state.w, state.b), state.value, report)
 
 
 class _Run:
@@ -177,13 +150,14 @@ class _Run:
         self.steps, self.corrections, self.products = 0, 0, 0
         self.decrement, self.stalled = np.inf, False
 
-    def descend(self, risk: SmoothRisk, state: State, final: bool) -> State:
+    def descend(self, risk: RegularisedRisk, state: State, final: bool) -> State:
         """Return where J is low enough, or as low as rounding or the number of steps allows."""
         tol, joint, last = self.newton.tol, self.newton.joint, np.inf
         state = risk.at(state.w, state.b, state.f)
         while self.steps < self.newton.max_iter:
             factor = None  # two at a time would take twice the memory
-            factor, most = risk.precondition(state, joint if self.products > _MANY else 0), _CG
+            factor = risk.precondition(state, joint if self.products > _MANY else 0)
+            most = _MAX_PRODUCTS
             self.steps += 1
             for correction in range(1 + _CORRECTIONS):
                 step = risk.newton_step(state, factor, most)
@@ -191,7 +165,7 @@ class _Run:
                 small = 0.5 * step.decrease <= enough
                 state, size = risk.search(state, step)
                 self.decrement = float(np.sqrt(max(step.decrease, 0.0)))
-                most = max(_FEW, step.products)
+                most = max(_CORRECTION_PRODUCTS, step.products)
                 self.corrections += correction > 0
                 self.products = max(self.products, step.products)
                 self.say(

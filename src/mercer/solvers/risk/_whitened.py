@@ -13,21 +13,21 @@ a_i the slopes of the losses there, duality says a^T R a / 2 <= (sum_i |a_i| sqr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from .._errors import NotPositiveDefiniteError, not_finite
-from .._points import doubled, length, sliceable, take
-from .._runtime import check_budget
-from ..gram import Landmarks, NystroemMap, gram
-from ..gram._rpcholesky import significance
-from ..kernels import Kernel, on_indices, reads_all
+from ..._errors import NotPositiveDefiniteError, not_finite, warn_caller
+from ..._points import doubled, length, sliceable, take
+from ..._runtime import budget_in_bytes, check_budget
+from ...gram import RANK, Landmarks, NystroemMap, gram, significance
+from ...kernels import Kernel, on_indices, reads_all
 
-__all__ = ["Whitened"]
+__all__ = ["Whitened", "whiten"]
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
@@ -59,7 +59,7 @@ class Whitened:
     >>> import numpy as np
     >>> from mercer import Expansion
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers._whitened import Whitened
+    >>> from mercer.solvers import Whitened
     >>> X = np.arange(24.0)[:, None] % 8  # each point three times
     >>> phi = Whitened.exact(RBF(), X)
     >>> phi.F.shape
@@ -139,13 +139,68 @@ class Whitened:
         return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
 
 
+def whiten(
+    kernel: Kernel,
+    X: Any,
+    spec: str,
+    landmarks: Landmarks,
+    needed: Callable[[str, int], int],
+    *,
+    exact: str,
+    most: int,
+    what: str,
+    max_memory: Any = None,
+) -> Whitened:
+    """Return coordinates of all points, or on landmarks.
+
+    ============ ================================================================================
+    spec         coordinates
+    ============ ================================================================================
+    "nystroem"   on landmarks
+    "auto"       as for the solver `exact`, for at most `most` points whose problem fits the memory;
+                 else on landmarks, with a warning: as many as fit, if their number is free
+    another      of all points
+    ============ ================================================================================
+
+    Parameters
+    ----------
+    needed : function of a solver and a number
+        The bytes that this solver needs for so many coordinates.
+    what : str
+        What needs them, for an error.
+    """
+    n, budget = length(X), budget_in_bytes(max_memory)
+    if spec == "auto":
+        solver = exact if n <= most and needed(exact, n) <= budget else "nystroem"
+    else:
+        solver = spec
+    if solver != "nystroem":
+        text = f"{what} (solver='nystroem' needs less)"
+        check_budget(needed(solver, n), max_memory, text)
+        return Whitened.exact(kernel, X, max_memory=max_memory)
+    if spec == "auto" and landmarks.rank is None and not landmarks.given:
+        fits = (m for m in range(min(n, RANK), 0, -1) if needed(solver, m) <= budget)
+        landmarks = replace(landmarks, rank=next(fits, 1))
+    m = landmarks.count(n)
+    check_budget(needed(solver, m), max_memory, f"{what} on rank={m} landmarks")
+    phi = Whitened.nystroem(kernel, X, landmarks, max_memory=max_memory)
+    if spec == solver:
+        return phi
+    text = (
+        f"{n} points are too many for solver='auto' to be exact, by their number or the memory; "
+        f"{phi.message}. solver={exact!r} is exact, solver='nystroem' asks for this"
+    )
+    warn_caller(text)
+    return replace(phi, message=text)
+
+
 def _pivoted(
     K: np.ndarray, floor: float, negative: float, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return F with K = F F^T, the pivots, and the diagonal of what is left; K is worked in."""
     n, diagonal = len(K), K.diagonal().copy()
     signs = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):  # looked at now
+    with np.errstate(over="ignore", invalid="ignore"):  # checked in the next line
         seen = K @ signs
     if not np.all(np.isfinite(seen)):
         raise not_finite(kernel)
@@ -163,7 +218,7 @@ def _pivoted(
         F[pivot, j + 1 :] = 0.0
     F *= size[:, None]
     left = diagonal - np.einsum("ij,ij->i", F, F)
-    # beside a diagonal that is 0 an entry c means the eigenvalues +c and -c: seen by the product
+    # beside a diagonal of 0 an entry c means the eigenvalues +c and -c: only the product shows them
     gap = np.abs(seen - F @ (F.T @ signs)).max() - max(float(left.sum()), 0.0)
     lowest = min(float(left.min()), -gap / n)
     if lowest < -negative * largest:
@@ -172,4 +227,4 @@ def _pivoted(
             f"its diagonal, and k(x, x) is up to {largest:.3g}: {kernel} is not positive "
             f"semidefinite on these points; choose a Mercer kernel"
         )
-    return F, order[:rank], np.maximum(left, 0.5 * _EPS * diagonal)  # which are rounded, too
+    return F, order[:rank], np.maximum(left, 0.5 * _EPS * diagonal)  # k(x, x) is rounded, too

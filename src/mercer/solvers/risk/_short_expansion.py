@@ -26,22 +26,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._errors import NotPositiveDefiniteError
-from .._points import take
-from .._runtime import budget_in_bytes, ordered_sum, quiet, run
-from ..kernels import Kernel
-from ..kernels._prepared import Prepared
+from ..._errors import NotPositiveDefiniteError
+from ..._points import take
+from ..._runtime import budget_in_bytes, ordered_sum, quiet, run
+from ...kernels import Kernel, Prepared
 from ._losses import Local, Loss
 
-__all__ = ["Fit", "OverflowingKernelError", "Risk"]
+__all__ = ["Fit", "OverflowingKernelError", "ShortExpansionRisk"]
 
-_TILE = 2**20  # bytes of k(X, Z) evaluated at a time, at home in the second-level cache
+_TILE = 2**20  # bytes of k(X, Z) evaluated at a time, which fit the second-level cache
 _GROUPS = 8  # sums over rows are made of this many parts, added in order
 _TILE_COST = 20.0  # multiplications that take as long as an entry of k(X, Z)
 _FEW = 2e7  # multiplications that take about as long as starting threads
-_NEWTON, _CG, _HALVINGS = 100, 200, 40  # far more steps than are ever needed
-_SAMPLE, _MOVES = 10, 32  # vectors, and moves of them, behind the scale of the columns
-_STALE = 4  # steps of CG that show a preconditioner to be out of date
+_MAX_NEWTON, _MAX_CG, _MAX_HALVINGS = 100, 200, 40  # far more than are ever needed
+_SCALE_VECTORS, _SCALE_MOVES = 10, 32  # so many vectors, and moves of them, tell a column's scale
+_STALE = 4  # after more steps of CG the preconditioner is made anew
 
 
 class OverflowingKernelError(ValueError):
@@ -60,7 +59,7 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Risk:
+class ShortExpansionRisk:
     """J(Z, B) = sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2 for f = sum_j b_j k(z_j, .) + c.
 
     Parameters
@@ -82,10 +81,10 @@ class Risk:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers._losses import Squared
-    >>> from mercer.solvers._risk import Risk
+    >>> from mercer.solvers import ShortExpansionRisk, Squared
     >>> X = np.array([[0.0], [1.0]])
-    >>> risk = Risk(RBF(), X, np.array([[1.0], [3.0]]), Squared(), np.full(2, 0.5), alpha=1e-9)
+    >>> Y, w = np.array([[1.0], [3.0]]), np.full(2, 0.5)
+    >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, alpha=1e-9)
     >>> risk.best(X).intercept.round(4)
     array([2.])
     """
@@ -136,13 +135,13 @@ class Risk:
         |dk(z, .)/dz_c|^2 = d^2 k(z, z') / dz_c dz'_c at z' = z, here by differences in z'.  Of many
         columns all move at once, up or down by random signs, with which mixed terms cancel.
         """
-        Z = Z[:: -(-len(Z) // _SAMPLE)]
+        Z = Z[:: -(-len(Z) // _SCALE_VECTORS)]
         d, rng = Z.shape[1], np.random.default_rng(0)
         squares = self.X.multiply(self.X) if sp.issparse(self.X) else np.square(self.X)
         variance = np.maximum(self.weights @ squares - np.square(self.weights @ self.X), 0.0)
         step = 1e-3 * np.sqrt(np.maximum(variance, 0.01 * variance.mean()))
         step = np.where(step > 0, step, 1e-3)
-        moves = np.eye(d) if d <= _MOVES else rng.choice([-1.0, 1.0], size=(_MOVES, d))
+        moves = np.eye(d) if d <= _SCALE_MOVES else rng.choice([-1.0, 1.0], size=(_SCALE_MOVES, d))
         total = np.zeros(d)
         for e in np.concatenate([moves, -moves]):
             total += e * self.kernel.input_gradient(Z, Z + step * e, np.eye(len(Z))).mean(axis=0)
@@ -178,7 +177,7 @@ class Risk:
         local = self.loss(F, self.Y)
         value = float(self.weights @ local.values) + self._penalty(K, B)
         T, taken = None, 0
-        for _ in range(_NEWTON):
+        for _ in range(_MAX_NEWTON):
             g = columns.adjoint(self._slopes(local)) + self._pull(K, B)
             if T is None or taken > _STALE:
                 T = self._whitener(columns, K, local)
@@ -189,7 +188,7 @@ class Risk:
             if not promise > accuracy * value:
                 break
             moved, size = columns.times(D), 1.0
-            for _ in range(_HALVINGS):
+            for _ in range(_MAX_HALVINGS):
                 tried = self.loss(F + size * moved, self.Y)
                 new = float(self.weights @ tried.values) + self._penalty(K, B + size * D)
                 if new <= value - 1e-4 * size * promise:
@@ -240,7 +239,7 @@ class Risk:
         C, P, left = np.zeros_like(R), R.copy(), float(np.sum(R * R))
         # few digits while far away, many when close: then Newton's method keeps its speed
         enough, taken = left * min(0.01, np.sqrt(left / value)), 0
-        while taken < _CG:
+        while taken < _MAX_CG:
             if left <= enough or left == 0.0:
                 break
             HP = times(P)
@@ -278,7 +277,7 @@ class _Columns:
     A factor with m rows leaves the 1, the intercept, out.
     """
 
-    def __init__(self, risk: Risk, Z: np.ndarray) -> None:
+    def __init__(self, risk: ShortExpansionRisk, Z: np.ndarray) -> None:
         self.risk, self.m = risk, len(Z)
         P = risk._prepared
         self._P, self._Q = P, risk.kernel.prepare(Z, like=P)

@@ -19,9 +19,9 @@ from scipy.linalg.lapack import dpotrf
 
 from ._losses import Local
 
-__all__ = ["Blocks", "Joint", "coupled"]
+__all__ = ["Blocks", "Joint", "coupled", "weighted_gram"]
 
-_ROWS = 2048  # of F that are scaled at a time
+_ROWS = 2048  # as many rows of F are scaled at a time
 
 
 class Blocks:
@@ -43,7 +43,7 @@ class Blocks:
         # an output without curvature says nothing about its intercept
         total = float(d.sum()) if d.sum() > np.finfo(float).tiny else np.inf
         mean = self.intercept * (F.T @ d) / total
-        H = _gram_of(F, d)
+        H = weighted_gram(F, d)
         if H.size and total < np.inf:
             H = dsyr(-total, mean, lower=1, a=H, overwrite_a=1)
         H.flat[:: len(H) + 1] += shift
@@ -82,7 +82,7 @@ class Joint:
                 H[e * M : (e + 1) * M, c * M : (c + 1) * M] = A.T @ (bent[:, e, None] * A)
         diagonal = H.diagonal().reshape(q, M).copy()
         diagonal[:, :m] += shift
-        # no loss of this kind sees a constant that is common to all intercepts
+        # H is singular: a coupled loss does not see a constant that all intercepts share
         diagonal[:, m:] *= 1.0 + 1e-8
         np.fill_diagonal(H, diagonal.ravel())
         self.L, self.intercept = _factor(H), intercept
@@ -101,22 +101,24 @@ def coupled(local: Local) -> bool:
     return bool(np.any(local.times(V)[:, 1:]))
 
 
-def _gram_of(F: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Return the lower half of F^T diag(d) F."""
+def weighted_gram(F: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Return the lower half of F^T diag(d) F for d >= 0; neither order of F in memory is copied."""
     m = F.shape[1]
     H = np.zeros((m, m), order="F")
     if m:
         root = np.sqrt(d)[:, None]
         for i in range(0, len(F), _ROWS):
             part = root[i : i + _ROWS] * F[i : i + _ROWS]
-            H = dsyrk(1.0, part.T, beta=1.0, c=H, lower=1, overwrite_c=1)
+            by_columns = not part.flags.c_contiguous
+            A = part if by_columns else part.T
+            H = dsyrk(1.0, A, beta=1.0, c=H, trans=by_columns, lower=1, overwrite_c=1)
     return H
 
 
 def _factor(H: np.ndarray) -> np.ndarray:
     """Return the Cholesky factor of H; where rounding outweighs mu, of H + jitter.
 
-    That only makes a worse preconditioner.
+    The jitter only makes it a worse preconditioner.
     """
     if not len(H):
         return H

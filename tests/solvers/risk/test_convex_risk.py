@@ -7,22 +7,23 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.solvers import Status
-from mercer.solvers._interior import InteriorPoint
-from mercer.solvers._losses import (
+from mercer.solvers import (
     Absolute,
     EpsilonInsensitive,
     Given,
     Huber,
+    InteriorPoint,
     Logistic,
+    Machine,
+    Penalty,
     Poisson,
     Quantile,
+    RegularisedRisk,
     Softmax,
     Squared,
     SquaredHinge,
+    Status,
 )
-from mercer.solvers._machine import Machine
-from mercer.solvers._penalty import Penalty
 
 
 class Cosh:
@@ -180,7 +181,9 @@ def test_a_loss_may_end_somewhere():
 
     loss, Y = Given(Barrier()), np.array([[5.0], [-1.0], [9.0]])
     loss.check(Y)
-    found = Machine().minimize(np.eye(3), Y, loss, np.ones(3), Penalty.of("ridge", 1e-3))
+    found = Machine().minimize(
+        RegularisedRisk(np.eye(3), Y, loss, np.ones(3)), Penalty.of("ridge", 1e-3)
+    )
     f = found.weights[:, 0] + found.intercept
     assert np.all(f < 1.0)
     assert found.report.status is Status.CONVERGED
@@ -214,7 +217,9 @@ def dual_value(loss, F, y, a, c, shift):
 def test_duality_proves_the_minimum(loss, intercept, shift):
     F, Y = problem()
     c = np.random.default_rng(1).uniform(0.2, 3.0, size=len(F))
-    found = InteriorPoint(tol=1e-11).minimize(F, Y, loss, c, shift, intercept=intercept)
+    found = InteriorPoint(tol=1e-11).minimize(
+        RegularisedRisk(F, Y, loss, c, shift, intercept=intercept)
+    )
     f = F @ found.weights + found.intercept
     primal = c @ loss(f, Y).values + 0.5 * shift * np.sum(found.weights**2)
     dual = dual_value(loss, F, Y[:, 0], found.dual[:, 0], c, shift)
@@ -231,7 +236,7 @@ def test_duality_proves_the_minimum(loss, intercept, shift):
 def test_nobody_does_better(loss):
     """The minimum is convex: no direction leads down."""
     F, Y = problem(seed=2)
-    found = InteriorPoint(tol=1e-12).minimize(F, Y, loss, np.ones(len(F)), 0.5)
+    found = InteriorPoint(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, np.ones(len(F)), 0.5))
     rng = np.random.default_rng(0)
     for size in 10.0 ** rng.uniform(-6, 0, size=200):
         w = found.weights + size * rng.normal(size=found.weights.shape)
@@ -254,8 +259,8 @@ def test_ordered_quantiles_are_the_linear_program():
     bounds = [(None, None)] * k + [(0, None)] * (6 * n)
     theirs = linprog(cost, order, np.zeros(2 * n), equal, Y.T.ravel(), bounds)
     solver = InteriorPoint(tol=1e-9)
-    ours = solver.minimize(F, Y, Quantile(levels), np.ones(n), 1e-9, ordered=True)
-    free = solver.minimize(F, Y, Quantile(levels), np.ones(n), 1e-9)
+    ours = solver.minimize(RegularisedRisk(F, Y, Quantile(levels), np.ones(n), 1e-9, ordered=True))
+    free = solver.minimize(RegularisedRisk(F, Y, Quantile(levels), np.ones(n), 1e-9))
     assert ours.value == pytest.approx(theirs.fun, rel=1e-7)
     assert free.value < theirs.fun - 1e-3  # the order costs something here
     f = G @ np.vstack([ours.weights, ours.intercept])
@@ -266,7 +271,9 @@ def test_ordered_quantiles_against_a_general_solver():
     F, Y = problem(seed=5, n=12, m=3, q=2)
     levels, n, m = np.array([0.5, 0.55]), 12, 3
     loss, shift = Quantile(levels), 0.8
-    ours = InteriorPoint(tol=1e-11).minimize(F, Y, loss, np.ones(n), shift, ordered=True)
+    ours = InteriorPoint(tol=1e-11).minimize(
+        RegularisedRisk(F, Y, loss, np.ones(n), shift, ordered=True)
+    )
     G = np.column_stack([F, np.ones(n)])
     k = 2 * (m + 1)
 
@@ -305,17 +312,21 @@ def test_a_weight_of_two_is_two_points(ordered):
     c = np.random.default_rng(0).integers(1, 4, size=len(F))
     often = np.repeat(np.arange(len(F)), c)
     loss, solver = Quantile([0.2, 0.4, 0.7]), InteriorPoint()
-    one = solver.minimize(F, Y, loss, c.astype(float), 0.3, ordered=ordered)
-    two = solver.minimize(F[often], Y[often], loss, np.ones(len(often)), 0.3, ordered=ordered)
+    one = solver.minimize(RegularisedRisk(F, Y, loss, c.astype(float), 0.3, ordered=ordered))
+    two = solver.minimize(
+        RegularisedRisk(F[often], Y[often], loss, np.ones(len(often)), 0.3, ordered=ordered)
+    )
     np.testing.assert_allclose(one.weights, two.weights, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(one.intercept, two.intercept, rtol=1e-9)
 
 
 def test_units_do_not_matter():
     F, Y = problem(seed=7)
-    one = InteriorPoint().minimize(F, Y, EpsilonInsensitive(0.2), np.ones(len(F)), 0.3)
+    one = InteriorPoint().minimize(
+        RegularisedRisk(F, Y, EpsilonInsensitive(0.2), np.ones(len(F)), 0.3)
+    )
     two = InteriorPoint().minimize(
-        F, 1e6 * Y + 1e9, EpsilonInsensitive(0.2e6), np.ones(len(F)), 0.3e-6
+        RegularisedRisk(F, 1e6 * Y + 1e9, EpsilonInsensitive(0.2e6), np.ones(len(F)), 0.3e-6)
     )
     np.testing.assert_allclose(two.weights, 1e6 * one.weights, rtol=1e-5, atol=1.0)
     assert two.report.status is Status.CONVERGED
@@ -324,8 +335,8 @@ def test_units_do_not_matter():
 @pytest.mark.parametrize("s", [1e-11, 1e-6, 1e6])
 def test_squares_of_units_do_not_matter(s):
     F, Y = problem(seed=7)
-    one = InteriorPoint().minimize(F, Y, Huber(0.1), np.ones(len(F)), 0.3)
-    two = InteriorPoint().minimize(F, s * Y, Huber(0.1 * s), np.ones(len(F)), 0.3)
+    one = InteriorPoint().minimize(RegularisedRisk(F, Y, Huber(0.1), np.ones(len(F)), 0.3))
+    two = InteriorPoint().minimize(RegularisedRisk(F, s * Y, Huber(0.1 * s), np.ones(len(F)), 0.3))
     np.testing.assert_allclose(two.weights, s * one.weights, rtol=1e-6)
     assert two.gap <= 1e-9 * two.value
 
@@ -338,7 +349,7 @@ def test_nothing_to_fit(intercept, ordered):
     for F in (np.zeros((5, 0)), np.zeros((5, 2)), np.ones((5, 1))):
         for y in (np.zeros((5, 2)), np.full((5, 2), 7.0)):
             found = InteriorPoint().minimize(
-                F, y, loss, np.ones(5), 1e-3, intercept=intercept, ordered=ordered
+                RegularisedRisk(F, y, loss, np.ones(5), 1e-3, intercept=intercept, ordered=ordered)
             )
             assert found.report.status is Status.CONVERGED
             if intercept:
@@ -352,12 +363,16 @@ def test_too_few_steps_are_said():
     F, Y = problem()
     says = r"after 2 steps with a duality gap of .* Raise"
     with pytest.warns(ConvergenceWarning, match=says) as seen:
-        found = InteriorPoint(max_iter=2).minimize(F, Y, Absolute(), np.ones(len(F)), 1.0)
+        found = InteriorPoint(max_iter=2).minimize(
+            RegularisedRisk(F, Y, Absolute(), np.ones(len(F)), 1.0)
+        )
     assert found.report.status is Status.NOT_CONVERGED
     assert found.gap > 0
     assert seen[0].filename == __file__
     with pytest.warns(ConvergenceWarning, match=says) as seen:
-        Machine(max_iter=2).minimize(F, Y, Absolute(), np.ones(len(F)), Penalty.of("norm", 1.0))
+        Machine(max_iter=2).minimize(
+            RegularisedRisk(F, Y, Absolute(), np.ones(len(F))), Penalty.of("norm", 1.0)
+        )
     assert seen[0].filename == __file__
 
 
@@ -378,7 +393,7 @@ def test_any_penalty_is_minimised(loss, name):
     """Along rays and across, nothing is lower: the problem is convex."""
     F, Y = problem(seed=8, m=3)
     penalty = Penalty.of(PENALTIES[name], 2.0)
-    found = Machine(tol=1e-12).minimize(F, Y, loss, np.ones(len(F)), penalty)
+    found = Machine(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, np.ones(len(F))), penalty)
 
     def objective(w, b):
         return loss(F @ w + b, Y).values.sum() + penalty.value(np.linalg.norm(w))
@@ -400,10 +415,14 @@ def test_the_norm_makes_zero(loss):
     """f = 0 just when the slope of the losses at 0 is at most alpha."""
     F, Y = problem(seed=9, m=3)
     ones = np.ones(len(F))
-    b = Machine(tol=1e-13).minimize(0 * F, Y, loss, ones, Penalty.of("ridge", 1.0)).intercept
+    b = (
+        Machine(tol=1e-13)
+        .minimize(RegularisedRisk(0 * F, Y, loss, ones), Penalty.of("ridge", 1.0))
+        .intercept
+    )
     edge = np.linalg.norm(F.T @ loss(np.zeros_like(Y) + b, Y).slopes)
-    above = Machine().minimize(F, Y, loss, ones, Penalty.of("norm", 1.001 * edge))
-    below = Machine().minimize(F, Y, loss, ones, Penalty.of("norm", 0.999 * edge))
+    above = Machine().minimize(RegularisedRisk(F, Y, loss, ones), Penalty.of("norm", 1.001 * edge))
+    below = Machine().minimize(RegularisedRisk(F, Y, loss, ones), Penalty.of("norm", 0.999 * edge))
     assert not above.weights.any()
     assert not above.dual.any()
     assert above.report.certificate["shift"] == np.inf
@@ -419,11 +438,17 @@ def test_a_small_norm_is_not_nothing(loss, intercept):
     F, Y = problem(seed=9, m=3)
     ones = np.ones(len(F))
     options = {"intercept": intercept}
-    one = Machine().minimize(F, Y, loss, ones, Penalty.of("norm", 1.0), **options)
-    two = Machine().minimize(1e5 * F, Y, loss, ones, Penalty.of("norm", 1e5), **options)
+    one = Machine().minimize(RegularisedRisk(F, Y, loss, ones, **options), Penalty.of("norm", 1.0))
+    two = Machine().minimize(
+        RegularisedRisk(1e5 * F, Y, loss, ones, **options), Penalty.of("norm", 1e5)
+    )
     np.testing.assert_allclose(1e5 * two.weights, one.weights, rtol=1e-4)
-    tiny = Machine().minimize(1e5 * F, Y, loss, ones, Penalty.of("norm", 0.1), **options)
-    free = Machine().minimize(F, Y, loss, ones, Penalty.of("ridge", 1e-7), **options)
+    tiny = Machine().minimize(
+        RegularisedRisk(1e5 * F, Y, loss, ones, **options), Penalty.of("norm", 0.1)
+    )
+    free = Machine().minimize(
+        RegularisedRisk(F, Y, loss, ones, **options), Penalty.of("ridge", 1e-7)
+    )
     np.testing.assert_allclose(1e5 * tiny.weights, free.weights, rtol=1e-3)
     assert tiny.report.status is Status.CONVERGED
 
@@ -446,7 +471,9 @@ def test_the_norm_makes_zero_at_a_kink(intercept):
     ).fun  # fmt: skip
     for factor, nothing in ((1.001, True), (0.99, False)):
         penalty = Penalty.of("norm", factor * least)
-        found = Machine().minimize(F, Y, Absolute(), np.ones(n), penalty, intercept=intercept)
+        found = Machine().minimize(
+            RegularisedRisk(F, Y, Absolute(), np.ones(n), intercept=intercept), penalty
+        )
         assert (found.report.certificate["norm"] == 0.0) == nothing
         assert found.report.status is Status.CONVERGED
         if nothing:
@@ -457,7 +484,7 @@ def test_the_norm_makes_zero_at_a_kink(intercept):
 def test_a_penalty_that_is_not_convex_has_a_local_minimum():
     F, Y = problem(seed=10, m=3)
     penalty = Penalty.of((lambda t: np.log1p(t * t), lambda t: 2 * t / (1 + t * t)), 5.0)
-    found = Machine(tol=1e-12).minimize(F, Y, Squared(), np.ones(len(F)), penalty)
+    found = Machine(tol=1e-12).minimize(RegularisedRisk(F, Y, Squared(), np.ones(len(F))), penalty)
 
     def objective(w):
         return Squared()(F @ w + found.intercept, Y).values.sum() + penalty.value(np.linalg.norm(w))
@@ -480,13 +507,15 @@ def test_a_penalty_that_is_not_convex_has_a_local_minimum():
 def test_a_wrong_penalty_is_refused(penalty, says):
     F, Y = problem()
     with pytest.raises(ValueError, match=says):
-        Machine().minimize(F, Y, Squared(), np.ones(len(F)), Penalty.of(penalty, 1.0))
+        Machine().minimize(
+            RegularisedRisk(F, Y, Squared(), np.ones(len(F))), Penalty.of(penalty, 1.0)
+        )
 
 
 def test_a_penalty_without_hold_is_said():
     F, Y = problem(m=2)
     flat = Penalty.of((lambda t: 0.0, lambda t: 0.0), 1.0)
     with pytest.warns(ConvergenceWarning, match="the usual cause is that it is flat") as seen:
-        found = Machine().minimize(F, Y, Squared(), np.ones(len(F)), flat)
+        found = Machine().minimize(RegularisedRisk(F, Y, Squared(), np.ones(len(F))), flat)
     assert found.report.status is Status.NOT_CONVERGED
     assert seen[0].filename == __file__

@@ -21,16 +21,16 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from .._runtime import Stopwatch, one_blas_thread
-from ..kernels import Kernel
-from ._report import Report, Status
-from ._risk import Fit, OverflowingKernelError, Risk
+from ..._runtime import Stopwatch, one_blas_thread
+from ...kernels import Kernel
+from .._report import Report, Status
+from ._short_expansion import Fit, OverflowingKernelError, ShortExpansionRisk
 
 __all__ = ["LearnedVectors", "Support"]
 
-_MEMORY = 20  # pairs of steps and gradients that L-BFGS remembers
+_LBFGS_PAIRS = 20  # pairs of steps and gradients that L-BFGS remembers
 _SPAN = 10  # iterations over which a decrease is measured: single ones are often small
-_INNER = 1e-3  # of tol: how exact the weights are while vectors move
+_INNER_TOL = 1e-3  # while vectors move, weights are exact to this part of tol
 
 
 class Support(NamedTuple):
@@ -59,11 +59,10 @@ class LearnedVectors:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import LearnedVectors
-    >>> from mercer.solvers._losses import Squared
-    >>> from mercer.solvers._risk import Risk
+    >>> from mercer.solvers import LearnedVectors, ShortExpansionRisk, Squared
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> risk = Risk(RBF(), X, RBF()(X, [[1.0]]), Squared(), np.full(60, 1 / 60), 1e-8)
+    >>> Y, w = RBF()(X, [[1.0]]), np.full(60, 1 / 60)
+    >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, 1e-8)
     >>> found = LearnedVectors().minimize(risk, np.array([[0.0]]))
     >>> found.fit.vectors.round(2)
     array([[1.]])
@@ -74,13 +73,15 @@ class LearnedVectors:
     learn_kernel: bool = False
 
     def minimize(
-        self, risk: Risk, Z: np.ndarray, say: Callable[[str], None] | None = None
+        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None] | None = None
     ) -> Support:
         """Return the best vectors found from the start Z on, never worse than Z itself."""
         with one_blas_thread:  # tiles are shared out to threads, and the bits do not depend on them
             return self._minimize(risk, Z, say or (lambda text: None))
 
-    def _minimize(self, risk: Risk, Z: np.ndarray, say: Callable[[str], None]) -> Support:
+    def _minimize(
+        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None]
+    ) -> Support:
         watch = Stopwatch()
         best = risk.best(Z)
         search = _Search(risk, best, self.tol, self.learn_kernel, say)
@@ -106,9 +107,9 @@ class LearnedVectors:
 
 @dataclass
 class _Search:
-    """One run of L-BFGS: what it evaluates, keeps and says."""
+    """One run of L-BFGS: the objective it evaluates, the best fit so far, and its messages."""
 
-    risk: Risk
+    risk: ShortExpansionRisk
     best: Fit
     tol: float
     learn_kernel: bool
@@ -120,7 +121,7 @@ class _Search:
         self._last, self._first = self.best, self.best.value
 
     def run(self, max_iter: int) -> str:
-        """Move the vectors; return what is to be said if J still fell at the end."""
+        """Move the vectors; return a warning if J still fell at the end, else nothing."""
         Z = self.best.vectors
         speed = self.risk.speed(Z)
         # a column that k does not see stays where it is, whatever its unit
@@ -138,7 +139,7 @@ class _Search:
                 method="L-BFGS-B",
                 bounds=[*lowest, *limits],
                 callback=self._after,
-                options={"maxiter": left, "maxcor": _MEMORY, "ftol": 0.0, "gtol": 0.0},
+                options={"maxiter": left, "maxcor": _LBFGS_PAIRS, "ftol": 0.0, "gtol": 0.0},
             )
             taken = len(self.curve) - before
             left -= taken
@@ -169,7 +170,7 @@ class _Search:
         Z = x[:size].reshape(self.best.vectors.shape) * self._unit
         risk = self.risk_of(kernel.with_theta(x[size:]) if self.learn_kernel else kernel)
         try:
-            fit = risk.best(Z, self._last, _INNER * self.tol)
+            fit = risk.best(Z, self._last, _INNER_TOL * self.tol)
         except OverflowingKernelError:  # a step too far: the line search tries a shorter one
             return np.inf, np.zeros_like(x)
         gradient = risk.pull(Z, fit.weights, fit.slopes) * self._unit
@@ -179,8 +180,8 @@ class _Search:
         # in units of the start, so that the first step, of length 1, suits any targets
         return fit.value / self._first, self._pack(gradient, in_theta) / self._first
 
-    def risk_of(self, kernel: Kernel) -> Risk:
-        """Return the risk with this kernel; the one at hand knows its points prepared."""
+    def risk_of(self, kernel: Kernel) -> ShortExpansionRisk:
+        """Return the risk with this kernel; that at hand, whose points are prepared, if it fits."""
         same = kernel is self.risk.kernel
         return self.risk if same else dataclasses.replace(self.risk, kernel=kernel)
 
