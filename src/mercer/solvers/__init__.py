@@ -22,6 +22,7 @@ from ._mixed import MixedCholesky
 from ._moments import Moments
 from ._pairs import EigenPairs, signs_of
 from ._path import ExactPath, NystroemPath, RidgePath
+from ._pcg import Recurrence, columnwise
 from ._power import PowerPeeling
 from ._report import Report, Status, enough, judged, worst
 from ._ridge import ExactRidge, LandmarkRidge
@@ -61,6 +62,7 @@ __all__ = [
     "PowerPeeling",
     "Problem",
     "RandomizedEigen",
+    "Recurrence",
     "Report",
     "RidgePath",
     "ShiftedLowRank",
@@ -68,6 +70,7 @@ __all__ = [
     "Tridiagonal",
     "certify",
     "choose",
+    "columnwise",
     "eigenpairs_of_moments",
     "eigenpairs_of_points",
     "enough",

@@ -18,13 +18,18 @@ import numpy as np
 from .._errors import NotPositiveDefiniteError
 from ._report import enough
 
-__all__ = ["Iterates", "conjugate_gradients", "rounding_of"]
+__all__ = ["Iterates", "Recurrence", "columnwise", "conjugate_gradients", "rounding_of"]
 
 _REFRESH = 20  # steps after which the true residual is computed
-_TRIAL = 10  # steps after which an impatient caller wants to know how many more there will be
+_TRIAL = 10  # steps before an impatient caller may be told that there will be too many
 # What rounding leaves of a residual, in units of eps |A| |a|: products hardly do better than the
 # first, and a backward stable method may do as badly as the second.
 _FLOOR, _STABLE = 1.0 / 32.0, 4.0
+_INDEFINITE = (
+    "K + shift is not positive definite: step {step} of conjugate gradients met a direction p with "
+    "p^T (K + shift) p = {curvature}. The usual cause is a kernel that is not positive "
+    "semidefinite. Try a larger shift, or solver='lstsq'"
+)
 
 
 class Iterates(NamedTuple):
@@ -75,58 +80,96 @@ def conjugate_gradients(
     NotPositiveDefiniteError
         If p . A p is not positive.
     """
-    Y = np.asarray(Y, dtype=float)
-    a, R = np.zeros_like(Y), Y.copy()
-    size = np.linalg.norm(Y, axis=0)
-    Z = precondition(R)
-    P, rz = Z, _dot(R, Z)
-    best, n_iter, fresh = np.inf, 0, True  # fresh: R is the true gap
+    run = Recurrence(times, precondition, np.asarray(Y, dtype=float))
+    size = np.linalg.norm(run.Y, axis=0)
+    best, fresh = np.inf, True  # fresh: R is the true residual
     eps, most = float(np.finfo(dtype).eps), enough(dtype) * size
     while True:
-        floor = eps * rounding(a)
+        floor = eps * rounding(run.X)
         goal = np.maximum(tol * size, np.minimum(_FLOOR * floor, most))
-        left = np.linalg.norm(R, axis=0)
+        left = np.linalg.norm(run.R, axis=0)
         waiting = left > (goal if fresh else 0.5 * goal)
-        if fresh and not waiting.any():
-            return Iterates(a, R, n_iter, True)
-        over = n_iter >= max_iter or (not patient and _hopeless(left, size, goal, n_iter, max_iter))
-        if over or not waiting.any() or (n_iter % _REFRESH == 0 and not fresh):
-            claimed = not waiting.any()
-            if not fresh:
-                R, fresh = Y - times(a), True
-                left = np.linalg.norm(R, axis=0)
-            worst = float(np.max(left / np.maximum(goal, 1e-300)))
-            stable = bool(np.all(left <= np.maximum(goal, _STABLE * floor)))
-            if say is not None:
-                say(f"step {n_iter}: relative residual {_relative(left, size):.1e}")
-            ending = claimed or stable  # the recurrence is there, or rounding is in sight:
-            stuck = ending and worst > 0.5 * best  # does the truth still get better?
-            if over or stuck or worst <= 1.0:
-                return Iterates(a, R, n_iter, worst <= 1.0 or stuck)
-            best = min(best, worst) if ending else best
-            Z = precondition(R)
-            if claimed:
-                P = Z
-            rz = _dot(R, Z)
+        claimed = not waiting.any()
+        if fresh and claimed:
+            return Iterates(run.X, run.R, run.n_iter, True)
+        over = run.n_iter >= max_iter
+        over = over or (not patient and _hopeless(left, size, goal, run.n_iter, max_iter))
+        if not (over or claimed or (run.n_iter % _REFRESH == 0 and not fresh)):
+            run.step(slice(None) if waiting.all() else np.flatnonzero(waiting))
+            fresh = False
             continue
-        AP = times(P)
-        curvature = _dot(P, AP)
+        if not fresh:
+            run.R, fresh = run.residual(), True
+            left = np.linalg.norm(run.R, axis=0)
+        worst = float(np.max(left / np.maximum(goal, 1e-300)))
+        stable = bool(np.all(left <= np.maximum(goal, _STABLE * floor)))
+        if say is not None:
+            say(f"step {run.n_iter}: relative residual {_relative(left, size):.1e}")
+        # Where the recurrence has reached the goal, or rounding is in sight, go on only as long as
+        # the true residual is halved.
+        ending = claimed or stable
+        stuck = ending and worst > 0.5 * best
+        if over or stuck or worst <= 1.0:
+            return Iterates(run.X, run.R, run.n_iter, worst <= 1.0 or stuck)
+        best = min(best, worst) if ending else best
+        run.restart(forget=claimed)
+
+
+class Recurrence:
+    """The recurrence of the module: X, the residual R, and the directions P of all columns.
+
+    Parameters
+    ----------
+    times, precondition : callable
+        As for `conjugate_gradients`.
+    Y : ndarray of shape (n, q)
+    indefinite : str
+        The error if A is not positive definite, with places for {step} and {curvature}.
+    """
+
+    def __init__(
+        self,
+        times: Callable[[np.ndarray], np.ndarray],
+        precondition: Callable[[np.ndarray], np.ndarray],
+        Y: np.ndarray,
+        indefinite: str = _INDEFINITE,
+    ) -> None:
+        self.times, self.precondition, self.Y = times, precondition, Y
+        self.indefinite = indefinite
+        self.X, self.R, self.n_iter = np.zeros_like(Y), Y.copy(), 0
+        self.restart(forget=True)
+
+    def residual(self) -> np.ndarray:
+        """Return the true Y - A X; R drifts away from it."""
+        return self.Y - self.times(self.X)
+
+    def restart(self, *, forget: bool) -> None:
+        """Go on from R as it is now; `forget` drops the directions taken so far."""
+        Z = self.precondition(self.R)
+        if forget:
+            self.P = Z.copy()
+        self.rz = columnwise(self.R, Z)
+
+    def step(self, active: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Take a step with the columns `active`, and return the coefficients s and b of each."""
+        self.n_iter += 1
+        P, R, rz = self.P[:, active], self.R[:, active], self.rz[active]
+        AP = self.times(P)
+        curvature = columnwise(P, AP)
         if not np.all(np.isfinite(curvature)):
             raise _not_finite()
-        if np.any(curvature[waiting] <= 0.0):
-            raise NotPositiveDefiniteError(
-                f"K + shift is not positive definite: step {n_iter + 1} of conjugate gradients met "
-                f"a direction p with p^T (K + shift) p = {curvature[waiting].min():.3g}. The usual "
-                f"cause is a kernel that is not positive semidefinite. Try a larger shift, or "
-                f"solver='lstsq'"
-            )
-        step = np.where(waiting, _dot(R, P) / np.where(waiting, curvature, 1.0), 0.0)
-        a += step * P
-        before, R = R, R - step * AP
-        Z = precondition(R)
-        turn = np.where(waiting & (rz > 0), _dot(Z, R - before) / np.where(rz > 0, rz, 1.0), 0.0)
-        P, rz = Z + turn * P, _dot(R, Z)
-        n_iter, fresh = n_iter + 1, False
+        if np.any(curvature <= 0.0):
+            least = f"{curvature.min():.3g}"
+            text = self.indefinite.format(step=self.n_iter, curvature=least)
+            raise NotPositiveDefiniteError(text)
+        s = columnwise(R, P) / curvature
+        self.X[:, active] += s * P
+        new = R - s * AP
+        Z = self.precondition(new)
+        b = np.where(rz > 0, columnwise(Z, new - R) / np.where(rz > 0, rz, 1.0), 0.0)
+        self.R[:, active], self.P[:, active] = new, Z + b * P
+        self.rz[active] = columnwise(new, Z)
+        return s, b
 
 
 def rounding_of(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
@@ -150,7 +193,8 @@ def _not_finite() -> ValueError:
     )
 
 
-def _dot(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+def columnwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Return u_j . v_j for each column j."""
     return np.einsum("ij,ij->j", U, V)
 
 
