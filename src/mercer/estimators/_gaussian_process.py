@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import gp
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
-from .._runtime import budget_in_bytes, check_budget, in_words
-from ..gp import Conditioned, Posterior, pullback_bytes
+from .._runtime import check_budget
+from ..gp import Conditioned, Posterior
 from ..kernels import Kernel, White, reads_all
 from ..kernels._specs import KERNEL_NAMES
 from ..solvers import Report, Status
@@ -29,7 +29,6 @@ from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
 
 __all__ = ["GaussianProcessRegressor"]
 
-_MOST = 10_000  # points for which "auto" is exact: a likelihood takes a minute
 _EPS = np.finfo(float).eps
 
 
@@ -181,10 +180,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         mean, std = self._normalisation(Y)
         Y = (Y - mean) / std
         noise = self._noise(len(Y))
-        solver = self._choose_solver(length(X))
-        noisy = self.kernel is None and solver != "cholesky"
+        kind = gp.choose_objective(self.solver, length(X), self.max_memory)
+        approximate = kind is not gp.MarginalLikelihood
+        noisy = self.kernel is None and approximate
         spelling = Spelling(default_kernel() + White() if noisy else self.kernel, X)
-        objective = self._make_objective(solver, spelling.kernel, X, Y, noise)
+        options = {"max_memory": self.max_memory}
+        if approximate:
+            options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
+        objective = kind(spelling.kernel, X, Y, noise, **options)
         theta, evaluations, converged = find_theta(
             *(objective, spelling, self.optimizer),
             restarts=self.n_restarts_optimizer,
@@ -200,7 +203,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         self.report_ = replace(self.report_, n_iter=evaluations)
         if not converged:
             self.report_ = replace(self.report_, status=Status.NOT_CONVERGED)
-        if self.solver == "auto" and solver != "cholesky":
+        if self.solver == "auto" and approximate:
             message = f"chosen by solver='auto'; {self.report_.message}"
             self.report_ = replace(self.report_, message=message)
         self._say(
@@ -257,34 +260,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
                 f"is the variance of the noise"
             )
         return float(alpha.item()) if alpha.size == 1 else alpha
-
-    def _choose_solver(self, n: int) -> str:
-        if self.solver != "auto":
-            return str(self.solver)
-        needed = 16 * n * n + pullback_bytes(n)  # a factor, and a likelihood beside it
-        if n <= _MOST and needed <= budget_in_bytes(self.max_memory):
-            return "cholesky"
-        warn_caller(
-            f"an exact Gaussian process on {n} points takes {in_words(needed)} and about "
-            f"{n**3:.0e} operations for each likelihood, so inducing points are used: the "
-            f"result is approximate. solver='nystroem' asks for that, with `rank` points; "
-            f"solver='cholesky' is exact"
-        )
-        return "nystroem"
-
-    def _make_objective(
-        self, solver: str, kernel: Kernel, X: Any, Y: np.ndarray, noise: Any
-    ) -> Any:
-        if solver == "cholesky":
-            return gp.MarginalLikelihood(kernel, X, Y, noise, self.max_memory)
-        kind = gp.InducingBound if solver == "nystroem" else gp.StochasticLikelihood
-        return kind(
-            *(kernel, X, Y, noise),
-            rank=self.rank,
-            landmarks=self.landmarks,
-            random_state=self.random_state,
-            max_memory=self.max_memory,
-        )
 
     # ------------------------------------------------------------------ what the model says
 

@@ -15,7 +15,7 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Report, Status, judged, warn_inaccurate
 from ._posterior import Conditioned, Posterior
-from ._system import System, check_data, gradient_bytes
+from ._system import System, check_data, pullback_workspace
 
 __all__ = ["Exact"]
 
@@ -32,7 +32,7 @@ class Exact(ABC):
     noise: Any = 0.0
     max_memory: Any = None
 
-    _arrays: ClassVar[int] = 1  # of n x n numbers, for a gradient
+    _arrays: ClassVar[int] = 1  # how many n x n arrays a gradient takes
 
     def __post_init__(self) -> None:
         data = check_data(self.kernel, self.X, self.Y, self.noise)
@@ -47,6 +47,11 @@ class Exact(ABC):
     @abstractmethod
     def _value_and_gradient(self, system: System, A: np.ndarray) -> tuple[float, np.ndarray]: ...
 
+    def workspace(self) -> int:
+        """Return the bytes that a value with its gradient takes."""
+        n = length(self.X)
+        return 8 * n * n * self._arrays + pullback_workspace(n, self.kernel)
+
     def value(self, theta: Any = None) -> float:
         """Return the objective, -inf where C is not numerically positive definite."""
         try:
@@ -58,8 +63,7 @@ class Exact(ABC):
     def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:
         """Return the objective and its derivatives in theta; -inf and 0 where C is singular."""
         n = length(self.X)
-        needed = 8 * n * n * self._arrays + gradient_bytes(self.kernel, n)
-        check_budget(needed, self.max_memory, f"a gradient on {n} points")
+        check_budget(self.workspace(), self.max_memory, f"a gradient on {n} points")
         try:
             system = self._system(theta)
         except NotPositiveDefiniteError:

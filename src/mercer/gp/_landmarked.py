@@ -14,12 +14,12 @@ from .._runtime import check_budget, generator
 from ..gram import Landmarks
 from ..kernels import Kernel, on_indices
 from ._noise import signal
-from ._projection import Projection, working_bytes
+from ._projection import Projection
 from ._system import check_data
 
 __all__ = ["Landmarked"]
 
-_RANK = 500  # landmarks by default: a search passes over them dozens of times
+_RANK = 500  # landmarks by default, few because a search passes over them dozens of times
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +48,14 @@ class Landmarked:
                 f"random_state must be None, an integer of at least 0, or a generator, got "
                 f"{self.random_state!r}"
             ) from why
-        (n, q), m = self.Y.shape, self._chosen.count(length(self.X))
-        needed = max(4 * self._chosen.workspace(n), self._bytes(n, m, q))
+        m, drawing = self._chosen.count(len(self.Y)), 4 * self._chosen.workspace(len(self.Y))
+        needed = max(drawing, self.workspace())
         check_budget(needed, self.max_memory, f"{type(self).__name__} on {m} landmarks")
 
-    def _bytes(self, n: int, m: int, q: int) -> int:
-        """Estimate the memory of a value with its gradient."""
-        return working_bytes(n, m, q, self.n_threads)
+    def workspace(self) -> int:
+        """Return the bytes that a value with its gradient takes."""
+        (n, q), m = self.Y.shape, self._chosen.count(len(self.Y))
+        return Projection.workspace(n, m, q, self.n_threads)
 
     @cached_property
     def points(self) -> Any:

@@ -31,24 +31,11 @@ from ..kernels import Kernel, on_indices
 from ..kernels._prepared import pair
 from ._noise import latent_and_noise
 
-__all__ = [
-    "Projection",
-    "Triangle",
-    "describe",
-    "rounding_certificate",
-    "working_bytes",
-]
+__all__ = ["Projection", "Triangle", "describe", "rounding_certificate"]
 
-_STRIPS = 4  # worked on before their triangles are merged: a number that no thread changes
-_FEWEST = 256  # rows of a strip
-_ARRAYS = 8  # of the size of a strip, held while it is worked on
-
-
-def working_bytes(n: int, m: int, q: int, n_threads: int | None = None) -> int:
-    """Estimate the memory of the passes over the points: strips, triangles, and a few vectors."""
-    rows, strips = min(n, _strip_rows(m + q)), min(_STRIPS, check_threads(n_threads))
-    inside = strips * _ARRAYS * rows * (m + q)  # of a strip: features, weights, what a kernel needs
-    return 8 * (inside + (8 + _STRIPS) * (m + q) ** 2 + 8 * n * (q + 2))
+_STRIPS = 4  # strips worked on before their triangles are merged, for any number of threads
+_FEWEST = 256  # rows of a strip, at least
+_ARRAYS = 8  # arrays of the size of a strip that are held while it is worked on
 
 
 class Triangle(NamedTuple):
@@ -125,6 +112,13 @@ class Projection:
         phi = NystroemMap(kernel, take(S, kept), L, kept, len(K) - len(kept), jitter)
         lost = significance(P.dtype)[0] * float(np.delete(diagonal, kept).max(initial=0.0))
         return cls(kernel, sliceable(X), phi, D, latent, lost, n_threads)
+
+    @staticmethod
+    def workspace(n: int, m: int, q: int, n_threads: int | None = None) -> int:
+        """Return the bytes of passes over the points: strips, triangles, and a few vectors."""
+        rows, strips = min(n, _strip_rows(m + q)), min(_STRIPS, check_threads(n_threads))
+        inside = strips * _ARRAYS * rows * (m + q)  # features, weights, what a kernel needs
+        return 8 * (inside + (8 + _STRIPS) * (m + q) ** 2 + 8 * n * (q + 2))
 
     def __len__(self) -> int:
         """Return n, the number of points."""

@@ -23,7 +23,7 @@ from ._noise import diagonal_pullback
 from ._posterior import Posterior
 from ._projection import describe, rounding_certificate
 from ._solved import Solved
-from ._system import pullback_bytes, symmetric_pullback
+from ._system import pullback_workspace, symmetric_pullback
 
 __all__ = ["Estimate", "StochasticLikelihood"]
 
@@ -116,10 +116,11 @@ class StochasticLikelihood(Landmarked):
             raise ValueError(f"tol must be a number in (0, 1), got {self.tol!r}")
         super().__post_init__()
 
-    def _bytes(self, n: int, m: int, q: int) -> int:
+    def workspace(self) -> int:
+        (n, q), m = self.Y.shape, self._chosen.count(len(self.Y))
         held = 8 * n * (m + 8 * (q + self.probes))
-        tiles = pullback_bytes(n, self.n_threads)
-        return held + tiles + super()._bytes(n, m, q)
+        tiles = pullback_workspace(n, n_threads=self.n_threads)
+        return held + tiles + super().workspace()
 
     def value(self, theta: Any = None) -> float:
         """Return the estimate of log p at theta, -inf where C is not positive definite."""

@@ -4,7 +4,7 @@ from ._bordered import Bordered
 from ._box import BoxInterior
 from ._cascade import Cascade
 from ._certificate import Certificate, certify
-from ._choose import EIGEN, LINEAR, Problem, choose
+from ._choose import EIGEN, LINEAR, Problem, choose, dense_is_quicker
 from ._conjugate import ConjugateGradient
 from ._dual import Dual, DualSolution
 from ._eigen import Arpack, DenseEigen, RandomizedEigen
@@ -71,6 +71,7 @@ __all__ = [
     "certify",
     "choose",
     "columnwise",
+    "dense_is_quicker",
     "eigenpairs_of_moments",
     "eigenpairs_of_points",
     "enough",

@@ -12,12 +12,10 @@ from .._points import length
 from .._runtime import budget_in_bytes, check_budget, check_threads, in_words
 from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
-from ..solvers import BlockKrylov, DenseEigen, LowRankEigen
+from ..solvers import BlockKrylov, DenseEigen, LowRankEigen, dense_is_quicker
 
 __all__ = ["LEAN", "Option", "Plan", "affordable", "dense_bytes", "feature_bytes", "make_plan"]
 
-_SMALL = 1500  # points below which LAPACK on the whole matrix is quick
-_SHARE = 5  # beyond n / 5 components the whole spectrum is cheaper
 _HELD = 2**28  # bytes of K that are held without a second thought
 LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
 _BLOCK = 2**15  # points of a block
@@ -186,7 +184,7 @@ def _choose(
     columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else np.inf
     stored = whole <= _HELD or columns > _COSTLY or not kernel.on_vectors
     order = [("krylov", "dense" if stored else "tiled"), ("krylov", "tiled"), ("krylov", "dense")]
-    order.insert(0 if n <= _SMALL or k > n // _SHARE else len(order), ("dense", "dense"))
+    order.insert(0 if dense_is_quicker(n, k) else len(order), ("dense", "dense"))
     for wish in order:
         for option in options:
             if option.fits and (option.eigen_solver, option.storage) == wish:
