@@ -32,7 +32,7 @@ from ._rpcholesky import significance
 from ._tiled import fill
 from ._triangular import solve_rows
 
-__all__ = ["NystroemMap"]
+__all__ = ["NystroemMap", "factor_landmarks", "without_rounding"]
 
 _STRIP = 2**22  # bytes of the features that one task computes
 _STRIPS = 8  # in a block: 32 MiB
@@ -104,7 +104,7 @@ class NystroemMap:
         P = kernel.prepare(points)
         K = np.empty((len(P), len(P)))
         fill(kernel, P, P, K, n_threads)
-        L, kept, jitter = _factor(K, P.dtype, kernel)
+        L, kept, jitter = factor_landmarks(K, P.dtype, kernel)
         L.setflags(write=False)
         # taken by indices: a copy, which nobody else can change
         return cls(kernel, take(points, kept), L, kept, len(P) - len(kept), jitter)
@@ -192,7 +192,9 @@ class NystroemMap:
         return self.kernel.prepare(sp.csr_array(self.points)) if dense else self._landmarks
 
 
-def _factor(K: np.ndarray, dtype: Any, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, float]:
+def factor_landmarks(
+    K: np.ndarray, dtype: Any, kernel: Kernel
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return L, the landmarks kept, and the jitter; `dtype` says how exact the entries of K are."""
     diagonal = K.diagonal().copy()
     if not np.isfinite(K.sum()):
@@ -233,3 +235,20 @@ def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray,
         f"{trace:.3g}: {kernel} is not positive semidefinite on the landmarks; choose a Mercer "
         f"kernel"
     )
+
+
+def without_rounding(
+    left: np.ndarray, diagonal: np.ndarray, kernel: Kernel, dtype: Any = float
+) -> np.ndarray:
+    """Return k(x, x) - |phi(x)|^2, given as `left`, with what rounding made negative at 0.
+
+    `diagonal` holds k(x, x), and `dtype` is its precision.
+    """
+    largest, lowest = np.abs(diagonal).max(initial=0.0), left.min(initial=0.0)
+    if lowest < -significance(dtype)[1] * largest:
+        raise NotPositiveDefiniteError(
+            f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
+            f"{largest:.3g}: {kernel} is not positive semidefinite on points and "
+            f"landmarks; choose a Mercer kernel"
+        )
+    return np.maximum(left, 0.0, out=left)
