@@ -166,15 +166,6 @@ class LowRankGram(GramOperator):
         self._each(lambda _, rows, B: np.matmul(B, U, out=out[rows]), whiten=held)
         return out
 
-    def _matvec(self, v: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(v, (-1, 1)))
-
-    def _adjoint(self) -> LowRankGram:
-        return self
-
-    def _transpose(self) -> LowRankGram:
-        return self
-
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """Return F F^T V and sum_ij w_i w_j (F F^T)_ij^2, which is |F^T diag(w) F|^2."""
         gram = self._sum(lambda rows, F: F.T @ (weights[rows, None] * F))

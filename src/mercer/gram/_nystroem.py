@@ -124,11 +124,17 @@ class NystroemMap:
         return self._some_features(X, slice(0, length(X)), n_threads)
 
     def blocks(
-        self, X: Any, rows: int | None = None, *, n_threads: int | None = None
+        self,
+        X: Any,
+        rows: int | None = None,
+        *,
+        n_threads: int | None = None,
+        whiten: bool = True,
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (slice of X, its features), `rows` at a time or about 32 MiB.
 
-        Only these rows of X are looked at: X may be a memory map larger than the memory.
+        Only these rows of X are looked at: X may be a memory map larger than the memory.  Without
+        `whiten`, k_S(x) takes the place of phi(x).
         """
         if rows is not None and (isinstance(rows, bool) or not rows >= 1):
             raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
@@ -136,7 +142,7 @@ class NystroemMap:
         n, step = length(X), _STRIPS * self._strip if rows is None else int(rows)
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
-            yield part, self._some_features(X, part, n_threads)
+            yield part, self._some_features(X, part, n_threads, whiten)
 
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
         """Return L^-T V: the functions phi(.)^T V as sums of k(s, .), one column each."""
@@ -145,17 +151,19 @@ class NystroemMap:
             raise ValueError(f"V has shape {V.shape}, but there are {len(self)} features")
         return solve_triangular(self.factor, V, trans="T", lower=True) if V.size else V.copy()
 
-    def _some_features(self, X: Any, rows: slice, n_threads: int | None) -> np.ndarray:
+    def _some_features(
+        self, X: Any, rows: slice, n_threads: int | None, whiten: bool = True
+    ) -> np.ndarray:
         out = np.empty((rows.stop - rows.start, len(self)))
 
         def strip(part: slice) -> None:
-            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start])
+            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start], whiten)
 
         run(strip, self._strips(rows), n_threads)
         return out
 
     def _strips(self, rows: slice) -> list[slice]:
-        """Cut rows into the parts of one task each, as m alone says: so the bits do not differ."""
+        """Cut rows into the parts of one task each; their size depends on m alone, as bits must."""
         starts = range(rows.start, rows.stop, self._strip) or [rows.start]
         return [slice(start, min(start + self._strip, rows.stop)) for start in starts]
 

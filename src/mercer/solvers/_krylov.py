@@ -31,7 +31,6 @@ from ._pairs import (
     in_order,
     norms_of,
     relative_residual,
-    reported,
     rounding,
 )
 from ._precondition import Nystroem
@@ -156,10 +155,11 @@ class BlockKrylov:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        report = reported(
-            repr(self), status, found.passes, values, residuals, watch, message.strip(), certificate
+        return EigenPairs.reported(
+            *(repr(self), status, watch, values, vectors, residuals, certificate),
+            n_iter=found.passes,
+            message=message.strip(),
         )
-        return EigenPairs(values, vectors, residuals, report, certificate)
 
     def _run(
         self,

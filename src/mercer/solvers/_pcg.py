@@ -10,16 +10,30 @@ drifts away from y - A a: it is computed anew every 20 steps, and before anythin
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
-from ._report import enough
+from .._runtime import one_blas_thread
+from ..gram import GramOperator
+from ._linear import Factor, relative
+from ._report import Status, enough
 
-__all__ = ["Iterates", "Recurrence", "columnwise", "conjugate_gradients", "rounding_of"]
+__all__ = [
+    "Iterates",
+    "PreconditionedFactor",
+    "Recurrence",
+    "check_points",
+    "check_stopping",
+    "columnwise",
+    "conjugate_gradients",
+    "ended",
+]
 
+_MOST_STEPS = 500  # by default
 _REFRESH = 20  # steps after which the true residual is computed
 _TRIAL = 10  # steps before an impatient caller may be told that there will be too many
 # What rounding leaves of a residual, in units of eps |A| |a|: products hardly do better than the
@@ -170,6 +184,84 @@ class Recurrence:
         self.R[:, active], self.P[:, active] = new, Z + b * P
         self.rz[active] = columnwise(new, Z)
         return s, b
+
+
+class PreconditionedFactor(Factor):
+    """A preconditioner of A = K + diag(shift), and the conjugate gradients that solve with it.
+
+    Parameters
+    ----------
+    options : solver
+        With `tol`, `max_iter`, and perhaps `say`.
+    gram : GramOperator
+    shift : ndarray of shape (n,)
+    """
+
+    _status = Status.CONVERGED
+
+    def __init__(self, options: Any, gram: GramOperator, shift: np.ndarray) -> None:
+        super().__init__(repr(options), gram.shape[0], gram.dtype)
+        self._tol, self._note = options.tol, ""
+        self._gram, self._shift, self._options = gram, shift, options
+        self._rounding = rounding_of(gram)
+
+    @abstractmethod
+    def _precondition(self, R: np.ndarray) -> np.ndarray:
+        """Return P^-1 R."""
+
+    def _check_columns(self, columns: int) -> None:
+        """Refuse a right-hand side that takes too much memory."""
+
+    def _keep_bounds(self, gap: np.ndarray) -> None:
+        """Remember what the residual says of the errors."""
+
+    def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        options = self._options
+        self._check_columns(y.shape[1])
+        with one_blas_thread:  # tiles have threads of their own, on which the bits do not depend
+            found = conjugate_gradients(
+                self._times,
+                self._precondition,
+                y,
+                tol=self._tol,
+                max_iter=options.max_iter or _MOST_STEPS,
+                rounding=self._rounding,
+                dtype=self._gram.dtype,
+                patient=patient,
+                say=getattr(options, "say", None),
+            )
+        self._n_iter = found.n_iter
+        self._status, self._message = ended(found, relative(found.gap, y), self._tol, self._note)
+        self._keep_bounds(found.gap)
+        return found.a, found.gap
+
+    def _times(self, V: np.ndarray) -> np.ndarray:
+        return np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
+
+
+def check_stopping(solver: Any) -> None:
+    """Refuse a tolerance or a number of steps that makes no sense."""
+    name = type(solver).__name__
+    if not 0.0 <= solver.tol < 1.0:
+        raise ValueError(f"{name}: tol must lie in [0, 1), got {solver.tol!r}")
+    if solver.max_iter is not None and not solver.max_iter >= 1:
+        raise ValueError(f"{name}: max_iter must be at least 1, got {solver.max_iter!r}")
+
+
+def check_points(gram: GramOperator) -> None:
+    """Refuse a Gram that is not k(X, X) of at least one point."""
+    if not gram.symmetric:
+        raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
+    if not gram.shape[0]:
+        raise ValueError("there are no points: K is 0 x 0, and there is nothing to solve")
+
+
+def ended(found: Iterates, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
+    """Return how an iteration ended, and what to say of it."""
+    if found.converged:
+        return Status.CONVERGED, note
+    text = f"relative residual {residual:.1e} after {found.n_iter} steps, {tol:.1e} was asked for"
+    return Status.NOT_CONVERGED, "; ".join(filter(None, [text, note]))
 
 
 def rounding_of(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
