@@ -14,8 +14,7 @@ from .._points import doubled, length, take
 from .._runtime import check_threads, run
 from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
-from ..solvers._linear import relative
-from ..solvers._triangle import Triangle
+from ..solvers.linear import Triangle, relative
 
 __all__ = [
     "System",

@@ -1,35 +1,42 @@
 """Frozen values that solve: systems (`factorize`), spectra (`eigenpairs`), duals (`minimize`)."""
 
-from ._bordered import Bordered
 from ._box import BoxInterior
-from ._cascade import Cascade
-from ._certificate import Certificate, certify
 from ._choose import EIGEN, LINEAR, Problem, choose, dense_is_quicker
-from ._conjugate import ConjugateGradient
 from ._dual import Dual, DualSolution
-from ._eigen import Arpack, DenseEigen, RandomizedEigen
-from ._krill import Krill
-from ._krylov import BlockKrylov
-from ._linear import Cholesky, Factor, LeastSquares, warn_inaccurate
-from ._lowrank import (
+from ._report import Report, Status, enough, judged, worst
+from ._smo import BlockSMO
+from ._support import LearnedVectors
+from .eigen import (
+    Arpack,
+    BlockKrylov,
+    Certificate,
+    DenseEigen,
+    EigenPairs,
     FourierEigen,
     LowRankEigen,
+    Moments,
+    PowerPeeling,
+    RandomizedEigen,
+    certify,
     eigenpairs_of_moments,
     eigenpairs_of_points,
     moments_of,
+    signs_of,
 )
-from ._mixed import MixedCholesky
-from ._moments import Moments
-from ._pairs import EigenPairs, signs_of
-from ._path import ExactPath, NystroemPath, RidgePath
-from ._pcg import Recurrence, columnwise
-from ._power import PowerPeeling
-from ._report import Report, Status, enough, judged, worst
-from ._ridge import ExactRidge, LandmarkRidge
-from ._shifted import ShiftedLowRank
-from ._smo import BlockSMO
-from ._support import LearnedVectors
-from ._tridiagonal import Tridiagonal
+from .linear import (
+    Bordered,
+    Cascade,
+    Cholesky,
+    ConjugateGradient,
+    Factor,
+    LeastSquares,
+    MixedCholesky,
+    Recurrence,
+    ShiftedLowRank,
+    columnwise,
+    warn_inaccurate,
+)
+from .ridge import ExactPath, ExactRidge, Krill, LandmarkRidge, NystroemPath, RidgePath, Tridiagonal
 
 __all__ = [
     "EIGEN",

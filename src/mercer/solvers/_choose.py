@@ -6,14 +6,16 @@ from enum import Enum
 from typing import Any
 
 from .._runtime import budget_in_bytes
-from ._cascade import Cascade
-from ._conjugate import ConjugateGradient
-from ._eigen import Arpack, DenseEigen, RandomizedEigen
-from ._krylov import BlockKrylov
-from ._linear import Cholesky, LeastSquares
-from ._lowrank import FourierEigen, LowRankEigen
-from ._mixed import MixedCholesky
-from ._power import PowerPeeling
+from .eigen import (
+    Arpack,
+    BlockKrylov,
+    DenseEigen,
+    FourierEigen,
+    LowRankEigen,
+    PowerPeeling,
+    RandomizedEigen,
+)
+from .linear import Cascade, Cholesky, ConjugateGradient, LeastSquares, MixedCholesky
 
 __all__ = ["EIGEN", "LINEAR", "Problem", "choose", "dense_is_quicker"]
 

@@ -22,14 +22,13 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._points import length, sliceable
-from .._runtime import Stopwatch, check_budget, one_blas_thread, ordered_sum
-from ..gram import Landmarks, NystroemMap
-from ..kernels import on_indices
-from ._linear import relative, unit_columns
-from ._pcg import check_stopping, conjugate_gradients, ended
-from ._report import Report, Status, judged
+from ..._errors import warn_caller
+from ..._points import length, sliceable
+from ..._runtime import Stopwatch, check_budget, one_blas_thread, ordered_sum
+from ...gram import Landmarks, NystroemMap
+from ...kernels import on_indices
+from .._report import Report, Status, judged
+from ..linear import check_stopping, conjugate_gradients, ended, relative, unit_columns
 
 __all__ = ["Krill"]
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError
-from .._runtime import one_blas_thread
-from ..gram import GramOperator
-from ._linear import Factor, relative
-from ._report import Status, enough
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import one_blas_thread
+from ...gram import GramOperator
+from .._report import Status, enough
+from ._cholesky import Factor, relative
 
 __all__ = [
     "Iterates",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ._report import Report, worst
+from .._report import Report, worst
 
 __all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
 

@@ -16,18 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError, warn_caller
-from .._points import length
-from .._runtime import budget_in_bytes, check_budget, check_threads
-from ..gram import Landmarks, TiledGram, gram, working_bytes
-from ..kernels import Kernel, Precomputed
-from ._bordered import Bordered
-from ._choose import LINEAR, choose
+from ..._errors import NotPositiveDefiniteError, warn_caller
+from ..._points import length
+from ..._runtime import budget_in_bytes, check_budget, check_threads
+from ...gram import Landmarks, TiledGram, gram, working_bytes
+from ...kernels import Kernel, Precomputed
+from .._choose import LINEAR, choose
+from .._report import Report, Status, worst
+from ..eigen import LowRankEigen
+from ..linear import Bordered, LeastSquares
 from ._krill import Krill
-from ._linear import LeastSquares
-from ._lowrank import LowRankEigen
 from ._path import NystroemPath
-from ._report import Report, Status, worst
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
 

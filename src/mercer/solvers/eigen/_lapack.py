@@ -12,10 +12,10 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from .._runtime import Stopwatch, generator
-from ._pairs import EigenPairs, check_k, measured, norms_of
-from ._report import Status
-from ._triangle import Triangle, matrix_of
+from ..._runtime import Stopwatch, generator
+from .._report import Status
+from ..linear import Triangle, matrix_of
+from ._eigenpairs import EigenPairs, check_k, measured, norms_of
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
 from ._certificate import Certificate, certify
-from ._report import Report, Status
 
 __all__ = [
     "EigenPairs",

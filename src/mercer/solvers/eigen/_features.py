@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from .._points import doubled, length, sliceable, take
-from .._runtime import Stopwatch, one_blas_thread
-from ..gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
-from ..kernels import on_indices
+from ..._points import doubled, length, sliceable, take
+from ..._runtime import Stopwatch, one_blas_thread
+from ...gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
+from ...kernels import on_indices
+from .._report import Status
 from ._certificate import sandwich, unknown
+from ._eigenpairs import EigenPairs, check_k, signs_of
 from ._moments import Moments
-from ._pairs import EigenPairs, check_k, signs_of
-from ._report import Status
 
 __all__ = [
     "FeatureBasis",

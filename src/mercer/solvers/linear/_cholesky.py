@@ -14,11 +14,11 @@ import numpy as np
 from scipy.linalg import eigh, lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError, warn_caller
-from .._runtime import Stopwatch
-from ..gram import GramOperator
-from ._report import Report, Status, judged
-from ._triangle import Triangle, matrix_of
+from ..._errors import NotPositiveDefiniteError, warn_caller
+from ..._runtime import Stopwatch
+from ...gram import GramOperator
+from .._report import Report, Status, judged
+from ._in_place import Triangle, matrix_of
 
 __all__ = [
     "Cholesky",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from .._errors import DensifyWarning, not_finite, warn_caller
+from ..._errors import DensifyWarning, not_finite, warn_caller
 
 __all__ = ["Triangle", "matrix_of"]
 

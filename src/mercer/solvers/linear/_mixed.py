@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import lapack
 
-from .._errors import NotPositiveDefiniteError, not_finite
-from .._runtime import check_budget, run
-from ..gram import GramOperator
-from ._linear import Cholesky, Factor, check_shift
+from ..._errors import NotPositiveDefiniteError, not_finite
+from ..._runtime import check_budget, run
+from ...gram import GramOperator
+from ._cholesky import Cholesky, Factor, check_shift
+from ._in_place import Triangle
 from ._pcg import PreconditionedFactor, check_points, check_stopping
-from ._triangle import Triangle
 
 __all__ = ["MixedCholesky"]
 

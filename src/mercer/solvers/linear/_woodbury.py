@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from .._runtime import cut, ordered_sum, run
+from ..._runtime import cut, ordered_sum, run
 
 __all__ = ["ShiftedLowRank"]
 

@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from .._points import length
-from .._runtime import Stopwatch, budget_in_bytes, one_blas_thread, run
-from ..gram import GramOperator, NystroemMap
-from ._bordered import with_constant, with_constant_diagonal
-from ._linear import relative, warn_inaccurate
-from ._moments import Moments
-from ._report import Report, Status, judged, worst
+from ..._points import length
+from ..._runtime import Stopwatch, budget_in_bytes, one_blas_thread, run
+from ...gram import GramOperator, NystroemMap
+from .._report import Report, Status, judged, worst
+from ..eigen import Moments
+from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
 from ._tridiagonal import Tridiagonal
 
 __all__ = ["ExactPath", "NystroemPath", "RidgePath"]

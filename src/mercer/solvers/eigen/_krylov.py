@@ -21,10 +21,12 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError
-from .._runtime import Stopwatch, generator, one_blas_thread
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import Stopwatch, generator, one_blas_thread
+from .._report import Status
 from ._certificate import certify
-from ._pairs import (
+from ._davidson import DavidsonPreconditioner
+from ._eigenpairs import (
     EigenPairs,
     check_k,
     equal_ranges,
@@ -33,8 +35,6 @@ from ._pairs import (
     relative_residual,
     rounding,
 )
-from ._precondition import Nystroem
-from ._report import Status
 
 __all__ = ["BlockKrylov"]
 
@@ -166,7 +166,7 @@ class BlockKrylov:
         gram: Any,
         Z: np.ndarray,
         k: int,
-        M: Nystroem | None,
+        M: DavidsonPreconditioner | None,
         rng: Any,
         say: Callable[[str], None],
     ) -> tuple[_Found, Any, float, str]:
@@ -196,7 +196,7 @@ class BlockKrylov:
         A: Any,
         new: np.ndarray,
         k: int,
-        M: Nystroem | None,
+        M: DavidsonPreconditioner | None,
         rng: Any,
         say: Callable[[str], None],
         relative: float,
@@ -244,7 +244,7 @@ class BlockKrylov:
                 Z, Y = Z @ stay, Y @ stay
 
     def _proof(
-        self, A: Any, t: np.ndarray, k: int, M: Nystroem | None, Z: np.ndarray
+        self, A: Any, t: np.ndarray, k: int, M: DavidsonPreconditioner | None, Z: np.ndarray
     ) -> np.ndarray | None:
         """Return the vectors that would bring |A_perp|_F below t_k, if they are few enough."""
         if M is None:
@@ -263,12 +263,12 @@ class BlockKrylov:
         proof = _orthonormal(M.vectors(M.used, M.used + wanted), Z, None)
         return proof if proof.size else None
 
-    def _factor(self, gram: Any, rank: int, rng: Any) -> Nystroem | None:
+    def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
         held = getattr(gram, "gram", gram)
         if not hasattr(held, "block") or rank < 1:
             return None
         try:
-            return Nystroem.of(gram, rank, rng)
+            return DavidsonPreconditioner.of(gram, rank, rng)
         except NotPositiveDefiniteError:
             return None
 
@@ -297,7 +297,7 @@ def _capacity(n: int, b: int) -> int:
 
 
 def _first_block(
-    n: int, b: int, M: Nystroem | None, start: np.ndarray | None, rng: Any
+    n: int, b: int, M: DavidsonPreconditioner | None, start: np.ndarray | None, rng: Any
 ) -> np.ndarray:
     if start is not None:
         return np.asarray(start, dtype=float)

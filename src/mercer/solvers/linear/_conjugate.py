@@ -15,12 +15,12 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError
-from .._runtime import budget_in_bytes, check_budget
-from ..gram import GramOperator, rpcholesky
-from ._linear import Factor, check_shift
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import budget_in_bytes, check_budget
+from ...gram import GramOperator, rpcholesky
+from ._cholesky import Factor, check_shift
 from ._pcg import PreconditionedFactor, check_points, check_stopping
-from ._shifted import ShiftedLowRank
+from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]
 
