@@ -23,7 +23,7 @@ from ..kernels._specs import KERNEL_NAMES
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
 from ._fitting import fitting
-from ._gaussian_process_kernel import Spelling, default_kernel
+from ._gaussian_process_kernel import KernelTranslation, default_kernel
 from ._gaussian_process_search import find_theta, likelihood
 from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
 
@@ -183,22 +183,22 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         kind = gp.choose_objective(self.solver, length(X), self.max_memory)
         approximate = kind is not gp.MarginalLikelihood
         noisy = self.kernel is None and approximate
-        spelling = Spelling(default_kernel() + White() if noisy else self.kernel, X)
+        translation = KernelTranslation(default_kernel() + White() if noisy else self.kernel, X)
         options = {"max_memory": self.max_memory}
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
-        objective = kind(spelling.kernel, X, Y, noise, **options)
+        objective = kind(translation.kernel, X, Y, noise, **options)
         theta, evaluations, converged = find_theta(
-            *(objective, spelling, self.optimizer),
+            *(objective, translation, self.optimizer),
             restarts=self.n_restarts_optimizer,
             random_state=self.random_state,
             say=self._say if self.verbose else None,
         )
-        posterior = _conditioned(objective, spelling, theta)
+        posterior = _conditioned(objective, translation, theta)
         # all of it at the end: a fit that fails leaves the model of an earlier one as it was
         self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
         self._y_train_mean, self._y_train_std = mean, std
-        self._spelling, self._objective = spelling, objective
+        self._translation, self._objective = translation, objective
         self._settle(theta, posterior)
         self.report_ = replace(self.report_, n_iter=evaluations)
         if not converged:
@@ -214,7 +214,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     def _settle(self, theta: np.ndarray, posterior: Posterior) -> None:
         """Make the posterior for this theta that of the model."""
         known = posterior.report.certificate
-        self.kernel_ = self._spelling.at(theta)
+        self.kernel_ = self._translation.at(theta)
         self.expansion_ = posterior.expansion * self._y_train_std
         self.covariance_ = posterior.covariance
         self.report_ = posterior.report
@@ -222,7 +222,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         self.log_marginal_likelihood_value_ = np.float64(value)
         coefficients = posterior.expansion.coefficients
         self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
-        self.__dict__.pop("L_", None)  # of an earlier fit
+        self.__dict__.pop("L_", None)  # an earlier fit may have left one
         if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
             self.L_ = posterior.covariance.factor
         exact = isinstance(self._objective, gp.MarginalLikelihood)
@@ -288,7 +288,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             mean = self.expansion_(X) + self._y_train_mean
             kernel, variances = self.covariance_, self._y_train_std**2
         else:
-            kernel = Spelling(self.kernel, X).kernel
+            kernel = KernelTranslation(self.kernel, X).kernel
             variances = np.ones(self.n_targets or 1)
             mean = np.zeros((length(X), len(variances)))
         if (return_std or return_cov) and fitted and reads_all(kernel):
@@ -351,7 +351,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
                 f"leave_one_out needs C^-1, which solver={self.solver!r} has avoided; fit with "
                 f"solver='cholesky'"
             )
-        theta = self._spelling.ours(self.kernel_.theta)
+        theta = self._translation.ours(self.kernel_.theta)
         means, variances = self._objective.leave_one_out(theta)
         means = means * self._y_train_std + self._y_train_mean
         return _flat(means), _flat(variances[:, None] * self._y_train_std**2)
@@ -391,18 +391,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             return self.log_marginal_likelihood_value_
         if not clone_kernel:
             theta = np.asarray(theta, dtype=float)
-            self._settle(theta, _conditioned(self._objective, self._spelling, theta))
-        return likelihood(self._objective, self._spelling, theta, eval_gradient)
+            self._settle(theta, _conditioned(self._objective, self._translation, theta))
+        return likelihood(self._objective, self._translation, theta, eval_gradient)
 
 
-def _conditioned(objective: Any, spelling: Spelling, theta: np.ndarray) -> Posterior:
+def _conditioned(objective: Any, translation: KernelTranslation, theta: np.ndarray) -> Posterior:
     """Return the posterior at the user's theta, with an error in the user's words."""
     try:
-        posterior: Posterior = objective.posterior(spelling.ours(theta))
+        posterior: Posterior = objective.posterior(translation.ours(theta))
     except NotPositiveDefiniteError as why:
         raise NotPositiveDefiniteError(
-            f"The kernel, {spelling.at(theta)}, is not returning a positive definite matrix. Try "
-            f"gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
+            f"The kernel, {translation.at(theta)}, is not returning a positive definite matrix. "
+            f"Try gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
             f"estimator. ({why})"
         ) from None
     if "jitter" in posterior.report.certificate:

@@ -35,7 +35,7 @@ from ._sample import Sample
 
 __all__ = ["KernelRidgeCV"]
 
-_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # by default, times the mean of k(x, x)
+_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # the default, in units of the mean of k(x, x)
 _WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
 
 
@@ -124,7 +124,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         alphas = self.alphas_[best.chosen]
         found = best.solution or self._refit(evaluated[place], sample, alphas)
         if best.solution and found.report.status is Status.INACCURATE:
-            warn_inaccurate(found.report)  # of the best kernel alone
+            warn_inaccurate(found.report)  # only the best kernel is worth a warning
         if self.solver == "nystroem":
             f = Expansion(self.kernel_, found.points, found.A)
         else:

@@ -19,7 +19,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from .._errors import NotPositiveDefiniteError
 from ..gram import TiledGram
-from ..solvers import Recurrence, ShiftedLowRank, columnwise
+from ..solvers.linear import Recurrence, ShiftedLowRank, columnwise
 from ._projection import Projection
 
 __all__ = ["Preconditioned", "Solution"]
@@ -42,7 +42,7 @@ class Solution(NamedTuple):
     gaps: np.ndarray  # (c,), r^T P~^-1 r
     sizes: np.ndarray  # (c,), b^T P~^-1 b
     goals: np.ndarray  # (c,), what r^T P~^-1 r should not exceed
-    steps: list[np.ndarray]  # of each column: the coefficients (a_k, b_k), (t, 2)
+    steps: list[np.ndarray]  # the coefficients (a_k, b_k) of each column, (t, 2)
     n_iter: int
 
     @property

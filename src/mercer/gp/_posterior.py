@@ -195,8 +195,7 @@ class Conditioned(GivenData):
             self.kernel == other.kernel
             and same_points(self.points, other.points)
             and np.array_equal(self.factor, other.factor)
-            and (self.inner is None) == (other.inner is None)
-            and (self.inner is None or np.array_equal(self.inner, other.inner))
+            and np.array_equal(self.inner, other.inner)
         )
 
     def __hash__(self) -> int:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _SMALL = 256  # points that are not worth the start of threads
-_TILE = 512  # rows and columns of the tiles of a pullback: what is done once per tile is no burden
+_TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
 _ARRAYS = 8  # arrays of the size of a tile that a pullback holds in each thread
 _LARGEST_TARGET = 1e100  # its square, and quotients of squares, do not overflow
 

@@ -26,8 +26,7 @@ from scipy.linalg.lapack import dpotrf, dpstrf
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
 from .._runtime import run
-from ..kernels import Kernel, reads_all
-from ..kernels._prepared import Prepared
+from ..kernels import Kernel, Prepared, reads_all
 from ._rpcholesky import significance
 from ._tiled import fill
 from ._triangular import solve_rows
@@ -35,8 +34,8 @@ from ._triangular import solve_rows
 __all__ = ["NystroemMap", "factor_landmarks", "without_rounding"]
 
 _STRIP = 2**22  # bytes of the features that one task computes
-_STRIPS = 8  # in a block: 32 MiB
-_TILE = 2**20  # bytes evaluated at a time, at home in the second-level cache
+_STRIPS = 8  # strips in a block, which has 32 MiB
+_TILE = 2**20  # bytes evaluated at a time, which fit the second-level cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,9 +31,7 @@ from .linear import (
     Factor,
     LeastSquares,
     MixedCholesky,
-    Recurrence,
     ShiftedLowRank,
-    columnwise,
     warn_inaccurate,
 )
 from .ridge import ExactPath, ExactRidge, Krill, LandmarkRidge, NystroemPath, RidgePath, Tridiagonal
@@ -69,7 +67,6 @@ __all__ = [
     "PowerPeeling",
     "Problem",
     "RandomizedEigen",
-    "Recurrence",
     "Report",
     "RidgePath",
     "ShiftedLowRank",
@@ -77,7 +74,6 @@ __all__ = [
     "Tridiagonal",
     "certify",
     "choose",
-    "columnwise",
     "dense_is_quicker",
     "eigenpairs_of_moments",
     "eigenpairs_of_points",

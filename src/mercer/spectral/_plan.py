@@ -16,10 +16,10 @@ from ..solvers import BlockKrylov, DenseEigen, LowRankEigen, dense_is_quicker
 
 __all__ = ["LEAN", "Option", "Plan", "affordable", "dense_bytes", "feature_bytes", "make_plan"]
 
-_HELD = 2**28  # bytes of K that are held without a second thought
+_HELD = 2**28  # a K of at most so many bytes is always held
 LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
-_BLOCK = 2**15  # points of a block
-_STRIP = 512  # rows of K that are looked at together
+_BLOCK = 2**15  # points in a block of features
+_STRIP = 512  # rows of K that are summed together
 _COSTLY = 128  # columns beyond which evaluating K costs more than reading it
 
 
@@ -143,7 +143,7 @@ def affordable(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
         held = working_bytes(K.kernel, K.X, None, k + 16, check_threads(K.n_threads))
     else:
         held = 8 * n * n
-    workspace = getattr(solver, "workspace", lambda n, k: 0)  # one of somebody else's
+    workspace = getattr(solver, "workspace", lambda n, k: 0)  # a solver from elsewhere may not say
     if isinstance(solver, BlockKrylov) and held + workspace(n, k) > budget_in_bytes(max_memory):
         solver = replace(solver, rank=0, prove=False)
         workspace = solver.workspace

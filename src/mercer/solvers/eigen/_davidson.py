@@ -16,8 +16,8 @@ from ...gram import rpcholesky
 
 __all__ = ["DavidsonPreconditioner"]
 
-_GROUPS = 8
-_CLOSEST = 0.05  # a divisor t - s_j is at least this share of t: A^ does not know s_j better
+_GROUPS = 8  # strips of F whose products are added in order
+_CLOSEST = 0.05  # the least divisor t - s_j, relative to t, as A^ knows s_j no better
 
 
 class DavidsonPreconditioner:

@@ -77,7 +77,7 @@ class LowRankEigen:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        Landmarks(self.rank, self.landmarks)  # refuses what cannot be
+        Landmarks(self.rank, self.landmarks)  # raises if they cannot be chosen so
 
     def choice(self, k: int) -> Landmarks:
         """Return the landmarks for k components: ten for each, if that is more than usual."""

@@ -38,11 +38,11 @@ from ._eigenpairs import (
 
 __all__ = ["BlockKrylov"]
 
-_TOL = 1e-8  # the relative residual that tol = 0 stands for: eigenvalues are then exact to rounding
-_PASSES = 100
+_TOL = 1e-8  # what tol = 0 stands for: eigenvalues are then exact to rounding
+_MOST_PASSES = 100  # passes over K at most, by default
 _GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
-_WIDEST = 256  # columns of the pass that proves
-_RESOLVED = 100.0  # a component counts as resolved if it is this much larger than the perturbation
+_WIDEST = 256  # columns at most of the pass that proves that nothing was missed
+_RESOLVED = 100.0  # a resolved component is this many times the perturbation
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class BlockKrylov:
     ) -> _Found:
         """Iterate until all residuals are small; `relative` is the error of the entries of K."""
         n, b = new.shape
-        most, tol = self.max_iter or _PASSES, self.tol or _TOL
+        most, tol = self.max_iter or _MOST_PASSES, self.tol or _TOL
         capacity = _capacity(n, b)
         Z = np.empty((n, 0))
         Y = np.empty((n, 0))
@@ -309,7 +309,7 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
     n = len(N)
     size = np.linalg.norm(N, axis=0)
     N = N[:, size > 0] / size[size > 0]
-    for _ in range(2):  # twice is enough
+    for _ in range(2):  # a second time removes what rounding left in the first
         N = N - Z @ (Z.T @ N)
     Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
     Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]

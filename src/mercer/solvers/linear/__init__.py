@@ -4,7 +4,7 @@ from ._bordered import Bordered, with_constant, with_constant_diagonal
 from ._cascade import Cascade
 from ._cholesky import Cholesky, Factor, LeastSquares, relative, unit_columns, warn_inaccurate
 from ._conjugate import ConjugateGradient
-from ._in_place import Triangle, matrix_of
+from ._in_place import Triangle, matrix_of, mirror
 from ._mixed import MixedCholesky
 from ._pcg import Recurrence, check_stopping, columnwise, conjugate_gradients, ended
 from ._woodbury import ShiftedLowRank
@@ -25,6 +25,7 @@ __all__ = [
     "conjugate_gradients",
     "ended",
     "matrix_of",
+    "mirror",
     "relative",
     "unit_columns",
     "warn_inaccurate",

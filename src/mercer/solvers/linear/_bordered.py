@@ -19,7 +19,7 @@ from .._report import Report, worst
 
 __all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
 
-_COLUMNS = 256  # of P worked on at a time
+_COLUMNS = 256  # columns of P worked on at a time
 
 
 class Bordered:

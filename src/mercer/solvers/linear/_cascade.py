@@ -15,7 +15,7 @@ from ._cholesky import Cholesky, Factor, check_shift, relative
 
 __all__ = ["Cascade"]
 
-_TINY = 1e-10  # of the largest k(x, x)
+_TINY = 1e-10  # a smaller shift, relative to the largest k(x, x), needs a factorisation
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ._pcg import PreconditionedFactor, check_points, check_stopping
 __all__ = ["MixedCholesky"]
 
 _TILE = 384  # rows and columns of K evaluated at a time, in float64
-_UNIT = 6e-8  # the rounding of float32
+_UNIT = 6e-8  # the relative rounding of float32
 _MOST_ADDED = 1e-2  # a matrix that needs more of |A| than this on its diagonal is indefinite
 
 

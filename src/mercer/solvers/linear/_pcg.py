@@ -33,7 +33,7 @@ __all__ = [
     "ended",
 ]
 
-_MOST_STEPS = 500  # by default
+_MOST_STEPS = 500  # steps at most where the solver does not say
 _REFRESH = 20  # steps after which the true residual is computed
 _TRIAL = 10  # steps before an impatient caller may be told that there will be too many
 # What rounding leaves of a residual, in units of eps |A| |a|: products hardly do better than the

@@ -20,7 +20,7 @@ from ..._runtime import cut, ordered_sum, run
 
 __all__ = ["ShiftedLowRank"]
 
-_GROUPS = 8
+_GROUPS = 8  # strips of F whose products are added in order
 
 
 class ShiftedLowRank:

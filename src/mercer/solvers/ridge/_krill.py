@@ -80,7 +80,7 @@ class Krill:
 
     def __post_init__(self) -> None:
         check_stopping(self)
-        _ = self._choice  # refuses an unknown method
+        _ = self._choice  # raises if the method is unknown
 
     def workspace(self, n: int) -> int:
         """Return the bytes needed: the sketch, K_SS, two factors, and strips of rows."""
