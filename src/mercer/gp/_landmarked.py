@@ -56,6 +56,9 @@ class Landmarked(Objective):
             X = self._chosen.draw(signal(kernel), X, self.n_threads)
         return doubled(sliceable(X))
 
+    def _held_still(self) -> dict[str, Any]:
+        return {"landmarks": self.points}
+
     @property
     def _chosen(self) -> Landmarks:
         rank = _RANK if self.rank is None else self.rank

@@ -36,8 +36,12 @@ class Objective(ABC):
     def subset(self, rows: np.ndarray) -> Self:
         """Return the objective of some of the observations, on the same landmarks if it has any."""
         noise = self.noise if np.ndim(self.noise) == 0 else self.noise[rows]
-        kept = {"landmarks": self.points} if hasattr(self, "points") else {}
-        return replace(self, X=take(self.X, rows), Y=self.Y[rows], noise=noise, **kept)
+        X, Y = take(self.X, rows), self.Y[rows]
+        return replace(self, X=X, Y=Y, noise=noise, **self._held_still())
+
+    def _held_still(self) -> dict[str, Any]:
+        """Return what was chosen for all observations, and stays for some of them."""
+        return {}
 
     def _at(self, theta: Any) -> Kernel:
         return self.kernel if theta is None else self.kernel.with_theta(theta)

@@ -161,7 +161,7 @@ class Recurrence:
         """Go on from R as it is now; `forget` drops the directions taken so far."""
         Z = self.precondition(self.R)
         if forget:
-            self.P = Z.copy()
+            self.P = Z.copy(order="K")  # a product may round differently in another layout
         self.rz = columnwise(self.R, Z)
 
     def step(self, active: Any) -> tuple[np.ndarray, np.ndarray]:
