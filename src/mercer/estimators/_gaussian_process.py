@@ -16,20 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 from .. import gp
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
-from .._runtime import budget_in_bytes, check_budget, in_words
-from ..gp import Conditioned, Posterior, pullback_bytes
+from .._runtime import check_budget
+from ..gp import Conditioned, Posterior
 from ..kernels import Kernel, White, reads_all
 from ..kernels._specs import KERNEL_NAMES
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
 from ._fitting import fitting
-from ._gaussian_process_kernel import Spelling, default_kernel
+from ._gaussian_process_kernel import KernelTranslation, default_kernel
 from ._gaussian_process_search import find_theta, likelihood
 from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
 
 __all__ = ["GaussianProcessRegressor"]
 
-_MOST = 10_000  # points for which "auto" is exact: a likelihood takes a minute
 _EPS = np.finfo(float).eps
 
 
@@ -181,26 +180,30 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         mean, std = self._normalisation(Y)
         Y = (Y - mean) / std
         noise = self._noise(len(Y))
-        solver = self._choose_solver(length(X))
-        noisy = self.kernel is None and solver != "cholesky"
-        spelling = Spelling(default_kernel() + White() if noisy else self.kernel, X)
-        objective = self._make_objective(solver, spelling.kernel, X, Y, noise)
+        kind = gp.choose_objective(self.solver, length(X), self.max_memory)
+        approximate = kind is not gp.MarginalLikelihood
+        noisy = self.kernel is None and approximate
+        translation = KernelTranslation(default_kernel() + White() if noisy else self.kernel, X)
+        options = {"max_memory": self.max_memory}
+        if approximate:
+            options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
+        objective = kind(translation.kernel, X, Y, noise, **options)
         theta, evaluations, converged = find_theta(
-            *(objective, spelling, self.optimizer),
+            *(objective, translation, self.optimizer),
             restarts=self.n_restarts_optimizer,
             random_state=self.random_state,
             say=self._say if self.verbose else None,
         )
-        posterior = _conditioned(objective, spelling, theta)
+        posterior = _conditioned(objective, translation, theta)
         # all of it at the end: a fit that fails leaves the model of an earlier one as it was
         self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
         self._y_train_mean, self._y_train_std = mean, std
-        self._spelling, self._objective = spelling, objective
+        self._translation, self._objective = translation, objective
         self._settle(theta, posterior)
         self.report_ = replace(self.report_, n_iter=evaluations)
         if not converged:
             self.report_ = replace(self.report_, status=Status.NOT_CONVERGED)
-        if self.solver == "auto" and solver != "cholesky":
+        if self.solver == "auto" and approximate:
             message = f"chosen by solver='auto'; {self.report_.message}"
             self.report_ = replace(self.report_, message=message)
         self._say(
@@ -211,7 +214,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     def _settle(self, theta: np.ndarray, posterior: Posterior) -> None:
         """Make the posterior for this theta that of the model."""
         known = posterior.report.certificate
-        self.kernel_ = self._spelling.at(theta)
+        self.kernel_ = self._translation.at(theta)
         self.expansion_ = posterior.expansion * self._y_train_std
         self.covariance_ = posterior.covariance
         self.report_ = posterior.report
@@ -219,7 +222,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         self.log_marginal_likelihood_value_ = np.float64(value)
         coefficients = posterior.expansion.coefficients
         self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
-        self.__dict__.pop("L_", None)  # of an earlier fit
+        self.__dict__.pop("L_", None)  # an earlier fit may have left one
         if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
             self.L_ = posterior.covariance.factor
         exact = isinstance(self._objective, gp.MarginalLikelihood)
@@ -258,34 +261,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             )
         return float(alpha.item()) if alpha.size == 1 else alpha
 
-    def _choose_solver(self, n: int) -> str:
-        if self.solver != "auto":
-            return str(self.solver)
-        needed = 16 * n * n + pullback_bytes(n)  # a factor, and a likelihood beside it
-        if n <= _MOST and needed <= budget_in_bytes(self.max_memory):
-            return "cholesky"
-        warn_caller(
-            f"an exact Gaussian process on {n} points takes {in_words(needed)} and about "
-            f"{n**3:.0e} operations for each likelihood, so inducing points are used: the "
-            f"result is approximate. solver='nystroem' asks for that, with `rank` points; "
-            f"solver='cholesky' is exact"
-        )
-        return "nystroem"
-
-    def _make_objective(
-        self, solver: str, kernel: Kernel, X: Any, Y: np.ndarray, noise: Any
-    ) -> Any:
-        if solver == "cholesky":
-            return gp.MarginalLikelihood(kernel, X, Y, noise, self.max_memory)
-        kind = gp.InducingBound if solver == "nystroem" else gp.StochasticLikelihood
-        return kind(
-            *(kernel, X, Y, noise),
-            rank=self.rank,
-            landmarks=self.landmarks,
-            random_state=self.random_state,
-            max_memory=self.max_memory,
-        )
-
     # ------------------------------------------------------------------ what the model says
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -313,7 +288,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             mean = self.expansion_(X) + self._y_train_mean
             kernel, variances = self.covariance_, self._y_train_std**2
         else:
-            kernel = Spelling(self.kernel, X).kernel
+            kernel = KernelTranslation(self.kernel, X).kernel
             variances = np.ones(self.n_targets or 1)
             mean = np.zeros((length(X), len(variances)))
         if (return_std or return_cov) and fitted and reads_all(kernel):
@@ -376,7 +351,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
                 f"leave_one_out needs C^-1, which solver={self.solver!r} has avoided; fit with "
                 f"solver='cholesky'"
             )
-        theta = self._spelling.ours(self.kernel_.theta)
+        theta = self._translation.ours(self.kernel_.theta)
         means, variances = self._objective.leave_one_out(theta)
         means = means * self._y_train_std + self._y_train_mean
         return _flat(means), _flat(variances[:, None] * self._y_train_std**2)
@@ -416,18 +391,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             return self.log_marginal_likelihood_value_
         if not clone_kernel:
             theta = np.asarray(theta, dtype=float)
-            self._settle(theta, _conditioned(self._objective, self._spelling, theta))
-        return likelihood(self._objective, self._spelling, theta, eval_gradient)
+            self._settle(theta, _conditioned(self._objective, self._translation, theta))
+        return likelihood(self._objective, self._translation, theta, eval_gradient)
 
 
-def _conditioned(objective: Any, spelling: Spelling, theta: np.ndarray) -> Posterior:
+def _conditioned(objective: Any, translation: KernelTranslation, theta: np.ndarray) -> Posterior:
     """Return the posterior at the user's theta, with an error in the user's words."""
     try:
-        posterior: Posterior = objective.posterior(spelling.ours(theta))
+        posterior: Posterior = objective.posterior(translation.ours(theta))
     except NotPositiveDefiniteError as why:
         raise NotPositiveDefiniteError(
-            f"The kernel, {spelling.at(theta)}, is not returning a positive definite matrix. Try "
-            f"gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
+            f"The kernel, {translation.at(theta)}, is not returning a positive definite matrix. "
+            f"Try gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
             f"estimator. ({why})"
         ) from None
     if "jitter" in posterior.report.certificate:

@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 
 from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, from_sklearn
 
-__all__ = ["Spelling", "default_kernel"]
+__all__ = ["KernelTranslation", "default_kernel"]
 
 
 def default_kernel() -> Kernel:
@@ -25,7 +25,7 @@ def default_kernel() -> Kernel:
     return 1.0 * RBF()
 
 
-class Spelling:
+class KernelTranslation:
     """The kernel that a user gave, and the same in our terms.
 
     Parameters

@@ -11,26 +11,28 @@ from sklearn.utils import check_random_state
 
 from .._errors import warn_caller
 from ..gp import maximise
-from ._gaussian_process_kernel import Spelling
+from ._gaussian_process_kernel import KernelTranslation
 
 __all__ = ["find_theta", "likelihood"]
 
 
-def likelihood(objective: Any, spelling: Spelling, theta: Any, eval_gradient: bool) -> Any:
+def likelihood(
+    objective: Any, translation: KernelTranslation, theta: Any, eval_gradient: bool
+) -> Any:
     """Return the objective at the user's theta, and its derivatives there if asked.
 
     As a number of NumPy, as from scikit-learn: beside a float32, Python's own would be rounded.
     """
-    ours = spelling.ours(theta)
+    ours = translation.ours(theta)
     if not eval_gradient:
         return np.float64(objective.value(ours))
     value, gradient = objective.value_and_gradient(ours)
-    return np.float64(value), spelling.slopes(gradient)
+    return np.float64(value), translation.slopes(gradient)
 
 
 def find_theta(
     objective: Any,
-    spelling: Spelling,
+    translation: KernelTranslation,
     optimizer: Any,
     *,
     restarts: int,
@@ -41,7 +43,7 @@ def find_theta(
 
     Without an optimizer, or anything to find, theta is that of the kernel.
     """
-    start, bounds = spelling.theta, spelling.bounds
+    start, bounds = translation.theta, translation.bounds
     if optimizer is None or not start.size:
         return start, 0, True
     if restarts and not np.all(np.isfinite(bounds)):
@@ -50,15 +52,15 @@ def find_theta(
             "finite."
         )
     if np.any(np.isnan(bounds)):
-        raise ValueError(f"the bounds of the parameters of {spelling.given} must be positive")
+        raise ValueError(f"the bounds of the parameters of {translation.given} must be positive")
     rng = check_random_state(0 if random_state is None else random_state)
     starts = [start, *(rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(restarts))]
     if callable(optimizer):
-        found = [_ask(optimizer, objective, spelling, theta) for theta in starts]
+        found = [_ask(optimizer, objective, translation, theta) for theta in starts]
     else:
-        found = [_climb(objective, spelling, theta, i, say) for i, theta in enumerate(starts)]
+        found = [_climb(objective, translation, theta, i, say) for i, theta in enumerate(starts)]
     theta, _, _, converged = max(found, key=lambda f: f[1])
-    for name, dimension, side, bound in spelling.on_bounds(theta):
+    for name, dimension, side, bound in translation.on_bounds(theta):
         change = "Decreasing" if side == "lower" else "Increasing"
         warn_caller(
             f"The optimal value found for dimension {dimension} of parameter {name} is close to "
@@ -70,7 +72,7 @@ def find_theta(
 
 
 def _ask(
-    optimizer: Any, objective: Any, spelling: Spelling, start: np.ndarray
+    optimizer: Any, objective: Any, translation: KernelTranslation, start: np.ndarray
 ) -> tuple[np.ndarray, float, int, bool]:
     """Return what a user's own optimizer finds."""
     count = 0
@@ -78,10 +80,10 @@ def _ask(
     def minus(theta: Any, eval_gradient: bool = True) -> Any:
         nonlocal count
         count += 1
-        result = likelihood(objective, spelling, theta, eval_gradient)
+        result = likelihood(objective, translation, theta, eval_gradient)
         return (-result[0], -result[1]) if eval_gradient else -result
 
-    answer = optimizer(minus, start, bounds=spelling.bounds)
+    answer = optimizer(minus, start, bounds=translation.bounds)
     try:
         theta, least = answer
         theta, least = np.array(theta, dtype=float).ravel(), float(least)
@@ -99,7 +101,7 @@ def _ask(
 
 def _climb(
     objective: Any,
-    spelling: Spelling,
+    translation: KernelTranslation,
     start: np.ndarray,
     number: int,
     say: Function[[str], None] | None,
@@ -107,8 +109,8 @@ def _climb(
     """Return the optimum near one start; where there is none, the start itself."""
     best = maximise(
         objective,
-        spelling.ours(start),
-        spelling.our_bounds,
+        translation.ours(start),
+        translation.our_bounds,
         say=None if say is None else lambda text: say(f"start {number}, {text}"),
     )
     if not best.converged:
@@ -120,4 +122,4 @@ def _climb(
             f"{advice}, or another start",
             ConvergenceWarning,
         )
-    return spelling.theirs(best.theta), best.value, best.evaluations, best.converged
+    return translation.theirs(best.theta), best.value, best.evaluations, best.converged

@@ -309,7 +309,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype) -> None:
         """Set the fitted attributes, all at once: an interrupted fit sets none."""
         for name in _OF_POINTS:
-            self.__dict__.pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # an earlier fit may have left them
         n = found.components.rows
         count = max(n, found.weight or n)  # repetitions, if the weights can be that
         divisor = n * (count - 1) / count if count > 1 else 1

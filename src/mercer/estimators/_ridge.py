@@ -174,7 +174,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
-        for part in ("_ridge", "_places"):  # of the whole model
+        for part in ("_ridge", "_places"):  # they belong to the model before compression
             self.__dict__.pop(part, None)
 
     def _require_points(self, what: str) -> None:

@@ -26,7 +26,6 @@ from ..solvers import (
     RidgePath,
     Status,
     warn_inaccurate,
-    worst,
 )
 from ._base import Landmarked, NamedKernel
 from ._fitting import fitting
@@ -36,7 +35,7 @@ from ._sample import Sample
 
 __all__ = ["KernelRidgeCV"]
 
-_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # by default, times the mean of k(x, x)
+_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # the default, in units of the mean of k(x, x)
 _WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
 
 
@@ -125,7 +124,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         alphas = self.alphas_[best.chosen]
         found = best.solution or self._refit(evaluated[place], sample, alphas)
         if best.solution and found.report.status is Status.INACCURATE:
-            warn_inaccurate(found.report)  # of the best kernel alone
+            warn_inaccurate(found.report)  # only the best kernel is worth a warning
         if self.solver == "nystroem":
             f = Expansion(self.kernel_, found.points, found.A)
         else:
@@ -236,13 +235,8 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         scores = np.full((len(usable), *found.shape[1:]), -np.inf)
         scores[usable] = np.where(np.isnan(found), -np.inf, found)
         chosen = best_places(scores, data.targets.shape[1])
-        solutions, reports = {}, []
-        for j in np.unique(chosen).tolist():
-            solutions[j] = path.solve(self.alphas_[j], warn=False)
-            reports.append(path.report)
-        A = np.stack([solutions[j][0][:, c] for c, j in enumerate(chosen.tolist())], axis=1)
-        b = np.array([solutions[j][1][c] for c, j in enumerate(chosen.tolist())])
-        return Found(scores, chosen, Solution(path.points, A, b, worst(reports)), errors)
+        solution = Solution(path.points, *path.solve_each(self.alphas_[chosen], warn=False))
+        return Found(scores, chosen, solution, errors)
 
     def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> RidgePath:
         if K is None:

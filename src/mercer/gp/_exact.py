@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
-from .._points import length, take
+from .._points import length
 from .._runtime import Stopwatch, check_budget
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Report, Status, judged, warn_inaccurate
+from ._objective import Objective
 from ._posterior import Conditioned, Posterior
-from ._system import System, check_data, gradient_bytes
+from ._system import System, pullback_workspace
 
 __all__ = ["Exact"]
 
@@ -23,21 +24,15 @@ _EPS = np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
-class Exact(ABC):
+class Exact(Objective):
     """An objective in theta, from a Cholesky factorisation of C = K + noise."""
 
-    kernel: Kernel
-    X: Any
-    Y: np.ndarray
-    noise: Any = 0.0
     max_memory: Any = None
 
-    _arrays: ClassVar[int] = 1  # of n x n numbers, for a gradient
+    _arrays: ClassVar[int] = 1  # how many n x n arrays a gradient takes
 
     def __post_init__(self) -> None:
-        data = check_data(self.kernel, self.X, self.Y, self.noise)
-        for name, value in zip(("kernel", "X", "Y", "noise"), data, strict=True):
-            object.__setattr__(self, name, value)
+        super().__post_init__()
         n = length(self.X)
         check_budget(8 * n * n, self.max_memory, f"a Gaussian process on {n} points")
 
@@ -46,6 +41,10 @@ class Exact(ABC):
 
     @abstractmethod
     def _value_and_gradient(self, system: System, A: np.ndarray) -> tuple[float, np.ndarray]: ...
+
+    def workspace(self) -> int:
+        n = length(self.X)
+        return 8 * n * n * self._arrays + pullback_workspace(n, self.kernel)
 
     def value(self, theta: Any = None) -> float:
         """Return the objective, -inf where C is not numerically positive definite."""
@@ -58,8 +57,7 @@ class Exact(ABC):
     def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:
         """Return the objective and its derivatives in theta; -inf and 0 where C is singular."""
         n = length(self.X)
-        needed = 8 * n * n * self._arrays + gradient_bytes(self.kernel, n)
-        check_budget(needed, self.max_memory, f"a gradient on {n} points")
+        check_budget(self.workspace(), self.max_memory, f"a gradient on {n} points")
         try:
             system = self._system(theta)
         except NotPositiveDefiniteError:
@@ -104,14 +102,6 @@ class Exact(ABC):
         A = system.solve(self.Y)
         inverse = system.invert().diagonal()
         return self.Y - A / inverse[:, None], 1.0 / inverse
-
-    def subset(self, rows: np.ndarray) -> Self:
-        """Return the objective of some of the observations."""
-        noise = self.noise if np.ndim(self.noise) == 0 else self.noise[rows]
-        return replace(self, X=take(self.X, rows), Y=self.Y[rows], noise=noise)
-
-    def _at(self, theta: Any) -> Kernel:
-        return self.kernel if theta is None else self.kernel.with_theta(theta)
 
     def _system(self, theta: Any) -> System:
         return System(self._at(theta), self.X, self.noise, self.max_memory)

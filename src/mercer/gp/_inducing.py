@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Stopwatch, one_blas_thread
 from ..expansion import Expansion
-from ..gram._triangular import solve_rows
 from ..solvers import Report, Status
 from ._landmarked import Landmarked
 from ._noise import diagonal_pullback
@@ -20,7 +19,7 @@ from ._projection import Projection, Triangle, describe, rounding_certificate
 
 __all__ = ["InducingBound"]
 
-_MUCH = 10.0  # times the noise: what landmarks may leave without a warning
+_MUCH = 10.0  # landmarks that leave more than this many times the noise are worth a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +38,8 @@ class InducingBound(Landmarked):
 
     Parameters
     ----------
-    kernel : Kernel
-        The prior covariance, noise as a `White` part included; resolved.
-    X : points
-    Y : array of shape (n,) or (n, q)
-    noise : float or array of shape (n,), default=0
-        Added to the noise in the kernel, and not part of theta.
+    kernel, X, Y, noise
+        As those of `MarginalLikelihood`.
     rank : int, optional
         Landmarks; 500 by default, or all points if there are fewer.
     landmarks : str or points
@@ -159,19 +154,14 @@ class InducingBound(Landmarked):
         E = q * Q.whiten(one - inverse).T
         A = triangle.R.T @ triangle.R
         inner = -0.5 * Q.whiten_twice(w @ w.T + q * (A - 2.0 * one + inverse))
-        alpha, leverage = np.empty(self.Y.shape), np.empty(len(D))  # diag F A^-1 F^T
-        root = np.asfortranarray(triangle.R.T)
+        alpha = np.empty(self.Y.shape)
 
-        def weights(rows: slice, F: np.ndarray) -> np.ndarray:
+        def left(rows: slice, F: np.ndarray) -> np.ndarray:
             alpha[rows] = (self.Y[rows] - F @ w) / D[rows, None]
-            W = F @ E
-            W /= D[rows, None]
-            W += alpha[rows] @ outer.T
-            solve_rows(root, F)
-            np.einsum("ij,ij->i", F, F, out=leverage[rows])
-            return W
+            return alpha[rows]
 
-        gradient = Q.pullback(weights, inner)
+        root = np.asfortranarray(triangle.R.T)
+        gradient, leverage = Q.weighted_pullback(root, E, left, outer, inner)
         if not gradient.size:
             return gradient
         on_noise = 0.5 * np.einsum("ic,ic->i", alpha, alpha)

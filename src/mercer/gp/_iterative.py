@@ -5,9 +5,9 @@ P~ = S Q S + I, where Q is K seen through landmarks.  As Q <= K, P~ <= C~, and t
 
     0 <= b^T C~^-1 b - (b^T x + r^T x) <= r^T P~^-1 r,     r = b - C~ x
 
-for every x: how far conjugate gradients are is known, not guessed.  Those of `solvers` start anew
-where rounding has drifted; here they run through, for the sake of the coefficients, which are
-Lanczos' and give the logarithm of the preconditioned matrix.
+for every x: how far conjugate gradients are is known, not guessed.  The recurrence is that of
+`solvers`, without its restarts, so that its coefficients are those of Lanczos' method and give the
+logarithm of the preconditioned matrix.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from scipy.linalg import eigh_tridiagonal
 
 from .._errors import NotPositiveDefiniteError
 from ..gram import TiledGram
-from ..solvers import ShiftedLowRank
+from ..solvers.linear import Recurrence, ShiftedLowRank, columnwise
 from ._projection import Projection
 
 __all__ = ["Preconditioned", "Solution"]
 
-_FLOOR = 1e-12  # of k(x, x): a posterior variance below is rounding
-_CANCELLED = 1e-3
+_LEAST_VARIANCE = 1e-12  # a smaller posterior variance, relative to k(x, x), is rounding
+_MOST_ROUNDING = 1e-3  # relative error of log p beyond which the noise is called lost
+_INDEFINITE = (
+    "K + noise is not positive definite: step {step} of conjugate gradients met v with "
+    "v^T (K + noise) v = {curvature}. The usual cause is a kernel that is not positive "
+    "semidefinite: choose a Mercer kernel"
+)
 
 
 class Solution(NamedTuple):
@@ -37,7 +42,7 @@ class Solution(NamedTuple):
     gaps: np.ndarray  # (c,), r^T P~^-1 r
     sizes: np.ndarray  # (c,), b^T P~^-1 b
     goals: np.ndarray  # (c,), what r^T P~^-1 r should not exceed
-    steps: list[np.ndarray]  # of each column: the coefficients (a_k, b_k), (t, 2)
+    steps: list[np.ndarray]  # the coefficients (a_k, b_k) of each column, (t, 2)
     n_iter: int
 
     @property
@@ -48,7 +53,10 @@ class Solution(NamedTuple):
 
     @property
     def converged(self) -> bool:
-        """Whether all columns are as far as they should; the recurrence may flatter itself."""
+        """Whether the true residuals are at most twice what was to be reached.
+
+        The recurrence stops by a residual of its own, which rounding lets drift from the true one.
+        """
         return self.error <= 2.0
 
     def logarithm(self, c: int) -> float:
@@ -61,7 +69,7 @@ class Solution(NamedTuple):
             return 0.0
         diagonal = 1.0 / a
         diagonal[1:] += b[:-1] / a[:-1]
-        nodes, vectors = eigh_tridiagonal(diagonal, np.sqrt(b[:-1]) / a[:-1])
+        nodes, vectors = eigh_tridiagonal(diagonal, np.sqrt(np.maximum(b[:-1], 0.0)) / a[:-1])
         # no eigenvalue of that matrix is below 1
         return float(self.sizes[c] * (vectors[0] ** 2 @ np.log(np.maximum(nodes, 1.0))))
 
@@ -85,7 +93,7 @@ class Preconditioned:
         # P~^-1 cancels the digits of |P~|; measured: less than a fifth of `rounding` of log p
         size = float(np.abs(self.P._square).sum(axis=0).max(initial=0.0))
         self.rounding = 0.1 * float(np.finfo(float).eps) * size
-        if not self.rounding < _CANCELLED:
+        if not self.rounding < _MOST_ROUNDING:
             raise NotPositiveDefiniteError(
                 f"the noise is lost in rounding: it goes down to {Q.noise.min():.3g}, with k(x, x) "
                 f"up to {Q.latent.max():.3g} and in the median {np.median(Q.latent):.3g}, for "
@@ -111,43 +119,28 @@ class Preconditioned:
         With `prior`, k(x, x) for columns b = S k_X(x), it stops at |r|^2 <= tol^2 times the
         posterior variance, prior - b^T C~^-1 b.
         """
-        n, c = B.shape
-        X, R = np.zeros((n, c)), B.copy()
-        Z = self.P.solve(R)
-        V = Z.copy()
-        size = np.einsum("ic,ic->c", R, Z)
-        rz, fit = size.copy(), np.zeros(c)  # r^T P~^-1 r, and b^T x
+        run = Recurrence(self.times, self.P.solve, B, _INDEFINITE)
+        size, fit = run.rz.copy(), np.zeros(B.shape[1])  # b^T P~^-1 b, and b^T x
         goals = tol**2 * size
-        steps: list[list[tuple[float, float]]] = [[] for _ in range(c)]
-        n_iter, active = 0, np.flatnonzero(rz > 0.0)
-        while len(active) and n_iter < max_iter:
-            n_iter += 1
-            v = V[:, active]
-            Cv = self.times(v)
-            curvature = np.einsum("ic,ic->c", v, Cv)
-            if not np.all(curvature > 0.0):
-                raise NotPositiveDefiniteError(
-                    f"K + noise is not positive definite: step {n_iter} of conjugate gradients met "
-                    f"v with v^T (K + noise) v = {curvature.min():.3g}. The usual cause is a "
-                    f"kernel that is not positive semidefinite: choose a Mercer kernel"
-                )
-            a = rz[active] / curvature
-            fit[active] += a * rz[active]
-            X[:, active] += a * v
-            R[:, active] -= a * Cv
-            Z = self.P.solve(R[:, active])
-            new = np.maximum(np.einsum("ic,ic->c", R[:, active], Z), 0.0)
-            b = new / rz[active]
-            V[:, active] = Z + b * v
-            rz[active] = new
-            for i, column in enumerate(active):
-                steps[column].append((float(a[i]), float(b[i])))
+        steps: list[list[tuple[float, float]]] = [[] for _ in fit]
+        active = np.flatnonzero(size > 0.0)
+        while len(active) and run.n_iter < max_iter:
+            before = run.rz[active]
+            coefficients = run.step(active)
+            fit[active] += coefficients[0] * before
+            for column, a, b in zip(active, *coefficients, strict=True):
+                steps[column].append((float(a), float(b)))
             if prior is not None:
-                goals = tol**2 * np.maximum(prior - fit, _FLOOR * prior)
-            active = active[new > goals[active]]
-        if n_iter:  # the recurrence drifts: what counts is the residual itself
-            R = B - self.times(X)
-            rz = np.einsum("ic,ic->c", R, self.P.solve(R))
-        forms = np.einsum("ic,ic->c", B + R, X)
-        lanczos = [np.array(s).reshape(-1, 2) for s in steps]
-        return Solution(X, R, forms, rz, size, goals, lanczos, n_iter)
+                goals = tol**2 * np.maximum(prior - fit, _LEAST_VARIANCE * prior)
+            active = active[run.rz[active] > goals[active]]
+        R = run.residual() if run.n_iter else run.R  # the recurrence drifts
+        return Solution(
+            run.X,
+            R,
+            forms=columnwise(B + R, run.X),
+            gaps=columnwise(R, self.P.solve(R)),
+            sizes=size,
+            goals=goals,
+            steps=[np.array(s).reshape(-1, 2) for s in steps],
+            n_iter=run.n_iter,
+        )

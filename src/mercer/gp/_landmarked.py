@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
-
-import numpy as np
+from typing import Any
 
 from .._errors import NotDifferentiableError
-from .._points import doubled, length, sliceable, take
+from .._points import doubled, length, sliceable
 from .._runtime import check_budget, generator
 from ..gram import Landmarks
-from ..kernels import Kernel, on_indices
+from ..kernels import on_indices
 from ._noise import signal
-from ._projection import Projection, working_bytes
-from ._system import check_data
+from ._objective import Objective
+from ._projection import Projection
 
 __all__ = ["Landmarked"]
 
-_RANK = 500  # landmarks by default: a search passes over them dozens of times
+_RANK = 500  # landmarks by default, few because a search passes over them dozens of times
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarked:
+class Landmarked(Objective):
     """An objective on landmarks S, chosen once for the kernel given and held still from then on."""
 
-    kernel: Kernel
-    X: Any
-    Y: np.ndarray
-    noise: Any = 0.0
     rank: int | None = None
     landmarks: Any = "auto"
     random_state: Any = None
@@ -37,9 +31,7 @@ class Landmarked:
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        data = check_data(self.kernel, self.X, self.Y, self.noise)
-        for name, value in zip(("kernel", "X", "Y", "noise"), data, strict=True):
-            object.__setattr__(self, name, value)
+        super().__post_init__()
         self.kernel._require_resolved()
         try:
             generator(self.random_state)
@@ -48,13 +40,13 @@ class Landmarked:
                 f"random_state must be None, an integer of at least 0, or a generator, got "
                 f"{self.random_state!r}"
             ) from why
-        (n, q), m = self.Y.shape, self._chosen.count(length(self.X))
-        needed = max(4 * self._chosen.workspace(n), self._bytes(n, m, q))
+        m, drawing = self._chosen.count(len(self.Y)), 4 * self._chosen.workspace(len(self.Y))
+        needed = max(drawing, self.workspace())
         check_budget(needed, self.max_memory, f"{type(self).__name__} on {m} landmarks")
 
-    def _bytes(self, n: int, m: int, q: int) -> int:
-        """Estimate the memory of a value with its gradient."""
-        return working_bytes(n, m, q, self.n_threads)
+    def workspace(self) -> int:
+        (n, q), m = self.Y.shape, self._chosen.count(len(self.Y))
+        return Projection.workspace(n, m, q, self.n_threads)
 
     @cached_property
     def points(self) -> Any:
@@ -64,19 +56,13 @@ class Landmarked:
             X = self._chosen.draw(signal(kernel), X, self.n_threads)
         return doubled(sliceable(X))
 
+    def _held_still(self) -> dict[str, Any]:
+        return {"landmarks": self.points}
+
     @property
     def _chosen(self) -> Landmarks:
         rank = _RANK if self.rank is None else self.rank
         return Landmarks(rank, self.landmarks, self.random_state)
-
-    def subset(self, rows: np.ndarray) -> Self:
-        """Return the objective of some of the observations, on the same landmarks."""
-        noise = self.noise if np.ndim(self.noise) == 0 else self.noise[rows]
-        X, Y = take(self.X, rows), self.Y[rows]
-        return replace(self, X=X, Y=Y, noise=noise, landmarks=self.points)
-
-    def _at(self, theta: Any) -> Kernel:
-        return self.kernel if theta is None else self.kernel.with_theta(theta)
 
     def _projection(self, theta: Any) -> Projection:
         return Projection.on(self._at(theta), self.X, self.noise, self.points, self.n_threads)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
+from ..solvers.linear import mirror
 from ._exact import Exact
 from ._system import System, lower_tile, symmetric_pullback
 
@@ -43,17 +44,18 @@ class LeaveOneOut(Exact):
     _arrays: ClassVar[int] = 2
 
     def _value(self, system: System, A: np.ndarray) -> float:
-        # as dear as a gradient but for one product: C^-1 is needed in any case
+        # C^-1 is needed even for a value, which costs as much as a gradient but for one product.
         return _log_predictive(A, system.invert().diagonal())
 
     def _value_and_gradient(self, system: System, A: np.ndarray) -> tuple[float, np.ndarray]:
         inverse = system.invert()
         g = inverse.diagonal().copy()
-        # of a: -a / g, and a moves by -C^-1 dC a; of g: v, and g moves by -(C^-1 dC C^-1)_ii
+        # The derivative in a is -a / g, and a moves by -C^-1 dC a; the derivative in g is v, and
+        # g moves by -(C^-1 dC C^-1)_ii.
         v = 0.5 * (A.shape[1] / g + np.einsum("ic,ic->i", A, A) / g**2)
         B = -system.times_inverse(inverse, A / g[:, None])
-        root = _mirrored(inverse)
-        root *= np.sqrt(v)
+        mirror(inverse)
+        root = np.multiply(inverse, np.sqrt(v), out=inverse)
         squares = dsyrk(1.0, root, lower=1)
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
@@ -67,14 +69,3 @@ class LeaveOneOut(Exact):
 def _log_predictive(A: np.ndarray, g: np.ndarray) -> float:
     logs = A.shape[1] * np.sum(np.log(g) - np.log(2.0 * np.pi))
     return 0.5 * float(logs - np.sum(A**2 / g[:, None]))
-
-
-def _mirrored(inverse: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle to the upper one, in place."""
-    for start in range(0, len(inverse), 256):
-        rows = slice(start, start + 256)
-        inverse[:start, rows] = inverse[rows, :start].T
-        square = inverse[rows, rows]
-        upper = np.triu_indices(len(square), 1)
-        square[upper] = square.T[upper]
-    return inverse

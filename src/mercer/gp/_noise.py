@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._points import take
-from ..kernels import Bounded, Constant, Fixed, Kernel, Power, Product, Scale, Sum, White
-from ..kernels._radial import Radial
+from ..kernels import Bounded, Constant, Fixed, Kernel, Power, Product, Radial, Scale, Sum, White
 
 __all__ = ["diagonal_pullback", "latent_and_noise", "signal"]
 

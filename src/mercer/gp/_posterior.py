@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +12,15 @@ from scipy.linalg import solve_triangular
 from .._errors import warn_caller
 from .._points import doubled, length, same_points, take
 from ..expansion import Expansion
-from ..gram._triangular import solve_rows
+from ..gram import solve_rows
 from ..kernels import Kernel, Prepared, node
 from ..kernels._prepared import pair
 from ..solvers import Report
 
-__all__ = ["Conditioned", "Posterior"]
+__all__ = ["Conditioned", "GivenData", "Posterior"]
 
 _ROWS = 512  # points whose k_S(x) is held at a time
-_ROUNDING = 1e-6  # of k(x, x): a variance that is negative by more is worth a warning
+_ROUNDING = 1e-6  # a variance below minus this part of k(x, x) is worth a warning
 _LONG = 64  # points beyond which a repr lists nothing
 
 
@@ -53,7 +54,38 @@ class Posterior:
 
 
 @node
-class Conditioned(Kernel):
+class GivenData(Kernel):
+    """The covariance of a process with prior covariance `kernel` once data on `points` are known.
+
+    The prior and what the data say of it belong together: `theta` is empty.
+    """
+
+    kernel: Kernel
+    points: Any = None
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = doubled(X)
+        child = self.kernel._prepare(X, None if like is None else like.children[0])
+        return Prepared(self._features(X), (child,), source=child.source, places=child.places)
+
+    @abstractmethod
+    def _features(self, X: Any) -> tuple[np.ndarray, ...]:
+        """Return the rows of what data tell of each x, from which tiles are made."""
+
+    def _free(self) -> Any:
+        self._require_resolved()
+        return iter(())
+
+    @property
+    def diagonal_bound(self) -> float:
+        return self.kernel.diagonal_bound
+
+    def __str__(self) -> str:
+        return f"{self.kernel} given {length(self.points)} points"
+
+
+@node
+class Conditioned(GivenData):
     """k(x, z | data) = k(x, z) - phi(x) . phi(z) + psi(x) . psi(z), what data leave open.
 
         phi(x) = L^-1 k_S(x),     psi(x) = B^-1 phi(x),     k_S(x) = (k(s, x) for s in S)
@@ -87,9 +119,7 @@ class Conditioned(Kernel):
     array([0.    , 0.3519, 1.    ])
     """
 
-    kernel: Kernel
-    points: Any
-    factor: Any
+    factor: Any = None
     inner: Any = None
 
     def _check(self) -> None:
@@ -111,12 +141,6 @@ class Conditioned(Kernel):
             object.__setattr__(self, name, view)
 
     # ------------------------------------------------------------------ evaluation
-
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = doubled(X)
-        child = self.kernel._prepare(X, None if like is None else like.children[0])
-        arrays = self._features(X)
-        return Prepared(arrays, (child,), source=child.source, places=child.places)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
@@ -164,14 +188,6 @@ class Conditioned(Kernel):
 
     # ------------------------------------------------------------------ a value
 
-    def _free(self) -> Any:
-        self._require_resolved()
-        return iter(())
-
-    @property
-    def diagonal_bound(self) -> float:
-        return self.kernel.diagonal_bound
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Conditioned):
             return NotImplemented
@@ -179,8 +195,7 @@ class Conditioned(Kernel):
             self.kernel == other.kernel
             and same_points(self.points, other.points)
             and np.array_equal(self.factor, other.factor)
-            and (self.inner is None) == (other.inner is None)
-            and (self.inner is None or np.array_equal(self.inner, other.inner))
+            and np.array_equal(self.inner, other.inner)
         )
 
     def __hash__(self) -> int:
@@ -188,9 +203,6 @@ class Conditioned(Kernel):
 
     def __repr__(self) -> str:
         return super().__repr__() if len(self.factor) <= _LONG else f"<{self}>"
-
-    def __str__(self) -> str:
-        return f"{self.kernel} given {len(self.factor)} points"
 
 
 def _solve(L: np.ndarray, G: np.ndarray, *, transposed: bool = False) -> np.ndarray:

@@ -20,34 +20,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .._errors import NotPositiveDefiniteError
 from .._points import sliceable, take
 from .._runtime import check_threads, one_blas_thread, run
-from ..gram import NystroemMap, significance
-from ..gram._nystroem import _factor
-from ..gram._tiled import fill
+from ..gram import NystroemMap, factor_landmarks, fill, significance, solve_rows, without_rounding
 from ..kernels import Kernel, on_indices
 from ..kernels._prepared import pair
 from ._noise import latent_and_noise
 
-__all__ = [
-    "Projection",
-    "Triangle",
-    "describe",
-    "rounding_certificate",
-    "working_bytes",
-]
+__all__ = ["Projection", "Triangle", "describe", "rounding_certificate"]
 
-_STRIPS = 4  # worked on before their triangles are merged: a number that no thread changes
-_FEWEST = 256  # rows of a strip
-_ARRAYS = 8  # of the size of a strip, held while it is worked on
-
-
-def working_bytes(n: int, m: int, q: int, n_threads: int | None = None) -> int:
-    """Estimate the memory of the passes over the points: strips, triangles, and a few vectors."""
-    rows, strips = min(n, _strip_rows(m + q)), min(_STRIPS, check_threads(n_threads))
-    inside = strips * _ARRAYS * rows * (m + q)  # of a strip: features, weights, what a kernel needs
-    return 8 * (inside + (8 + _STRIPS) * (m + q) ** 2 + 8 * n * (q + 2))
+_STRIPS = 4  # strips worked on before their triangles are merged, for any number of threads
+_FEWEST = 256  # rows of a strip, at least
+_ARRAYS = 8  # arrays of the size of a strip that are held while it is worked on
 
 
 class Triangle(NamedTuple):
@@ -119,11 +103,18 @@ class Projection:
         # with 1 on the diagonal: beside one large k(s, s), others are not 0 by rounding
         diagonal = K.diagonal()
         size = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-        L, kept, jitter = _factor(K / size / size[:, None], P.dtype, kernel)
+        L, kept, jitter = factor_landmarks(K / size / size[:, None], P.dtype, kernel)
         L = np.asfortranarray(L * size[kept, None])
         phi = NystroemMap(kernel, take(S, kept), L, kept, len(K) - len(kept), jitter)
         lost = significance(P.dtype)[0] * float(np.delete(diagonal, kept).max(initial=0.0))
         return cls(kernel, sliceable(X), phi, D, latent, lost, n_threads)
+
+    @staticmethod
+    def workspace(n: int, m: int, q: int, n_threads: int | None = None) -> int:
+        """Return the bytes of passes over the points: strips, triangles, and a few vectors."""
+        rows, strips = min(n, _strip_rows(m + q)), min(_STRIPS, check_threads(n_threads))
+        inside = strips * _ARRAYS * rows * (m + q)  # features, weights, what a kernel needs
+        return 8 * (inside + (8 + _STRIPS) * (m + q) ** 2 + 8 * n * (q + 2))
 
     def __len__(self) -> int:
         """Return n, the number of points."""
@@ -154,7 +145,9 @@ class Projection:
             with one_blas_thread:
                 T = np.asarray(np.linalg.qr(np.vstack([T, *parts]), mode="r"))
         T[:m] *= np.where(T.diagonal()[:m] < 0.0, -1.0, 1.0)[:, None]
-        return Triangle(T[:m, :m], T[:m, m:], T[m:, m:], self._checked(left))
+        return Triangle(
+            T[:m, :m], T[:m, m:], T[m:, m:], without_rounding(left, self.latent, self.kernel)
+        )
 
     def pullback(
         self, weights: Callable[[slice, np.ndarray], np.ndarray], inner: np.ndarray
@@ -175,6 +168,31 @@ class Projection:
                     total += part
             total += self.kernel.pullback(phi.points, phi.points, inner)  # again without noise
         return total
+
+    def weighted_pullback(
+        self,
+        root: np.ndarray,
+        E: np.ndarray,
+        left: Callable[[slice, np.ndarray], np.ndarray],
+        right: np.ndarray,
+        inner: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pullback of W = D^-1 F E + A B^T and Z, and diag F (G G^T)^-1 F^T.
+
+        `root` is G, lower triangular in Fortran order; `left(rows, F[rows])` returns A[rows];
+        `right` is B, and `inner` is Z.
+        """
+        leverage = np.empty(len(self))
+
+        def weights(rows: slice, F: np.ndarray) -> np.ndarray:
+            W = F @ E
+            W /= self.noise[rows, None]
+            W += left(rows, F) @ right.T
+            solve_rows(root, F)
+            np.einsum("ij,ij->i", F, F, out=leverage[rows])
+            return W
+
+        return self.pullback(weights, inner), leverage
 
     def whiten(self, B: np.ndarray) -> np.ndarray:
         """Return L^-T B."""
@@ -199,16 +217,6 @@ class Projection:
 
             run(strip, range(len(some)), self.n_threads)
             yield parts
-
-    def _checked(self, left: np.ndarray) -> np.ndarray:
-        largest, lowest = np.abs(self.latent).max(), left.min()
-        if lowest < -significance(np.float64)[1] * largest:
-            raise NotPositiveDefiniteError(
-                f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
-                f"{largest:.3g}: {self.kernel} is not positive semidefinite on points and "
-                f"landmarks; choose a Mercer kernel"
-            )
-        return np.maximum(left, 0.0, out=left)
 
 
 def _strip_rows(columns: int) -> int:

@@ -22,15 +22,15 @@ from .._points import length
 __all__ = ["Optimum", "maximise"]
 
 _MANY = 500  # observations from which a quarter is searched first
-_STEP = 1e-3  # of the differences in log parameters
-_MARGIN = 0.01  # from a bound
-_FLAT = 1e-6  # curvature per observation below which a quarter does not know where it is
-_FAR = 100.0  # standard deviations around the optimum of a quarter
-_NOISE = 0.01  # of a standard error: a step that gains less is the last
+_STEP = 1e-3  # the step in log parameters of finite differences
+_MARGIN = 0.01  # an optimum this close to a bound counts as on it
+_FLAT = 1e-6  # curvature per observation below which a quarter of the data fixes no theta
+_FAR = 100.0  # standard deviations from the optimum of a quarter that are searched at most
+_NOISE = 0.01  # a step that gains less than this part of a standard error is the last
 _GRADIENT, _GAIN = 1e-5, 2.2e-9  # where a search ends, as SciPy has them
-_SCALED_GRADIENT = 1e-3  # half its square is what the value can still rise, with unit curvature
-_WORTH = 1e-3  # what a search has to gain for another from its end
-_SLOPE = 0.02  # of sqrt(n), the size that slopes have at the truth: less is the top
+_SCALED_GRADIENT = 1e-3  # with unit curvature, the value can rise by half its square
+_WORTH = 1e-3  # a search that gained less is not started again from its end
+_SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
 
 @dataclass(frozen=True)

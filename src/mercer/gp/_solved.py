@@ -10,19 +10,20 @@ from sklearn.exceptions import ConvergenceWarning
 from .._errors import warn_caller
 from .._points import doubled, length, take
 from .._runtime import budget_in_bytes, check_budget, one_blas_thread
-from ..kernels import Kernel, Prepared, node
+from ..kernels import Prepared, node
 from ._iterative import Preconditioned
+from ._posterior import GivenData
 
 __all__ = ["Solved"]
 
 _COLUMNS = 64  # points whose systems are solved in lockstep, at most
-_COLUMN = 8 * 24  # bytes for each of them and each observation: in their solution, and beside it
-_TOL = 0.03  # its square is the part of a variance that may be too much
-_FINE = 1e-4  # for derivatives, which have errors of first order
+_COLUMN = 8 * 24  # bytes that the solution takes for each of these and each observation
+_TOL = 0.03  # its square is the relative error allowed in a variance
+_FINE_TOL = 1e-4  # derivatives have errors of first order, not of second
 
 
 @node
-class Solved(Kernel):
+class Solved(GivenData):
     """k(x, z | data) = k(x, z) - k_X(x)^T C^-1 k_X(z),  C = K + noise, by conjugate gradients.
 
     With v(x) ~ C^-1 k_X(x) and the residual r(x) = k_X(x) - C v(x),
@@ -47,8 +48,6 @@ class Solved(Kernel):
     max_memory : int, str or None
     """
 
-    kernel: Kernel
-    points: Any = None
     system: Any = None
     max_iter: int = 1000
     max_memory: Any = None
@@ -58,11 +57,6 @@ class Solved(Kernel):
             raise TypeError(f"Solved needs the Preconditioned system, got {self.system!r}")
 
     # ------------------------------------------------------------------ evaluation
-
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = doubled(X)
-        child = self.kernel._prepare(X, None if like is None else like.children[0])
-        return Prepared(self._solve(X), (child,), source=child.source, places=child.places)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
@@ -74,7 +68,7 @@ class Solved(Kernel):
         out = np.array(self.kernel.diag(X), dtype=float)
         for start in range(0, len(out), self._columns):
             rows = slice(start, start + self._columns)
-            b, v, r = self._solve(take(X, rows))
+            b, v, r = self._features(take(X, rows))
             out[rows] -= np.einsum("ij,ij->i", v, b + r)
         return np.maximum(out, 0.0, out=out)  # a variance: below 0 by rounding alone
 
@@ -85,7 +79,7 @@ class Solved(Kernel):
         return int(np.clip(fit, 1, _COLUMNS))
 
     @one_blas_thread
-    def _solve(self, X: Any, tol: float = _TOL) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _features(self, X: Any, tol: float = _TOL) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows S k_X(x), S^-1 v(x) and S r(x), S the scale of the system."""
         n, c, system = length(self.points), length(X), self.system
         check_budget(
@@ -113,19 +107,11 @@ class Solved(Kernel):
     # ------------------------------------------------------------------ derivatives
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        _, v, _ = self._solve(doubled(X if Z is None else Z), _FINE)
+        _, v, _ = self._features(doubled(X if Z is None else Z), _FINE_TOL)
         direct = self.kernel.input_gradient(X, Z, W)
         return direct - self.kernel.input_gradient(X, self.points, (W @ v) * self.system.scale)
 
     # ------------------------------------------------------------------ a value
-
-    def _free(self) -> Any:
-        self._require_resolved()
-        return iter(())
-
-    @property
-    def diagonal_bound(self) -> float:
-        return self.kernel.diagonal_bound
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Solved):
@@ -137,6 +123,3 @@ class Solved(Kernel):
 
     def __repr__(self) -> str:
         return f"<{self}>"
-
-    def __str__(self) -> str:
-        return f"{self.kernel} given {length(self.points)} points"

@@ -15,7 +15,6 @@ from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import Stopwatch, generator, one_blas_thread
 from ..expansion import Expansion
-from ..gram._triangular import solve_rows
 from ..solvers import Report, Status
 from ._iterative import Preconditioned, Solution
 from ._landmarked import Landmarked
@@ -23,11 +22,11 @@ from ._noise import diagonal_pullback
 from ._posterior import Posterior
 from ._projection import describe, rounding_certificate
 from ._solved import Solved
-from ._system import pullback_bytes, symmetric_pullback
+from ._system import pullback_workspace, symmetric_pullback
 
 __all__ = ["Estimate", "StochasticLikelihood"]
 
-_POSTERIOR_TOL = 1e-8  # of a posterior mean, to be kept, beside a `tol` for a step of a search
+_POSTERIOR_TOL = 1e-8  # a posterior mean is kept, and solved for more exactly than in a search
 
 
 class Estimate(NamedTuple):
@@ -61,16 +60,10 @@ class StochasticLikelihood(Landmarked):
 
     Parameters
     ----------
-    kernel : Kernel
-        The prior covariance, noise as a `White` part included; resolved.
-    X : points
-    Y : array of shape (n,) or (n, q)
-    noise : float or array of shape (n,), default=0
-        Added to the noise in the kernel, and not part of theta.
-    rank : int, optional
-        Landmarks; 500 by default, or all points if there are fewer.
-    landmarks : str or points
-        As for `InducingBound`.
+    kernel, X, Y, noise
+        As those of `MarginalLikelihood`.
+    rank, landmarks, max_memory, n_threads
+        As those of `InducingBound`.
     probes : int, default=16
     tol : float, default=1e-4
         Stop when |r| in the norm of P^-1 is at most this part of that of the right-hand side.
@@ -78,10 +71,6 @@ class StochasticLikelihood(Landmarked):
     max_iter : int, default=1000
     random_state : int, Generator, RandomState or None
         For landmarks and probes; None stands for 0.
-    max_memory : int, str or None
-        The budget; see `gram`.
-    n_threads : int, optional
-        All processors by default.  The result does not depend on it.
 
     Examples
     --------
@@ -116,10 +105,11 @@ class StochasticLikelihood(Landmarked):
             raise ValueError(f"tol must be a number in (0, 1), got {self.tol!r}")
         super().__post_init__()
 
-    def _bytes(self, n: int, m: int, q: int) -> int:
+    def workspace(self) -> int:
+        (n, q), m = self.Y.shape, self._chosen.count(len(self.Y))
         held = 8 * n * (m + 8 * (q + self.probes))
-        tiles = pullback_bytes(n, self.n_threads)
-        return held + tiles + super()._bytes(n, m, q)
+        tiles = pullback_workspace(n, n_threads=self.n_threads)
+        return held + tiles + super().workspace()
 
     def value(self, theta: Any = None) -> float:
         """Return the estimate of log p at theta, -inf where C is not positive definite."""
@@ -256,16 +246,7 @@ class StochasticLikelihood(Landmarked):
         B = system.P.F @ (solved / np.sqrt(self.probes))
         E, outer = -q * Q.whiten(inverse).T, q * Q.whiten(B) / np.sqrt(self.probes)
         inner = 0.5 * q * Q.whiten_twice(np.eye(len(root)) - inverse - B @ B.T)
-        leverage = np.empty(len(D))
-
-        def weights(rows: slice, F: np.ndarray) -> np.ndarray:
-            W = F @ E
-            W /= D[rows, None]
-            W += Y[rows] @ outer.T
-            solve_rows(root, F)
-            np.einsum("ij,ij->i", F, F, out=leverage[rows])
-            return W
-
-        total += Q.pullback(weights, inner)
+        more, leverage = Q.weighted_pullback(root, E, lambda rows, F: Y[rows], outer, inner)
+        total += more
         on_noise = -0.5 * q * ((D - leverage) / D**2 - np.mean(Y**2, axis=1))
         return total + diagonal_pullback(kernel, Q.X, np.zeros_like(D), on_noise)

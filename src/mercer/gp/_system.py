@@ -14,22 +14,20 @@ from .._points import doubled, length, take
 from .._runtime import check_threads, run
 from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
-from ..solvers._linear import relative
-from ..solvers._triangle import Triangle
+from ..solvers.linear import Triangle, relative
 
 __all__ = [
     "System",
     "check_data",
-    "gradient_bytes",
     "lower_tile",
-    "pullback_bytes",
+    "pullback_workspace",
     "symmetric_pullback",
 ]
 
 _SMALL = 256  # points that are not worth the start of threads
-_TILE = 512  # rows and columns of the tiles of a pullback: what is done once per tile is no burden
-_ARRAYS = 8  # of the size of a tile, in a pullback
-_HUGE = 1e100  # targets whose squares, and quotients of them, are still numbers
+_TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
+_ARRAYS = 8  # arrays of the size of a tile that a pullback holds in each thread
+_LARGEST_TARGET = 1e100  # its square, and quotients of squares, do not overflow
 
 
 def check_data(
@@ -46,7 +44,7 @@ def check_data(
     if not np.all(np.isfinite(Y)):
         raise ValueError("some targets are not finite; remove those observations")
     largest = float(np.abs(Y).max(initial=0.0))
-    if largest > _HUGE:
+    if largest > _LARGEST_TARGET:
         raise ValueError(
             f"targets as large as {largest:.1e} overflow when they are squared; divide them by a "
             f"constant"
@@ -134,16 +132,16 @@ def lower_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
     return lower + np.tril(lower, -1).T
 
 
-def pullback_bytes(n: int, n_threads: int | None = None) -> int:
-    """Estimate the memory of `symmetric_pullback`: a few tiles in each thread."""
+def pullback_workspace(
+    n: int, kernel: Kernel | None = None, *, n_threads: int | None = None
+) -> int:
+    """Return the bytes that `symmetric_pullback` takes: a few tiles in each thread.
+
+    For a kernel whose derivatives do not come in tiles, the tensor, its temporaries, and W.
+    """
+    if kernel is not None and not _in_tiles(kernel):
+        return 8 * n * n * (2 + 3 * kernel.theta.size)
     return 8 * _ARRAYS * min(n, _TILE) ** 2 * min(check_threads(n_threads), -(-n // _TILE))
-
-
-def gradient_bytes(kernel: Kernel, n: int) -> int:
-    """Estimate the memory of `symmetric_pullback` for this kernel, of all of W if it has to."""
-    if _in_tiles(kernel):
-        return pullback_bytes(n)
-    return 8 * n * n * (2 + 3 * kernel.theta.size)  # the tensor, its temporaries, and W
 
 
 def _in_tiles(kernel: Kernel) -> bool:

@@ -8,10 +8,11 @@ from ._fourier import FourierMap
 from ._gram import gram
 from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
-from ._nystroem import NystroemMap
+from ._nystroem import NystroemMap, factor_landmarks, without_rounding
 from ._operator import GramOperator
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
-from ._tiled import TiledGram, working_bytes
+from ._tiled import TiledGram, fill, working_bytes
+from ._triangular import solve_rows
 
 __all__ = [
     "METHODS",
@@ -26,9 +27,13 @@ __all__ = [
     "PartialCholesky",
     "TiledGram",
     "choose_landmarks",
+    "factor_landmarks",
+    "fill",
     "gram",
     "radial_inside",
     "rpcholesky",
     "significance",
+    "solve_rows",
+    "without_rounding",
     "working_bytes",
 ]

@@ -20,8 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from .._points import doubled, length, sliceable, take
 from .._runtime import generator, one_blas_thread
-from ..kernels import Kernel
-from ..kernels._radial import Radial
+from ..kernels import Kernel, Radial
 from ..kernels._wrappers import Wrapper
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
@@ -80,6 +79,6 @@ def radial_inside(kernel: Kernel) -> Radial | None:
     """Return the kernel itself or the one that it wraps, if that is radial."""
     while isinstance(kernel, Wrapper):
         if kernel._inner_points.__func__ is not Kernel._inner_points:  # type: ignore[attr-defined]
-            return None  # of other points than those at hand
+            return None  # these belong to other points
         kernel = kernel.kernel
     return kernel if isinstance(kernel, Radial) else None

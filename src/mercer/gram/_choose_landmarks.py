@@ -105,7 +105,7 @@ def choose_landmarks(
     elif among == n:
         K = TiledGram(kernel, doubled(X))
     else:
-        some = np.sort(rng.choice(n, among, replace=False))  # in order, as a disk likes it
+        some = np.sort(rng.choice(n, among, replace=False))  # a disk is then read in one pass
         K = TiledGram(kernel, doubled(take(sliceable(X), some)))
     chosen = some[_METHODS[method](K, m, rng, n_threads)]
     return chosen if len(chosen) else some[:1]  # where k is 0, one point is as good as any

@@ -127,10 +127,5 @@ class DenseGram(GramOperator):
     def _rmatvec(self, v: np.ndarray) -> np.ndarray:
         return self.array.T @ v
 
-    def _adjoint(self) -> DenseGram:
-        if self.symmetric:
-            return self
+    def _swapped(self) -> DenseGram:
         return DenseGram.from_array(self.array.T, self.kernel, self.Z, self.X)
-
-    def _transpose(self) -> DenseGram:
-        return self._adjoint()

@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .._errors import KernelMismatchError, MemoryBudgetError, NotPositiveDefiniteError
+from .._errors import KernelMismatchError, MemoryBudgetError
 from .._points import doubled, length, sliceable, take
 from .._runtime import budget_in_bytes, in_words, one_blas_thread, run
 from ..kernels import Kernel
 from ._choose_landmarks import choose_landmarks
-from ._nystroem import NystroemMap
+from ._nystroem import NystroemMap, without_rounding
 from ._operator import GramOperator
-from ._rpcholesky import significance
 
 __all__ = ["LowRankGram"]
 
-_LANDMARKS = 100  # by default
+_LANDMARKS = 100  # how many are chosen by default
 _ROWS = 1024  # points looked at a time, for derivatives and diagonals
 
 
@@ -167,15 +166,6 @@ class LowRankGram(GramOperator):
         self._each(lambda _, rows, B: np.matmul(B, U, out=out[rows]), whiten=held)
         return out
 
-    def _matvec(self, v: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(v, (-1, 1)))
-
-    def _adjoint(self) -> LowRankGram:
-        return self
-
-    def _transpose(self) -> LowRankGram:
-        return self
-
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """Return F F^T V and sum_ij w_i w_j (F F^T)_ij^2, which is |F^T diag(w) F|^2."""
         gram = self._sum(lambda rows, F: F.T @ (weights[rows, None] * F))
@@ -225,16 +215,8 @@ class LowRankGram(GramOperator):
         for start in range(0, len(exact), _ROWS):
             rows = slice(start, start + _ROWS)
             exact[rows] = self.kernel.diag(doubled(take(self._points, rows)))
-        residual = exact - self._squared_norms
-        largest, lowest = np.abs(exact).max(initial=0.0), residual.min(initial=0.0)
         dtype = self.map._landmarks.dtype if len(self.map) else np.float64
-        if lowest < -significance(dtype)[1] * largest:
-            raise NotPositiveDefiniteError(
-                f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
-                f"{largest:.3g}: {self.kernel} is not positive semidefinite on points and "
-                f"landmarks; choose a Mercer kernel"
-            )
-        return np.maximum(residual, 0.0)
+        return without_rounding(exact - self._squared_norms, exact, self.kernel, dtype)
 
     @cached_property
     def residual_trace(self) -> float:

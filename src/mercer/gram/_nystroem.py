@@ -26,17 +26,16 @@ from scipy.linalg.lapack import dpotrf, dpstrf
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
 from .._runtime import run
-from ..kernels import Kernel, reads_all
-from ..kernels._prepared import Prepared
+from ..kernels import Kernel, Prepared, reads_all
 from ._rpcholesky import significance
 from ._tiled import fill
 from ._triangular import solve_rows
 
-__all__ = ["NystroemMap"]
+__all__ = ["NystroemMap", "factor_landmarks", "without_rounding"]
 
 _STRIP = 2**22  # bytes of the features that one task computes
-_STRIPS = 8  # in a block: 32 MiB
-_TILE = 2**20  # bytes evaluated at a time, at home in the second-level cache
+_STRIPS = 8  # strips in a block, which has 32 MiB
+_TILE = 2**20  # bytes evaluated at a time, which fit the second-level cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +103,7 @@ class NystroemMap:
         P = kernel.prepare(points)
         K = np.empty((len(P), len(P)))
         fill(kernel, P, P, K, n_threads)
-        L, kept, jitter = _factor(K, P.dtype, kernel)
+        L, kept, jitter = factor_landmarks(K, P.dtype, kernel)
         L.setflags(write=False)
         # taken by indices: a copy, which nobody else can change
         return cls(kernel, take(points, kept), L, kept, len(P) - len(kept), jitter)
@@ -124,11 +123,17 @@ class NystroemMap:
         return self._some_features(X, slice(0, length(X)), n_threads)
 
     def blocks(
-        self, X: Any, rows: int | None = None, *, n_threads: int | None = None
+        self,
+        X: Any,
+        rows: int | None = None,
+        *,
+        n_threads: int | None = None,
+        whiten: bool = True,
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (slice of X, its features), `rows` at a time or about 32 MiB.
 
-        Only these rows of X are looked at: X may be a memory map larger than the memory.
+        Only these rows of X are looked at: X may be a memory map larger than the memory.  Without
+        `whiten`, k_S(x) takes the place of phi(x).
         """
         if rows is not None and (isinstance(rows, bool) or not rows >= 1):
             raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
@@ -136,7 +141,7 @@ class NystroemMap:
         n, step = length(X), _STRIPS * self._strip if rows is None else int(rows)
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
-            yield part, self._some_features(X, part, n_threads)
+            yield part, self._some_features(X, part, n_threads, whiten)
 
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
         """Return L^-T V: the functions phi(.)^T V as sums of k(s, .), one column each."""
@@ -145,17 +150,19 @@ class NystroemMap:
             raise ValueError(f"V has shape {V.shape}, but there are {len(self)} features")
         return solve_triangular(self.factor, V, trans="T", lower=True) if V.size else V.copy()
 
-    def _some_features(self, X: Any, rows: slice, n_threads: int | None) -> np.ndarray:
+    def _some_features(
+        self, X: Any, rows: slice, n_threads: int | None, whiten: bool = True
+    ) -> np.ndarray:
         out = np.empty((rows.stop - rows.start, len(self)))
 
         def strip(part: slice) -> None:
-            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start])
+            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start], whiten)
 
         run(strip, self._strips(rows), n_threads)
         return out
 
     def _strips(self, rows: slice) -> list[slice]:
-        """Cut rows into the parts of one task each, as m alone says: so the bits do not differ."""
+        """Cut rows into the parts of one task each; their size depends on m alone, as bits must."""
         starts = range(rows.start, rows.stop, self._strip) or [rows.start]
         return [slice(start, min(start + self._strip, rows.stop)) for start in starts]
 
@@ -192,7 +199,9 @@ class NystroemMap:
         return self.kernel.prepare(sp.csr_array(self.points)) if dense else self._landmarks
 
 
-def _factor(K: np.ndarray, dtype: Any, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, float]:
+def factor_landmarks(
+    K: np.ndarray, dtype: Any, kernel: Kernel
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return L, the landmarks kept, and the jitter; `dtype` says how exact the entries of K are."""
     diagonal = K.diagonal().copy()
     if not np.isfinite(K.sum()):
@@ -233,3 +242,20 @@ def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray,
         f"{trace:.3g}: {kernel} is not positive semidefinite on the landmarks; choose a Mercer "
         f"kernel"
     )
+
+
+def without_rounding(
+    left: np.ndarray, diagonal: np.ndarray, kernel: Kernel, dtype: Any = float
+) -> np.ndarray:
+    """Return k(x, x) - |phi(x)|^2, given as `left`, with what rounding made negative at 0.
+
+    `diagonal` holds k(x, x), and `dtype` is its precision.
+    """
+    largest, lowest = np.abs(diagonal).max(initial=0.0), left.min(initial=0.0)
+    if lowest < -significance(dtype)[1] * largest:
+        raise NotPositiveDefiniteError(
+            f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
+            f"{largest:.3g}: {kernel} is not positive semidefinite on points and "
+            f"landmarks; choose a Mercer kernel"
+        )
+    return np.maximum(left, 0.0, out=left)

@@ -86,6 +86,22 @@ class GramOperator(LinearOperator):
                 total += self.kernel.pullback(Xi, Zj, W)
         return total
 
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(v, (-1, 1)))
+
+    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
+        return self._adjoint()._matmat(V)
+
+    def _adjoint(self) -> GramOperator:
+        return self if self.symmetric else self._swapped()
+
+    def _transpose(self) -> GramOperator:
+        return self._adjoint()
+
+    def _swapped(self) -> GramOperator:
+        """Return k(Z, X)."""
+        raise NotImplementedError(f"{type(self).__name__} is symmetric")
+
     def __repr__(self) -> str:
         n, m = self.shape
         return f"<{type(self).__name__} {n}x{m}, {self.dtype.name}, {self.kernel}>"

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _STRIP = 1024  # rows of F that one task works on
-_FEWEST, _MOST = 10, 256  # points in a block of proposals: enough for the BLAS, few to be rejected
+_FEWEST, _MOST = 10, 256  # points proposed at a time: enough for the BLAS, few to be rejected
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +263,7 @@ def _accept(
     L is the Cholesky factor of R at the accepted.  A point proposed twice has nothing left the
     second time, and is not accepted.
     """
-    rows = np.empty((min(most, len(R)), len(R)))  # of the factor: R ~ rows^T rows
+    rows = np.empty((min(most, len(R)), len(R)))  # the rows of the factor: R ~ rows^T rows
     left = start.copy()
     accepted: list[int] = []
     for j in range(len(R)):

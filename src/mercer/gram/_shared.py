@@ -13,9 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._runtime import run
-from ..kernels import Kernel
-from ..kernels._base import node
-from ..kernels._radial import Radial
+from ..kernels import Kernel, Radial, node
 from ._dense import DenseGram
 
 __all__ = ["grams", "share_distances"]

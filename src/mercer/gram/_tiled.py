@@ -144,21 +144,10 @@ class TiledGram(GramOperator):
         V = np.ascontiguousarray(V, dtype=self.dtype)
         return self._half(self._P, self._Q, V, weights, squares), float(np.sum(squares))
 
-    def _matvec(self, v: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(v, (-1, 1)))
-
-    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
-        return self._adjoint()._matmat(V)
-
-    def _adjoint(self) -> TiledGram:
-        if self.symmetric:
-            return self
+    def _swapped(self) -> TiledGram:
         return TiledGram(
             self.kernel, self.Z, self.X, n_threads=self.n_threads, max_memory=self._budget
         )
-
-    def _transpose(self) -> TiledGram:
-        return self._adjoint()
 
     def _half(
         self,

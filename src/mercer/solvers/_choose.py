@@ -6,16 +6,18 @@ from enum import Enum
 from typing import Any
 
 from .._runtime import budget_in_bytes
-from ._cascade import Cascade
-from ._conjugate import ConjugateGradient
-from ._eigen import Arpack, DenseEigen, RandomizedEigen
-from ._krylov import BlockKrylov
-from ._linear import Cholesky, LeastSquares
-from ._lowrank import FourierEigen, LowRankEigen
-from ._mixed import MixedCholesky
-from ._power import PowerPeeling
+from .eigen import (
+    Arpack,
+    BlockKrylov,
+    DenseEigen,
+    FourierEigen,
+    LowRankEigen,
+    PowerPeeling,
+    RandomizedEigen,
+)
+from .linear import Cascade, Cholesky, ConjugateGradient, LeastSquares, MixedCholesky
 
-__all__ = ["EIGEN", "LINEAR", "Problem", "choose"]
+__all__ = ["EIGEN", "LINEAR", "Problem", "choose", "dense_is_quicker"]
 
 
 class Problem(Enum):
@@ -27,7 +29,9 @@ class Problem(Enum):
 
 LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
 
-_SMALL = 3000  # up to which a float64 factor costs next to nothing
+_SMALL = 3000  # points up to which a float64 factor costs next to nothing
+_FEW = 1500  # points up to which LAPACK finds the whole spectrum as quickly as a part of it
+_SHARE = 5  # for n / 5 eigenpairs or more, the whole spectrum is quicker than an iteration
 
 _NAMES: dict[Problem, dict[str, Any]] = {
     LINEAR: {
@@ -143,7 +147,8 @@ def choose(
     if spec != "auto":
         return make(spec)
     if problem is EIGEN:
-        return make(_eigen_name(gram, k))
+        array = hasattr(getattr(gram, "gram", gram), "release")
+        return make("dense" if dense_is_quicker(gram.shape[0], k, array=array) else "krylov")
     n = n if gram is None else gram.shape[0]
     stages = _linear_names(n or 0, gram, budget_in_bytes(max_memory))
     if len(stages) == 1:
@@ -165,9 +170,9 @@ def _linear_names(n: int, gram: Any, budget: int) -> list[str]:
     return ["cg", "mixed"] if single <= budget else ["cg"]
 
 
-def _eigen_name(gram: Any, k: int | None) -> str:
-    n = gram.shape[0]
-    if k is None or 5 * k >= n:
-        return "dense"
-    held = getattr(gram, "gram", gram)
-    return "krylov" if n > 1500 or not hasattr(held, "release") else "dense"
+def dense_is_quicker(n: int, k: int | None, *, array: bool = True) -> bool:
+    """Tell whether k of n eigenpairs come quicker from the whole spectrum than from an iteration.
+
+    `array` tells whether K is held as one, or would be.
+    """
+    return k is None or _SHARE * k >= n or (array and n <= _FEW)

@@ -12,16 +12,14 @@ from .._points import length
 from .._runtime import budget_in_bytes, check_budget, check_threads, in_words
 from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
-from ..solvers import BlockKrylov, DenseEigen, LowRankEigen
+from ..solvers import BlockKrylov, DenseEigen, LowRankEigen, dense_is_quicker
 
 __all__ = ["LEAN", "Option", "Plan", "affordable", "dense_bytes", "feature_bytes", "make_plan"]
 
-_SMALL = 1500  # points below which LAPACK on the whole matrix is quick
-_SHARE = 5  # beyond n / 5 components the whole spectrum is cheaper
-_HELD = 2**28  # bytes of K that are held without a second thought
+_HELD = 2**28  # a K of at most so many bytes is always held
 LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
-_BLOCK = 2**15  # points of a block
-_STRIP = 512  # rows of K that are looked at together
+_BLOCK = 2**15  # points in a block of features
+_STRIP = 512  # rows of K that are summed together
 _COSTLY = 128  # columns beyond which evaluating K costs more than reading it
 
 
@@ -145,7 +143,7 @@ def affordable(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
         held = working_bytes(K.kernel, K.X, None, k + 16, check_threads(K.n_threads))
     else:
         held = 8 * n * n
-    workspace = getattr(solver, "workspace", lambda n, k: 0)  # one of somebody else's
+    workspace = getattr(solver, "workspace", lambda n, k: 0)  # a solver from elsewhere may not say
     if isinstance(solver, BlockKrylov) and held + workspace(n, k) > budget_in_bytes(max_memory):
         solver = replace(solver, rank=0, prove=False)
         workspace = solver.workspace
@@ -186,7 +184,7 @@ def _choose(
     columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else np.inf
     stored = whole <= _HELD or columns > _COSTLY or not kernel.on_vectors
     order = [("krylov", "dense" if stored else "tiled"), ("krylov", "tiled"), ("krylov", "dense")]
-    order.insert(0 if n <= _SMALL or k > n // _SHARE else len(order), ("dense", "dense"))
+    order.insert(0 if dense_is_quicker(n, k) else len(order), ("dense", "dense"))
     for wish in order:
         for option in options:
             if option.fits and (option.eigen_solver, option.storage) == wish:

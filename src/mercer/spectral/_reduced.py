@@ -25,7 +25,7 @@ from ._components import Components
 
 __all__ = ["reduced_components"]
 
-_DEPENDENT = 1e-10  # relative to the largest: eigenvalues of <g, g> that are 0
+_DEPENDENT = 1e-10  # eigenvalues of <g, g> below this part of the largest count as 0
 
 
 def reduced_components(
@@ -47,7 +47,7 @@ def reduced_components(
         weights = parts.rows * f.coefficients[:, k]
         values_of, T = _ritz(G, (weights[:, None] * centred).T @ centred, k)
     else:
-        # of points seen through landmarks, the covariance is that of the features L^-1 k_S(x)
+        # Points seen through landmarks have the covariance of their features L^-1 k_S(x).
         moments = parts.basis.moments
         F = parts.basis.map.features(Z).T @ axes
         values_of, T = _ritz(G, parts.rows / moments.weight * (F.T @ moments.comoment @ F), k)

@@ -36,7 +36,7 @@ from ._spectrum import how_many
 
 __all__ = ["ComponentSearch", "Found", "same_map"]
 
-_UNKNOWN = 50  # components that landmarks are chosen for, when their number depends on the spectrum
+_UNKNOWN = 50  # components expected when their number depends on the spectrum
 
 
 class Found(NamedTuple):

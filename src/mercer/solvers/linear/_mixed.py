@@ -17,19 +17,18 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import lapack
 
-from .._errors import NotPositiveDefiniteError, not_finite
-from .._runtime import check_budget, one_blas_thread, run
-from ..gram import GramOperator
-from ._linear import Cholesky, Factor, check_shift, relative
-from ._pcg import conjugate_gradients, rounding_of
-from ._report import Status
-from ._triangle import Triangle
+from ..._errors import NotPositiveDefiniteError, not_finite
+from ..._runtime import check_budget, run
+from ...gram import GramOperator
+from ._cholesky import Cholesky, Factor, check_shift
+from ._in_place import Triangle
+from ._pcg import PreconditionedFactor, check_points, check_stopping
 
 __all__ = ["MixedCholesky"]
 
 _TILE = 384  # rows and columns of K evaluated at a time, in float64
-_UNIT = 6e-8  # the rounding of float32
-_MOST = 1e-2  # of |A|: a matrix that needs more than this on its diagonal is not rounded, but wrong
+_UNIT = 6e-8  # the relative rounding of float32
+_MOST_ADDED = 1e-2  # a matrix that needs more of |A| than this on its diagonal is indefinite
 
 
 @dataclass(frozen=True)
@@ -107,19 +106,15 @@ class MixedCholesky:
         return _MixedFactor(self, gram, shift)
 
 
-class _MixedFactor(Factor):
-    _status = Status.CONVERGED
+class _MixedFactor(PreconditionedFactor):
     _advice = (
         "The usual cause is a shift that is tiny beside the largest eigenvalue of K. Try a larger "
         "shift, or solver='cholesky'"
     )
 
     def __init__(self, options: MixedCholesky, gram: GramOperator, shift: np.ndarray) -> None:
-        super().__init__(repr(options), gram.shape[0], gram.dtype)
-        self._tol = options.tol
-        self._gram, self._shift, self._options = gram, shift, options
+        super().__init__(options, gram, shift)
         self._scale = _unit_scale(gram, shift)
-        self._rounding = rounding_of(gram)
         self._L, extra = _factor(Triangle(_rounded(gram, self._scale)))
         if extra:
             self._message = (
@@ -127,25 +122,6 @@ class _MixedFactor(Factor):
                 f"the preconditioner"
             )
         self._note = self._message
-
-    def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        with one_blas_thread:  # tiles are threaded; the BLAS must not multiply that
-            found = conjugate_gradients(
-                self._times,
-                self._precondition,
-                y,
-                tol=self._tol,
-                max_iter=self._options.max_iter,
-                rounding=self._rounding,
-                dtype=self._gram.dtype,
-                patient=patient,
-            )
-        self._n_iter = found.n_iter
-        self._status, self._message = ended(found, relative(found.gap, y), self._tol, self._note)
-        return found.a, found.gap
-
-    def _times(self, V: np.ndarray) -> np.ndarray:
-        return np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
 
     def _precondition(self, R: np.ndarray) -> np.ndarray:
         scaled = self._scale[:, None] * R
@@ -168,31 +144,6 @@ class _MixedFactor(Factor):
             f"log det and inverses take a float64 factor of {self.size} points, which",
         )
         return Cholesky().factorize(self._gram, self._shift)
-
-
-def check_stopping(solver: Any) -> None:
-    """Refuse a tolerance or a number of steps that makes no sense."""
-    name = type(solver).__name__
-    if not 0.0 <= solver.tol < 1.0:
-        raise ValueError(f"{name}: tol must lie in [0, 1), got {solver.tol!r}")
-    if solver.max_iter is not None and not solver.max_iter >= 1:
-        raise ValueError(f"{name}: max_iter must be at least 1, got {solver.max_iter!r}")
-
-
-def check_points(gram: GramOperator) -> None:
-    """Refuse a Gram that is not k(X, X) of at least one point."""
-    if not gram.symmetric:
-        raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
-    if not gram.shape[0]:
-        raise ValueError("there are no points: K is 0 x 0, and there is nothing to solve")
-
-
-def ended(found: Any, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
-    """Return how an iteration ended, and what to say of it."""
-    if found.converged:
-        return Status.CONVERGED, note
-    text = f"relative residual {residual:.1e} after {found.n_iter} steps, {tol:.1e} was asked for"
-    return Status.NOT_CONVERGED, "; ".join(filter(None, [text, note]))
 
 
 def _unit_scale(gram: GramOperator, shift: np.ndarray) -> np.ndarray:
@@ -242,7 +193,7 @@ def _factor(A: Triangle) -> tuple[np.ndarray, float]:
         if not extra:
             norm = max(_column_sum(A.work[:, j : j + _TILE]) for j in range(0, len(L), _TILE))
         extra = max(4.0 * extra, _UNIT * norm)
-        if extra > _MOST * norm:
+        if extra > _MOST_ADDED * norm:
             raise NotPositiveDefiniteError(
                 f"K + shift is not positive definite: pivot {info} of {len(L)} is not positive, "
                 f"even with {extra / norm:.1e} of |K| added to the diagonal. The usual cause is a "

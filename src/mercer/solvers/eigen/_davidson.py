@@ -11,16 +11,16 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigh
 
-from .._runtime import cut, ordered_sum
-from ..gram._rpcholesky import rpcholesky
+from ..._runtime import cut, ordered_sum
+from ...gram import rpcholesky
 
-__all__ = ["Nystroem"]
+__all__ = ["DavidsonPreconditioner"]
 
-_GROUPS = 8
-_CLOSEST = 0.05  # a divisor t - s_j is at least this share of t: A^ does not know s_j better
+_GROUPS = 8  # strips of F whose products are added in order
+_CLOSEST = 0.05  # the least divisor t - s_j, relative to t, as A^ knows s_j no better
 
 
-class Nystroem:
+class DavidsonPreconditioner:
     """The approximation A^ = F^T F of a Gram, centred as it is, from randomly chosen pivots."""
 
     def __init__(self, F: np.ndarray, tail: float, n_threads: int | None = None) -> None:

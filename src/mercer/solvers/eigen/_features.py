@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from .._points import doubled, length, sliceable, take
-from .._runtime import Stopwatch, one_blas_thread
-from ..gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
-from ..kernels import on_indices
-from ._certificate import Certificate, sandwich, unknown
+from ..._points import doubled, length, sliceable, take
+from ..._runtime import Stopwatch, one_blas_thread
+from ...gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
+from ...kernels import on_indices
+from .._report import Status
+from ._certificate import sandwich, unknown
+from ._eigenpairs import EigenPairs, check_k, signs_of
 from ._moments import Moments
-from ._pairs import EigenPairs, check_k, reported, signs_of
-from ._report import Status
 
 __all__ = [
     "FeatureBasis",
@@ -77,7 +77,7 @@ class LowRankEigen:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        Landmarks(self.rank, self.landmarks)  # refuses what cannot be
+        Landmarks(self.rank, self.landmarks)  # raises if they cannot be chosen so
 
     def choice(self, k: int) -> Landmarks:
         """Return the landmarks for k components: ten for each, if that is more than usual."""
@@ -87,10 +87,8 @@ class LowRankEigen:
         return Landmarks(rank, self.landmarks, self.random_state)
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed: a few m x m matrices, blocks of rows, and the vectors."""
-        m = self.features(n, k)
-        own = 8 * (8 * m * m + n * (k + 2)) + _blocks(n, m)
-        return own + self.choice(k).workspace(n)
+        """Return the bytes needed, those for the choice of the landmarks included."""
+        return _workspace(n, k, self.features(n, k)) + self.choice(k).workspace(n)
 
     def features(self, n: int, k: int) -> int:
         """Return the number of landmarks for n points and k components."""
@@ -127,9 +125,8 @@ class FourierEigen:
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed: a few m x m matrices, blocks of rows, and the vectors."""
-        m = self.features(n, k)
-        return 8 * (8 * m * m + n * (k + 2)) + _blocks(n, m)
+        """Return the bytes needed."""
+        return _workspace(n, k, self.features(n, k))
 
     def features(self, n: int, k: int) -> int:
         """Return the number of features for k components."""
@@ -150,9 +147,9 @@ class FourierEigen:
         return _of_gram(self, gram, k, **options)
 
 
-def _blocks(n: int, m: int) -> int:
-    """Return the bytes of two blocks of features, of 32 MiB at most, and some tiles."""
-    return 2 * min(8 * n * m, 2**25) + 2**22
+def _workspace(n: int, k: int, m: int) -> int:
+    """Return the bytes of a few m x m matrices, two blocks of features, some tiles, the vectors."""
+    return 8 * (8 * m * m + n * (k + 2)) + 2 * min(8 * n * m, 2**25) + 2**22
 
 
 def _of_gram(
@@ -183,6 +180,7 @@ def _of_gram(
     return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
 
 
+@one_blas_thread
 def eigenpairs_of_points(
     solver: Any,
     kernel: Any,
@@ -199,23 +197,9 @@ def eigenpairs_of_points(
 
     `count(values, total)` tells how many to keep, from all eigenvalues and the trace; landmarks are
     chosen for the `expected` number.  The signs are those of the axes in feature space, so that a
-    stream of the same points has them too.
+    stream of the same points has them too.  The BLAS has one thread, so that the bits do not
+    depend on the number of threads.
     """
-    with one_blas_thread:  # so that the bits do not depend on the number of threads
-        return _of_points(solver, kernel, X, count, expected, weights, centred, n_threads, say)
-
-
-def _of_points(
-    solver: Any,
-    kernel: Any,
-    X: Any,
-    count: Callable[[np.ndarray, float], int],
-    expected: int,
-    weights: np.ndarray | None,
-    centred: bool,
-    n_threads: int | None,
-    say: Callable[[str], None] | None,
-) -> EigenPairs:
     watch = Stopwatch()
     kernel, X = on_indices(kernel, X)
     n = length(X)
@@ -249,7 +233,11 @@ def eigenpairs_of_moments(
 ) -> EigenPairs:
     """Return the eigenpairs in feature space alone; `vectors` has no rows."""
     watch = watch or Stopwatch()
-    values, axes = principal_axes(moments, centred=centred)
+    C = moments.comoment
+    if not centred:
+        C = C + moments.weight * np.outer(moments.mean, moments.mean)
+    values, axes = eigh(C, check_finite=False)
+    values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
     k = count(values, float(values.sum()) + moments.residual)
     if k > len(phi):
         raise ValueError(
@@ -258,19 +246,16 @@ def eigenpairs_of_moments(
         )
     values, axes, all_values = values[:k], axes[:, :k], values
     axes = axes * signs_of(axes)
-    certificate = certificate_of(phi, all_values, moments, k)
-    report = reported(
-        repr(solver),
-        Status.APPROXIMATE,
-        0,
-        values,
-        certificate.residuals,
-        watch,
-        _message(phi, moments),
-        certificate,
+    if isinstance(phi, NystroemMap):
+        certificate = sandwich(all_values, moments.residual, k, slack=_rounding(phi, moments))
+    else:
+        certificate = unknown(values)
+    return EigenPairs.reported(
+        *(repr(solver), Status.APPROXIMATE, watch, values, np.empty((0, k))),
+        *(certificate.residuals, certificate),
+        message=_message(phi, moments),
+        basis=FeatureBasis(phi, moments, axes),
     )
-    basis = FeatureBasis(phi, moments, axes)
-    return EigenPairs(values, np.empty((0, k)), certificate.residuals, report, certificate, basis)
 
 
 def _projections(
@@ -310,22 +295,6 @@ def moments_of(
         if say is not None and rows.stop < n:
             say(f"{rows.stop} of {n} points")
     return moments
-
-
-def principal_axes(moments: Moments, *, centred: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues of the co-moment, descending and not below 0, and its eigenvectors."""
-    C = moments.comoment
-    if not centred:
-        C = C + moments.weight * np.outer(moments.mean, moments.mean)
-    values, axes = eigh(C, check_finite=False)
-    return np.maximum(values[::-1], 0.0), axes[:, ::-1]
-
-
-def certificate_of(phi: Any, values: np.ndarray, moments: Moments, k: int) -> Certificate:
-    """Return the Nyström sandwich; of random features nothing is certain."""
-    if isinstance(phi, NystroemMap):
-        return sandwich(values, moments.residual, k, slack=_rounding(phi, moments))
-    return unknown(values[:k])
 
 
 def _rounding(phi: NystroemMap, moments: Moments) -> float:

@@ -132,7 +132,7 @@ def certify(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._certificate import certify
+    >>> from mercer.solvers.eigen import certify
     >>> c = certify(np.array([4.0, 2.0]), np.array([0.0, 0.0]), 1, squared_norm=21.0)
     >>> c.nothing_missed, float(c.rest), float(c.upper[0])
     (True, 1.0, 4.0)

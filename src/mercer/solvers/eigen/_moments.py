@@ -16,8 +16,8 @@ from typing import Self
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError
-from .._runtime import cut, ordered_sum
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import cut, ordered_sum
 
 __all__ = ["Moments"]
 

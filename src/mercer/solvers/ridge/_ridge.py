@@ -16,18 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError, warn_caller
-from .._points import length
-from .._runtime import budget_in_bytes, check_budget, check_threads
-from ..gram import Landmarks, TiledGram, gram, working_bytes
-from ..kernels import Kernel, Precomputed
-from ._bordered import Bordered
-from ._choose import LINEAR, choose
+from ..._errors import NotPositiveDefiniteError, warn_caller
+from ..._points import length
+from ..._runtime import budget_in_bytes, check_budget, check_threads
+from ...gram import Landmarks, TiledGram, gram, working_bytes
+from ...kernels import Kernel, Precomputed
+from .._choose import LINEAR, choose
+from .._report import Report, Status, worst
+from ..eigen import LowRankEigen
+from ..linear import Bordered, LeastSquares
 from ._krill import Krill
-from ._linear import LeastSquares
-from ._lowrank import LowRankEigen
 from ._path import NystroemPath
-from ._report import Report, Status, worst
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
 
@@ -35,7 +34,19 @@ _BLOCK = 2**25  # bytes of k(points, z) held at a time
 
 
 @dataclass(eq=False)
-class ExactRidge:
+class _Ridge:
+    """The problem: points, targets, and an alpha for each target."""
+
+    kernel: Kernel
+    X: Any
+    Y: np.ndarray
+    weights: np.ndarray | None
+    alphas: np.ndarray
+    intercept: bool
+
+
+@dataclass(eq=False)
+class ExactRidge(_Ridge):
     """Ridge regression on all points, one factorisation for each distinct alpha.
 
     Parameters
@@ -66,12 +77,6 @@ class ExactRidge:
     array([-0.488,  0.783,  0.455])
     """
 
-    kernel: Kernel
-    X: Any
-    Y: np.ndarray
-    weights: np.ndarray | None
-    alphas: np.ndarray
-    intercept: bool
     solver: Any = "auto"
     options: dict[str, Any] = field(default_factory=dict)
     max_memory: Any = None
@@ -89,7 +94,7 @@ class ExactRidge:
         for part in self._parts():
             A[:, part.columns], b[part.columns] = part.A, part.b
             reports.append(part.system.report)
-            self._tell(f"residual {reports[-1].residual:.1e}")
+            _tell(self.say, f"residual {reports[-1].residual:.1e}")
         self.report = worst(reports)
         return A, b
 
@@ -168,7 +173,7 @@ class ExactRidge:
             yield self._kept[alpha]
 
     def _solved(self, K: Any, alpha: float, last: bool) -> _Part:
-        self._tell(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
+        _tell(self.say, f"{self.chosen} of {K!r}, alpha = {alpha:g}")
         columns = np.flatnonzero(self.alphas == alpha)
         try:
             return self._part(self.chosen, K, alpha, columns, overwrite=last)
@@ -236,10 +241,6 @@ class ExactRidge:
         """Return the bytes of the points and tiles that K comes from."""
         return working_bytes(self.kernel, self.X, None, columns, check_threads(None))
 
-    def _tell(self, text: str) -> None:
-        if self.say is not None:
-            self.say(text)
-
 
 class _Part(NamedTuple):
     """The solution for the targets that share an alpha."""
@@ -252,7 +253,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(eq=False)
-class LandmarkRidge:
+class LandmarkRidge(_Ridge):
     """Ridge regression with f in the span of the k(s, .) of landmarks s.
 
     Parameters
@@ -280,12 +281,6 @@ class LandmarkRidge:
     True
     """
 
-    kernel: Kernel
-    X: Any
-    Y: np.ndarray
-    weights: np.ndarray | None
-    alphas: np.ndarray
-    intercept: bool
     landmarks: Landmarks = Landmarks()  # noqa: RUF009
     iterative: bool = False
     max_memory: Any = None
@@ -307,8 +302,7 @@ class LandmarkRidge:
         needed = LowRankEigen(m).workspace(n, 1)
         check_budget(needed, self.max_memory, f"a fit on {m} landmarks")
         phi = self.landmarks.map(self.kernel, self.X)
-        if self.say is not None:
-            self.say(f"features by {phi!r}")
+        _tell(self.say, f"features by {phi!r}")
         return NystroemPath(
             phi,
             self.X,
@@ -329,16 +323,11 @@ class LandmarkRidge:
         if self.iterative:
             return self._krill()
         path = self.path()
-        solutions, reports = {}, []
-        for alpha in np.unique(self.alphas).tolist():
-            solutions[alpha] = path.solve(alpha)
-            reports.append(path.report)
-        parts = [solutions[alpha] for alpha in self.alphas.tolist()]
-        self.points, self.report, self._path = path.points, worst(reports), path
-        A = np.stack([a[:, c] for c, (a, _) in enumerate(parts)], axis=1)
+        A, b, self.report = path.solve_each(self.alphas)
+        self.points, self._path = path.points, path
         path.forget()
         self._forget()
-        return A, np.array([b[c] for c, (_, b) in enumerate(parts)])
+        return A, b
 
     def variance(self, Z: Any) -> np.ndarray:
         """Return the predictive variance at each z, (len(Z), q).
@@ -401,3 +390,8 @@ class LandmarkRidge:
         self._n = len(self.Y)
         self.X, self.weights = None, None
         self.Y = self.Y[:0]
+
+
+def _tell(say: Callable[[str], None] | None, text: str) -> None:
+    if say is not None:
+        say(text)

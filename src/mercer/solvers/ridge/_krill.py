@@ -12,7 +12,7 @@ up to a small factor whatever the landmarks and the shift, so that the number of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,21 +22,18 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._points import length, sliceable
-from .._runtime import Stopwatch, check_budget, one_blas_thread, ordered_sum, run
-from ..gram import Landmarks, NystroemMap
-from ..kernels import on_indices
-from ._linear import relative, unit_columns
-from ._mixed import check_stopping, ended
-from ._pcg import conjugate_gradients
-from ._report import Report, Status, judged
+from ..._errors import warn_caller
+from ..._points import length, sliceable
+from ..._runtime import Stopwatch, check_budget, one_blas_thread, ordered_sum
+from ...gram import Landmarks, NystroemMap
+from ...kernels import on_indices
+from .._report import Report, Status, judged
+from ..linear import check_stopping, conjugate_gradients, ended, relative, unit_columns
 
 __all__ = ["Krill"]
 
-_ROWS, _ENTRIES = 4, 8  # of the embedding: rows for each landmark, entries for each point
-_GROUPS = 8  # of strips; the sums of each are added in order
-_STRIPS = 8  # of points in a block that is sketched at a time
+_ROWS, _ENTRIES = 4, 8  # rows of the embedding for each landmark, its entries for each point
+_GROUPS = 8  # groups of strips; the sums of the groups are added in order
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class Krill:
 
     def __post_init__(self) -> None:
         check_stopping(self)
-        _ = self._choice  # refuses an unknown method
+        _ = self._choice  # raises if the method is unknown
 
     def workspace(self, n: int) -> int:
         """Return the bytes needed: the sketch, K_SS, two factors, and strips of rows."""
@@ -206,7 +203,7 @@ class _Passes:
         dimension = min(_ROWS * m, n)
         root = np.sqrt(self.weights)
         B = np.zeros((dimension, m))
-        for rows, T in self._blocks():
+        for rows, T in self.phi.blocks(self.X, n_threads=self.n_threads, whiten=False):
             T *= root[rows, None]
             if dimension == n:
                 B[rows] = T
@@ -230,23 +227,6 @@ class _Passes:
 
         total = ordered_sum(share, strips, _GROUPS, self.n_threads)
         return self._solve(total, trans="N")
-
-    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield some rows of K_nS at a time."""
-        n, step = len(self.weights), _STRIPS * self.phi._strip
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            yield rows, self._rows(rows)
-
-    def _rows(self, rows: slice) -> np.ndarray:
-        T = np.empty((rows.stop - rows.start, len(self.phi)))
-
-        def strip(part: slice) -> None:
-            into = T[part.start - rows.start : part.stop - rows.start]
-            self.phi._fill(self.X, part, into, whiten=False)
-
-        run(strip, self.phi._strips(rows), self.n_threads)
-        return T
 
 
 def _embedding(rng: Any, rows: int, points: int) -> Any:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from .._runtime import Stopwatch, generator
-from ._pairs import EigenPairs, check_k, measured, norms_of, rounding
-from ._report import Status
+from ..._runtime import Stopwatch, generator
+from .._report import Status
+from ._eigenpairs import EigenPairs, check_k, measured, norms_of, rounding
 
 __all__ = ["PowerPeeling"]
 

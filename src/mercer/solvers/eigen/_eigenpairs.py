@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import warn_caller
-from .._runtime import Stopwatch
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
 from ._certificate import Certificate, certify
-from ._report import Report, Status
 
 __all__ = [
     "EigenPairs",
@@ -29,12 +29,11 @@ __all__ = [
     "measured",
     "norms_of",
     "relative_residual",
-    "reported",
     "rounding",
     "signs_of",
 ]
 
-_LARGEST = 64  # of the eigenspaces whose basis is chosen
+_LARGEST = 64  # dimensions of an eigenspace up to which its basis is chosen
 _TIE = 1e-6  # entries this much smaller than the largest, relatively, count as equal to it
 
 
@@ -52,6 +51,28 @@ class EigenPairs:
     report: Report
     certificate: Certificate
     basis: Any = None
+
+    @classmethod
+    def reported(
+        cls,
+        solver: str,
+        status: Status,
+        watch: Stopwatch,
+        values: np.ndarray,
+        vectors: np.ndarray,
+        residuals: np.ndarray,
+        certificate: Certificate,
+        *,
+        n_iter: int = 0,
+        message: str = "",
+        basis: Any = None,
+    ) -> EigenPairs:
+        """Return the pairs with the report of the solver that found them."""
+        largest = max(float(np.abs(values).max(initial=0.0)), 1e-300)
+        residual = float(residuals.max(initial=0.0)) / largest
+        bounds = {"nothing missed": str(certificate), "bounds": certificate}
+        report = Report(solver, status, n_iter, residual, watch.seconds, message, bounds)
+        return cls(values, vectors, residuals, report, certificate, basis)
 
     def first(self, k: int) -> EigenPairs:
         """Return the first k pairs alone."""
@@ -115,39 +136,8 @@ def measured(
         floor=float(np.sqrt(8 * np.finfo(dtype).eps)) * norms[1],
         following=following,
     )
-    return EigenPairs(
-        values,
-        vectors,
-        residuals,
-        reported(solver, status, n_iter, values, residuals, watch, message, certificate),
-        certificate,
-    )
-
-
-def reported(
-    solver: str,
-    status: Status,
-    n_iter: int,
-    values: np.ndarray,
-    residuals: np.ndarray,
-    watch: Stopwatch,
-    message: str,
-    certificate: Certificate,
-) -> Report:
-    """Return the report of an eigensolver."""
-    largest = max(float(np.abs(values).max(initial=0.0)), 1e-300)
-    return Report(
-        solver=solver,
-        status=status,
-        n_iter=n_iter,
-        residual=float(residuals.max(initial=0.0)) / largest,
-        seconds=watch.seconds,
-        message=message,
-        certificate={
-            "nothing missed": str(certificate),
-            "bounds": certificate,
-        },
-    )
+    found = (values, vectors, residuals, certificate)
+    return EigenPairs.reported(solver, status, watch, *found, n_iter=n_iter, message=message)
 
 
 def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from .._runtime import cut, ordered_sum, run
+from ..._runtime import cut, ordered_sum, run
 
 __all__ = ["ShiftedLowRank"]
 
-_GROUPS = 8
+_GROUPS = 8  # strips of F whose products are added in order
 
 
 class ShiftedLowRank:

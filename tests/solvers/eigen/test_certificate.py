@@ -28,7 +28,7 @@ from mercer.solvers import (
     RandomizedEigen,
     Status,
 )
-from mercer.solvers._certificate import certify, sandwich, unknown
+from mercer.solvers.eigen import certify, sandwich, unknown
 
 ROUNDING = 1e-14
 

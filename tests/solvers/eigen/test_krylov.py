@@ -20,7 +20,7 @@ from mercer.solvers import (
     RandomizedEigen,
     Status,
 )
-from mercer.solvers import _krylov as krylov_module
+from mercer.solvers.eigen import _krylov as krylov_module
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))

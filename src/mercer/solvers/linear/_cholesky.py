@@ -14,11 +14,11 @@ import numpy as np
 from scipy.linalg import eigh, lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError, warn_caller
-from .._runtime import Stopwatch
-from ..gram import GramOperator
-from ._report import Report, Status, judged
-from ._triangle import Triangle, matrix_of
+from ..._errors import NotPositiveDefiniteError, warn_caller
+from ..._runtime import Stopwatch
+from ...gram import GramOperator
+from .._report import Report, Status, judged
+from ._in_place import Triangle, matrix_of
 
 __all__ = [
     "Cholesky",
@@ -38,13 +38,13 @@ class Factor(ABC):
     _status: Status  # how the method ended
     _message = ""
     _n_iter = 0
-    _tol = 0.0  # of the relative residual, if the method has one
+    _tol = 0.0  # the relative residual at which an iteration stops
 
     def __init__(self, solver: str, size: int, dtype: Any) -> None:
         self.solver, self.size, self._dtype = solver, size, dtype
         self._watch = Stopwatch()
         self._residual = float("nan")
-        self._exponents: Any = 0  # of the columns that are solved for
+        self._exponents: Any = 0  # the powers of 2 that the columns were divided by
 
     def solve(self, y: np.ndarray) -> np.ndarray:
         """Return A^-1 y for one or several columns; the residual goes into the report."""
@@ -54,7 +54,7 @@ class Factor(ABC):
             raise ValueError(
                 f"the right-hand side has shape {y.shape}, but the system has {self.size} rows"
             )
-        self._residual = float("nan")  # until it is known
+        self._residual = float("nan")  # not known until the system is solved
         scaled, self._exponents = unit_columns(columns)
         a, gap = self._solve(scaled)
         a = np.ldexp(a, self._exponents)
@@ -169,7 +169,7 @@ class Cholesky:
         NotPositiveDefiniteError
             If a pivot is not positive.
         """
-        shift = check_shift(gram, shift)  # before the Gram is spent
+        shift = check_shift(gram, shift)  # checked before the array of the Gram is overwritten
         return _CholeskyFactor(repr(self), matrix_of(gram, overwrite), shift)
 
 
@@ -247,7 +247,7 @@ class LeastSquares:
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Decompose K + diag(shift); see Cholesky.factorize."""
-        shift = check_shift(gram, shift)  # before the Gram is spent
+        shift = check_shift(gram, shift)  # checked before the array of the Gram is overwritten
         return _SpectralFactor(repr(self), matrix_of(gram, overwrite), shift, self.rcond)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from .._errors import DensifyWarning, not_finite, warn_caller
+from ..._errors import DensifyWarning, not_finite, warn_caller
 
-__all__ = ["Triangle", "matrix_of"]
+__all__ = ["Triangle", "matrix_of", "mirror"]
 
 
 def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
@@ -62,12 +62,7 @@ class Triangle:
 
     def restore(self) -> None:
         """Make `work` the matrix A again, from the triangle that is still there."""
-        for start in range(0, len(self.work), 256):
-            rows = slice(start, start + 256)
-            self.work[rows, :start] = self.work[:start, rows].T
-            square = self.work[rows, rows]
-            lower = np.tril_indices(len(square), -1)
-            square[lower] = square.T[lower]
+        mirror(self.work.T)
         self.restore_diagonal()
 
     def times(self, V: np.ndarray) -> np.ndarray:
@@ -79,3 +74,13 @@ class Triangle:
             return np.asarray(symm(1.0, self.work, np.asfortranarray(V, self.work.dtype), lower=0))
         finally:
             np.fill_diagonal(self.work, written)
+
+
+def mirror(A: np.ndarray) -> None:
+    """Copy the lower triangle of A to the upper one, by strips: no second matrix appears."""
+    for start in range(0, len(A), 256):
+        rows = slice(start, start + 256)
+        A[:start, rows] = A[rows, :start].T
+        square = A[rows, rows]
+        upper = np.triu_indices(len(square), 1)
+        square[upper] = square.T[upper]

@@ -19,10 +19,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal, lapack
 
-from .._errors import NotPositiveDefiniteError
-from .._runtime import jit, run
-from ..gram import GramOperator
-from ._triangle import matrix_of
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import jit, run
+from ...gram import GramOperator
+from ..linear import matrix_of
 
 __all__ = ["Tridiagonal"]
 

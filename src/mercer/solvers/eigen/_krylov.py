@@ -21,29 +21,28 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError
-from .._runtime import Stopwatch, generator, one_blas_thread
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import Stopwatch, generator, one_blas_thread
+from .._report import Status
 from ._certificate import certify
-from ._pairs import (
+from ._davidson import DavidsonPreconditioner
+from ._eigenpairs import (
     EigenPairs,
     check_k,
     equal_ranges,
     in_order,
     norms_of,
     relative_residual,
-    reported,
     rounding,
 )
-from ._precondition import Nystroem
-from ._report import Status
 
 __all__ = ["BlockKrylov"]
 
-_TOL = 1e-8  # the relative residual that tol = 0 stands for: eigenvalues are then exact to rounding
-_PASSES = 100
+_TOL = 1e-8  # what tol = 0 stands for: eigenvalues are then exact to rounding
+_MOST_PASSES = 100  # passes over K at most, by default
 _GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
-_WIDEST = 256  # columns of the pass that proves
-_RESOLVED = 100.0  # a component counts as resolved if it is this much larger than the perturbation
+_WIDEST = 256  # columns at most of the pass that proves that nothing was missed
+_RESOLVED = 100.0  # a resolved component is this many times the perturbation
 
 
 @dataclass(frozen=True)
@@ -156,17 +155,18 @@ class BlockKrylov:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        report = reported(
-            repr(self), status, found.passes, values, residuals, watch, message.strip(), certificate
+        return EigenPairs.reported(
+            *(repr(self), status, watch, values, vectors, residuals, certificate),
+            n_iter=found.passes,
+            message=message.strip(),
         )
-        return EigenPairs(values, vectors, residuals, report, certificate)
 
     def _run(
         self,
         gram: Any,
         Z: np.ndarray,
         k: int,
-        M: Nystroem | None,
+        M: DavidsonPreconditioner | None,
         rng: Any,
         say: Callable[[str], None],
     ) -> tuple[_Found, Any, float, str]:
@@ -196,14 +196,14 @@ class BlockKrylov:
         A: Any,
         new: np.ndarray,
         k: int,
-        M: Nystroem | None,
+        M: DavidsonPreconditioner | None,
         rng: Any,
         say: Callable[[str], None],
         relative: float,
     ) -> _Found:
         """Iterate until all residuals are small; `relative` is the error of the entries of K."""
         n, b = new.shape
-        most, tol = self.max_iter or _PASSES, self.tol or _TOL
+        most, tol = self.max_iter or _MOST_PASSES, self.tol or _TOL
         capacity = _capacity(n, b)
         Z = np.empty((n, 0))
         Y = np.empty((n, 0))
@@ -244,7 +244,7 @@ class BlockKrylov:
                 Z, Y = Z @ stay, Y @ stay
 
     def _proof(
-        self, A: Any, t: np.ndarray, k: int, M: Nystroem | None, Z: np.ndarray
+        self, A: Any, t: np.ndarray, k: int, M: DavidsonPreconditioner | None, Z: np.ndarray
     ) -> np.ndarray | None:
         """Return the vectors that would bring |A_perp|_F below t_k, if they are few enough."""
         if M is None:
@@ -263,12 +263,12 @@ class BlockKrylov:
         proof = _orthonormal(M.vectors(M.used, M.used + wanted), Z, None)
         return proof if proof.size else None
 
-    def _factor(self, gram: Any, rank: int, rng: Any) -> Nystroem | None:
+    def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
         held = getattr(gram, "gram", gram)
         if not hasattr(held, "block") or rank < 1:
             return None
         try:
-            return Nystroem.of(gram, rank, rng)
+            return DavidsonPreconditioner.of(gram, rank, rng)
         except NotPositiveDefiniteError:
             return None
 
@@ -297,7 +297,7 @@ def _capacity(n: int, b: int) -> int:
 
 
 def _first_block(
-    n: int, b: int, M: Nystroem | None, start: np.ndarray | None, rng: Any
+    n: int, b: int, M: DavidsonPreconditioner | None, start: np.ndarray | None, rng: Any
 ) -> np.ndarray:
     if start is not None:
         return np.asarray(start, dtype=float)
@@ -309,7 +309,7 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
     n = len(N)
     size = np.linalg.norm(N, axis=0)
     N = N[:, size > 0] / size[size > 0]
-    for _ in range(2):  # twice is enough
+    for _ in range(2):  # a second time removes what rounding left in the first
         N = N - Z @ (Z.T @ N)
     Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
     Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ._report import Report, worst
+from .._report import Report, worst
 
 __all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
 
-_COLUMNS = 256  # of P worked on at a time
+_COLUMNS = 256  # columns of P worked on at a time
 
 
 class Bordered:

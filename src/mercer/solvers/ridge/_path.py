@@ -22,20 +22,19 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from .._points import length
-from .._runtime import Stopwatch, budget_in_bytes, one_blas_thread, run
-from ..gram import GramOperator, NystroemMap
-from ._bordered import with_constant, with_constant_diagonal
-from ._linear import relative, warn_inaccurate
-from ._moments import Moments
-from ._report import Report, Status, judged
+from ..._points import length
+from ..._runtime import Stopwatch, budget_in_bytes, one_blas_thread, run
+from ...gram import GramOperator, NystroemMap
+from .._report import Report, Status, judged, worst
+from ..eigen import Moments
+from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
 from ._tridiagonal import Tridiagonal
 
 __all__ = ["ExactPath", "NystroemPath", "RidgePath"]
 
 _COLUMNS = 256  # solutions held at a time
 _STRIP = 512  # rows of features rotated at a time
-_FLOOR = 1e-13  # of the largest eigenvalue of F^T F: what its rounding hides
+_FLOOR = 1e-13  # an alpha below this part of the largest eigenvalue of F^T F is rounding
 
 
 class RidgePath(ABC):
@@ -57,6 +56,18 @@ class RidgePath(ABC):
         if warn and self.report.status is Status.INACCURATE:
             warn_inaccurate(self.report)
         return solution
+
+    def solve_each(
+        self, alphas: np.ndarray, *, warn: bool = True
+    ) -> tuple[np.ndarray, np.ndarray, Report]:
+        """Return coefficients, intercepts and the worst report, with an alpha for each target."""
+        solutions, reports = {}, []
+        for alpha in np.unique(alphas).tolist():
+            solutions[alpha] = self.solve(alpha, warn=warn)
+            reports.append(self.report)
+        parts = [solutions[alpha] for alpha in alphas.tolist()]
+        A = np.stack([a[:, c] for c, (a, _) in enumerate(parts)], axis=1)
+        return A, np.array([b[c] for c, (_, b) in enumerate(parts)]), worst(reports)
 
     @abstractmethod
     def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -265,8 +276,7 @@ class NystroemPath(RidgePath):
 
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
         m, inverse = len(self.phi), 1.0 / (self._s[:, None] + alphas)  # (m, alphas)
-        # predictions for all alphas and targets are one product with the rotated features
-        solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
+        solutions = self._rotated_solutions(inverse)
         errors = np.empty((len(alphas), *self.Y.shape))
 
         def strip(job: tuple[slice, np.ndarray]) -> None:
@@ -304,12 +314,17 @@ class NystroemPath(RidgePath):
         """Return sum w r^2 for each alpha, from the residuals of all points."""
         m, total = len(self.phi), np.zeros((len(alphas), self.Y.shape[1]))
         inverse = 1.0 / (self._s[:, None] + alphas)
-        solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
+        solutions = self._rotated_solutions(inverse)
         for rows, F in self._blocks():
             fitted = self._fitted((F - self._mean[:m]) @ self._V, solutions, len(alphas))
             gap = (self.Y[rows] - self._mean[m:])[:, None, :] - fitted
             total += np.einsum("i,ijc->jc", self.weights[rows], np.square(gap))
         return total
+
+    def _rotated_solutions(self, inverse: np.ndarray) -> np.ndarray:
+        """Return V^T w of all alphas and targets, so that one product predicts all of them."""
+        m = len(self.phi)
+        return (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
 
     def _fitted(self, Z: np.ndarray, solutions: np.ndarray, alphas: int) -> np.ndarray:
         if not solutions.size:  # no landmark was kept: f is 0

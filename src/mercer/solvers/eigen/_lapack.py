@@ -12,10 +12,10 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from .._runtime import Stopwatch, generator
-from ._pairs import EigenPairs, check_k, measured, norms_of
-from ._report import Status
-from ._triangle import Triangle, matrix_of
+from ..._runtime import Stopwatch, generator
+from .._report import Status
+from ..linear import Triangle, matrix_of
+from ._eigenpairs import EigenPairs, check_k, measured, norms_of
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 
@@ -115,31 +115,19 @@ class Arpack:
                     raise
                 # K maps the start to 0, as only a K that is 0 does: every vector is an eigenvector
                 values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
-                message = "K is 0"
-                return self._measured(gram, values, vectors, status, 0, message, watch)
-            if len(stopped.eigenvalues) == 0:
+                message, counted.products = "K is 0", 0
+            elif len(stopped.eigenvalues) == 0:
                 raise
-            values, vectors = stopped.eigenvalues, stopped.eigenvectors
-            status = Status.NOT_CONVERGED
-            message = f"{len(values)} of {k} eigenpairs after {counted.products} products"
-            warnings.warn(
-                f"ARPACK found {message}; the others are missing. Raise max_iter "
-                f"(now {self.max_iter}) or tol (now {self.tol:g})",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self._measured(gram, values, vectors, status, counted.products, message, watch)
-
-    def _measured(
-        self,
-        gram: Any,
-        values: np.ndarray,
-        vectors: np.ndarray,
-        status: Status,
-        n_iter: int,
-        message: str,
-        watch: Stopwatch,
-    ) -> EigenPairs:
+            else:
+                values, vectors = stopped.eigenvalues, stopped.eigenvectors
+                status = Status.NOT_CONVERGED
+                message = f"{len(values)} of {k} eigenpairs after {counted.products} products"
+                warnings.warn(
+                    f"ARPACK found {message}; the others are missing. Raise max_iter "
+                    f"(now {self.max_iter}) or tol (now {self.tol:g})",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
         return measured(
             repr(self),
             gram.dot,
@@ -148,7 +136,7 @@ class Arpack:
             norms=norms_of(gram),
             status=status,
             watch=watch,
-            n_iter=n_iter,
+            n_iter=counted.products,
             message=message,
             tol=max(self.tol, _PRECISION),
             advice="the usual cause is a K far from size 1: ARPACK has absolute floors. Scale it",

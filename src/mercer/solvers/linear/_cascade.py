@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import MemoryBudgetError, NotPositiveDefiniteError
-from .._runtime import check_budget
-from ..gram import GramOperator
-from ._linear import Cholesky, Factor, check_shift, relative
-from ._report import Status
+from ..._errors import MemoryBudgetError, NotPositiveDefiniteError
+from ..._runtime import check_budget
+from ...gram import GramOperator
+from .._report import Status
+from ._cholesky import Cholesky, Factor, check_shift, relative
 
 __all__ = ["Cascade"]
 
-_TINY = 1e-10  # of the largest k(x, x)
+_TINY = 1e-10  # a smaller shift, relative to the largest k(x, x), needs a factorisation
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,16 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from .._errors import NotPositiveDefiniteError
-from .._runtime import budget_in_bytes, check_budget, one_blas_thread
-from ..gram import GramOperator, rpcholesky
-from ._linear import Factor, check_shift, relative
-from ._mixed import check_points, check_stopping, ended
-from ._pcg import conjugate_gradients, rounding_of
-from ._report import Status
-from ._shifted import ShiftedLowRank
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import budget_in_bytes, check_budget
+from ...gram import GramOperator, rpcholesky
+from ._cholesky import Factor, check_shift
+from ._pcg import PreconditionedFactor, check_points, check_stopping
+from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]
 
-_PASSES = 500
-_LARGEST = 2**27  # entries of F: 1 GiB
+_LARGEST = 2**27  # entries of F at most, which are 1 GiB
 
 
 @dataclass(frozen=True)
@@ -130,17 +127,14 @@ class ConjugateGradient:
         return min(n, max(10, min(int(5 * np.sqrt(n)), entries // n)))
 
 
-class _IterativeFactor(Factor):
-    _status = Status.CONVERGED
+class _IterativeFactor(PreconditionedFactor):
     _advice = (
         "The usual cause is a shift below many eigenvalues of K. Raise rank or max_iter, or try "
         "solver='mixed', which takes 4 n^2 bytes"
     )
 
     def __init__(self, options: ConjugateGradient, gram: GramOperator, shift: np.ndarray) -> None:
-        super().__init__(repr(options), gram.shape[0], gram.dtype)
-        self._tol = options.tol
-        self._gram, self._shift, self._options = gram, shift, options
+        super().__init__(options, gram, shift)
         self._mu = float(shift.max())
         self._scale = np.sqrt(self._mu / shift)
         F, self._message = np.empty((0, self.size)), ""
@@ -156,43 +150,25 @@ class _IterativeFactor(Factor):
             )
         self._note = self._message
         self._bounds: dict[str, float] = {}
-        self._rounding = rounding_of(gram)
         self._P = ShiftedLowRank(F, self._mu, n_threads=gram.n_threads)
         if options.say is not None and self._note:
             options.say(self._note)
 
-    def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        options, columns = self._options, y.shape[1]
-        needed = options.workspace(self.size, columns)
-        check_budget(needed, options.max_memory, f"{columns} columns of {self.size} rows at once")
-        with one_blas_thread:  # so that the bits do not depend on the number of threads
-            found = conjugate_gradients(
-                self._times,
-                self._precondition,
-                y,
-                tol=self._tol,
-                max_iter=options.max_iter or _PASSES,
-                rounding=self._rounding,
-                dtype=self._gram.dtype,
-                patient=patient,
-                say=options.say,
-            )
-        self._n_iter = found.n_iter
-        self._status, self._message = ended(found, relative(found.gap, y), self._tol, self._note)
+    def _check_columns(self, columns: int) -> None:
+        needed, budget = self._options.workspace(self.size, columns), self._options.max_memory
+        check_budget(needed, budget, f"{columns} columns of {self.size} rows at once")
+
+    def _keep_bounds(self, gap: np.ndarray) -> None:
         self._bounds = {
-            "coefficients": self._largest(found.gap) / float(self._shift.min()),
-            "function": 0.5 * self._largest(found.gap / np.sqrt(self._shift)[:, None]),
+            "coefficients": self._largest(gap) / float(self._shift.min()),
+            "function": 0.5 * self._largest(gap / np.sqrt(self._shift)[:, None]),
         }
-        return found.a, found.gap
 
     def _largest(self, gap: np.ndarray) -> float:
         """Return the largest norm of a column, in units of the right-hand side."""
         norms = np.linalg.norm(gap, axis=0)
         with np.errstate(over="ignore"):
             return float(np.ldexp(norms, self._exponents).max(initial=0.0))
-
-    def _times(self, V: np.ndarray) -> np.ndarray:
-        return np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
 
     def _precondition(self, R: np.ndarray) -> np.ndarray:
         S = self._scale[:, None]

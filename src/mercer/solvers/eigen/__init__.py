@@ -1,0 +1,35 @@
+"""K u = l u: all pairs or the leading ones, exact or from features, with certificates."""
+
+from ._certificate import Certificate, certify, sandwich, unknown
+from ._eigenpairs import EigenPairs, signs_of
+from ._features import (
+    FourierEigen,
+    LowRankEigen,
+    eigenpairs_of_moments,
+    eigenpairs_of_points,
+    moments_of,
+)
+from ._krylov import BlockKrylov
+from ._lapack import Arpack, DenseEigen, RandomizedEigen
+from ._moments import Moments
+from ._power import PowerPeeling
+
+__all__ = [
+    "Arpack",
+    "BlockKrylov",
+    "Certificate",
+    "DenseEigen",
+    "EigenPairs",
+    "FourierEigen",
+    "LowRankEigen",
+    "Moments",
+    "PowerPeeling",
+    "RandomizedEigen",
+    "certify",
+    "eigenpairs_of_moments",
+    "eigenpairs_of_points",
+    "moments_of",
+    "sandwich",
+    "signs_of",
+    "unknown",
+]

@@ -1,0 +1,34 @@
+"""(K + diag(shift)) a = y: direct, iterative, and with a border for an intercept."""
+
+from ._bordered import Bordered, with_constant, with_constant_diagonal
+from ._cascade import Cascade
+from ._cholesky import Cholesky, Factor, LeastSquares, relative, unit_columns, warn_inaccurate
+from ._conjugate import ConjugateGradient
+from ._in_place import Triangle, matrix_of, mirror
+from ._mixed import MixedCholesky
+from ._pcg import Recurrence, check_stopping, columnwise, conjugate_gradients, ended
+from ._woodbury import ShiftedLowRank
+
+__all__ = [
+    "Bordered",
+    "Cascade",
+    "Cholesky",
+    "ConjugateGradient",
+    "Factor",
+    "LeastSquares",
+    "MixedCholesky",
+    "Recurrence",
+    "ShiftedLowRank",
+    "Triangle",
+    "check_stopping",
+    "columnwise",
+    "conjugate_gradients",
+    "ended",
+    "matrix_of",
+    "mirror",
+    "relative",
+    "unit_columns",
+    "warn_inaccurate",
+    "with_constant",
+    "with_constant_diagonal",
+]
