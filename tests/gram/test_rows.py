@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import MemoryBudgetError
-from mercer.gram import _rows
-from mercer.gram._rows import KernelRows
+from mercer.gram import KernelRows, _rows
 from mercer.kernels import RBF, Callable, Laplacian, Linear, Polynomial, Precomputed, White
 
 X = np.random.default_rng(0).normal(size=(90, 4))

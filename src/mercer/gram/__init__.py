@@ -10,6 +10,7 @@ from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap
 from ._operator import GramOperator
+from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky
 from ._tiled import TiledGram, working_bytes
 
@@ -20,10 +21,12 @@ __all__ = [
     "DenseGram",
     "FourierMap",
     "GramOperator",
+    "KernelRows",
     "Landmarks",
     "LowRankGram",
     "NystroemMap",
     "PartialCholesky",
+    "RowsView",
     "TiledGram",
     "choose_landmarks",
     "gram",

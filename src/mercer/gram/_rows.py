@@ -68,7 +68,7 @@ class KernelRows:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram._rows import KernelRows
+    >>> from mercer.gram import KernelRows
     >>> from mercer.kernels import Linear
     >>> rows = KernelRows(Linear(), np.arange(6.0)[:, None], sizes=[2, 2, 2])
     >>> view = rows.view(0, 2)

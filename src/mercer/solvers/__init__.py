@@ -1,12 +1,10 @@
 """Frozen values that solve: systems (`factorize`), spectra (`eigenpairs`), duals (`minimize`)."""
 
 from ._bordered import Bordered
-from ._box import BoxInterior
 from ._cascade import Cascade
 from ._certificate import Certificate, certify
 from ._choose import EIGEN, LINEAR, Problem, choose
 from ._conjugate import ConjugateGradient
-from ._dual import Dual, DualSolution
 from ._eigen import Arpack, DenseEigen, RandomizedEigen
 from ._krill import Krill
 from ._krylov import BlockKrylov
@@ -26,9 +24,10 @@ from ._power import PowerPeeling
 from ._report import Report, Status, enough, judged, worst
 from ._ridge import ExactRidge, LandmarkRidge
 from ._shifted import ShiftedLowRank
-from ._smo import BlockSMO
 from ._support import LearnedVectors
 from ._tridiagonal import Tridiagonal
+from ._whitened import Whitened
+from .dual import BlockSMO, BoxInterior, Dual, DualSolution, Progress
 
 __all__ = [
     "EIGEN",
@@ -60,12 +59,14 @@ __all__ = [
     "NystroemPath",
     "PowerPeeling",
     "Problem",
+    "Progress",
     "RandomizedEigen",
     "Report",
     "RidgePath",
     "ShiftedLowRank",
     "Status",
     "Tridiagonal",
+    "Whitened",
     "certify",
     "choose",
     "eigenpairs_of_moments",

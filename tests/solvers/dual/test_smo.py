@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
 
-from mercer.gram import _rows
-from mercer.gram._rows import KernelRows
+from mercer.gram import KernelRows, _rows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed
-from mercer.solvers import _smo, _working
-from mercer.solvers._dual import Dual
-from mercer.solvers._report import Status
-from mercer.solvers._smo import BlockSMO
+from mercer.solvers import Status
+from mercer.solvers.dual import BlockSMO, Dual, _smo, _working_set
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
 KERNELS = [RBF(1.0), Linear(), Polynomial(2, gamma=1.0, coef0=1.0)]
@@ -74,8 +71,8 @@ def test_conditions_of_a_minimum_on_random_problems(kind):
 def small_blocks(monkeypatch):
     """Nothing is small enough to be solved at once, and blocks hold 16 variables."""
     monkeypatch.setattr(_smo, "_WHOLE", 0)
-    monkeypatch.setattr(_working, "_SIZE", 16)
-    monkeypatch.setattr(_working, "_NEW", 8)
+    monkeypatch.setattr(_working_set, "_SIZE", 16)
+    monkeypatch.setattr(_working_set, "_NEW", 8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,7 +168,7 @@ def test_a_start_at_the_minimum_is_the_end():
 def test_max_iter_is_met_exactly(steps, whole, monkeypatch):
     if not whole:
         monkeypatch.setattr(_smo, "_WHOLE", 0)
-        monkeypatch.setattr(_working, "_SIZE", 16)
+        monkeypatch.setattr(_working_set, "_SIZE", 16)
     kernel, X, dual = problem("classify", 0, n=60)
     found = BlockSMO(max_iter=steps).minimize(KernelRows(kernel, X), dual)
     assert found.report.n_iter == steps

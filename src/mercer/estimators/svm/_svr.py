@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
-from ..solvers._dual import Dual, DualSolution
-from ._fitting import fitting
-from ._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
-from ._svm import SupportVectorMachine, at_bound
+from ...solvers import Dual, DualSolution
+from .._fitting import fitting
+from .._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
+from ._machine import SupportVectorMachine, at_bound
 
 __all__ = ["SVR", "NuSVR"]
 

@@ -22,7 +22,7 @@ from scipy.linalg import qr
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from ._dual import Dual
-from ._tall import pulled, times
+from ._row_blocks import pulled, times
 
 __all__ = ["Corner", "at", "better", "corner"]
 

@@ -2,7 +2,7 @@
 
     f = sum_i v_i k(x_i, .) + b,     v_i = 0 but for the support vectors
 
-The dual of each is a quadratic program in a box; see `mercer.solvers._dual`.
+The dual of each is a quadratic program in a box; see `mercer.solvers.Dual`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,17 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._errors import warn_caller
-from .._points import length, take
-from .._runtime import budget_in_bytes, check_budget
-from ..expansion import Expansion
-from ..gram import gram
-from ..gram._rows import KernelRows
-from ..kernels import Kernel, Linear, Precomputed, on_indices
-from ..solvers import BlockSMO, BoxInterior, Report, Status
-from ..solvers._dual import Dual, DualSolution
-from ..solvers._whitened import Whitened
-from ._base import KernelLike, Landmarked, NamedKernel
-from ._parameters import POSITIVE, estimator, learned, parameter
-from ._svm_pairs import coefficients_of_pairs, sums_of_pairs
-from ._svm_problem import Follower, Problem, merged, scales, takes_primal
+from ..._errors import warn_caller
+from ..._points import length, take
+from ..._runtime import budget_in_bytes, check_budget
+from ...expansion import Expansion
+from ...gram import KernelRows, gram
+from ...kernels import Kernel, Linear, Precomputed, on_indices
+from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
+from .._base import KernelLike, Landmarked, NamedKernel
+from .._parameters import POSITIVE, estimator, learned, parameter
+from ._pairs import coefficients_of_pairs, sums_of_pairs
+from ._problem import Follower, Problem, merged, scales, takes_primal
 
 __all__ = ["SupportVectorMachine", "at_bound"]
 

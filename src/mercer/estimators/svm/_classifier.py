@@ -12,13 +12,13 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..solvers._dual import Dual, DualSolution
-from ._fitting import fitting
-from ._labels import class_weights
-from ._parameters import estimator, parameter
-from ._svm import SupportVectorMachine, at_bound
-from ._svm_pairs import votes_of_pairs
-from ._svm_problem import Problem
+from ...solvers import Dual, DualSolution
+from .._fitting import fitting
+from .._labels import class_weights
+from .._parameters import estimator, parameter
+from ._machine import SupportVectorMachine, at_bound
+from ._pairs import votes_of_pairs
+from ._problem import Problem
 
 __all__ = ["Sorted", "SupportVectorClassifier"]
 

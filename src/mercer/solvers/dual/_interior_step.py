@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ._crossover import Corner, at, corner
 from ._dual import Dual
-from ._tall import gram_of_columns, pulled, row_norms, times
+from ._row_blocks import gram_of_columns, pulled, row_norms, times
 
 __all__ = ["Barrier", "Point"]
 

@@ -21,12 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..gram._rows import KernelRows
-from ..kernels import Kernel, Linear
-from ..solvers import Report, Status
-from ..solvers._dual import Dual, DualSolution
-from ..solvers._smo import Progress
-from ..solvers._whitened import Whitened
+from ...gram import KernelRows
+from ...kernels import Kernel, Linear
+from ...solvers import Dual, DualSolution, Progress, Report, Status, Whitened
 
 __all__ = ["Follower", "Problem", "merged", "scales", "takes_primal"]
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit
+from ..._runtime import jit
 
 __all__ = ["solve_block"]
 

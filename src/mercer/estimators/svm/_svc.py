@@ -11,12 +11,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from .._errors import warn_caller
-from ..solvers._dual import Dual, DualSolution
-from ..solvers._smo import BlockSMO
-from ._fitting import fitting
-from ._parameters import estimator, parameter
-from ._svm_classifier import Sorted, SupportVectorClassifier
+from ..._errors import warn_caller
+from ...solvers import BlockSMO, Dual, DualSolution
+from .._fitting import fitting
+from .._parameters import estimator, parameter
+from ._classifier import Sorted, SupportVectorClassifier
 
 __all__ = ["SVC", "NuSVC"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
-from ..solvers._dual import Dual
-from ._fitting import fitting
-from ._parameters import estimator, parameter
-from ._svm import SupportVectorMachine, at_bound
+from ...solvers import Dual
+from .._fitting import fitting
+from .._parameters import estimator, parameter
+from ._machine import SupportVectorMachine, at_bound
 
 __all__ = ["OneClassSVM"]
 

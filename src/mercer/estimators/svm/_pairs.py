@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .._points import length, take
-from ..gram import gram
-from ..kernels import Kernel
+from ..._points import length, take
+from ...gram import gram
+from ...kernels import Kernel
 
 __all__ = ["coefficients_of_pairs", "sums_of_pairs", "votes_of_pairs"]
 
@@ -27,7 +27,7 @@ def coefficients_of_pairs(dual_coef: np.ndarray, n_support: np.ndarray) -> np.nd
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.estimators._svm_pairs import coefficients_of_pairs
+    >>> from mercer.estimators.svm._pairs import coefficients_of_pairs
     >>> coefficients_of_pairs(np.array([[1.0, -2.0, -3.0], [4.0, 5.0, -6.0]]), np.ones(3, int))
     array([[ 1.,  4.,  0.],
            [-2.,  0.,  5.],
@@ -74,7 +74,7 @@ def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.estimators._svm_pairs import votes_of_pairs
+    >>> from mercer.estimators.svm._pairs import votes_of_pairs
     >>> votes_of_pairs(np.array([[1.0, -1.0, 0.0]]), 3)  # 0 beats 1, 2 beats 0, 2 beats 1
     array([[1., 0., 2.]])
     """

@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._runtime import Stopwatch, one_blas_thread
-from ..gram._rows import KernelRows, RowsView
+from ..._runtime import Stopwatch, one_blas_thread
+from ...gram import KernelRows, RowsView
+from .._report import Report, Status
+from ._active_set import polish
 from ._dual import Dual, DualSolution
-from ._local import solve_block
-from ._polish import polish
-from ._report import Report, Status
-from ._working import WorkingSet
+from ._smo_block import solve_block
+from ._working_set import WorkingSet
 
 __all__ = ["BlockSMO", "Progress"]
 
@@ -80,10 +80,10 @@ class BlockSMO:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram._rows import KernelRows
+    >>> from mercer.gram import KernelRows
     >>> from mercer.kernels import Linear
-    >>> from mercer.solvers._dual import Dual
-    >>> from mercer.solvers._smo import BlockSMO
+    >>> from mercer.solvers.dual import Dual
+    >>> from mercer.solvers.dual import BlockSMO
     >>> X, signs = np.array([[-1.0], [1.0], [3.0]]), np.array([-1.0, 1.0, 1.0])
     >>> found = BlockSMO().minimize(KernelRows(Linear(), X), Dual.classify(signs, np.ones(3)))
     >>> found.coefficients

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit
-from ..gram._rows import RowsView
+from ..._runtime import jit
+from ...gram import RowsView
 from ._dual import Dual
 
 __all__ = ["WorkingSet"]

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import Stopwatch, check_budget
-from ..gram._rows import KernelRows
-from ..kernels import Linear
-from ._barrier import Barrier
+from ..._runtime import Stopwatch, check_budget
+from ...gram import KernelRows
+from ...kernels import Linear
+from .._report import Report, Status
 from ._crossover import Corner, at, better
 from ._dual import HIDDEN, Dual, DualSolution
-from ._report import Report, Status
+from ._interior_step import Barrier
+from ._row_blocks import pulled, row_norms, times
 from ._smo import BlockSMO, Progress
-from ._tall import pulled, row_norms, times
 
 __all__ = ["BoxInterior", "bytes_needed"]
 
@@ -63,8 +63,8 @@ class BoxInterior:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._box import BoxInterior
-    >>> from mercer.solvers._dual import Dual
+    >>> from mercer.solvers.dual import BoxInterior
+    >>> from mercer.solvers.dual import Dual
     >>> F = np.array([[-3.0], [-1.0], [1.0], [2.0]])
     >>> dual = Dual.classify(np.array([-1.0, -1.0, 1.0, 1.0]), np.full(4, 10.0))
     >>> BoxInterior().minimize(F, dual).coefficients.round(6) + 0.0

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ._report import Report
+from .._report import Report
 
 __all__ = ["HIDDEN", "Dual", "DualSolution"]
 
@@ -68,7 +68,7 @@ class Dual:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._dual import Dual
+    >>> from mercer.solvers.dual import Dual
     >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([10.0, 10.0]))
     >>> dual.gap(np.zeros(2), np.zeros(2))  # K v = 0: the losses are 1, weighed by C
     20.0
