@@ -220,7 +220,7 @@ def test_noise_in_given_values_is_not_a_matter_of_definiteness(moons):
 
 def test_the_gap_falls(moons, capsys, monkeypatch):
     X, y = moons
-    monkeypatch.setattr("mercer.estimators.svm._problem._SECONDS", 0.0)
+    monkeypatch.setattr("mercer.estimators.svm._problem._SECONDS_BETWEEN_LINES", 0.0)
     SVC(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 2
