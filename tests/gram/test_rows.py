@@ -99,7 +99,7 @@ def test_classes_that_do_not_fit_give_way():
 
 
 def test_large_problems_are_kept_in_single_precision(monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL", 0)
+    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
     view, out = rows.view(), np.zeros(90)

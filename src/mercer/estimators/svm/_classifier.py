@@ -28,7 +28,7 @@ class Classes:
     """The classes of a fit, with the points as the solver reads them."""
 
     problem: Problem
-    weights: np.ndarray  # of the classes
+    weights: np.ndarray  # one for each class, which multiplies those of its points
 
     @property
     def pairs(self) -> Pairs:
@@ -122,7 +122,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
                 a, b = data.name(pair)
                 follow.title = f"{a} against {b} ({number} of {len(pairs)}): "
             found.append(problem.minimize(dual, pair, follow))
-        self._keep(problem, duals, found, [self._scale(solution) for solution in found])
+        self._keep(problem, found, [self._scale(solution) for solution in found])
         self.classes_, self.class_weight_ = problem.sample.classes, data.weights
         self.n_iter_ = np.array([solution.report.n_iter for solution in found], dtype=np.int32)
         self._tell(problem, found, before, note or self._read(data))
@@ -153,7 +153,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
                 "by the values of 'ovr'"
             )
         if len(self.classes_) == 2:
-            best = (self.decision_function(X) >= 0).astype(np.intp)  # a tie is LIBSVM's: f <= 0
+            # f = 0 is the second class, as in LIBSVM.
+            best = (self.decision_function(X) >= 0).astype(np.intp)
         elif self.break_ties:
             best = self.decision_function(X).argmax(axis=1)
         else:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -105,10 +104,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 )
         else:
             X = self._check_points(X, reset=True)
-            y = column_or_1d(y, warn=True) if supervised else None
-            if y is not None and y.dtype.kind in "fO":
-                assert_all_finite(y, input_name="y")
-            if y is not None and len(y) != length(X):
+            y = validate_data(self, X="no_validation", y=y, **options) if supervised else None
+            if supervised and len(y) != length(X):
                 raise ValueError(f"{length(X)} points, but {len(y)} targets")
         weights = None if sample_weight is None else _check_weights(sample_weight, length(X))
         return Sample.of(X, weights, precomputed=self._precomputed), y
@@ -157,7 +154,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         problem = self._problem(sample)
         (pair,) = problem.pairs
         found = problem.minimize(dual, pair, self._follow())
-        self._keep(problem, [dual], [found], [1.0])
+        self._keep(problem, [found], [1.0])
         self.n_iter_: Any = int(found.report.n_iter)
         self._tell(problem, [found])
         return found
@@ -165,19 +162,18 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     def _keep(
         self,
         problem: Problem,
-        duals: list[Dual],
         found: list[DualSolution],
-        scales: Sequence[float],
+        divisors: Sequence[float],
     ) -> None:
-        """Set what predictions need, from solutions to be divided by these scales."""
+        """Set what predictions need, from solutions that are to be divided by these numbers."""
         sample, pairs = problem.sample, problem.pairs
         D, held = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
         with np.errstate(divide="ignore", invalid="ignore"):
-            for pair, dual, solution, scale in zip(pairs, duals, found, scales, strict=True):
-                D[pairs.places(pair)] = solution.coefficients / scale
-                held[pairs.members(pair)] |= _at_bound(dual, solution)
+            for pair, solution, divisor in zip(pairs, found, divisors, strict=True):
+                D[pairs.places(pair)] = solution.coefficients / divisor
+                held[pairs.members(pair)] |= solution.at_bound
             multipliers = np.array([solution.multipliers.mean() for solution in found])
-            intercepts = -multipliers / np.array(scales)
+            intercepts = -multipliers / np.array(divisors)
         if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
@@ -353,14 +349,6 @@ _VECTORS: dict[str, Any] = {
     "accept_sparse": "csr",
     "accept_large_sparse": False,
 }
-
-
-def _at_bound(dual: Dual, solution: DualSolution) -> np.ndarray:
-    """Return which points are in f with all that their boxes allow: v != 0, and v is not free."""
-    v = solution.variables
-    free = np.zeros(dual.n, dtype=bool)
-    free[dual.points[(v > dual.lower) & (v < dual.upper)]] = True
-    return (solution.coefficients != 0.0) & ~free
 
 
 def _check_size(X: Any) -> None:

@@ -43,13 +43,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         Whether a support vector is outside, v_i = w_i; the others are on the edge, f = rho.
     offset_, intercept_ : ndarray of shape (1,)
         rho and -rho: `decision_function` is `score_samples` - `offset_`.
-    coef_ : ndarray of shape (1, n_features)
-        For a linear kernel: f(x) = <coef_, x>.
-    expansion_ : Expansion
-        f as a value; on landmarks for "nystroem".
-    n_iter_, fit_status_ : int
-    report_, reports_, shape_fit_, gamma_, kernel_, solver_
-        As in SVC.
+    coef_, expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVR.
 
     Examples
     --------
