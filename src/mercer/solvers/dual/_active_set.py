@@ -32,7 +32,7 @@ def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from mercer.solvers.dual import Dual
-    >>> from mercer.solvers.dual import polish
+    >>> from mercer.solvers.dual._active_set import polish
     >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([9.0, 9.0]))
     >>> polish(np.array([[1.0, -1.0], [-1.0, 1.0]]), dual, np.array([0.4, -0.4]))
     array([ 0.5, -0.5])
