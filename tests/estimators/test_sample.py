@@ -55,3 +55,12 @@ def test_weights_of_classes_that_cannot_be():
         class_weights({"A": 1.0, "b": 2.0}, classes, sums)
     with pytest.raises(ValueError, match="class_weight must be positive"):
         class_weights({"a": 0.0}, classes, sums)
+
+
+def test_points_in_another_order_are_taken_in_it():
+    X = np.arange(6.0)[:, None]
+    sample = Sample.of(X, np.arange(1.0, 7.0)).take(np.array([3, 0, 5, 1, 2, 4]))
+    assert not sample.whole
+    np.testing.assert_array_equal(sample.points[:, 0], [3, 0, 5, 1, 2, 4])
+    np.testing.assert_array_equal(sample.weights, sample.points[:, 0] + 1.0)
+    np.testing.assert_array_equal(sample.scatter(sample.points), X)

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import MemoryBudgetError
-from mercer.gram import _rows
-from mercer.gram._rows import KernelRows
+from mercer.gram import KernelRows, _rows
 from mercer.kernels import RBF, Callable, Laplacian, Linear, Polynomial, Precomputed, White
 
 X = np.random.default_rng(0).normal(size=(90, 4))
@@ -100,7 +99,7 @@ def test_classes_that_do_not_fit_give_way():
 
 
 def test_large_problems_are_kept_in_single_precision(monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL", 0)
+    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
     view, out = rows.view(), np.zeros(90)

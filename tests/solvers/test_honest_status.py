@@ -27,8 +27,7 @@ from mercer import (
     NuSVR,
     OneClassSVM,
 )
-from mercer.gram import gram
-from mercer.gram._rows import KernelRows
+from mercer.gram import KernelRows, gram
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed, White
 from mercer.solvers import (
     Absolute,

@@ -7,14 +7,12 @@ from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine_classifier import KernelMachineClassifier
 from ._machine_regressor import KernelMachineRegressor
-from ._one_class import OneClassSVM
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse_classifier import SparseKernelClassifier
 from ._sparse_regressor import SparseKernelRegressor
-from ._svc import SVC, NuSVC
-from ._svr import SVR, NuSVR
+from .svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",

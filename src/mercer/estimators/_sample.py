@@ -94,8 +94,8 @@ class Sample:
 
     @property
     def whole(self) -> bool:
-        """Whether all points that came take part."""
-        return len(self.kept) == length(self.given)
+        """Whether all points that came take part, in their order."""
+        return np.array_equal(self.kept, np.arange(length(self.given)))
 
     @property
     def counts(self) -> np.ndarray:

@@ -10,6 +10,7 @@ from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap, factor_landmarks, without_rounding
 from ._operator import GramOperator
+from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
 from ._tiled import TiledGram, fill, working_bytes
 from ._triangular import solve_rows
@@ -21,10 +22,12 @@ __all__ = [
     "DenseGram",
     "FourierMap",
     "GramOperator",
+    "KernelRows",
     "Landmarks",
     "LowRankGram",
     "NystroemMap",
     "PartialCholesky",
+    "RowsView",
     "TiledGram",
     "choose_landmarks",
     "factor_landmarks",

@@ -10,7 +10,7 @@ from .._runtime import jit
 
 __all__ = ["RowCache", "add_rows"]
 
-_STRIP = 2048  # columns of a sum at a time: it stays in the first cache of the processor
+_STRIP = 2048  # columns that are summed at a time: they stay in the first cache of the processor
 
 
 class RowCache:
@@ -31,8 +31,8 @@ class RowCache:
 
     def __init__(self, array: np.ndarray, n: int) -> None:
         self.array = array
-        self.slot = np.full(n, -1, dtype=np.intp)  # of each row, -1 if it is not here
-        self.row = np.full(len(array), -1, dtype=np.intp)  # in each slot
+        self.slot = np.full(n, -1, dtype=np.intp)  # the slot of each row, or -1
+        self.row = np.full(len(array), -1, dtype=np.intp)  # the row in each slot, or -1
         self.stamp = np.zeros(len(array), dtype=np.int64)
         self.used, self.now = 0, 0
         self.owned = True

@@ -28,13 +28,13 @@ from ._tiled import TiledGram, working_bytes
 
 __all__ = ["KernelRows", "RowsView"]
 
-_ROWS, _COLS = 384, 384  # of a tile, as elsewhere
-_SMALL = 2**26  # bytes: a K that is held in float64 in any case
-_FEW = 2**18  # entries that are evaluated at once
-_LEAST = 64  # rows that a cache holds, however small it shall be
-_COPIES = 4  # of the points: in float32, as columns, and where some are taken out
-_VECTORS = 40  # numbers for each point: what a solver has beside K
-_SMALLEST, _BLOCK = 2**19, 2**26  # bytes for blocks of K that a solver works in
+_TILE_ROWS, _TILE_COLUMNS = 384, 384
+_SMALL_MATRIX = 2**26  # bytes; a smaller K is held in float64
+_FEW_ENTRIES = 2**18  # a product with so few entries is evaluated in one tile
+_LEAST_ROWS = 64  # in a cache, whatever cache_bytes is
+_COPIES_OF_POINTS = 4  # in float64 and float32, as columns, and of a subset
+_VECTORS = 40  # numbers for each point that a solver has beside K
+_LEAST_BLOCK, _MOST_BLOCK = 2**19, 2**26  # bytes for the blocks of K of a solver
 
 
 class KernelRows:
@@ -68,7 +68,7 @@ class KernelRows:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram._rows import KernelRows
+    >>> from mercer.gram import KernelRows
     >>> from mercer.kernels import Linear
     >>> rows = KernelRows(Linear(), np.arange(6.0)[:, None], sizes=[2, 2, 2])
     >>> view = rows.view(0, 2)
@@ -96,15 +96,15 @@ class KernelRows:
         held, budget = _fixed_bytes(kernel, X, n_threads), budget_in_bytes(max_memory)
         limit = budget if cache_bytes is None else int(cache_bytes)
         self.P: Prepared = kernel.prepare(X)
-        small = 8 * self.n**2 <= min(_SMALL, (budget - held) // 2, limit)
+        small = 8 * self.n**2 <= min(_SMALL_MATRIX, (budget - held) // 2, limit)
         error = None if small else kernel._single_error(self.P)
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
-        self.error = 1e-15 if error is None else error  # relative, of an entry >= 0
-        least = _LEAST * self.n * self.dtype.itemsize * (2 if len(self.sizes) > 1 else 1)
+        self.error = 1e-15 if error is None else error  # relative error of an entry
+        least = _LEAST_ROWS * self.n * self.dtype.itemsize * (2 if len(self.sizes) > 1 else 1)
         what = f"a support vector machine on {self.n} points"
-        check_budget(held + least + _SMALLEST, max_memory, what)
+        check_budget(held + least + _LEAST_BLOCK, max_memory, what)
         self.room = budget - held
-        self.block_bytes = min(_BLOCK, self.room // 3, self.room - least)
+        self.block_bytes = min(_MOST_BLOCK, self.room // 3, self.room - least)
         self._bytes = min(self.room - self.block_bytes, limit)
         self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -148,7 +148,7 @@ class KernelRows:
     def caches(self, classes: tuple[int, ...]) -> list[list[RowCache]]:
         """Return caches for rows (first index) and columns of these classes."""
         self.turn += 1  # the memory of earlier views is used again
-        others = len(self.sizes) > len(classes)  # of which as much is kept as one cache takes
+        others = len(self.sizes) > len(classes)  # of them as much is kept as one cache takes
         share, places = self._bytes // (len(classes) ** 2 + others), list(enumerate(classes))
         for old in [c for c in self._own if c not in classes]:
             kept = sum(c.bytes for a, c in self._own.items() if a not in classes)
@@ -156,22 +156,20 @@ class KernelRows:
                 break
             del self._own[old]  # the least recently used first
         for a in classes:
-            own = self._own.pop(a) if a in self._own else self._fresh(a, share)
+            own = self._own.pop(a, None)
+            if own is None:
+                shape = self._room(a, a, share), self.sizes[a]
+                own = RowCache(np.empty(shape, dtype=self.dtype), self.sizes[a])
             self._own[a] = own  # the last one is the most recent
         return [
             [self._own[a] if a == b else self._between(a, b, share, (i, j)) for j, b in places]
             for i, a in places
         ]
 
-    def _fresh(self, a: int, share: int) -> RowCache:
-        """Return a cache for k(X_a, X_a), in memory of its own."""
-        shape = self._room(a, a, share), self.sizes[a]
-        return RowCache(np.empty(shape, dtype=self.dtype), self.sizes[a])
-
     def _room(self, a: int, b: int, share: int) -> int:
         """Return how many rows of k(X_a, X_b) there is room for."""
         most = share // max(1, self.sizes[b] * self.dtype.itemsize)
-        return min(self.sizes[a], max(_LEAST, most))
+        return min(self.sizes[a], max(_LEAST_ROWS, most))
 
     def _between(self, a: int, b: int, share: int, place: tuple[int, int]) -> RowCache:
         """Return a cache for k(X_a, X_b), empty, in memory that the last such one has left."""
@@ -192,15 +190,22 @@ class KernelRows:
         """Return the points of a class in runs of a tile, what a tile prepares kept with them."""
         if segment not in self._columns:
             first, last = int(self.ends[segment]), int(self.ends[segment + 1])
-            starts = range(first, last, _COLS)
-            self._columns[segment] = [self.tiles[j : min(j + _COLS, last)] for j in starts]
+            starts = range(first, last, _TILE_COLUMNS)
+            self._columns[segment] = [self.tiles[j : min(j + _TILE_COLUMNS, last)] for j in starts]
         return self._columns[segment]
+
+    def tile(self, P: Prepared, Q: Prepared) -> np.ndarray:
+        """Return k(P, Q), in float32 if both the points and the rows are."""
+        T = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, self.dtype))
+        self.kernel._tile(P, Q, T)
+        self.entries += T.size
+        return T
 
     def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
         """Set the slots of a cache to k(rows, points of the class)."""
-        if len(rows) > _ROWS:  # tiles, and what a kernel has beside them, stay small
-            for i in range(0, len(rows), _ROWS):
-                self.evaluate(rows[i : i + _ROWS], segment, cache, slots[i : i + _ROWS])
+        if len(rows) > _TILE_ROWS:  # keeps the working memory of a tile small
+            for i in range(0, len(rows), _TILE_ROWS):
+                self.evaluate(rows[i : i + _TILE_ROWS], segment, cache, slots[i : i + _TILE_ROWS])
             return
         R, runs = self.tiles[rows], self.columns(segment)
         self.entries += len(rows) * self.sizes[segment]
@@ -209,12 +214,12 @@ class KernelRows:
             where = slice(slots[0], slots[-1] + 1)  # faster to write to
 
         def some(first: int) -> Iterator[None]:
-            scratch = np.empty(len(rows) * _COLS, dtype=self.dtype)
+            scratch = np.empty(len(rows) * _TILE_COLUMNS, dtype=self.dtype)
             for run_, Q in enumerate(runs[first : first + 8], start=first):
                 yield
                 T = scratch[: len(rows) * len(Q)].reshape(len(rows), len(Q))
-                self.kernel._tile(R, Q, T)  # what is not finite the solver looks at, and says
-                cache.array[where, run_ * _COLS : run_ * _COLS + len(Q)] = T
+                self.kernel._tile(R, Q, T)  # the solver checks that f is finite
+                cache.array[where, run_ * _TILE_COLUMNS : run_ * _TILE_COLUMNS + len(Q)] = T
 
         run(some, range(0, len(runs), 8), self.n_threads)
 
@@ -223,7 +228,7 @@ def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:
     """Return what is held beside rows and blocks of K, whatever their number."""
     tiles = working_bytes(kernel, X, None, 0, check_threads(n_threads))
     points = working_bytes(kernel, X, None, 0, 0)
-    return tiles + (_COPIES - 1) * points + 8 * _VECTORS * length(X)
+    return tiles + (_COPIES_OF_POINTS - 1) * points + 8 * _VECTORS * length(X)
 
 
 class RowsView:
@@ -298,7 +303,7 @@ class RowsView:
         index = rows.ends[self.classes[a]] + wanted[missing]
         try:
             rows.evaluate(index, self.classes[b], cache, slots[missing])
-        except BaseException:  # what was not evaluated must not look as if it were
+        except BaseException:  # rows that were not evaluated must not be found in the cache
             cache.slot[wanted[missing]] = cache.row[slots[missing]] = -1
             cache.stamp[slots[missing]] = 0
             raise
@@ -318,12 +323,9 @@ class RowsView:
         rows = self.rows
         out = np.empty((len(points), len(others)), dtype=rows.dtype)
         P = rows.tiles[self.index[points]]
-        for j in range(0, len(others), _COLS):
-            Q = rows.tiles[self.index[others[j : j + _COLS]]]
-            T = np.empty((len(P), len(Q)), dtype=rows.dtype)
-            rows.kernel._tile(P, Q, T)
-            out[:, j : j + _COLS] = T
-        rows.entries += out.size
+        for j in range(0, len(others), _TILE_COLUMNS):
+            Q = rows.tiles[self.index[others[j : j + _TILE_COLUMNS]]]
+            out[:, j : j + _TILE_COLUMNS] = rows.tile(P, Q)
         return out
 
     def matrix(self) -> np.ndarray:
@@ -347,11 +349,9 @@ class RowsView:
             for b in range(a if held else a + 1):  # the rest by symmetry
                 start = int(self.ends[b])
                 for Q in rows.columns(self.classes[b]):
-                    T = np.empty((len(P), len(Q)), dtype=rows.dtype)
-                    rows.kernel._tile(P, Q, T)
-                    rows.entries += T.size
                     there = slice(start, start + len(Q))
-                    out[here, there], out[there, here] = T, T.T
+                    out[here, there] = T = rows.tile(P, Q)
+                    out[there, here] = T.T
                     start += len(Q)
         return out
 
@@ -361,11 +361,9 @@ class RowsView:
         index = self.index if points is None else self.index[points]
         if not (len(some) and len(index)):
             return np.zeros(len(index))
+        if len(index) * len(some) <= _FEW_ENTRIES:
+            return np.asarray(rows.tile(rows.P[index], rows.P[self.index[some]]) @ weights[some])
         rows.entries += len(index) * len(some)
-        if len(index) * len(some) <= _FEW:
-            T = np.empty((len(index), len(some)), dtype=rows.P.dtype)
-            rows.kernel._tile(rows.P[index], rows.P[self.index[some]], T)
-            return np.asarray(T @ weights[some])
         P = rows.P if len(index) == rows.n and len(self.classes) == 1 else rows.P[index]
         K = TiledGram.on(rows.kernel, P, rows.P[self.index[some]], rows.n_threads)
         return np.asarray(K @ weights[some])

@@ -1,11 +1,9 @@
 """Frozen values that solve: `factorize` systems, `eigenpairs` of K, `minimize` risks and duals."""
 
-from . import eigen, linear, ridge, risk
-from ._box import BoxInterior
+from . import dual, eigen, linear, ridge, risk
 from ._choose import EIGEN, LINEAR, Problem, choose, dense_is_quicker
-from ._dual import Dual, DualSolution
 from ._report import Report, Status, enough, judged, worst
-from ._smo import BlockSMO
+from .dual import *
 from .eigen import *
 from .linear import *
 from .ridge import *
@@ -14,10 +12,6 @@ from .risk import *
 __all__ = [
     "EIGEN",
     "LINEAR",
-    "BlockSMO",
-    "BoxInterior",
-    "Dual",
-    "DualSolution",
     "Problem",
     "Report",
     "Status",
@@ -27,4 +21,4 @@ __all__ = [
     "judged",
     "worst",
 ]
-__all__ += linear.__all__ + eigen.__all__ + ridge.__all__ + risk.__all__
+__all__ += linear.__all__ + eigen.__all__ + ridge.__all__ + risk.__all__ + dual.__all__

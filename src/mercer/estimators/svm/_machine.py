@@ -2,11 +2,12 @@
 
     f = sum_i v_i k(x_i, .) + b,     v_i = 0 but for the support vectors
 
-The dual of each is a quadratic program in a box; see `mercer.solvers._dual`.
+The dual of each is a quadratic program in a box; see `mercer.solvers.Dual`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -14,27 +15,26 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._errors import warn_caller
-from .._points import length, take
-from .._runtime import budget_in_bytes, check_budget
-from ..expansion import Expansion
-from ..gram import gram
-from ..gram._rows import KernelRows
-from ..kernels import Kernel, Linear, Precomputed, on_indices
-from ..solvers import BlockSMO, BoxInterior, Report, Status, Whitened
-from ..solvers._dual import Dual, DualSolution
-from ._base import KernelLike, Landmarked, NamedKernel
-from ._parameters import POSITIVE, estimator, learned, parameter
-from ._svm_pairs import coefficients_of_pairs, sums_of_pairs
-from ._svm_problem import Follower, Problem, merged, scales, takes_primal
+from ..._errors import warn_caller
+from ..._points import length, take
+from ..._runtime import budget_in_bytes, check_budget
+from ...expansion import Expansion
+from ...gram import KernelRows
+from ...kernels import Kernel, Linear
+from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
+from .._base import KernelLike, Landmarked, NamedKernel
+from .._parameters import POSITIVE, estimator, learned, parameter
+from .._sample import Sample
+from ._pairs import expansion_of_pairs
+from ._problem import Follower, Problem, merged, scales, takes_primal
 
-__all__ = ["SupportVectorMachine", "at_bound"]
+__all__ = ["SupportVectorMachine"]
 
-_BENT = 1e-5  # of the largest k(x, x): a curvature that rounding does not explain
+# Rounding does not explain a negative curvature of more than this times the largest k(x, x).
+_NEGATIVE_CURVATURE = 1e-5
 
 
 @estimator(kw_only=True)
@@ -81,8 +81,10 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     # ------------------------------------------------------------------ what a fit is given
 
-    def _accept(self, X: Any, y: Any = "no_validation", **options: Any) -> tuple[Any, Any]:
-        """Return the points in float64, and the targets of a supervised machine."""
+    def _sample_of(
+        self, X: Any, y: Any = "no_validation", sample_weight: Any = None, **options: Any
+    ) -> tuple[Sample, Any]:
+        """Return the points of positive weight in float64, and the targets of all that came."""
         if self._precomputed and sp.issparse(X):
             raise TypeError(
                 "Sparse precomputed kernels are not supported: a K with zeros that are not stored "
@@ -92,64 +94,43 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if self._takes(X):
             checked = validate_data(self, X, y, **_VECTORS, **options)
             X, y = checked if supervised else (checked, None)
+            if not self._precomputed:
+                _check_size(X)
+            elif X.shape[0] != X.shape[1]:
+                raise ValueError(
+                    f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x"
+                    f"{X.shape[1]} matrix; fit needs the values of all training points with each "
+                    f"other"
+                )
         else:
             X = self._check_points(X, reset=True)
-            y = column_or_1d(y, warn=True) if supervised else None
-            if y is not None and y.dtype.kind in "fO":
-                assert_all_finite(y, input_name="y")
-            if y is not None and len(y) != length(X):
+            y = validate_data(self, X="no_validation", y=y, **options) if supervised else None
+            if supervised and len(y) != length(X):
                 raise ValueError(f"{length(X)} points, but {len(y)} targets")
-        if self._precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
-                f"matrix; fit needs the values of all training points with each other"
-            )
-        return X, y
+        weights = None if sample_weight is None else _check_weights(sample_weight, length(X))
+        return Sample.of(X, weights, precomputed=self._precomputed), y
 
-    def _check_weights(self, sample_weight: Any, X: Any) -> np.ndarray:
-        """Return the weights of the points, 0 for those to be left out."""
-        n = length(X)
-        w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        w = np.full(n, float(w)) if w.ndim == 0 else w
-        if w.shape != (n,):
-            raise ValueError(
-                f"sample_weight and X have incompatible shapes: {w.shape} and {n} points"
-            )
-        if not np.all(np.isfinite(w)):
-            raise ValueError("sample_weight contains NaN or infinity")
-        if not np.any(w > 0):
-            raise ValueError(
-                f"Invalid input - all samples have zero or negative weights. The largest is "
-                f"{w.max():g}, and only points of positive weight take part"
-            )
-        return np.maximum(w, 0.0)
-
-    def _problem(
-        self, X: Any, order: np.ndarray, weights: np.ndarray, sizes: list[int] | None = None
-    ) -> Problem:
-        """Return the points X[order] of these weights, and the solver that is to have them."""
-        if not self._precomputed and self._takes(X):
-            _check_size(X)
-        whole = np.array_equal(order, np.arange(length(X)))
-        points = X if whole or self._precomputed else take(X, order)
-        even = self._precomputed or bool(np.all(weights == weights[0]))
-        kernel: Kernel = self._make_kernel(self.gamma).resolve(points, None if even else weights)
+    def _problem(self, sample: Sample) -> Problem:
+        """Return the points as the solver reads them that is to have them."""
+        kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
+        values, points = sample.evaluated(kernel), sample.points
         name = self.solver
         if name == "auto":
             name = "primal" if takes_primal(kernel, points) else "smo"
-        sizes = [len(order)] if sizes is None else sizes
-        values, points = _on_indices(kernel, points, order)
         if name == "smo":
-            limit = None if self.cache_size == "auto" else int(self.cache_size * 2**20)
-            rows: Any = KernelRows(
-                values, points, sizes=sizes, cache_bytes=limit, max_memory=self.max_memory
+            several = sample.classes is not None and len(sample.classes) > 2
+            rows = KernelRows(
+                values,
+                points,
+                sizes=np.bincount(sample.labels).tolist() if several else None,
+                cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
+                max_memory=self.max_memory,
             )
-            smo = BlockSMO(self.tol, self.max_iter, self.shrinking)
-            return Problem(kernel, order, sizes, smo, rows)
+            return Problem(sample, kernel, BlockSMO(self.tol, self.max_iter, self.shrinking), rows)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
         solver = BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name == "primal":
-            if not isinstance(kernel, Linear) or not hasattr(points, "shape"):
+            if not isinstance(kernel, Linear):
                 raise ValueError(
                     f"solver='primal' works on the columns of X, which only a linear kernel has as "
                     f"its features; the kernel is {kernel}. Use solver='auto', or 'nystroem'"
@@ -157,69 +138,71 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             if sp.issparse(points):
                 what = f"X of {points.shape[0]} rows and {points.shape[1]} columns without gaps"
                 check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
-            F = points.toarray() if sp.issparse(points) else points
-            return Problem(kernel, order, sizes, solver, F)
+                points = points.toarray()
+            return Problem(sample, kernel, solver, points)
         phi = Whitened.nystroem(values, points, self._chosen, max_memory=self.max_memory)
         left = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
-        solver = replace(solver, max_memory=max(1, left))
-        return Problem(kernel, order, sizes, solver, phi.F, phi)
+        return Problem(sample, kernel, replace(solver, max_memory=max(1, left)), phi.F, phi)
 
     def _follow(self) -> Follower | None:
         return Follower(self._say) if self.verbose else None
 
     # ------------------------------------------------------------------ what a fit has learned
 
+    def _learn_one(self, sample: Sample, dual: Dual) -> DualSolution:
+        """Solve the dual of a machine of one function, and set all that a fit learns."""
+        problem = self._problem(sample)
+        (pair,) = problem.pairs
+        found = problem.minimize(dual, pair, self._follow())
+        self._keep(problem, [found], [1.0])
+        self.n_iter_: Any = int(found.report.n_iter)
+        self._tell(problem, [found])
+        return found
+
     def _keep(
         self,
-        X: Any,
         problem: Problem,
-        labels: np.ndarray | None,
-        D: np.ndarray,
-        intercepts: np.ndarray,
-        held: np.ndarray,
-        functions: np.ndarray | None = None,
+        found: list[DualSolution],
+        divisors: Sequence[float],
     ) -> None:
-        """Set what predictions need, from the columns D of `dual_coef_` for all points.
-
-        `labels` are their classes, 0, 1, ...; `held` tells which are at a bound, and `functions`
-        are their coefficients in each f, if these are not the columns of D.
-        """
+        """Set what predictions need, from solutions that are to be divided by these numbers."""
+        sample, pairs = problem.sample, problem.pairs
+        D, held = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for pair, solution, divisor in zip(pairs, found, divisors, strict=True):
+                D[pairs.places(pair)] = solution.coefficients / divisor
+                held[pairs.members(pair)] |= solution.at_bound
+            multipliers = np.array([solution.multipliers.mean() for solution in found])
+            intercepts = -multipliers / np.array(divisors)
         if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
                 "large values; scale the features" + (", or choose a smaller C" * self._has_C)
             )
         some = np.flatnonzero(np.any(D != 0.0, axis=1))
-        if labels is not None:
-            some = some[np.argsort(labels[some], kind="stable")]
+        some = some[np.argsort(pairs.labels[some], kind="stable")]
+        n_classes = 1 if sample.classes is None else pairs.q
         self.kernel_, self.solver_ = problem.kernel, problem.solver
         self.gamma_ = self._resolved_gamma(self.kernel_)
-        self._sparse = sp.issparse(X)
+        self._sparse = sp.issparse(sample.given)
+        X = sample.given if sample.values is None else sample.values.matrix
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (length(X),)
-        self.support_ = problem.order[some].astype(np.int32)
+        self.support_ = sample.kept[some].astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self._precomputed else take(X, self.support_)
-        counts = [len(some)]
-        if labels is not None:
-            counts = np.bincount(labels[some], minlength=D.shape[1] + 1).tolist()
-        self.n_support_ = np.asarray(counts, dtype=np.int32)
+        self.n_support_ = np.bincount(pairs.labels[some], minlength=n_classes).astype(np.int32)
         self.dual_coef_ = np.ascontiguousarray(D[some].T)
         self.at_bound_ = held[some]
         self.intercept_ = intercepts
-        self._by_landmarks = problem.phi is not None
-        if problem.phi is None:
-            points = self.support_ if self._precomputed else self.support_vectors_
-            self.expansion_ = Expansion(self.kernel_, points, self._functions())
-        else:
-            W = problem.phi.F.T @ (D if functions is None else functions)
-            A = problem.phi.coefficients(W)
+        self._given_expansion: Expansion | None = None
+        if problem.phi is not None:
+            A = problem.phi.coefficients(problem.phi.F.T @ pairs.functions(D))
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
 
     def _tell(
         self,
-        X: Any,
         problem: Problem,
         found: list[DualSolution],
-        before: tuple[int, int],
+        before: tuple[int, int] = (0, 0),
         note: str = "",
     ) -> None:
         """Set the report, and warn of what a user has to know."""
@@ -250,15 +233,17 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 f"{worst.residual:.2e}, and tol is {self.tol:g}{where}"
             )
             text += f"; {worst.message}" if "given up" in worst.message else ""
-            advice = ["" if self._precomputed else scales(X, self._has_C)]
+            advice = [scales(problem.sample.given, self._has_C)]
             if self._has_C and np.isinf(self.C):
                 advice.append("C is infinite: no such f exists if the classes overlap")
             if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
                 advice.append("solver='primal' minds the scale of columns much less")
             warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
         largest = problem.largest
-        if certificate["curvature"] < -_BENT * largest:
-            bent = sum(r.certificate["curvature"] < -_BENT * largest for r in self.reports_)
+        if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest:
+            bent = sum(
+                r.certificate["curvature"] < -_NEGATIVE_CURVATURE * largest for r in self.reports_
+            )
             warn_caller(
                 f"the kernel is not positive semidefinite: k(x, x) + k(z, z) - 2 k(x, z) was down "
                 f"to {certificate['curvature']:.3g}, in {bent} of {pairs} problems, with k(x, x) "
@@ -272,31 +257,30 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     # ------------------------------------------------------------------ predictions
 
-    def _functions(self) -> np.ndarray:
-        """Return the coefficients of each f in the support vectors, as they are now."""
-        return coefficients_of_pairs(self.dual_coef_, self.n_support_)
-
-    @property
-    def _predicts_by_expansion(self) -> bool:
-        """Whether f is known in other points than the support vectors: landmarks, a reduced set."""
-        return self._by_landmarks or self.reduction_ is not None
-
-    def _values(self, X: Any) -> np.ndarray:
-        """Return f(x_i) + b, (n, number of functions), from the support vectors alone."""
-        X = self._check_new(X)
-        if self._predicts_by_expansion:
-            return self.expansion_(X) + self.intercept_
+    @property  # type: ignore[misc]
+    def expansion_(self) -> Expansion:
+        """f: from `dual_coef_` as it is now, but for landmarks and reduced sets."""
+        if self._given_expansion is not None:
+            return self._given_expansion
         if self.dual_coef_.shape[1] != self.n_support_.sum():
             raise ValueError(
                 f"The internal representation of {type(self).__name__} was altered: there are "
                 f"{self.dual_coef_.shape[1]} support vectors, but n_support_ counts "
                 f"{self.n_support_.sum()}"
             )
-        if not self._precomputed and isinstance(self.kernel_, Linear):
-            return np.asarray(X @ self._weights().T) + self.intercept_
         points = self.support_ if self._precomputed else self.support_vectors_
-        sums = sums_of_pairs(self.kernel_, X, points, self.dual_coef_, self.n_support_)
-        return sums + self.intercept_
+        return expansion_of_pairs(self.kernel_, points, self.dual_coef_, self.n_support_)
+
+    @expansion_.setter
+    def expansion_(self, f: Expansion) -> None:
+        self._given_expansion = f
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return f(x_i) + b, (n, number of functions)."""
+        X = self._check_new(X)
+        if isinstance(self.kernel_, Linear):
+            return np.asarray(X @ self._weights().T) + self.intercept_
+        return self.expansion_(X) + self.intercept_
 
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -322,11 +306,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         return w
 
     def _weights(self) -> np.ndarray:
-        if self._predicts_by_expansion:
-            points, A = self.expansion_.points, self.expansion_.coefficients
-        else:
-            points, A = self.support_vectors_, self._functions()
-        return np.asarray((points.T @ A).T)
+        f = self.expansion_
+        return np.asarray((f.points.T @ f.coefficients).T)
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
@@ -370,14 +351,6 @@ _VECTORS: dict[str, Any] = {
 }
 
 
-def at_bound(dual: Dual, solution: DualSolution) -> np.ndarray:
-    """Return which points are in f with all that their boxes allow: v != 0, and v is not free."""
-    v = solution.variables
-    free = np.zeros(dual.n, dtype=bool)
-    free[dual.points[(v > dual.lower) & (v < dual.upper)]] = True
-    return (solution.coefficients != 0.0) & ~free
-
-
 def _check_size(X: Any) -> None:
     """Refuse vectors whose squares overflow."""
     data = X.data if sp.issparse(X) else X
@@ -390,10 +363,17 @@ def _check_size(X: Any) -> None:
         )
 
 
-def _on_indices(kernel: Kernel, X: Any, order: np.ndarray) -> tuple[Kernel, Any]:
-    """Return what the solver evaluates: for values of the user, a kernel on indices."""
-    if not isinstance(kernel, Precomputed) or kernel.matrix is not None:
-        return kernel, X
-    K = gram(kernel, X).array.view()  # symmetric; a warning says if it was not
-    K.flags.writeable = False  # so that nobody needs a copy
-    return on_indices(kernel, K)[0], order
+def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return the weights of the points, 0 for those to be left out; errors are LIBSVM's."""
+    w = np.asarray(sample_weight, dtype=float)
+    w = np.full(n, float(w)) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight and X have incompatible shapes: {w.shape} and {n} points")
+    if not np.all(np.isfinite(w)):
+        raise ValueError("sample_weight contains NaN or infinity")
+    if not np.any(w > 0):
+        raise ValueError(
+            f"Invalid input - all samples have zero or negative weights. The largest is "
+            f"{w.max():g}, and only points of positive weight take part"
+        )
+    return np.maximum(w, 0.0)

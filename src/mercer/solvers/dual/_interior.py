@@ -15,31 +15,31 @@ C s^2: with columns of size 10^8 and C = 1 the sum F^T v loses 16 digits, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from .._runtime import Stopwatch, check_budget
-from ..gram._rows import KernelRows
-from ..kernels import Linear
-from ._barrier import Barrier
+from ..._runtime import Stopwatch, check_budget
+from ...gram import KernelRows
+from ...kernels import Linear
+from .._report import Report, Status
 from ._crossover import Corner, at, better
 from ._dual import HIDDEN, Dual, DualSolution
-from ._report import Report, Status
-from ._smo import BlockSMO, Progress
-from ._tall import pulled, row_norms, times
+from ._interior_step import Barrier, Point
+from ._row_blocks import pulled, row_norms, times
+from ._smo import BlockSMO, Follow, Progress
 
 __all__ = ["BoxInterior", "bytes_needed"]
 
-_STALLED = 15  # steps without progress: endless boxes are walked through in large steps
-_CORNERS = 6  # attempts, each for products a thousand times smaller
-_PAIRS, _SHARE = 100, 200  # pairs for each step: so many, and one for so many variables
-_LEAST = 2**24  # bytes of rows of K that are kept
-_VECTORS = 40  # of the variables, that a step has at once
-_BLOCKS = 2**24  # bytes of blocks of F that are worked on
-_PARALLEL = 1e-6  # of |v| |F|: an F^T v that is as good as 0
+_STALLED_STEPS = 15  # without progress; infinite boxes need some before they make any
+_MAX_CORNERS = 6  # attempts to find a corner, each at an error a thousand times smaller
+# Pairs that may be moved for each step of max_iter: so many, and one more for 200 variables.
+_PAIRS_PER_STEP, _VARIABLES_PER_PAIR = 100, 200
+_LEAST_CACHE = 2**24  # bytes for rows of K
+_VECTORS = 40  # vectors of numbers for each variable that a step allocates
+_BLOCK_BYTES = 2**24  # a block of rows of F in extended precision
+_ZERO = 1e-6  # relative to |v| |F|: a smaller F^T v is taken to be 0
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class BoxInterior:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._box import BoxInterior
-    >>> from mercer.solvers._dual import Dual
+    >>> from mercer.solvers.dual import BoxInterior
+    >>> from mercer.solvers.dual import Dual
     >>> F = np.array([[-3.0], [-1.0], [1.0], [2.0]])
     >>> dual = Dual.classify(np.array([-1.0, -1.0, 1.0, 1.0]), np.full(4, 10.0))
     >>> BoxInterior().minimize(F, dual).coefficients.round(6) + 0.0
@@ -75,10 +75,8 @@ class BoxInterior:
     max_iter: int = 200
     max_memory: Any = field(default=None, repr=False)
 
-    @np.errstate(all="ignore")  # what is not finite is seen, and is the end
-    def minimize(
-        self, F: np.ndarray, dual: Dual, follow: Callable[[Progress], None] | None = None
-    ) -> DualSolution:
+    @np.errstate(all="ignore")  # values that are not finite end the search, with a reason
+    def minimize(self, F: np.ndarray, dual: Dual, follow: Follow = None) -> DualSolution:
         """Return the minimum for K = F F^T, its variables on their bounds where they belong."""
         watch = Stopwatch()
         n, m = F.shape
@@ -92,7 +90,7 @@ class BoxInterior:
             F = np.ascontiguousarray(np.transpose(np.linalg.qr(F.T, mode="r")))
         barrier = Barrier(F, dual)
         point, found = barrier.start(), barrier.outset()
-        target, stalled, tries = np.inf, 0, _CORNERS
+        target, stalled, tries = np.inf, 0, _MAX_CORNERS
         while found.violation > self.tol and tries and point.n_iter < self.max_iter:
             moved = barrier.step(point)
             if moved is not None:
@@ -100,7 +98,7 @@ class BoxInterior:
                 point = moved
                 if follow is not None:
                     follow(Progress(point.n_iter, watch.seconds, point.error, -point.value))
-            last = moved is None or stalled == _STALLED or point.n_iter == self.max_iter
+            last = moved is None or stalled == _STALLED_STEPS or point.n_iter == self.max_iter
             if last or (point.error <= target and barrier.is_close(point, self.tol)):
                 found = better(found, barrier.corner(point, self.tol), self.tol)
                 target, tries = 1e-3 * point.error, 0 if last else tries - 1
@@ -108,8 +106,7 @@ class BoxInterior:
         endless = found.violation > self.tol and _is_ray(F, dual, inside)
         stuck = endless or barrier.is_rounded(found) or _overflows(F, dual)
         if found.violation > self.tol and not stuck:
-            later = None if follow is None else _Later(follow, point.n_iter, watch)
-            pairs = self._paired(F, replace(dual, start=found.v), later)
+            pairs = self._paired(F, replace(dual, start=found.v), _later(follow, point, watch))
             found = better(found, at(F, dual, pairs.variables), self.tol)
         said = []
         found = found._replace(violation=_known(F, dual, found, self.tol))
@@ -118,14 +115,6 @@ class BoxInterior:
             said.append(f"after {point.n_iter} steps, {reason}")
         if pairs is not None:
             said.append(f"{pairs.report.n_iter} pairs of variables moved after the interior point")
-        work = {} if pairs is None else pairs.report.certificate
-        certificate = {
-            **_certificate(F, dual, found),
-            "entries": work.get("entries", 0),
-            "cache_hits": work.get("cache_hits", float("nan")),
-            "curvature": 0.0,
-        }
-        c = dual.coefficients(found.v)
         report = Report(
             repr(self),
             Status.CONVERGED if found.violation <= self.tol else Status.NOT_CONVERGED,
@@ -133,18 +122,24 @@ class BoxInterior:
             found.violation,
             watch.seconds,
             "; ".join(said),
-            certificate,
         )
-        m = dual.multipliers(found.v, found.g)
-        return DualSolution(found.v, c, times(F, pulled(F, c)), m, report)
+        done = {} if pairs is None else pairs.report.certificate
+        free = int(np.count_nonzero(dual.free(found.v)))
+        work = {
+            "n_free": free,  # of variables, of which a point of a regression has two
+            "n_bound": int(np.count_nonzero(found.v)) - free,
+            "entries": done.get("entries", 0),
+            "cache_hits": done.get("cache_hits", float("nan")),
+            "curvature": 0.0,
+        }
+        values = times(F, pulled(F, dual.coefficients(found.v)))
+        return dual.solution(found.v, values, found.violation, report, work)
 
-    def _paired(
-        self, F: np.ndarray, dual: Dual, follow: Callable[[Progress], None] | None
-    ) -> DualSolution:
+    def _paired(self, F: np.ndarray, dual: Dual, follow: Follow) -> DualSolution:
         """Move pairs of variables from where the corner left them."""
         X = F if F.shape[1] else np.zeros((len(F), 1))
-        most = self.max_iter * (_PAIRS + len(dual) // _SHARE)
-        held = max(X.nbytes, _LEAST)
+        most = self.max_iter * (_PAIRS_PER_STEP + len(dual) // _VARIABLES_PER_PAIR)
+        held = max(X.nbytes, _LEAST_CACHE)
         rows = KernelRows(Linear(), X, cache_bytes=held, max_memory=self.max_memory)
         return BlockSMO(tol=self.tol, max_iter=most).minimize(rows, dual, follow)
 
@@ -169,7 +164,7 @@ def _known(F: np.ndarray, dual: Dual, found: Corner, tol: float) -> float:
     v, largest = found.v, float(row_norms(F).max(initial=0.0))
     if not np.isfinite(found.violation) or dual.hidden(v, largest, tol) < 0.0:
         return found.violation
-    c, step = dual.coefficients(v), max(1, _BLOCKS // (16 * max(1, F.shape[1])))
+    c, step = dual.coefficients(v), max(1, _BLOCK_BYTES // (16 * max(1, F.shape[1])))
     blocks = [slice(start, start + step) for start in range(0, len(F), step)]
     w = np.zeros(F.shape[1], dtype=np.longdouble)
     for rows in blocks:
@@ -179,30 +174,11 @@ def _known(F: np.ndarray, dual: Dual, found: Corner, tol: float) -> float:
     return violation if violation > HIDDEN * tol else found.violation
 
 
-def _certificate(F: np.ndarray, dual: Dual, found: Corner) -> dict[str, Any]:
-    v = found.v
-    values = times(F, pulled(F, dual.coefficients(v)))
-    gap, lowest = dual.gap(v, values), dual.objective(v, values)
-    free = int(np.count_nonzero((v > dual.lower) & (v < dual.upper)))
-    return {
-        "primal": lowest + gap,
-        "dual": lowest,
-        "gap": gap,
-        "bound": dual.bound(found.violation),
-        "violation": found.violation,
-        "n_free": free,
-        "n_bound": int(np.count_nonzero(v)) - free,
-    }
-
-
-class _Later:
-    """Tells of pairs, counted on from the steps before."""
-
-    def __init__(self, follow: Callable[[Progress], None], n_iter: int, watch: Stopwatch) -> None:
-        self.follow, self.n_iter, self.watch = follow, n_iter, watch
-
-    def __call__(self, at: Progress) -> None:
-        self.follow(at._replace(n_iter=self.n_iter + at.n_iter, seconds=self.watch.seconds))
+def _later(follow: Follow, point: Point, watch: Stopwatch) -> Follow:
+    """Return what tells of pairs, counted on from the steps of the interior point."""
+    if follow is None:
+        return None
+    return lambda at: follow(at._replace(n_iter=point.n_iter + at.n_iter, seconds=watch.seconds))
 
 
 def _equations(n: int, m: int, variables: int) -> int:
@@ -215,7 +191,7 @@ def bytes_needed(n: int, m: int, variables: int) -> int:
     """Return what is allocated beside F: systems and their factors, vectors, blocks, and R."""
     reduced = n * m + 2 * n * n if m > n else 0
     numbers = 2 * _equations(n, m, variables) ** 2 + _VECTORS * variables + reduced
-    return 8 * numbers + min(_BLOCKS, 16 * n * m)
+    return 8 * numbers + min(_BLOCK_BYTES, 16 * n * m)
 
 
 def _width(dual: Dual) -> np.ndarray:
@@ -238,12 +214,12 @@ def _is_ray(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
     d /= size
     w = pulled(F, dual.coefficients(d))
     rows = np.sqrt(row_norms(F))[dual.points]
-    falls = -float(dual.linear @ d) > _PARALLEL * float(np.abs(dual.linear) @ np.abs(d))
-    return falls and float(np.linalg.norm(w)) <= _PARALLEL * float(rows @ np.abs(d))
+    falls = -float(dual.linear @ d) > _ZERO * float(np.abs(dual.linear) @ np.abs(d))
+    return falls and float(np.linalg.norm(w)) <= _ZERO * float(rows @ np.abs(d))
 
 
 def _endless(dual: Dual, v: np.ndarray) -> str:
     what = "the classes overlap: no hard margin exists; choose a finite C"
-    if len(dual) > dual.n:  # both sides of a tube
+    if len(dual) > dual.n:  # a regression: two variables for each point
         what = "no f is within epsilon of all targets; choose a finite C, or raise epsilon"
     return f"variables of up to {np.abs(v).max():.1e} are no minimum: {what}"

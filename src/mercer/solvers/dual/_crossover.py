@@ -22,17 +22,17 @@ from scipy.linalg import qr
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from ._dual import Dual
-from ._tall import pulled, times
+from ._row_blocks import pulled, times
 
 __all__ = ["Corner", "at", "better", "corner"]
 
-_ROUNDS = 30
-_SMALL = 1e-6  # of tol: where nothing is to be improved
-_RANK = 1e-10  # of the largest pivot: what counts as dependent
-_FLAT = 1e-9  # of what q^T d could be: a direction that changes nothing
-_DAMPED = 1e-13  # of the largest K_ii: dependent rows leave the system solvable
-_ROUNDED = 2.0**-44  # of |v|: what rounding may have done to it, or to a sum of it
-_MANY = 2000  # free variables beyond a few m: too many to be sent to bounds one by one
+_MAX_ROUNDS = 30
+_SMALL_VIOLATION = 1e-6  # relative to tol: a corner that is not improved any more
+_DEPENDENT_PIVOT = 1e-10  # relative to the largest pivot
+_FLAT_SLOPE = 1e-9  # relative to |q|^T |d|: along d the objective does not change
+_DAMPING = 1e-13  # relative to the largest K_ii; keeps the system of dependent rows solvable
+_ROUNDING = 2.0**-44  # relative error of v, and of a sum of it
+_MOST_FREE = 2000  # beyond 4 m: more variables would take too long to send to bounds
 
 
 class Corner(NamedTuple):
@@ -41,7 +41,7 @@ class Corner(NamedTuple):
     v: np.ndarray
     g: np.ndarray
     violation: float
-    value: float  # of the dual, to be minimised
+    value: float  # 1/2 |F^T v|^2 + q^T v, which is minimised
     primal: float
 
 
@@ -62,16 +62,17 @@ def corner(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> Corner:
     """Return the best corner found from v on, whose bound variables are guesses."""
     best = here = at(F, dual, _thinned(F, dual, v))
     let_go = False
-    for _ in range(_ROUNDS):
-        if best.violation <= _SMALL * tol:
+    for _ in range(_MAX_ROUNDS):
+        if best.violation <= _SMALL_VIOLATION * tol:
             break
-        free = _free(dual, here.v)
-        if let_go:  # all equations hold: who should not be where he is?
-            free |= _wrong(dual, here, _SMALL * tol, F.shape[1] + dual.n_groups - free.sum())
+        free = dual.free(here.v)
+        if let_go:  # the equations hold: variables at a wrong bound become free
+            room = F.shape[1] + dual.n_groups - free.sum()
+            free |= _wrong(dual, here, _SMALL_VIOLATION * tol, room)
         solved = _solved(F, dual, here, np.flatnonzero(free))
         if solved is None:
             break
-        let_go = bool(_free(dual, solved)[free].all())
+        let_go = bool(dual.free(solved)[free].all())
         here = at(F, dual, solved)
         best = better(best, here, tol)
     thin = at(F, dual, _thinned(F, dual, best.v))
@@ -101,19 +102,15 @@ def _wrong(dual: Dual, here: Corner, tol: float, room: int) -> np.ndarray:
     return out
 
 
-def _free(dual: Dual, v: np.ndarray) -> np.ndarray:
-    return (v > dual.lower) & (v < dual.upper)
-
-
 def _repaired(dual: Dual, v: np.ndarray) -> np.ndarray:
     """Return v in the box with the sums of the start, moved where there is most room."""
     v = np.clip(v, dual.lower, dual.upper)
     for k in range(dual.n_groups):
         members = np.flatnonzero(dual.groups == k)
         short = float(dual.start[members].sum() - v[members].sum())
-        if abs(short) <= _ROUNDED * np.abs(v[members]).sum():
+        if abs(short) <= _ROUNDING * np.abs(v[members]).sum():
             continue
-        for among in (members[_free(dual, v)[members]], members):
+        for among in (members[dual.free(v)[members]], members):
             room = dual.upper[among] - v[among] if short > 0 else v[among] - dual.lower[among]
             order = np.argsort(-room, kind="stable")
             if not len(order) or not short:
@@ -147,7 +144,7 @@ def _solved(F: np.ndarray, dual: Dual, here: Corner, S: np.ndarray) -> np.ndarra
     M[m + K :, m : m + K] = A
     M[m : m + K, m + K :] = A.T
     M[m : m + K, m : m + K] = np.diag(np.where(present, 0.0, 1.0))
-    damped = _DAMPED * np.square(G).sum(axis=1).max(initial=0.0)
+    damped = _DAMPING * np.square(G).sum(axis=1).max(initial=0.0)
     M[np.arange(m + K, len(M)), np.arange(m + K, len(M))] = damped
     right = np.concatenate([np.zeros(m + K), -g[S]])
     LU, order, info = dgetrf(M)
@@ -171,10 +168,10 @@ def _powers_of_two(G: np.ndarray) -> np.ndarray:
 
 def _thinned(F: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
     """Return v with the same F^T v and sums, of whose free variables no rows depend on others."""
-    S = np.flatnonzero(_free(dual, v))
+    S = np.flatnonzero(dual.free(v))
     rank = F.shape[1] + dual.n_groups
     spare = max(64, rank // 4)
-    if len(S) < 2 or len(S) > _MANY + 4 * rank:
+    if len(S) < 2 or len(S) > _MOST_FREE + 4 * rank:
         return v
     v = v.copy()
     kept = S[:0]
@@ -184,8 +181,8 @@ def _thinned(F: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
         G = F[dual.points[T]]
         G = np.column_stack([G * _powers_of_two(G), np.eye(dual.n_groups)[dual.groups[T]]])
         _to_bounds(G, v, T, dual)
-        kept = T[_free(dual, v)[T]]
-        if len(kept) > rank + spare // 2:  # boxes without an end: nothing stops them
+        kept = T[dual.free(v)[T]]
+        if len(kept) > rank + spare // 2:  # in infinite boxes they meet no bound
             break
     return v
 
@@ -194,7 +191,7 @@ def _to_bounds(G: np.ndarray, v: np.ndarray, T: np.ndarray, dual: Dual) -> None:
     """Move v_T along all d with G^T d = 0, each until a variable is at a bound."""
     Q, R, _ = qr(G, mode="full", pivoting=True, check_finite=False)
     pivots = np.abs(np.diagonal(R))
-    N = Q[:, np.count_nonzero(pivots > _RANK * pivots.max(initial=0.0)) :]
+    N = Q[:, np.count_nonzero(pivots > _DEPENDENT_PIVOT * pivots.max(initial=0.0)) :]
     lower, upper, q = dual.lower[T], dual.upper[T], dual.linear[T]
     while N.shape[1]:
         d = N[:, -1]
@@ -203,21 +200,21 @@ def _to_bounds(G: np.ndarray, v: np.ndarray, T: np.ndarray, dual: Dual) -> None:
             ahead = np.where(d > 0, (upper - x) / d, np.where(d < 0, (lower - x) / d, np.inf))
             back = np.where(d > 0, (x - lower) / d, np.where(d < 0, (x - upper) / d, np.inf))
         i, j = int(np.argmin(ahead)), int(np.argmin(back))
-        slope = float(q @ d)  # F w d = 0: all of the slope of the objective
-        if abs(slope) <= _FLAT * float(np.abs(q) @ np.abs(d)):
+        slope = float(q @ d)  # of the objective: F^T d = 0, so that 1/2 |F^T v|^2 stays
+        if abs(slope) <= _FLAT_SLOPE * float(np.abs(q) @ np.abs(d)):
             slope = ahead[i] - back[j]
         hit, size = (i, ahead[i]) if slope <= 0 else (j, -back[j])
         if not np.isfinite(size):
             N = N[:, :-1]
             continue
         step = size * d
-        x, blur = x + step, _ROUNDED * (np.abs(x) + np.abs(step))
+        x, blur = x + step, _ROUNDING * (np.abs(x) + np.abs(step))
         blur[hit] = np.inf if step[hit] else 0.0
-        # who meets a bound at the same time is there too, in spite of rounding
+        # Variables that meet their bounds at the same time are set to them, in spite of rounding.
         x = np.where((step < 0) & (x - lower <= blur), lower, x)
         x = np.where((step > 0) & (upper - x <= blur), upper, x)
         v[T] = np.clip(x, lower, upper)
-        # a reflection of the basis that leaves all but its last vector without this variable
+        # A reflection of the basis, after which only its last vector moves this variable.
         u = N[hit].copy()
         u[-1] += np.copysign(np.linalg.norm(u), u[-1])
         N = N - np.outer(N @ u, (2.0 / (u @ u)) * u)

@@ -31,17 +31,18 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ._report import Report
+from .._report import Report
 
 __all__ = ["HIDDEN", "Dual", "DualSolution"]
 
-HIDDEN = 10.0  # times tol: what rounding may hide of a violation that is called small
+HIDDEN = 10.0  # a violation is called small if rounding hides at most so many times tol of it
 
 
 class DualSolution(NamedTuple):
     """A minimum: v, what it says about the points, and how good it is."""
 
     variables: np.ndarray  # v
+    at_bound: np.ndarray  # points in f, none of whose variables is free
     coefficients: np.ndarray  # of the points: f = sum_i coefficients_i k(x_i, .)
     values: np.ndarray  # f at the points, in float64
     multipliers: np.ndarray  # m, one for each group; the intercept is minus their mean
@@ -68,7 +69,7 @@ class Dual:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._dual import Dual
+    >>> from mercer.solvers.dual import Dual
     >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([10.0, 10.0]))
     >>> dual.gap(np.zeros(2), np.zeros(2))  # K v = 0: the losses are 1, weighed by C
     20.0
@@ -133,6 +134,10 @@ class Dual:
 
     # ------------------------------------------------------------------ what v says
 
+    def free(self, v: np.ndarray) -> np.ndarray:
+        """Return which variables are between their bounds."""
+        return (v > self.lower) & (v < self.upper)
+
     def coefficients(self, v: np.ndarray) -> np.ndarray:
         """Return the coefficient of each point."""
         return np.bincount(self.points, v, minlength=self.n)
@@ -159,7 +164,7 @@ class Dual:
         """Return m: the mean of g over free variables, else the middle of what is possible."""
         out = []
         for members, low, up in self.bounds(v, g):
-            free = members & (v > self.lower) & (v < self.upper)
+            free = members & self.free(v)
             if free.any():
                 out.append(float(g[free].mean()))
             elif np.isfinite(low) and np.isfinite(up):
@@ -173,10 +178,10 @@ class Dual:
         g = self.gradient(values)
         m = self.multipliers(v, g) if multipliers is None else np.asarray(multipliers)
         over = g - m[self.groups]
-        # 0 but for rounding, which must not be multiplied with an infinite width
+        # What is 0 but for rounding must not be multiplied with an infinite width.
         tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
         over[np.isinf(self.upper - self.lower) & (np.abs(over) <= tiny)] = 0.0
-        with np.errstate(invalid="ignore"):  # 0 * inf: an infinite box that asks for nothing
+        with np.errstate(invalid="ignore"):  # 0 * inf, replaced below
             terms = np.where(over > 0, over * (v - self.lower), -over * (self.upper - v))
         terms[over == 0] = 0.0
         return float(terms.sum())
@@ -196,6 +201,34 @@ class Dual:
         if violation <= 0:
             return 0.0
         return float(violation * np.sum(self.upper - self.lower))
+
+    def solution(
+        self,
+        v: np.ndarray,
+        values: np.ndarray,
+        violation: float,
+        report: Report,
+        work: dict[str, Any],
+    ) -> DualSolution:
+        """Return a minimum with its certificate, to which `work` adds what the search has done."""
+        m = self.multipliers(v, self.gradient(values))
+        gap, objective = self.gap(v, values, m), self.objective(v, values)
+        coefficients = self.coefficients(v)
+        free = np.zeros(self.n, dtype=bool)
+        free[self.points[self.free(v)]] = True
+        at_bound = (coefficients != 0.0) & ~free
+        certificate = {
+            "primal": objective + gap,
+            "dual": objective,
+            "gap": gap,
+            "bound": self.bound(violation),
+            "violation": violation,
+            "n_free": int(np.count_nonzero(free & (coefficients != 0.0))),
+            "n_bound": int(np.count_nonzero(at_bound)),
+            **work,
+        }
+        report = replace(report, certificate=certificate)
+        return DualSolution(v, at_bound, coefficients, values, m, report)
 
     @property
     def starts(self) -> np.ndarray:

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
-from ..solvers._dual import Dual, DualSolution
-from ._fitting import fitting
-from ._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
-from ._svm import SupportVectorMachine, at_bound
+from ...solvers import Dual, DualSolution
+from .._fitting import fitting
+from .._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
+from ._machine import SupportVectorMachine
 
 __all__ = ["SVR", "NuSVR"]
 
@@ -27,18 +27,9 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
         Weights multiply C, point by point; a point of weight 0 or less is left out.
         """
-        X, y = self._accept(X, y, y_numeric=True)
-        w = self._check_weights(sample_weight, X)
-        some = np.flatnonzero(w)
-        problem = self._problem(X, some, w[some])
-        before = problem.counts
-        dual = self._dual(np.asarray(y, dtype=float)[some], w[some])
-        found = problem.minimize(dual, follow=self._follow())
-        b = np.array([-found.multipliers.mean()])
-        self._keep(X, problem, None, found.coefficients[:, None], b, at_bound(dual, found))
-        self.n_iter_ = int(found.report.n_iter)
-        self._tell(X, problem, [found], before)
-        self._read(found)
+        sample, y = self._sample_of(X, y, sample_weight, y_numeric=True)
+        y = np.asarray(y, dtype=float)[sample.kept]
+        self._read(self._learn_one(sample, self._dual(y, sample.counts)))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -49,9 +40,8 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         """Return the dual for targets and weights of the points."""
 
-    @abstractmethod
     def _read(self, found: DualSolution) -> None:
-        """Set what else the solution says."""
+        """Set what a machine learns beside f and b."""
 
 
 @estimator(kw_only=True)
@@ -103,9 +93,6 @@ class SVR(_SupportVectorRegressor):
 
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.regress(y, self.C * w, float(self.epsilon))
-
-    def _read(self, found: DualSolution) -> None:
-        return
 
 
 @estimator(kw_only=True)

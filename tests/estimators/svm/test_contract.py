@@ -10,10 +10,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
 
 from mercer import SVC, SVR, MemoryBudgetError, NuSVC, NuSVR, OneClassSVM
-from mercer.estimators._svm_problem import scales
+from mercer.estimators.svm._problem import scales
 from mercer.kernels import RBF, Sigmoid
-from mercer.solvers import Status
-from mercer.solvers._smo import BlockSMO
+from mercer.solvers import BlockSMO, Status
 
 FIVE = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
 each = pytest.mark.parametrize("Machine", FIVE)
@@ -221,7 +220,7 @@ def test_noise_in_given_values_is_not_a_matter_of_definiteness(moons):
 
 def test_the_gap_falls(moons, capsys, monkeypatch):
     X, y = moons
-    monkeypatch.setattr("mercer.estimators._svm_problem._SECONDS", 0.0)
+    monkeypatch.setattr("mercer.estimators.svm._problem._SECONDS_BETWEEN_LINES", 0.0)
     SVC(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 2

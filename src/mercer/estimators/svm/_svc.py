@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from .._errors import warn_caller
-from ..solvers._dual import Dual, DualSolution
-from ..solvers._smo import BlockSMO
-from ._fitting import fitting
-from ._parameters import estimator, parameter
-from ._svm_classifier import Sorted, SupportVectorClassifier
+from ..._errors import warn_caller
+from ...solvers import BlockSMO, Dual, DualSolution
+from .._fitting import fitting
+from .._parameters import estimator, parameter
+from ._classifier import Classes, SupportVectorClassifier
 
 __all__ = ["SVC", "NuSVC"]
 
-_ROUNDING = 1e-12  # of the values of f: a margin that is none
+_NO_MARGIN = 1e-12  # a rho that is smaller than this times the largest |f| is rounding
 
 
 @estimator(kw_only=True)
@@ -119,7 +118,7 @@ class SVC(SupportVectorClassifier):
             model._validate_params()
         if not models:
             return models
-        data, found = models[0]._sorted(X, y, sample_weight), None
+        data, found = models[0]._classes(X, y, sample_weight), None
         known = {name: value for name, value in vars(models[0]).items() if name.endswith("_in_")}
         for place, model in enumerate(models):
             model.__dict__.update(known)  # n_features_in_ and the like
@@ -138,20 +137,10 @@ class SVC(SupportVectorClassifier):
             found = model._learn(data, duals, note)
         return models
 
-    def _duals(self, data: Sorted) -> list[Dual]:
-        C = self.C * data.weights * data.class_weights[data.labels]
-        return [Dual.classify(data.signs(p), C[data.members(p)]) for p in data.pairs()]
-
-    def _scale(self, solution: DualSolution) -> float:
-        return 1.0
-
-    def _read(self, data: Sorted) -> str:
-        return ""
-
-    def _refuse_one_class(self, name: Any) -> None:
-        raise ValueError(
-            f"Invalid input - all samples with positive weights belong to the same class: {name!r}"
-        )
+    def _duals(self, data: Classes) -> list[Dual]:
+        pairs, sample = data.pairs, data.problem.sample
+        C = self.C * sample.counts * data.weights[sample.labels]
+        return [Dual.classify(pairs.signs(pair), C[pairs.members(pair)]) for pair in pairs]
 
 
 @estimator(kw_only=True)
@@ -198,23 +187,30 @@ class NuSVC(SupportVectorClassifier):
 
     nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
 
-    def _duals(self, data: Sorted) -> list[Dual]:
-        sums, each = data.sums(), data.class_weights
-        plain, weighted = _largest_nu(sums, data), _largest_nu(sums * each, data)
+    _one_class_left: ClassVar[str] = (
+        "specified nu is infeasible: all samples with positive weights belong to the same class, "
+        "{!r}, which allows no nu > 0"
+    )
+
+    def _duals(self, data: Classes) -> list[Dual]:
+        pairs, sample, sums = data.pairs, data.problem.sample, data.sums
+        plain, weighted = _largest_nu(sums), _largest_nu(sums * data.weights)
         worst = int(np.argmin(np.maximum(plain, weighted)))
         largest = max(plain[worst], weighted[worst])
         if self.nu > largest * (1.0 + 1e-12):
-            a, b = data.classes[list(data.pairs()[worst])].tolist()
+            first, second = list(pairs)[worst]
+            a, b = data.name((first, second))
             raise ValueError(
                 f"specified nu is infeasible: nu={self.nu:g}, but the weights of the classes {a!r} "
-                f"and {b!r}, {_listed(sums, data, worst)}, allow at most nu={largest:.6g}"
+                f"and {b!r}, {sums[first]:g} and {sums[second]:g}, allow at most nu={largest:.6g}"
             )
         duals = []
-        for (a, b), nu in zip(data.pairs(), np.minimum(self.nu, weighted), strict=True):
-            members = data.members((a, b))
-            w = data.weights[members] * each[data.labels[members]]
-            w *= self.nu * (sums[a] + sums[b]) / (nu * w.sum())  # f as large as without `each`
-            dual = Dual.nu_classify(data.signs((a, b)), w, nu)
+        for (a, b), nu in zip(pairs, np.minimum(self.nu, weighted), strict=True):
+            members = pairs.members((a, b))
+            w = sample.counts[members] * data.weights[sample.labels[members]]
+            # f is to be as large as without weights of classes
+            w *= self.nu * (sums[a] + sums[b]) / (nu * w.sum())
+            dual = Dual.nu_classify(pairs.signs((a, b)), w, nu)
             duals.append(replace(dual, start=_on_bounds(dual, dual.start)))
         return duals
 
@@ -227,7 +223,7 @@ class NuSVC(SupportVectorClassifier):
                 f"cause are classes of the same points, or kernel values that are all the same. "
                 f"Raise nu, or choose another kernel"
             )
-        if rho <= max(violation, _ROUNDING * float(np.abs(solution.values).max(initial=0.0))):
+        if rho <= max(violation, _NO_MARGIN * float(np.abs(solution.values).max(initial=0.0))):
             warn_caller(
                 f"nu={self.nu:g} leaves no margin: rho is {rho:.2g} where the conditions of a "
                 f"minimum hold to {violation:.2g}, so that f / rho is mostly rounding; the usual "
@@ -236,16 +232,10 @@ class NuSVC(SupportVectorClassifier):
             )
         return rho
 
-    def _read(self, data: Sorted) -> str:
-        self.nu_ = np.minimum(self.nu, _largest_nu(data.sums() * data.class_weights, data))
+    def _read(self, data: Classes) -> str:
+        self.nu_ = np.minimum(self.nu, _largest_nu(data.sums * data.weights))
         lowest = float(self.nu_.min())
         return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"
-
-    def _refuse_one_class(self, name: Any) -> None:
-        raise ValueError(
-            f"specified nu is infeasible: all samples with positive weights belong to the same "
-            f"class, {name!r}, which allows no nu > 0"
-        )
 
 
 def _best_factor(dual: Dual, last: DualSolution) -> float:
@@ -255,7 +245,7 @@ def _best_factor(dual: Dual, last: DualSolution) -> float:
     some = v != 0.0
     most = float(np.min(bounds[some] / v[some], initial=np.inf))
     bend, slope = float(v @ last.values[dual.points]), float(v @ dual.linear)
-    if bend <= 0.0:  # a straight line, or bent the wrong way: as far as possible, if it goes down
+    if bend <= 0.0:  # no minimum along the line: go as far as the box allows if it falls
         return most if slope < 0.0 and np.isfinite(most) else 0.0
     return float(np.clip(-slope / bend, 0.0, most))
 
@@ -268,11 +258,7 @@ def _on_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
     return v
 
 
-def _largest_nu(sums: np.ndarray, data: Sorted) -> np.ndarray:
+def _largest_nu(sums: np.ndarray) -> np.ndarray:
     """Return for each pair the nu at which all points of one class are at their bounds."""
-    a, b = np.array(data.pairs()).T
+    a, b = np.triu_indices(len(sums), 1)
     return 2.0 * np.minimum(sums[a], sums[b]) / (sums[a] + sums[b])
-
-
-def _listed(sums: np.ndarray, data: Sorted, pair: int) -> str:
-    return " and ".join(f"{sums[c]:g}" for c in data.pairs()[pair])

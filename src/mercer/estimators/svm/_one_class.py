@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
-from ..solvers._dual import Dual
-from ._fitting import fitting
-from ._parameters import estimator, parameter
-from ._svm import SupportVectorMachine, at_bound
+from ...solvers import Dual
+from .._fitting import fitting
+from .._parameters import estimator, parameter
+from ._machine import SupportVectorMachine
 
 __all__ = ["OneClassSVM"]
 
-_ROUNDING = 1e-8  # of the largest |f|
+_SLACK = 1e-8  # times the largest |f|: by so much rho is lowered
 
 
 @estimator(kw_only=True)
@@ -43,13 +43,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         Whether a support vector is outside, v_i = w_i; the others are on the edge, f = rho.
     offset_, intercept_ : ndarray of shape (1,)
         rho and -rho: `decision_function` is `score_samples` - `offset_`.
-    coef_ : ndarray of shape (1, n_features)
-        For a linear kernel: f(x) = <coef_, x>.
-    expansion_ : Expansion
-        f as a value; on landmarks for "nystroem".
-    n_iter_, fit_status_ : int
-    report_, reports_, shape_fit_, gamma_, kernel_, solver_
-        As in SVC.
+    coef_, expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVR.
 
     Examples
     --------
@@ -68,18 +63,13 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the region; y is ignored, and a point of weight 0 or less is left out."""
-        X, _ = self._accept(X)
-        w = self._check_weights(sample_weight, X)
-        some = np.flatnonzero(w)
-        problem = self._problem(X, some, w[some])
-        before = problem.counts
-        dual = Dual.one_class(w[some], float(self.nu))
-        found = problem.minimize(dual, follow=self._follow())
-        # f = rho at free support vectors: a little less, and rounding cannot turn them out
-        rho = found.multipliers - min(_ROUNDING * float(np.abs(found.values).max()), self.tol)
-        self._keep(X, problem, None, found.coefficients[:, None], -rho, at_bound(dual, found))
-        self.offset_, self.n_iter_ = rho, int(found.report.n_iter)
-        self._tell(X, problem, [found], before)
+        sample, _ = self._sample_of(X, sample_weight=sample_weight)
+        found = self._learn_one(sample, Dual.one_class(sample.counts, float(self.nu)))
+        # f = rho at free support vectors; with a rho that is a little smaller, rounding cannot
+        # put them outside
+        slack = min(_SLACK * float(np.abs(found.values).max()), self.tol)
+        self.offset_ = found.multipliers - slack
+        self.intercept_ = -self.offset_
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import combinations
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,48 +12,36 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..solvers._dual import Dual, DualSolution
-from ._fitting import fitting
-from ._parameters import estimator, parameter
-from ._sample import class_weights
-from ._svm import SupportVectorMachine, at_bound
-from ._svm_pairs import votes_of_pairs
-from ._svm_problem import Problem
+from ...solvers import Dual, DualSolution
+from .._fitting import fitting
+from .._parameters import estimator, parameter
+from .._sample import class_weights
+from ._machine import SupportVectorMachine
+from ._pairs import Pair, Pairs, votes_of_pairs
+from ._problem import Problem
 
-__all__ = ["Sorted", "SupportVectorClassifier"]
+__all__ = ["Classes", "SupportVectorClassifier"]
 
 
-class Sorted(NamedTuple):
-    """The points of a fit with their classes and weights, numbered as in `problem`."""
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes of a fit, with the points as the solver reads them."""
 
-    X: Any
     problem: Problem
-    labels: np.ndarray
-    weights: np.ndarray  # of the points alone
-    classes: np.ndarray
-    class_weights: np.ndarray
+    weights: np.ndarray  # one for each class, which multiplies those of its points
 
-    def pairs(self) -> list[tuple[int, int]]:
-        """Return the pairs of classes, each of which has a machine, in LIBSVM's order."""
-        return list(combinations(range(len(self.classes)), 2))
+    @property
+    def pairs(self) -> Pairs:
+        return self.problem.pairs
 
+    @property
     def sums(self) -> np.ndarray:
-        """Return the weight of each class, without the weights of classes."""
-        return np.bincount(self.labels, self.weights)
+        """The weight of each class, without the weights of classes."""
+        return np.bincount(self.problem.sample.labels, self.problem.sample.counts)
 
-    def members(self, pair: tuple[int, int]) -> np.ndarray:
-        return self.problem.members(*self._views(pair))
-
-    def signs(self, pair: tuple[int, int]) -> np.ndarray:
-        """Return +1 for the class whose f is positive: the second of two, else the first."""
-        positive = 1 if len(self.classes) == 2 else pair[0]
-        return np.where(self.labels[self.members(pair)] == positive, 1.0, -1.0)
-
-    def minimize(self, dual: Dual, pair: tuple[int, int], follow: Any) -> DualSolution:
-        return self.problem.minimize(dual, *self._views(pair), follow=follow)
-
-    def _views(self, pair: tuple[int, int]) -> tuple[int, ...]:
-        return () if len(self.classes) == 2 else pair
+    def name(self, pair: Pair) -> list[Any]:
+        """Return the labels that the user has given to the classes of a pair."""
+        return self.problem.sample.classes[list(pair)].tolist()
 
 
 @estimator(kw_only=True)
@@ -75,6 +63,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
     break_ties: bool = parameter("boolean", default=False)
 
+    _one_class_left: ClassVar[str] = (
+        "Invalid input - all samples with positive weights belong to the same class: {!r}"
+    )
+
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a machine to each pair of classes of the labels y, (n,).
@@ -82,77 +74,58 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         Weights multiply C, point by point; a point of weight 0 or less is left out.  A class is
         one that has points of positive weight.
         """
-        data = self._sorted(X, y, sample_weight)
+        data = self._classes(X, y, sample_weight)
         self._learn(data, self._duals(data))
         return self
 
     @abstractmethod
-    def _duals(self, data: Sorted) -> list[Dual]:
+    def _duals(self, data: Classes) -> list[Dual]:
         """Return the dual of each pair of classes."""
 
-    @abstractmethod
     def _scale(self, solution: DualSolution) -> float:
         """Return what f and b are to be divided by, so that the margin is at f + b = +-1."""
+        return 1.0
 
-    @abstractmethod
-    def _read(self, data: Sorted) -> str:
+    def _read(self, data: Classes) -> str:
         """Set what else a fit has learned, and return what the report is to say about it."""
-
-    @abstractmethod
-    def _refuse_one_class(self, name: Any) -> None:
-        """Raise an error that says that all points are of this class."""
+        return ""
 
     # ------------------------------------------------------------------ a fit
 
-    def _sorted(self, X: Any, y: Any, sample_weight: Any) -> Sorted:
-        X, y = self._accept(X, y)
+    def _classes(self, X: Any, y: Any, sample_weight: Any) -> Classes:
+        """Check what a fit was given; more than two classes are sorted."""
+        sample, y = self._sample_of(X, y, sample_weight)
         check_classification_targets(y)
-        w = self._check_weights(sample_weight, X)
-        some = np.flatnonzero(w)
-        classes, labels = np.unique(y[some], return_inverse=True)
+        classes, labels = np.unique(y[sample.kept], return_inverse=True)
         if len(classes) < 2:
             if len(np.unique(y)) < 2:
                 raise ValueError(
                     f"The number of classes has to be greater than one; got 1 class: "
                     f"{classes.tolist()}"
                 )
-            self._refuse_one_class(classes.tolist()[0])
-        each = np.ones(len(classes))
-        if self.class_weight is not None:
-            each = class_weights(self.class_weight, classes, np.bincount(labels, w[some]))
-        sizes = None
+            raise ValueError(self._one_class_left.format(classes.tolist()[0]))
+        sample = replace(sample, classes=classes, labels=labels)
         if len(classes) > 2:
-            order = np.argsort(labels, kind="stable")
-            some, labels, sizes = some[order], labels[order], np.bincount(labels).tolist()
-        problem = self._problem(X, some, w[some], sizes)
-        return Sorted(X, problem, labels, w[some], classes, each)
+            sample = sample.take(np.argsort(labels, kind="stable"))
+        weights = np.ones(len(classes))
+        if self.class_weight is not None:
+            sums = np.bincount(sample.labels, sample.counts)
+            weights = class_weights(self.class_weight, classes, sums)
+        return Classes(self._problem(sample), weights)
 
-    def _learn(self, data: Sorted, duals: list[Dual], note: str = "") -> list[DualSolution]:
+    def _learn(self, data: Classes, duals: list[Dual], note: str = "") -> list[DualSolution]:
         """Solve the duals, set all that a fit learns, and return the solutions."""
-        problem, pairs, q = data.problem, data.pairs(), len(data.classes)
+        problem, pairs = data.problem, data.pairs
         follow, before, found = self._follow(), problem.counts, []
         for number, (pair, dual) in enumerate(zip(pairs, duals, strict=True), start=1):
             if follow and len(pairs) > 1:
-                a, b = data.classes[list(pair)]
+                a, b = data.name(pair)
                 follow.title = f"{a} against {b} ({number} of {len(pairs)}): "
-            found.append(data.minimize(dual, pair, follow))
-        D = np.zeros((len(data.labels), q - 1))
-        functions = np.zeros((len(D), len(pairs))) if problem.phi else None
-        intercepts, held = np.empty(len(pairs)), np.zeros(len(D), dtype=bool)
-        for p, (pair, dual, solution) in enumerate(zip(pairs, duals, found, strict=True)):
-            (a, b), members, rho = pair, data.members(pair), self._scale(solution)
-            labels = data.labels[members]
-            with np.errstate(divide="ignore", invalid="ignore"):  # looked at by _keep
-                coefficients = solution.coefficients / rho
-                intercepts[p] = -solution.multipliers.mean() / rho
-            D[members, np.where(labels == a, b - 1, a)] = coefficients
-            held[members] |= at_bound(dual, solution)
-            if functions is not None:
-                functions[members, p] = coefficients
-        self._keep(data.X, problem, data.labels, D, intercepts, held, functions)
-        self.classes_, self.class_weight_ = data.classes, data.class_weights
+            found.append(problem.minimize(dual, pair, follow))
+        self._keep(problem, found, [self._scale(solution) for solution in found])
+        self.classes_, self.class_weight_ = problem.sample.classes, data.weights
         self.n_iter_ = np.array([solution.report.n_iter for solution in found], dtype=np.int32)
-        self._tell(data.X, problem, found, before, note or self._read(data))
+        self._tell(problem, found, before, note or self._read(data))
         return found
 
     # ------------------------------------------------------------------ predictions
@@ -180,7 +153,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
                 "by the values of 'ovr'"
             )
         if len(self.classes_) == 2:
-            best = (self.decision_function(X) >= 0).astype(np.intp)  # a tie is LIBSVM's: f <= 0
+            # f = 0 is the second class, as in LIBSVM.
+            best = (self.decision_function(X) >= 0).astype(np.intp)
         elif self.break_ties:
             best = self.decision_function(X).argmax(axis=1)
         else:

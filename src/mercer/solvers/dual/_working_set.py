@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit
-from ..gram._rows import RowsView
+from ..._runtime import jit
+from ...gram import RowsView
 from ._dual import Dual
 
 __all__ = ["WorkingSet"]
 
-_SIZE = 2048  # variables, at most; their block in float32 has 16 MiB
-_BESIDE = 1.5  # blocks: what enters one is evaluated beside it
-_NEW = 512  # of them chosen afresh each time
+_MAX_SIZE = 2048  # variables; their block in float32 has 16 MiB
+_BLOCKS_HELD = 1.5  # the block, and the rows of new variables before they are copied to it
+_NEW_VARIABLES = 512  # at most, in each choice
 
 
 class WorkingSet:
     """Variables with places in a block K[W, W]; a place without one has the number -1.
 
-    A new variable takes the place of one that is at a bound and content, the longest there first;
-    then of any.  So of K[W, W] only the rows and columns of new variables are evaluated.
+    A new variable takes the place of one that is at the right bound, or else of any; in both cases
+    of the one that came first.  So only the rows and columns of new variables are evaluated.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class WorkingSet:
     def __init__(self, view: RowsView, dual: Dual) -> None:
         self.view, self.dual = view, dual
         counts, entries = np.diff(dual.starts), view.rows.block_bytes / view.rows.dtype.itemsize
-        most = min(_SIZE, int(np.sqrt(entries / _BESIDE)))
+        most = min(_MAX_SIZE, int(np.sqrt(entries / _BLOCKS_HELD)))
         sizes = np.minimum(counts, max(2, most // len(counts)))
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.size = int(self.starts[-1])
@@ -56,7 +56,7 @@ class WorkingSet:
                 continue
             part = slice(*dual.starts[k : k + 2])
             room = int(self.starts[k + 1] - self.starts[k])
-            half = max(1, min(_NEW // (2 * dual.n_groups), (room - 2) // 2))
+            half = max(1, min(_NEW_VARIABLES // (2 * dual.n_groups), (room - 2) // 2))
             rises = (v[part] < dual.upper[part]) & (g[part] < low)
             falls = (v[part] > dual.lower[part]) & (g[part] > up)
             new = self._most(rises, g[part], half, part)
@@ -84,10 +84,9 @@ class WorkingSet:
         W, since = self.W[first:last], self._since[first:last].astype(float)
         taken = W >= 0
         own = W[taken]
-        between = (v[own] > self.dual.lower[own]) & (v[own] < self.dual.upper[own])
-        since[taken] += self._now * (between | wants[own - part.start])
+        since[taken] += self._now * (self.dual.free(v)[own] | wants[own - part.start])
         order = np.argsort(since, kind="stable")
-        # the two that violate most must meet, or nothing might move
+        # The two that violate most stay together, because otherwise nothing might move.
         worst = np.where(v[own] < self.dual.upper[own], g[own], np.inf)
         best = np.where(v[own] > self.dual.lower[own], g[own], -np.inf)
         if not len(own):

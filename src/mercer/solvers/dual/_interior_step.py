@@ -26,16 +26,17 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ._crossover import Corner, at, corner
 from ._dual import Dual
-from ._tall import gram_of_columns, pulled, row_norms, times
+from ._row_blocks import gram_of_columns, pulled, row_norms, times
 
 __all__ = ["Barrier", "Point"]
 
-_BACK = 0.995  # of the way to the boundary
-_REFINED = 3  # rounds of refinement at most: h grows without bound where v is free
-_EXACT = 1e-9  # residual of a step that needs no refinement
-_CLOSE = 1e-3  # of tol, and
-_GAP = 1e-8  # of the objective: where a corner is looked for the first time
-_ROUNDED = 2.0**-50
+_STEP_SHARE = 0.995  # a step goes so far of the way to the boundary
+_MAX_REFINEMENTS = 3  # needed because h grows without bound where v is free
+_EXACT_RESIDUAL = 1e-9  # a step with this relative residual needs no refinement
+# A corner is looked for once the error is small relative to tol, and the products are small
+# relative to the objective.
+_CLOSE, _CLOSE_GAP = 1e-3, 1e-8
+_ROUNDING = 2.0**-50  # relative error of a term of K v
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -51,9 +52,9 @@ class Point(NamedTuple):
     y: np.ndarray
     f: np.ndarray  # F w at the points
     pull: np.ndarray  # F^T v
-    products: float  # their sum
-    value: float  # of the objective
-    error: float  # the largest product for a box of width 1, in units of the gradient
+    products: float = np.nan  # the sum of all a z and c y
+    value: float = np.nan  # the objective at v
+    error: float = np.nan  # the largest product for a box of width 1, in units of the gradient
 
     def falls_below(self, other: Point) -> bool:
         """Tell whether the products, or the difference of w and F^T v, fell."""
@@ -82,14 +83,14 @@ class Barrier:
 
         self.centre = pulled(F, np.full(len(F), 1.0 / len(F)))
         total = self.sums.sum()
-        # of w that the constants and the centre add whatever v is
+        # What the constants and the centre add to w, whatever v is.
         self.given = pulled(F, dual.coefficients(constant)) + total * self.centre
         self.q = dual.linear[self.live] + 0.0
         if self.given.any():
             self.q += self.times(self.given)[self.points]
         self.energy = 0.5 * float(self.given @ self.given)
 
-        self.squares = row_norms(F)  # K_ii, and for F centred
+        self.squares = row_norms(F)  # K_ii; `centred` is the same for centred F
         self.centred = self.squares - times(F, 2.0 * self.centre) + self.centre @ self.centre
         width = self.upper - self.lower
         self.unit = np.where(np.isfinite(width), width, self._reach())
@@ -125,13 +126,13 @@ class Barrier:
         """Return v with the right sums, at the same share of all boxes of a group."""
         ends = np.where(self.below, self.lower, self.upper - self.unit)
         share = (self.sums - self.summed(ends)) / np.maximum(self.summed(self.unit), _TINY)
-        # of boxes without ends any share will do
+        # In infinite boxes any share will do.
         share = np.clip(share, 0.01, 0.99)[self.groups]
         a = np.where(self.below, share * self.unit, 1.0)
         c = np.where(self.above, (1.0 - share) * self.unit, 1.0)
         v = self.variables(a, c)
         pull = self.pulled(v)
-        # sums of 0 allow all multiples of v: the best one has this w
+        # If the sums are 0, all multiples of v have them; w is that of the best multiple.
         size, best = float(pull @ pull), -float(self.q @ v)
         part = min(max(best / size, 0.0), 1.0) if size and not self.sums.any() else 1.0
         w, f = part * pull, part * self.times(pull)
@@ -145,7 +146,7 @@ class Barrier:
         both = self.spread * float(self.unit.mean()) / self.unit if len(g) else g
         z = np.where(self.below, np.maximum(g, 0.0) + both, 0.0)
         y = np.where(self.above, np.maximum(-g, 0.0) + both, 0.0)
-        return self.at(0, w, b, a, c, z, y, f, pull)
+        return self.assessed(Point(0, w, b, a, c, z, y, f, pull))
 
     def variables(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return v from its distances to the ends."""
@@ -153,25 +154,15 @@ class Barrier:
         with np.errstate(invalid="ignore"):
             return np.where(nearer, self.lower + a, self.upper - c)
 
-    def at(
-        self,
-        n_iter: int,
-        w: np.ndarray,
-        b: np.ndarray,
-        a: np.ndarray,
-        c: np.ndarray,
-        z: np.ndarray,
-        y: np.ndarray,
-        f: np.ndarray,
-        pull: np.ndarray,
-    ) -> Point:
-        """Return the point with what is to be known about it."""
-        az, cy = a * z, c * y
-        v = self.variables(a, c)
-        value = 0.5 * float(pull @ pull) + float(self.q @ v) + self.energy
-        error = float((np.maximum(az, cy) / self.unit).max(initial=0.0))
-        products = float(az.sum() + cy.sum())
-        return Point(n_iter, w, b, a, c, z, y, f, pull, products, value, error)
+    def assessed(self, point: Point) -> Point:
+        """Return the point with its products, objective and error."""
+        az, cy = point.a * point.z, point.c * point.y
+        v = self.variables(point.a, point.c)
+        return point._replace(
+            products=float(az.sum() + cy.sum()),
+            value=0.5 * float(point.pull @ point.pull) + float(self.q @ v) + self.energy,
+            error=float((np.maximum(az, cy) / self.unit).max(initial=0.0)),
+        )
 
     def inside(self, point: Point) -> np.ndarray:
         """Return all of v at a point."""
@@ -189,7 +180,7 @@ class Barrier:
 
     def is_close(self, point: Point, tol: float) -> bool:
         """Tell whether a corner should be near."""
-        small = point.products <= _GAP * abs(point.value) or point.error <= _CLOSE**2 * tol
+        small = point.products <= _CLOSE_GAP * abs(point.value) or point.error <= _CLOSE**2 * tol
         rounding = self._rounding(self.variables(point.a, point.c))
         return point.error <= _CLOSE * rounding or (small and point.error <= _CLOSE * tol)
 
@@ -197,14 +188,15 @@ class Barrier:
         """Return what is not known of K v: an error of each v_s F_s, seen by the longest row."""
         sizes = v * np.sqrt(self.squares[self.points])
         longest = np.sqrt(self.squares.max(initial=0.0))
-        return _ROUNDED * float(longest * np.linalg.norm(sizes))
+        return _ROUNDING * float(longest * np.linalg.norm(sizes))
 
     def corner(self, point: Point, tol: float) -> Corner:
         """Return v on its bounds where the products say that it belongs there."""
         v = self.fixed.copy()
         inside = self.variables(point.a, point.c)
-        # which of the two goes to 0, the distance or its multiplier?  In the same unit: that of the
-        # gradient, which changes by K_ii for a change of 1, and by its own size for all of a box
+        # A variable is at its bound if the distance to it, and not the multiplier, goes to 0.  They
+        # are compared in units of the gradient, which changes by K_ii for a change of v by 1, and
+        # by its own size over a whole box.
         g = max(self.spread, float(np.abs(point.f).max(initial=0.0)))
         unit = np.maximum(g / self.unit, self.centred[self.points])
         down = self.below & (unit * point.a < point.z)
@@ -224,12 +216,12 @@ class Barrier:
         t = move.room
         after = float((self.below * (a + t * move.v)) @ (z + t * move.z))
         after += float((self.above * (c - t * move.v)) @ (y + t * move.y))
-        # the same for all: a narrow box is as hard to leave as a wide one
+        # All products aim at the same number, for narrow boxes and for wide ones.
         aim = max(after / max(point.products, _TINY), 0.0) ** 3 * point.products / self.pairs
         R, S = R + aim - move.v * move.z, S + aim + move.v * move.y
-        move = system.direction(R, S, _REFINED)
-        t = min(1.0, _BACK * move.room)
-        moved = self.at(
+        move = system.direction(R, S, _MAX_REFINEMENTS)
+        t = min(1.0, _STEP_SHARE * move.room)
+        moved = Point(
             point.n_iter + 1,
             point.w + t * move.w,
             point.b + t * move.b,
@@ -240,6 +232,7 @@ class Barrier:
             point.f + t * move.f,
             point.pull + t * move.pull,
         )
+        moved = self.assessed(moved)
         finite = np.isfinite(moved.value + moved.products) and np.isfinite(moved.f.sum())
         return moved if finite else None
 
@@ -275,7 +268,7 @@ class _System:
         slack = f[barrier.points] + barrier.q + b[barrier.groups] - z + y
         short = barrier.sums - barrier.summed(barrier.variables(a, c))
         m, K, n = barrier.F.shape[1], len(short), barrier.dual.n
-        H = np.empty((n, K))  # of each point, by group
+        H = np.empty((n, K))  # the sums of h over the variables of each point, by group
         for k in range(K):
             H[:, k] = barrier.by_point(h if K == 1 else np.where(barrier.groups == k, h, 0.0))
         total = H.sum(axis=0)
@@ -288,7 +281,7 @@ class _System:
             L, info = dpotrf(A, lower=1)
             if not info and np.isfinite(L.sum()):
                 return cls(barrier, point, h, slack, short, L)
-            # one more try: what rounding took from the diagonal is given back
+            # Try once more with a diagonal that is larger by what rounding may have taken from it.
             A.flat[:: m + K + 1] *= 1.0 + 1e-13
         return None
 
@@ -309,13 +302,13 @@ class _System:
             dv = self.h * (e - df[barrier.points] - db[barrier.groups])
             pull = barrier.pulled(dv) if refined else dw
             right = np.concatenate([pull + away - dw, barrier.summed(dv) - self.short])
-            if not left or np.abs(right).max(initial=0.0) <= _EXACT * size:
+            if not left or np.abs(right).max(initial=0.0) <= _EXACT_RESIDUAL * size:
                 break
         dz, dy = below * (R - z * dv) / a, above * (S + y * dv) / c
         pairs = ((a, dv, below), (c, -dv, above), (z, dz, below), (y, dy, above))
-        # the largest step, up to 1 / _BACK, that leaves everything non-negative
+        # The largest step, up to 1 / _STEP_SHARE, that leaves everything non-negative.
         most = max(float((-dx / x)[end].max(initial=0.0)) for x, dx, end in pairs)
-        return _Move(dw, db, df, dv, pull, dz, dy, 1.0 / max(most, _BACK))
+        return _Move(dw, db, df, dv, pull, dz, dy, 1.0 / max(most, _STEP_SHARE))
 
 
 def _settled(dual: Dual) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Products with a tall matrix F, some rows at a time: no copy of F, and an interrupt is heard."""
+"""Products with a tall matrix F in blocks of rows.
+
+F is not copied, and an interrupt by the user takes effect between two blocks.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from scipy.linalg.blas import dsyrk
 
 __all__ = ["gram_of_columns", "pulled", "row_norms", "times"]
 
-_CACHED = 1 << 17  # numbers of a block that is worked on: it stays in the cache
-_READ = 1 << 23  # numbers of a block that is only read
+_WORKED_ON = 1 << 17  # entries of a block that is changed: it stays in the cache
+_READ_ONLY = 1 << 23  # entries of a block that is read once
 
 
 def times(F: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return F w."""
     out = np.zeros(len(F))
-    for rows in _blocks(F, _READ):
+    for rows in _blocks(F, _READ_ONLY):
         np.dot(F[rows], w, out=out[rows])
     return out
 
@@ -24,7 +27,7 @@ def times(F: np.ndarray, w: np.ndarray) -> np.ndarray:
 def pulled(F: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return F^T x, for one x or for its columns."""
     out = np.zeros((F.shape[1], *x.shape[1:]))
-    for rows in _blocks(F, _READ):
+    for rows in _blocks(F, _READ_ONLY):
         out += F[rows].T @ x[rows]
     return out
 
@@ -32,7 +35,7 @@ def pulled(F: np.ndarray, x: np.ndarray) -> np.ndarray:
 def row_norms(F: np.ndarray) -> np.ndarray:
     """Return |F_i|^2 for all rows."""
     out = np.zeros(len(F))
-    for rows in _blocks(F, _CACHED):
+    for rows in _blocks(F, _WORKED_ON):
         np.einsum("ij,ij->i", F[rows], F[rows], out=out[rows])
     return out
 
@@ -41,7 +44,7 @@ def gram_of_columns(F: np.ndarray, h: np.ndarray, centre: np.ndarray) -> np.ndar
     """Return the lower half of (F - centre)^T diag(h) (F - centre) for h >= 0."""
     m, root = F.shape[1], np.sqrt(h)
     A = np.zeros((m, m), order="F")
-    for rows in _blocks(F, _CACHED):
+    for rows in _blocks(F, _WORKED_ON):
         block = F[rows] - centre
         block *= root[rows, None]
         A = dsyrk(1.0, block.T, beta=1.0, c=A, lower=1, overwrite_c=1)

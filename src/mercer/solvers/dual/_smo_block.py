@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit
+from ..._runtime import jit
 
 __all__ = ["solve_block"]
 
 _LANES = 32
-_ROUND = 256  # steps, at least, between two looks at who takes part
-_CROWD = 128  # variables at either bound that take part
-_FLAT = 1e-12  # of K: the least curvature; flatter, or bent the wrong way, is treated as this
+_STEPS_PER_ROUND = 256  # at least, before the variables that take part are chosen again
+_CROWD = 128  # so many variables of either bound take part
+_LEAST_CURVATURE = 1e-12  # relative to K; a smaller or negative c_ij is replaced by it
 
 
 @jit("nnan", "nsz", "reassoc")
@@ -75,7 +75,7 @@ def solve_block(
         if goal < 0.0:
             goal = max(accuracy, fraction * violation)
         count = part[groups]
-        # a round costs something even if it takes few steps, and nothing interrupts this loop
+        # A round is charged for even if it takes few steps, since nothing interrupts this loop.
         if violation <= goal or max(steps, charged) >= max_steps:
             return steps, violation, curvature, bent
         inner = np.empty((count, count), dtype=K.dtype)
@@ -86,11 +86,11 @@ def solve_block(
             row = K[k]
             for b in range(count):
                 inner[a, b] = row[W[b]]
-        most = min(max(_ROUND, count), max_steps - steps)
+        most = min(max(_STEPS_PER_ROUND, count), max_steps - steps)
         done, c, times = _solve(inner, h, w, low, up, part, goal, most)
         steps, bent, curvature = steps + done, bent + times, min(curvature, c)
-        charged += max(done, min(_ROUND, max_steps - steps))
-        if done == 0:  # what is to be gained is lost in rounding
+        charged += max(done, min(_STEPS_PER_ROUND, max_steps - steps))
+        if done == 0:  # rounding leaves nothing to gain
             return steps, violation, curvature, bent
         for a in range(count):
             k = W[a]
@@ -104,7 +104,10 @@ def solve_block(
 
 @jit("nnan", "nsz", "reassoc")
 def _active(g: Any, v: Any, lower: Any, upper: Any, starts: Any, W: Any, part: Any) -> float:
-    """Put into W who is free or violates the conditions most, by group; return the violation."""
+    """Set W to the variables that take part, by group, and return the violation.
+
+    These are all free variables, and of those at a bound the ones that violate the conditions most.
+    """
     violation, count = -np.inf, 0
     for group in range(len(starts) - 1):
         first, last = starts[group], starts[group + 1]
@@ -115,7 +118,7 @@ def _active(g: Any, v: Any, lower: Any, upper: Any, starts: Any, W: Any, part: A
             if v[k] > lower[k]:
                 low = max(low, g[k])
         violation = max(violation, low - up)
-        keys = np.empty(last - first)  # how far out a variable at a bound is
+        keys = np.empty(last - first)  # g, or -g, of variables at a bound that may enter
         for sign in (1.0, -1.0):
             crowd = 0
             for k in range(first, last):
@@ -132,7 +135,7 @@ def _active(g: Any, v: Any, lower: Any, upper: Any, starts: Any, W: Any, part: A
                     count += 1
             edge = np.partition(keys, _CROWD - 1)[_CROWD - 1] if crowd > _CROWD else np.inf
             room = count + min(crowd, _CROWD)
-            for tie in (False, True):  # of equals at the edge there may be too many
+            for tie in (False, True):  # some of those equal to the edge may not fit
                 for k in range(first, last):
                     key = keys[k - first]
                     if count < room and (key == edge if tie else key < edge):
@@ -149,14 +152,14 @@ def _solve(
 ) -> tuple[int, float, int]:
     """Take steps until the violation is not above the goal; return what was met on the way."""
     size = len(g)
-    above, below = np.empty(size), np.empty(size)  # 0, or infinity where v cannot grow, or fall
+    above, below = np.empty(size), np.empty(size)  # infinite where v cannot grow, or fall
     diagonal = np.empty(size)
     for k in range(size):
         above[k] = 0.0 if v[k] < upper[k] else np.inf
         below[k] = 0.0 if v[k] > lower[k] else np.inf
         diagonal[k] = K[k, k]
     extreme, place, highest = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
-    flat = _FLAT * max(np.abs(diagonal).max(), 1e-280)
+    flat = _LEAST_CURVATURE * max(np.abs(diagonal).max(), 1e-280)
     rounding = 1e-5 if K.itemsize == 4 else 1e-12
     steps, bent, curvature = 0, 0, 0.0
     i, j, t = 0, 0, 0.0

@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
 
-from mercer.gram import _rows
-from mercer.gram._rows import KernelRows
+from mercer.gram import KernelRows, _rows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed
-from mercer.solvers import _smo, _working
-from mercer.solvers._dual import Dual
-from mercer.solvers._report import Status
-from mercer.solvers._smo import BlockSMO
+from mercer.solvers import Status
+from mercer.solvers.dual import BlockSMO, Dual, _smo, _working_set
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
 KERNELS = [RBF(1.0), Linear(), Polynomial(2, gamma=1.0, coef0=1.0)]
@@ -73,9 +70,9 @@ def test_conditions_of_a_minimum_on_random_problems(kind):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Nothing is small enough to be solved at once, and blocks hold 16 variables."""
-    monkeypatch.setattr(_smo, "_WHOLE", 0)
-    monkeypatch.setattr(_working, "_SIZE", 16)
-    monkeypatch.setattr(_working, "_NEW", 8)
+    monkeypatch.setattr(_smo, "_ONE_BLOCK", 0)
+    monkeypatch.setattr(_working_set, "_MAX_SIZE", 16)
+    monkeypatch.setattr(_working_set, "_NEW_VARIABLES", 8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,7 +85,7 @@ def test_blocks_find_the_same_minimum(kind, small_blocks):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_costs_no_accuracy(kind, small_blocks, monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL", 0)
+    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
     _, X, dual = problem(kind, 3, n=200)
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
@@ -98,7 +95,7 @@ def test_single_precision_costs_no_accuracy(kind, small_blocks, monkeypatch):
 
 
 def test_single_precision_at_once(monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL", 0)
+    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
     _, X, dual = problem("classify", 3, n=200)
     found = BlockSMO(tol=1e-5).minimize(KernelRows(RBF(), X), dual)
     f = RBF()(X) @ found.coefficients
@@ -170,8 +167,8 @@ def test_a_start_at_the_minimum_is_the_end():
 @pytest.mark.parametrize("steps", [0, 1, 7])
 def test_max_iter_is_met_exactly(steps, whole, monkeypatch):
     if not whole:
-        monkeypatch.setattr(_smo, "_WHOLE", 0)
-        monkeypatch.setattr(_working, "_SIZE", 16)
+        monkeypatch.setattr(_smo, "_ONE_BLOCK", 0)
+        monkeypatch.setattr(_working_set, "_MAX_SIZE", 16)
     kernel, X, dual = problem("classify", 0, n=60)
     found = BlockSMO(max_iter=steps).minimize(KernelRows(kernel, X), dual)
     assert found.report.n_iter == steps
@@ -205,8 +202,8 @@ def test_a_kernel_that_is_not_positive_says_so():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_points_left_out_for_a_while(seed, small_blocks, monkeypatch):
-    monkeypatch.setattr(_smo, "_LOOK", 3)
-    monkeypatch.setattr(_smo, "_FEW", 0.9)
+    monkeypatch.setattr(_smo, "_BLOCKS_PER_SHRINKING", 3)
+    monkeypatch.setattr(_smo, "_MOST_ACTIVE", 0.9)
     kinds = []
     original = _smo._Search.part
     monkeypatch.setattr(
@@ -288,7 +285,7 @@ def test_a_hard_margin_has_a_finite_gap():
 
 
 def test_rounding_ends_a_search_that_asks_for_too_much(monkeypatch):
-    monkeypatch.setattr(_smo, "_CHUNK", 2000)  # what cannot be interrupted must be short
+    monkeypatch.setattr(_smo, "_STEPS_PER_LOOK", 2000)  # what cannot be interrupted must be short
     _, X, dual = problem("classify", 0, n=150)
     found = BlockSMO(tol=1e-17, max_iter=20_000).minimize(KernelRows(RBF(0.1), X), dual)
     assert found.report.status is Status.NOT_CONVERGED
@@ -296,8 +293,8 @@ def test_rounding_ends_a_search_that_asks_for_too_much(monkeypatch):
 
 
 def test_an_interrupt_while_points_are_left_out(small_blocks, monkeypatch):
-    monkeypatch.setattr(_smo, "_LOOK", 2)
-    monkeypatch.setattr(_smo, "_FEW", 0.9)
+    monkeypatch.setattr(_smo, "_BLOCKS_PER_SHRINKING", 2)
+    monkeypatch.setattr(_smo, "_MOST_ACTIVE", 0.9)
     _, X, dual = problem("classify", 0, n=150)
     view = KernelRows(RBF(), X, cache_bytes=1).view()
     original = _smo._Search.part

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
 
 import mercer
-from mercer import SVC, SVR, NuSVC, compress
+from mercer import SVC, SVR, Expansion, NuSVC, compress
 from mercer.kernels import RBF, Linear, Matern, Polynomial
 from mercer.solvers import Status
 
@@ -178,9 +178,21 @@ def test_predictions_follow_the_coefficients(iris):
     model.dual_coef_ = 2.0 * model.dual_coef_
     after = model.decision_function(X) - model.intercept_
     np.testing.assert_allclose(after, 2 * before, atol=1e-12)
+    np.testing.assert_allclose(model.expansion_(X), 2 * before, atol=1e-12)
     model.n_support_[0] += 1
     with pytest.raises(ValueError, match="The internal representation of SVC was altered"):
         model.predict(X)
+
+
+@pytest.mark.parametrize("n", [20, 3000])
+def test_functions_of_pairs_are_one_expansion(n, iris):
+    X, y = iris
+    new = np.random.default_rng(0).normal(2.0, 2.0, size=(n, 4))
+    f = SVC(C=0.1).fit(X, y).expansion_
+    assert (n * len(f.points) > 2**18) == (n == 3000)  # by class, or all at once
+    plain = Expansion(f.kernel, f.points, f.coefficients)
+    np.testing.assert_allclose(f(new), plain(new), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(f[1].coefficients, plain[1].coefficients)
 
 
 def test_searches_pipelines_and_probabilities(iris):

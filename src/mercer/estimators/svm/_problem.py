@@ -16,22 +16,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..gram._rows import KernelRows
-from ..kernels import Kernel, Linear
-from ..solvers import Report, Status, Whitened
-from ..solvers._dual import Dual, DualSolution
-from ..solvers._smo import Progress
+from ...gram import KernelRows
+from ...kernels import Kernel, Linear
+from ...solvers import Dual, DualSolution, Progress, Report, Status, Whitened
+from .._sample import Sample
+from ._pairs import Pair, Pairs
 
 __all__ = ["Follower", "Problem", "merged", "scales", "takes_primal"]
 
-_ROWS, _PER_COLUMN = 500, 10  # beyond which a linear machine is found from its columns
-_FAR = 1e4  # standard deviations from 0: a column that needs centring
-_SECONDS = 1.0  # between two lines about the same search
+# "auto" finds a linear machine from the columns of X if it has more rows than these.
+_LEAST_ROWS, _ROWS_PER_COLUMN = 500, 10
+_FAR_FROM_ZERO = 1e4  # a mean of so many standard deviations: the column needs centring
+_SECONDS_BETWEEN_LINES = 1.0
 
 
 def takes_primal(kernel: Kernel, X: Any) -> bool:
@@ -39,21 +41,19 @@ def takes_primal(kernel: Kernel, X: Any) -> bool:
     if not isinstance(kernel, Linear) or not isinstance(X, np.ndarray):
         return False
     n, m = X.shape
-    return bool(n > max(_ROWS, _PER_COLUMN * m))
+    return bool(n > max(_LEAST_ROWS, _ROWS_PER_COLUMN * m))
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The points that take part in a fit, sorted by class if there are more than two.
+    """The points that take part in a fit, as a solver reads them.
 
     Attributes
     ----------
+    sample : Sample
+        The points, sorted by class if there are more than two.
     kernel : Kernel
         Resolved: what predictions evaluate.
-    order : ndarray of int
-        The row of X that each point is.
-    sizes : list of int
-        How many points each class has; all are of one, if the dual is one for all points.
     solver : BlockSMO or BoxInterior
     rows : KernelRows or ndarray
         Of K, or of features F with F F^T = K.
@@ -61,26 +61,29 @@ class Problem:
         Where features on landmarks come from.
     """
 
+    sample: Sample
     kernel: Kernel
-    order: np.ndarray
-    sizes: list[int]
     solver: Any
     rows: Any
     phi: Whitened | None = None
 
-    def members(self, *classes: int) -> np.ndarray:
-        """Return the places of the points of some classes, in this order; of all by default."""
-        ends = np.concatenate([[0], np.cumsum(self.sizes)])
-        chosen = classes or range(len(self.sizes))
-        return np.concatenate([np.arange(ends[c], ends[c + 1]) for c in chosen])
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The pairs of classes; for a machine of one function, one pair of all points."""
+        if self.sample.classes is None:
+            return Pairs(np.zeros(len(self.sample), dtype=np.intp), 2)
+        return Pairs(self.sample.labels, len(self.sample.classes))
 
     def minimize(
-        self, dual: Dual, *classes: int, follow: Callable[[Progress], None] | None = None
+        self, dual: Dual, pair: Pair, follow: Callable[[Progress], None] | None = None
     ) -> DualSolution:
-        """Solve the dual of the points of some classes, numbered as `members` says."""
+        """Solve the dual of the points of a pair of classes."""
+        alone = len(self.pairs) == 1
         if isinstance(self.rows, KernelRows):
-            return self.solver.minimize(self.rows.view(*classes), dual, follow)
-        return self.solver.minimize(self.rows[self.members(*classes)], dual, follow)
+            rows: Any = self.rows.view() if alone else self.rows.view(*pair)
+        else:
+            rows = self.rows if alone else self.rows[self.pairs.members(pair)]
+        return self.solver.minimize(rows, dual, follow)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -106,7 +109,7 @@ class Follower:
         now = time.perf_counter()
         if now < self._next:
             return
-        self._next = now + _SECONDS
+        self._next = now + _SECONDS_BETWEEN_LINES
         self.say(
             f"{self.title}{at.n_iter} steps, {at.seconds:.1f} s: violation {at.violation:.2e}, "
             f"dual objective {at.objective:.8g}"
@@ -160,7 +163,7 @@ def scales(X: Any, has_C: bool = True) -> str:
     typical = float(np.median(std[std > 0])) if np.any(std > 0) else 0.0
     if not typical > 0.0:
         return "no column of X varies"
-    far = np.flatnonzero(np.abs(mean) > _FAR * np.maximum(std, typical))
+    far = np.flatnonzero(np.abs(mean) > _FAR_FROM_ZERO * np.maximum(std, typical))
     if len(far):
         c = far[np.argmax(np.abs(mean[far]))]
         return f"column {c} has a mean of {mean[c]:.2g} and a standard deviation of {std[c]:.2g}"

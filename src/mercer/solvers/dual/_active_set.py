@@ -18,34 +18,34 @@ from ._dual import Dual
 
 __all__ = ["polish"]
 
-_ROUNDS = 10  # variables that meet a bound, after which it is given up
-_SINGULAR = 1e-9  # of b: a residual that tells of a singular A
-_FEW = 100  # free variables, for which a round costs little
+_MAX_ROUNDS = 10  # each but the last ends where a variable meets a bound
+_SINGULAR_RESIDUAL = 1e-9  # relative: with a larger one A is taken to be singular
+_FEW_FREE = 100  # with so few free variables a round is cheap, and all may meet a bound
 
 
 def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
     """Return v with its free variables moved to where their gradients are equal.
 
-    K is that of the variables.  Nothing is promised: whoever asks looks at what came of it.
+    K is that of the variables.  The result need not be better: the caller compares.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers._dual import Dual
-    >>> from mercer.solvers._polish import polish
+    >>> from mercer.solvers.dual import Dual
+    >>> from mercer.solvers.dual._active_set import polish
     >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([9.0, 9.0]))
     >>> polish(np.array([[1.0, -1.0], [-1.0, 1.0]]), dual, np.array([0.4, -0.4]))
     array([ 0.5, -0.5])
     """
     v = v.copy()
-    first = np.count_nonzero((v > dual.lower) & (v < dual.upper))
-    for _ in range(_ROUNDS + (first if first <= _FEW else 0)):
-        free = np.flatnonzero((v > dual.lower) & (v < dual.upper))
+    first = np.count_nonzero(dual.free(v))
+    for _ in range(_MAX_ROUNDS + (first if first <= _FEW_FREE else 0)):
+        free = np.flatnonzero(dual.free(v))
         if not len(free):
             break
         g = K[free] @ v + dual.linear[free]
         ones = (dual.groups[free][:, None] == np.unique(dual.groups[free])).astype(float)
-        # as large as K, so that the sums, too, hold to their last digits
+        # The equations of the sums are scaled to the size of K, so that they hold as exactly.
         ones *= 2.0 ** np.frexp(np.abs(K[free, free]).max())[1]
         q = ones.shape[1]
         A = np.block([[K[np.ix_(free, free)], ones], [ones.T, np.zeros((q, q))]])
@@ -69,6 +69,6 @@ def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         x = np.full(len(b), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.linalg.norm(A @ x - b) <= _SINGULAR * np.linalg.norm(b):
+        if np.linalg.norm(A @ x - b) <= _SINGULAR_RESIDUAL * np.linalg.norm(b):
             return x
     return np.asarray(lstsq(A, b, check_finite=False)[0])

@@ -11,7 +11,7 @@ Rows of K are evaluated many at a time and kept (`KernelRows`), in float32.  f i
 before the end it is computed afresh, in float64, wherever float32 could have changed the verdict:
 the bound on its error is the one of the kernel times the sum of all |dv|.
 
-If K is too large for the cache, points whose variables are at a bound and content are left out for
+If K is too large for the cache, points whose variables are at the right bound are left out for
 a while (shrinking): rows without their columns take less memory and less time.  What has moved
 meanwhile is then added to their f, and the search goes on with all.
 """
@@ -24,28 +24,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._runtime import Stopwatch, one_blas_thread
-from ..gram._rows import KernelRows, RowsView
+from ..._runtime import Stopwatch, one_blas_thread
+from ...gram import KernelRows, RowsView
+from .._report import Report, Status
+from ._active_set import polish
 from ._dual import Dual, DualSolution
-from ._local import solve_block
-from ._polish import polish
-from ._report import Report, Status
-from ._working import WorkingSet
+from ._smo_block import solve_block
+from ._working_set import WorkingSet
 
-__all__ = ["BlockSMO", "Progress"]
+__all__ = ["BlockSMO", "Follow", "Progress"]
 
-_WHOLE = 1600  # variables that are one block
-_FRACTION = 0.1  # of the violation in a block, that is left before the next is chosen
-_STEPS = 100  # for each variable of a block, before the next is chosen
-_CHUNK = 100_000  # steps between two looks at the clock and the keyboard
-_ROUNDS = 5  # of polishing
-_GUARD = 10**7  # steps, at least, before a search without limit is given up in any case
-_PATIENCE = 10  # chunks of steps, before it may be given up since it gets nowhere
-_NOWHERE = 0.1  # of the gap: what all steps that are left would gain
-_EXACT = 1e-11  # of the gradient: what a small problem is polished to
-_LOOK = 20  # blocks between two looks at how many points take part
-_FEW = 0.5  # of the points, that take part when the others are left out
-_UNSEEN = 1e-3  # of tol: errors of f that need no second look
+_ONE_BLOCK = 1600  # up to so many variables are one block, with all of K at hand
+_FRACTION = 0.1  # the part of the violation at which the next block is chosen
+_STEPS_PER_VARIABLE = 100  # in a block, after which the next is chosen
+_STEPS_PER_LOOK = 100_000  # between two reports of progress, where an interrupt takes effect
+_MAX_POLISHES = 5
+_LEAST_LIMIT = 10**7  # steps that max_iter=-1 allows
+_LOOKS_AT_LEAST = 10  # before a search that gets nowhere may be given up
+_WORTHLESS_GAIN = 0.1  # the part of the gap for which the steps that are left do not pay
+_EXACT = 1e-11  # relative to the gradient: what a small problem is polished to
+_BLOCKS_PER_SHRINKING = 20  # blocks between two attempts to leave points out
+_MOST_ACTIVE = 0.5  # points are left out if at most this part of them is active
+_HARMLESS_ERROR = 1e-3  # relative to tol: f with a smaller error is not computed afresh
 
 
 class Progress(NamedTuple):
@@ -80,10 +80,10 @@ class BlockSMO:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram._rows import KernelRows
+    >>> from mercer.gram import KernelRows
     >>> from mercer.kernels import Linear
-    >>> from mercer.solvers._dual import Dual
-    >>> from mercer.solvers._smo import BlockSMO
+    >>> from mercer.solvers.dual import Dual
+    >>> from mercer.solvers.dual import BlockSMO
     >>> X, signs = np.array([[-1.0], [1.0], [3.0]]), np.array([-1.0, 1.0, 1.0])
     >>> found = BlockSMO().minimize(KernelRows(Linear(), X), Dual.classify(signs, np.ones(3)))
     >>> found.coefficients
@@ -103,7 +103,7 @@ class BlockSMO:
         """Return the minimum; what the search met is in its report, and nothing warns."""
         view = rows.view() if isinstance(rows, KernelRows) else rows
         search = _Search(self, view, dual, follow)
-        if len(dual) <= _WHOLE and view.holds(len(dual)):
+        if len(dual) <= _ONE_BLOCK and view.holds(len(dual)):
             search.whole()
         else:
             search.blocks()
@@ -116,7 +116,7 @@ class _Search:
     def __init__(self, solver: BlockSMO, view: RowsView, dual: Dual, follow: Follow) -> None:
         self.solver, self.view, self.dual, self.follow = solver, view, dual, follow
         self.watch, self.tol = Stopwatch(), solver.tol
-        self.limit = solver.max_iter if solver.max_iter >= 0 else max(_GUARD, 100 * dual.n)
+        self.limit = solver.max_iter if solver.max_iter >= 0 else max(_LEAST_LIMIT, 100 * dual.n)
         self.v = dual.start.copy()
         self.f = view.product(dual.coefficients(self.v))
         self.drift = 0.0  # the sum of |dv| since f was exact
@@ -125,7 +125,7 @@ class _Search:
         self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, value
         self.curvature = 0.0
         self.K = np.empty((0, 0))  # all of it, for a small problem
-        self.origin: tuple[float, np.ndarray, np.ndarray] | None = None  # of a part: where it began
+        self.origin: tuple[float, np.ndarray, np.ndarray] | None = None  # see part
 
     def part(self, some: np.ndarray, members: np.ndarray) -> _Search:
         """Return the search over some points, whose variables these are, all else as it is."""
@@ -169,7 +169,7 @@ class _Search:
         """Go on from tol to the last digits, as long as that takes no longer than the way here."""
         dual, best, limit = self.dual, (violation, self.v), self.limit
         self.limit = min(limit, 2 * self.steps + 10 * len(dual))
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_POLISHES):
             exact = _EXACT * (1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max()))
             if self.bent or self.steps >= self.limit or best[0] <= exact:
                 break
@@ -180,7 +180,7 @@ class _Search:
                 violation = self._whole(K, max(0.01 * best[0], exact))
                 best = min(best, (violation, self.v), key=lambda found: found[0])
         self.limit = limit
-        self._set(best[1])  # on the way down the violation goes up and down
+        self._set(best[1])  # not the last: the violation does not fall in every step
 
     def _whole(self, K: np.ndarray, accuracy: float) -> float:
         """Move all variables until the violation is no larger, or the limit is met."""
@@ -188,7 +188,7 @@ class _Search:
         box = dual.lower, dual.upper, dual.starts
         while True:
             before, g, v = self.v, dual.gradient(self.f), self.v.copy()
-            most = min(_CHUNK, self.limit - self.steps)
+            most = min(_STEPS_PER_LOOK, self.limit - self.steps)
             violation = self._move(K, g, v, *box, accuracy, 0.0, most)
             if K.dtype == np.float64:
                 violation = self._set(v)
@@ -211,15 +211,15 @@ class _Search:
         """Solve for some variables at a time."""
         dual, view = self.dual, self.view
         working = WorkingSet(view, dual)
-        # a violation just below tol may be one of all free variables: half of it costs little
-        tol, most = 0.5 * self.tol, _STEPS * working.size
+        # A violation just below tol may be one of all free variables; half of it costs little.
+        tol, most = 0.5 * self.tol, _STEPS_PER_VARIABLE * working.size
         checked, rounds = False, 0
         while True:
             g = dual.gradient(self.f)
             violation = dual.violation(self.v, g)
             self._tell(violation)
             rounds += 1
-            if rounds % _LOOK == 0 and violation > tol and self._shrink(g, working):
+            if rounds % _BLOCKS_PER_SHRINKING == 0 and violation > tol and self._shrink(g, working):
                 checked = False
                 continue
             if (violation <= tol or self.steps >= self.limit) and not checked:
@@ -235,7 +235,7 @@ class _Search:
             g = np.where(live, g[W], 0.0)
             self._move(working.K, g, v, lower, upper, working.starts, 0.5 * tol, _FRACTION, limit)
             moved = np.flatnonzero(live & (v != self.v[W]))
-            if not len(moved):  # what is to be gained is lost in rounding
+            if not len(moved):  # rounding leaves nothing to gain
                 self._refresh()
                 return
             points = dual.points[W[moved]]
@@ -261,7 +261,7 @@ class _Search:
             active |= members & (self.v < dual.upper) & (g <= low)
             active |= members & (self.v > dual.lower) & (g >= up)
         some = np.unique(dual.points[active])
-        if len(some) > _FEW * dual.n:
+        if len(some) > _MOST_ACTIVE * dual.n:
             return False
         members = np.flatnonzero(np.isin(dual.points, some))
         if len(np.unique(dual.groups[members])) < dual.n_groups:
@@ -288,11 +288,11 @@ class _Search:
         That is at support vectors, which alone count in both objectives, and where g is as far out
         as the error allows.
         """
-        if self.origin is not None:  # whoever knows all of f does that
+        if self.origin is not None:  # the search over all points does that
             return False
         dual, rows = self.dual, self.view.rows
         error = rows.error * rows.largest * self.drift
-        if error <= _UNSEEN * self.tol:
+        if error <= _HARMLESS_ERROR * self.tol:
             return False
         g = dual.gradient(self.f)
         near = self.v != 0.0
@@ -330,20 +330,20 @@ class _Search:
     def _judge(self, violation: float) -> None:
         """Set the limit to where the search is, if it gets nowhere; see BlockSMO."""
         since = self.steps - self.history[-1][0] if self.history else self.steps
-        if self.solver.max_iter >= 0 or violation <= self.tol or since < _CHUNK:
+        if self.solver.max_iter >= 0 or violation <= self.tol or since < _STEPS_PER_LOOK:
             return
         gap = self.dual.gap(self.v, self.f)
         self.history.append((self.steps, violation, gap, self._objective()))
         half = len(self.history) // 2
         first, later = self.history[:half], self.history[half:]
-        if len(self.history) < _PATIENCE or any(
+        if len(self.history) < _LOOKS_AT_LEAST or any(
             min(at[k] for at in later) < 0.5 * min(at[k] for at in first) for k in (1, 2)
         ):
             return
         (begin, *_, low), (end, *_, high) = later[0], later[-1]
         gain = (high - low) / (end - begin) * (self.limit - self.steps)
         gap = min(at[2] for at in later)
-        if gain < _NOWHERE * gap:
+        if gain < _WORTHLESS_GAIN * gap:
             self.hopeless = (
                 f"given up: all {self.limit} that max_iter=-1 allows would at this rate gain "
                 f"{gain:.1e} of a gap of {gap:.1e}"
@@ -361,34 +361,19 @@ class _Search:
     def solution(self) -> DualSolution:
         """Return what was found, and its certificate."""
         dual, v, f = self.dual, self.v, self.f
-        g = dual.gradient(f)
-        m = dual.multipliers(v, g)
         hidden = dual.hidden(v, self.view.rows.largest, self.tol)
-        violation = max(dual.violation(v, g), hidden)
-        gap, objective = dual.gap(v, f, m), dual.objective(v, f)
-        free = np.zeros(dual.n, dtype=bool)  # points, of which one variable at least is
-        free[dual.points[(v > dual.lower) & (v < dual.upper)]] = True
+        violation = max(dual.violation(v, dual.gradient(f)), hidden)
+        status, message = Status.CONVERGED, ""
+        if not violation <= self.tol:
+            status = Status.NOT_CONVERGED
+            reason = "as max_iter asks" if self.steps >= self.limit else "lost in rounding"
+            message = f"stopped after {self.steps} steps, {self.hopeless or reason}"
+        seconds, name = self.watch.seconds, repr(self.solver)
+        report = Report(name, status, self.steps, violation, seconds, message)
         entries, hits, requests = self.view.counts
-        coefficients = dual.coefficients(v)
-        certificate = {
-            "primal": objective + gap,
-            "dual": objective,
-            "gap": gap,
-            "bound": dual.bound(violation),
-            "violation": violation,
-            "n_free": int(np.count_nonzero(free & (coefficients != 0))),
-            "n_bound": int(np.count_nonzero(~free & (coefficients != 0))),
+        work = {
             "entries": entries,
             "cache_hits": hits / requests if requests else float("nan"),
             "curvature": self.curvature,
         }
-        converged = violation <= self.tol
-        message = ""
-        if not converged:
-            reason = "as max_iter asks" if self.steps >= self.limit else "lost in rounding"
-            message = f"stopped after {self.steps} steps, {self.hopeless or reason}"
-        status = Status.CONVERGED if converged else Status.NOT_CONVERGED
-        seconds = self.watch.seconds
-        name = repr(self.solver)
-        report = Report(name, status, self.steps, violation, seconds, message, certificate)
-        return DualSolution(v, coefficients, f, m, report)
+        return dual.solution(v, f, violation, report, work)

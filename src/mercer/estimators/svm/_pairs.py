@@ -1,0 +1,139 @@
+"""The q (q - 1) / 2 functions of q classes, one for each pair, and LIBSVM's layout of them.
+
+A support vector of class a has q - 1 coefficients, one for each other class b: in row b - 1 of
+`dual_coef_` if b > a, else in row b.  So k(x, x_i) is evaluated once and summed q - 1 times, not
+q (q - 1) / 2 times.  A machine of one function is the case q = 2, whatever its points are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from ..._points import length, take
+from ...expansion import Expansion
+from ...gram import gram
+from ...kernels import Kernel
+
+__all__ = ["Pair", "Pairs", "expansion_of_pairs", "votes_of_pairs"]
+
+_FEW_ENTRIES = 2**18  # a k(X, support vectors) that small is held, and not evaluated by class
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Points of q classes, 0, ... q - 1, by pairs of classes in LIBSVM's order.
+
+    Points of more than two classes are sorted by class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.estimators.svm._pairs import Pairs
+    >>> pairs = Pairs(np.array([0, 1, 2]), 3)
+    >>> list(pairs)
+    [(0, 1), (0, 2), (1, 2)]
+    >>> pairs.members((0, 2)), pairs.signs((0, 2))
+    (array([0, 2]), array([ 1., -1.]))
+    >>> pairs.functions(np.array([[1.0, 4.0], [-2.0, 5.0], [-3.0, -6.0]]))
+    array([[ 1.,  4.,  0.],
+           [-2.,  0.,  5.],
+           [ 0., -3., -6.]])
+    """
+
+    labels: np.ndarray
+    q: int
+
+    def __iter__(self) -> Iterator[Pair]:
+        return combinations(range(self.q), 2)
+
+    def __len__(self) -> int:
+        return self.q * (self.q - 1) // 2
+
+    def members(self, pair: Pair) -> np.ndarray:
+        """Return the places of the points of both classes."""
+        return np.flatnonzero(np.isin(self.labels, pair))
+
+    def signs(self, pair: Pair) -> np.ndarray:
+        """Return +1 for the class whose f is positive: the second of two, else the first."""
+        positive = 1 if self.q == 2 else pair[0]
+        return np.where(self.labels[self.members(pair)] == positive, 1.0, -1.0)
+
+    def places(self, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the coefficients of a pair stand in the transpose of `dual_coef_`."""
+        (a, b), members = pair, self.members(pair)
+        return members, np.where(self.labels[members] == a, b - 1, a)
+
+    def numbers(self, c: int) -> np.ndarray:
+        """Return the numbers of the pairs that class c is in, by the other class."""
+        other = np.delete(np.arange(self.q), c)
+        a, b = np.minimum(c, other), np.maximum(c, other)
+        return a * self.q - a * (a + 1) // 2 + b - a - 1
+
+    def parts(self) -> list[slice]:
+        """Return the points of each class, if they are sorted by class."""
+        ends = np.searchsorted(self.labels, np.arange(self.q + 1))
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def functions(self, D: np.ndarray) -> np.ndarray:
+        """Return the coefficients of each f, (n, pairs), from the transpose of `dual_coef_`."""
+        if self.q == 2:
+            return D
+        A = np.zeros((len(D), len(self)))
+        for c, own in enumerate(self.parts()):
+            A[own, self.numbers(c)] = D[own]
+        return A
+
+
+@dataclass(frozen=True, eq=False)
+class _PairExpansion(Expansion):
+    """The functions of all pairs, evaluated class by class: most coefficients are 0."""
+
+    pairs: Any = None
+
+    def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        out = np.zeros((length(X), len(self)))
+        few = length(X) * length(self.points) <= _FEW_ENTRIES
+        K = gram(self.kernel, X, self.points, n_threads=n_threads).to_array() if few else None
+        for c, own in enumerate(self.pairs.parts()):
+            if own.start < own.stop:
+                numbers = self.pairs.numbers(c)
+                V = np.ascontiguousarray(self.coefficients[own, numbers])
+                part = (
+                    gram(self.kernel, X, take(self.points, own), n_threads=n_threads)
+                    if K is None
+                    else K[:, own]
+                )
+                out[:, numbers] += np.asarray(part @ V)
+        return out
+
+
+def expansion_of_pairs(
+    kernel: Kernel, points: Any, dual_coef: np.ndarray, n_support: np.ndarray
+) -> Expansion:
+    """Return the functions of all pairs, on support vectors that are sorted by class."""
+    if len(dual_coef) == 1:
+        return Expansion(kernel, points, dual_coef.T)
+    q = len(n_support)
+    pairs = Pairs(np.repeat(np.arange(q), n_support), q)
+    return _PairExpansion(kernel, points, pairs.functions(dual_coef.T), pairs=pairs)
+
+
+def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
+    """Return how many functions are for each class, (n, q): f > 0 for the first, else the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.estimators.svm._pairs import votes_of_pairs
+    >>> votes_of_pairs(np.array([[1.0, -1.0, 0.0]]), 3)  # 0 beats 1, 2 beats 0, 2 beats 1
+    array([[1., 0., 2.]])
+    """
+    first, second = np.triu_indices(q, 1)
+    return (values > 0) @ np.eye(q)[first] + (values <= 0) @ np.eye(q)[second]

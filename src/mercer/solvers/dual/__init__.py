@@ -1,0 +1,7 @@
+"""The duals of support vector machines, and what minimises them: rows of K, or features."""
+
+from ._dual import Dual, DualSolution
+from ._interior import BoxInterior
+from ._smo import BlockSMO, Progress
+
+__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution", "Progress"]
