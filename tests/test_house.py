@@ -63,6 +63,22 @@ def test_the_table_of_layers_is_the_contract():
     assert table == [layer for layer in layers if layer]
 
 
+def foreign(path):
+    """Yield what a module imports from the private modules of another package."""
+    package = path.relative_to(PACKAGE).parts[0]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level and node.module:
+            depth = len(path.relative_to(PACKAGE).parts) - node.level
+            parts = [*path.relative_to(PACKAGE).parts[:depth], *node.module.split(".")]
+            if parts[0] != package and any(part.startswith("_") for part in parts[1:]):
+                yield node.lineno, ".".join(parts)
+
+
+@each_module
+def test_no_module_reaches_into_another_room(path):
+    assert list(foreign(path)) == []
+
+
 @pytest.mark.parametrize(
     "path", sorted((PACKAGE / "estimators").rglob("*.py")), ids=lambda p: p.stem
 )

@@ -18,8 +18,7 @@ from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import check_budget
 from ..gp import Conditioned, Posterior
-from ..kernels import Kernel, White, reads_all
-from ..kernels._specs import KERNEL_NAMES
+from ..kernels import KERNEL_NAMES, Kernel, White, reads_all
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
 from ._fitting import fitting

@@ -16,8 +16,7 @@ from .._errors import warn_caller
 from .._points import doubled, take
 from .._runtime import check_budget
 from ..expansion import Expansion
-from ..gram import DenseGram, TiledGram, gram
-from ..gram._shared import grams, share_distances
+from ..gram import DenseGram, TiledGram, gram, grams, share_distances
 from ..kernels import Kernel
 from ..solvers import (
     ExactPath,

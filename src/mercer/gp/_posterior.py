@@ -13,8 +13,7 @@ from .._errors import warn_caller
 from .._points import doubled, length, same_points, take
 from ..expansion import Expansion
 from ..gram import solve_rows
-from ..kernels import Kernel, Prepared, node
-from ..kernels._prepared import pair
+from ..kernels import Kernel, Prepared, node, pair
 from ..solvers import Report
 
 __all__ = ["Conditioned", "GivenData", "Posterior"]

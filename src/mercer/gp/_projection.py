@@ -23,8 +23,7 @@ from scipy.linalg import solve_triangular
 from .._points import sliceable, take
 from .._runtime import check_threads, one_blas_thread, run
 from ..gram import NystroemMap, factor_landmarks, fill, significance, solve_rows, without_rounding
-from ..kernels import Kernel, on_indices
-from ..kernels._prepared import pair
+from ..kernels import Kernel, on_indices, pair
 from ._noise import latent_and_noise
 
 __all__ = ["Projection", "Triangle", "describe", "rounding_certificate"]

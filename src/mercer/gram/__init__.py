@@ -12,6 +12,7 @@ from ._nystroem import NystroemMap, factor_landmarks, without_rounding
 from ._operator import GramOperator
 from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
+from ._shared import grams, share_distances
 from ._tiled import TiledGram, fill, working_bytes
 from ._triangular import solve_rows
 
@@ -33,8 +34,10 @@ __all__ = [
     "factor_landmarks",
     "fill",
     "gram",
+    "grams",
     "radial_inside",
     "rpcholesky",
+    "share_distances",
     "significance",
     "solve_rows",
     "without_rounding",

@@ -20,8 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from .._points import doubled, length, sliceable, take
 from .._runtime import generator, one_blas_thread
-from ..kernels import Kernel, Radial
-from ..kernels._wrappers import Wrapper
+from ..kernels import Kernel, Radial, Wrapper
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
 __all__ = ["centroids", "has_centroids", "radial_inside"]

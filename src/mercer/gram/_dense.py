@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._runtime import run
-from ..kernels import Kernel
-from ..kernels._prepared import pair
+from ..kernels import Kernel, pair
 from ._operator import GramOperator
 from ._products import weighted_squares
 from ._tiled import fill

@@ -21,8 +21,7 @@ import numpy as np
 
 from .._points import length
 from .._runtime import budget_in_bytes, check_budget, check_threads, run
-from ..kernels import Kernel, Precomputed
-from ..kernels._prepared import Prepared
+from ..kernels import Kernel, Precomputed, Prepared
 from ._row_cache import RowCache, add_rows
 from ._tiled import TiledGram, working_bytes
 

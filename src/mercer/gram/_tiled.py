@@ -17,8 +17,7 @@ import numpy as np
 
 from .._errors import MemoryBudgetError
 from .._runtime import budget_in_bytes, in_words, run
-from ..kernels import Kernel
-from ..kernels._prepared import Prepared, pair
+from ..kernels import Kernel, Prepared, pair
 from ._operator import GramOperator, points_length
 from ._products import few_columns, padded, product, products, weighted_squares
 

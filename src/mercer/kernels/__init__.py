@@ -19,12 +19,12 @@ from ._flat import Constant, RankOne, White
 from ._fourier import FourierBasis, random_features
 from ._maps import Map, Periodic, Select, Stretch
 from ._precomputed import Precomputed, on_indices, reads_all
-from ._prepared import Prepared
+from ._prepared import Prepared, pair
 from ._radial import Radial
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
-from ._wrappers import Bounded, Fixed, Normalized
+from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 
 __all__ = [
     "KERNEL_NAMES",
@@ -74,11 +74,13 @@ __all__ = [
     "Sum",
     "ThinPlate",
     "White",
+    "Wrapper",
     "as_kernel",
     "exp_inplace",
     "from_sklearn",
     "node",
     "on_indices",
+    "pair",
     "parameter",
     "random_features",
     "reads_all",

@@ -90,7 +90,7 @@ def test_the_dual_objective_is_as_good(C, moons):
     ours, other = (cls(C=C, gamma=1.0).fit(X, y) for cls in (SVC, sklearn.svm.SVC))
     assert objective(ours) >= objective(other) - 1e-3 * objective(other)
     assert objective(ours) == pytest.approx(ours.report_.certificate["dual"], rel=1e-9)
-    assert ours.report_.certificate["primal"] >= objective(ours)
+    assert ours.report_.certificate["primal"] >= objective(ours) * (1.0 - 1e-12)
 
 
 @each_machine
