@@ -62,7 +62,7 @@ class Factor(ABC):
         report = self.report
         if report.status is Status.NOT_CONVERGED:
             warn_caller(
-                f"{self.solver} did not converge: {report.message}. {self._advice}",
+                f"{self.solver.split('(')[0]} did not converge: {report.message}. {self._advice}",
                 ConvergenceWarning,
             )
         elif report.status is Status.INACCURATE:
@@ -119,8 +119,9 @@ def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def warn_inaccurate(report: Report) -> None:
     """Say that a system has a large residual, and what to do."""
     warn_caller(
-        f"{report.solver}: {report.message}. The usual cause is a shift that is hidden by the "
-        f"rounding of K. Take a larger alpha, scale the features, or take weights that differ less",
+        f"{report.solver.split('(')[0]}: {report.message}. The usual cause is a shift that is "
+        f"hidden by the rounding of K. Take a larger alpha, scale the features, or take weights "
+        f"that differ less",
         ConvergenceWarning,
     )
 
