@@ -40,7 +40,7 @@ def _some_checks():
 @pytest.mark.filterwarnings("ignore:the search for the best theta ended")
 @pytest.mark.filterwarnings("ignore:nu=0.2 leaves no margin")  # nor random labels a margin
 # Rows of zeros repeat with other targets there, which a noise of 1e-10 cannot explain.
-@pytest.mark.filterwarnings("ignore:Cholesky: rounding leaves a relative residual")
+@pytest.mark.filterwarnings("ignore:Cholesky. rounding leaves a relative residual")
 @pytest.mark.parametrize(_ALL.args[0], list(_some_checks()), ids=_ALL.kwargs["ids"])
 def test_estimator_checks(estimator, check):
     check(estimator)
