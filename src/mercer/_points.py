@@ -20,6 +20,7 @@ __all__ = [
     "doubled",
     "is_table",
     "length",
+    "refuse_structured",
     "same_points",
     "sliceable",
     "take",
@@ -104,6 +105,7 @@ def as_vectors(X: Any, owner: str) -> Any:
 
     float32 and float64 are kept; integers, booleans and float16 become float64.
     """
+    refuse_structured(X, owner)
     return check_array(
         X,
         accept_sparse="csr",
@@ -112,6 +114,28 @@ def as_vectors(X: Any, owner: str) -> Any:
         estimator=owner,
         input_name="X",
     )
+
+
+_OTHERS = {  # what is no vector, and the kernels that take it
+    (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
+    (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
+}
+
+
+def refuse_structured(X: Any, owner: str) -> None:
+    """Refuse strings and sets where vectors are meant, and name the kernels that take them."""
+    if hasattr(X, "shape") and len(X.shape) != 1:
+        return
+    try:
+        first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+    except (TypeError, IndexError, KeyError):
+        return  # no collection, or an empty one
+    for kinds, (what, kernels) in _OTHERS.items():
+        if isinstance(first, kinds):
+            raise ValueError(
+                f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for "
+                f"{what} are {kernels} (docs/structured.md)"
+            )
 
 
 def sliceable(X: Any) -> Any:

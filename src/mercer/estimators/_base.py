@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._points import is_table, length, take
+from .._points import is_table, length, refuse_structured, take
 from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
 from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
@@ -109,6 +109,7 @@ class KernelEstimator(BaseEstimator):
         """
         numbers = {} if labels else {"multi_output": True, "y_numeric": True}
         if self._takes(X):
+            refuse_structured(X, type(self).__name__)
             options: dict[str, Any] = {"accept_sparse": "csr", "reset": reset, "copy": copy}
             if not supervised:
                 return _floating(validate_data(self, X, **options))
@@ -158,6 +159,8 @@ class KernelEstimator(BaseEstimator):
             return True
         if isinstance(self.kernel, Kernel) and self.kernel.on_vectors:
             return True
+        if isinstance(self.kernel, Kernel) and not self.kernel.reads_matrix:
+            return False
         if is_table(X):  # a kernel that is not one of vectors reads it by names
             return not isinstance(self.kernel, Kernel)
         if sp.issparse(X):

@@ -7,6 +7,7 @@ from ._conditional import Distance, Multiquadric, ThinPlate
 from ._dot import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
 from ._elementwise import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from ._exp import exp_inplace
+from ._explicit import Explicit
 from ._features import (
     Features,
     GaussianBasis,
@@ -40,6 +41,7 @@ __all__ = [
     "Distance",
     "DotProduct",
     "Exp",
+    "Explicit",
     "Features",
     "Fixed",
     "FourierBasis",

@@ -14,6 +14,9 @@ only its mathematics, in five hooks:
     _diag(X)                    k(x_i, x_i)
     _pullback(X, Z, W)          {field: sum_ij W_ij dk(x_i, z_j) / d log field}
     _input_gradient(X, Z, W)    sum_j W_ij dk(x_i, z_j) / dx_i
+
+A kernel whose values are expensive one by one (a dynamic programme, a Python function) says so by
+`costly`, and evaluates single pairs in `_pairs(P, Q, i, j)`: a fit then asks for none twice.
 """
 
 from __future__ import annotations
@@ -135,6 +138,21 @@ class Kernel(ABC):
             out[rows] = self.tile(Pc, Pc, np.empty((len(Pc), len(Pc)), dtype=P.dtype)).diagonal()
         return out
 
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return k(p_i, q_j) for a list of pairs: those of one point are a row of a tile."""
+        values = np.empty(len(i), dtype=P.dtype)
+        for point in np.unique(i):
+            mine = i == point
+            row = np.empty((1, int(mine.sum())), dtype=P.dtype)
+            self._tile(P[[point]], Q[j[mine]], row)
+            values[mine] = row[0]
+        return values
+
+    def _diag_prepared(self, P: Prepared) -> np.ndarray:
+        """Return k(p_i, p_i) of points that are prepared."""
+        i = np.arange(len(P))
+        return self._pairs(P, P, i, i)
+
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         raise NotDifferentiableError(
             f"{type(self).__name__} has no derivative with respect to its parameters; "
@@ -174,6 +192,16 @@ class Kernel(ABC):
     def _reads_names(self) -> bool:
         """Whether a node inside selects columns of a table by their names."""
         return any(child._reads_names() for _, child in self._children())
+
+    @property
+    def costly(self) -> bool:
+        """Whether single values cost so much that none should be computed twice."""
+        return any(child.costly for _, child in self._children())
+
+    @property
+    def reads_matrix(self) -> bool:
+        """Whether a matrix of numbers, if one is given, has rows of finite numbers as points."""
+        return all(child.reads_matrix for _, child in self._children())
 
     @property
     def infinitely_divisible(self) -> bool:

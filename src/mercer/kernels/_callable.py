@@ -69,19 +69,28 @@ class Callable(Kernel):
         if Q.frame == "matrix":
             out[...] = self._block(X, Z)
         elif P.source is Q.source and np.array_equal(P.index, Q.index):
-            for i in range(len(P)):  # symmetric: half of the calls
-                for j in range(i, len(P)):
-                    out[i, j] = out[j, i] = self._value(_point(X, i), _point(Z, j))
+            i, j = np.triu_indices(len(P))  # symmetric: half of the calls
+            out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
         else:
-            for i in range(len(P)):
-                for j in range(len(Q)):
-                    out[i, j] = self._value(_point(X, i), _point(Z, j))
+            i, j = np.indices(out.shape).reshape(2, -1)
+            out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
                 f"Callable: {self._name()} returned {np.sum(~np.isfinite(out))} values that are "
                 f"not finite, the first for the points {P.index[i]} and {Q.index[j]}"
             )
+
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        if Q.frame == "matrix":
+            return super()._pairs(P, Q, i, j)
+        X, Z = P.arrays[0], Q.arrays[0]
+        pairs = zip(i.tolist(), j.tolist(), strict=True)
+        return np.array([self._value(_point(X, a), _point(Z, b)) for a, b in pairs], dtype=float)
+
+    @property
+    def costly(self) -> bool:
+        return True
 
     def _decide(self, X: Any) -> str:
         """Return the contract that the function keeps on the first few points."""

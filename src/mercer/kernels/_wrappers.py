@@ -150,6 +150,9 @@ class Normalized(Wrapper):
         norms = self._inverse_norms(X)
         return (norms > 0).astype(norms.dtype)
 
+    def _diag_prepared(self, P: Prepared) -> np.ndarray:
+        return (P.arrays[0] > 0).astype(P.dtype)
+
     def _inverse_norms(self, X: Any) -> np.ndarray:
         with np.errstate(over="ignore"):
             diagonal = self.kernel.diag(X)

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._errors import warn_caller
-from ..._points import length, take
+from ..._points import length, refuse_structured, take
 from ..._runtime import budget_in_bytes, check_budget
 from ...expansion import Expansion
 from ...gram import KernelRows
@@ -92,6 +92,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             )
         supervised = not isinstance(y, str)
         if self._takes(X):
+            refuse_structured(X, type(self).__name__)
             checked = validate_data(self, X, y, **_VECTORS, **options)
             X, y = checked if supervised else (checked, None)
             if not self._precomputed:

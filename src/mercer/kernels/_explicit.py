@@ -1,0 +1,152 @@
+"""Kernels of sparse explicit features, k(x, z) = sum_c phi_c(x) phi_c(z).
+
+A feature c is known by its code: 64 bits made from what it is (a word, a subtree, an element), and
+not from the collection in which it was met.  So points that are prepared apart agree on their
+features, nothing has to be learned from the training points, and the matrix K is a product of two
+sparse matrices.  Among m different features two share a code with probability about m^2 / 2^65:
+3e-8 for a million.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._base import Kernel, node
+from ._dot import squared_norms
+from ._prepared import Prepared
+from ._vectors import inner_products
+
+__all__ = ["Explicit", "Terms", "codes_of", "mix"]
+
+
+class Terms(NamedTuple):
+    """phi of n points, term by term: point owner[t] has value[t] more of the feature code[t]."""
+
+    n: int
+    owner: np.ndarray
+    code: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def counted(cls, n: int, owner: np.ndarray, code: np.ndarray) -> Terms:
+        """Return the terms of value 1."""
+        return cls(n, owner, code, np.ones(len(code)))
+
+    @classmethod
+    def joined(cls, *parts: Terms) -> Terms:
+        """Return the terms of several parts of phi; features of different parts must differ."""
+        _, owner, code, value = (list(column) for column in zip(*parts, strict=True))
+        return cls(parts[0].n, *map(np.concatenate, (owner, code, value)))
+
+    def matrix(self, columns: np.ndarray | None = None) -> tuple[sp.csr_array, np.ndarray]:
+        """Return phi as CSR, and the codes of its columns; those given leave out other features."""
+        if columns is None:
+            columns, place = np.unique(self.code, return_inverse=True)
+            kept: Any = slice(None)
+        else:
+            place = np.searchsorted(columns, self.code)
+            place[place == len(columns)] = 0
+            kept = columns[place] == self.code if len(columns) else np.zeros(len(place), dtype=bool)
+        phi = sp.coo_array(
+            (self.value[kept], (self.owner[kept], place[kept])), shape=(self.n, len(columns))
+        )
+        return phi.tocsr(), columns  # sums what belongs to one feature
+
+
+@node
+class Explicit(Kernel):
+    """k(x, z) = sum_c phi_c(x) phi_c(z); a node adds `_terms(X)`, the terms of phi."""
+
+    @abstractmethod
+    def _terms(self, X: Any) -> Terms:
+        """Return phi(X)."""
+
+    def features(self, X: Any, like: Any = None) -> sp.csr_array:
+        """Return phi(X), one row per point.
+
+        Columns are the features that occur in the points `like`, X itself by default, in the order
+        of their codes: `features(test, like=train)` fits a model in the primal of
+        `features(train)`.
+        """
+        columns = None if like is None else np.unique(self._terms(like).code)
+        return self._terms(X).matrix(columns)[0]
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        phi, columns = self._terms(X).matrix(like.frame if like is not None else None)
+        return Prepared((phi,), frame=columns)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return squared_norms(self._terms(X).matrix()[0])  # features of X alone count as well
+
+
+# ---------------------------------------------------------------------- codes
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
+    """Return 64 bits that look independent of x, one to one: the finaliser of SplitMix64.
+
+    Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+    """
+    x = np.asarray(x, dtype=np.uint64) + _STEP * np.uint64(salt + 1)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def codes_of(values: Any, owner: str, what: str) -> np.ndarray:
+    """Return one code for each value: equal values have equal codes, in every process.
+
+    Values are numbers, strings, bytes, None, and tuples or frozensets of them; `owner` and `what`
+    are named if one is not.  As in Python, 1, 1.0 and True are one value.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "bi":
+        return mix(values.astype(np.int64).view(np.uint64))
+    known: dict[Any, int] = {}
+    codes = np.empty(len(values), dtype=np.uint64)
+    for place, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
+        try:
+            code = known.get(value)
+        except TypeError:
+            code = None  # not hashable: `_code` says so
+        if code is None:
+            code = _code(value)
+            if code is None:
+                raise TypeError(
+                    f"{owner}: {what} must be numbers, strings or tuples of them, but number "
+                    f"{place} is {value!r}"
+                )
+            known[value] = code
+        codes[place] = code
+    return codes
+
+
+def _code(value: Any) -> int | None:
+    """Return the code of one value, None if it has none."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        value = int(value)
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return int(mix(np.array([value], dtype=np.int64).view(np.uint64))[0])
+    if isinstance(value, (tuple, frozenset)):
+        inner = [_code(v) for v in value]
+        if None in inner:
+            return None
+        parts = [str(code) for code in inner]
+        text = repr((type(value).__name__, parts if isinstance(value, tuple) else sorted(parts)))
+    elif value is None or isinstance(value, (str, bytes, int, float)):
+        text = repr(value)
+    else:
+        return None
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
