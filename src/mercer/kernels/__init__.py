@@ -22,6 +22,7 @@ from ._maps import Map, Periodic, Select, Stretch
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
 from ._radial import Radial
+from ._remembered import forget, remember, table_bytes
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
@@ -79,6 +80,7 @@ __all__ = [
     "Wrapper",
     "as_kernel",
     "exp_inplace",
+    "forget",
     "from_sklearn",
     "node",
     "on_indices",
@@ -86,4 +88,6 @@ __all__ = [
     "parameter",
     "random_features",
     "reads_all",
+    "remember",
+    "table_bytes",
 ]

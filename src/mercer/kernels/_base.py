@@ -148,6 +148,10 @@ class Kernel(ABC):
             values[mine] = row[0]
         return values
 
+    def _by_blocks(self, P: Prepared) -> bool:
+        """Whether blocks of these points are evaluated faster than single pairs are looked up."""
+        return False
+
     def _diag_prepared(self, P: Prepared) -> np.ndarray:
         """Return k(p_i, p_i) of points that are prepared."""
         i = np.arange(len(P))

@@ -12,7 +12,7 @@ from .._points import length, take
 from ._base import Kernel, node
 from ._prepared import Prepared
 
-__all__ = ["Callable"]
+__all__ = ["Callable", "point"]
 
 _CONTRACTS = ("auto", "matrix", "pair")
 
@@ -86,11 +86,14 @@ class Callable(Kernel):
             return super()._pairs(P, Q, i, j)
         X, Z = P.arrays[0], Q.arrays[0]
         pairs = zip(i.tolist(), j.tolist(), strict=True)
-        return np.array([self._value(_point(X, a), _point(Z, b)) for a, b in pairs], dtype=float)
+        return np.array([self._value(point(X, a), point(Z, b)) for a, b in pairs], dtype=float)
+
+    def _by_blocks(self, P: Prepared) -> bool:
+        return P.frame == "matrix"
 
     @property
     def costly(self) -> bool:
-        return True
+        return self.contract != "matrix"
 
     def _decide(self, X: Any) -> str:
         """Return the contract that the function keeps on the first few points."""
@@ -106,7 +109,7 @@ class Callable(Kernel):
             except Exception as error:  # whatever a function does with what it does not expect
                 as_matrix = error
             try:
-                self._value(_point(X, 0), _point(X, 0))
+                self._value(point(X, 0), point(X, 0))
                 return "pair"
             except Exception as error:
                 as_pair = error
@@ -140,7 +143,7 @@ class Callable(Kernel):
         return getattr(self.function, "__name__", None) or repr(self.function)
 
 
-def _point(X: Any, i: int) -> Any:
+def point(X: Any, i: int) -> Any:
     """Return one point: a row (polars has them as dictionaries), an entry, a matrix (1, d)."""
     if sp.issparse(X):
         return X[[i]]
