@@ -19,9 +19,20 @@ from ._features import (
 from ._flat import Constant, RankOne, White
 from ._fourier import FourierBasis, random_features
 from ._maps import Map, Periodic, Select, Stretch
+from ._mean_of import MeanOf
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
 from ._radial import Radial
+from ._sets import (
+    BraunBlanquet,
+    Dice,
+    Intersection,
+    Jaccard,
+    MinMax,
+    Ochiai,
+    Overlap,
+    Subsets,
+)
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
@@ -33,11 +44,13 @@ __all__ = [
     "AdditiveChi2",
     "Bilinear",
     "Bounded",
+    "BraunBlanquet",
     "Callable",
     "Cauchy",
     "Chi2",
     "Constant",
     "Cosine",
+    "Dice",
     "Distance",
     "DotProduct",
     "Exp",
@@ -48,14 +61,20 @@ __all__ = [
     "GaussianBasis",
     "GaussianSeries",
     "HistogramIntersection",
+    "Intersection",
     "InverseMultiquadric",
+    "Jaccard",
     "Kernel",
     "Laplacian",
     "Linear",
     "Map",
     "Matern",
+    "MeanOf",
+    "MinMax",
     "Multiquadric",
     "Normalized",
+    "Ochiai",
+    "Overlap",
     "Periodic",
     "Polynomial",
     "PolynomialBasis",
@@ -73,6 +92,7 @@ __all__ = [
     "SigmoidBasis",
     "SklearnKernel",
     "Stretch",
+    "Subsets",
     "Sum",
     "ThinPlate",
     "White",
