@@ -55,9 +55,11 @@ from mercer.kernels import (
     Intersection,
     InverseMultiquadric,
     Jaccard,
+    Kendall,
     Kernel,
     Laplacian,
     Linear,
+    Mallows,
     Map,
     Matern,
     MeanOf,
@@ -277,6 +279,22 @@ LEAVES = [
     Entry("MinMax", MinMax(), domain="nonnegative"),
     Entry("MinMax bags", MinMax(), domain="bags", differentiable=False, sparse=False),
     Entry("MeanOf", MeanOf(RBF(0.8)), domain="sets of vectors", differentiable=False, sparse=False),
+    Entry("Kendall", Kendall(), domain="rankings", differentiable=False, sparse=False),
+    Entry(
+        "Kendall partial",
+        Kendall(ties=True),
+        domain="partial rankings",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry("Mallows", Mallows(0.4), domain="rankings", differentiable=False, sparse=False),
+    Entry(
+        "Mallows partial",
+        Mallows(0.4, unranked="last", ties=True),
+        domain="partial rankings",
+        differentiable=False,
+        sparse=False,
+    ),
 ]
 
 COMPOSITES = [

@@ -23,6 +23,7 @@ from ._mean_of import MeanOf
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
 from ._radial import Radial
+from ._rankings import Kendall, Mallows
 from ._sets import (
     BraunBlanquet,
     Dice,
@@ -64,9 +65,11 @@ __all__ = [
     "Intersection",
     "InverseMultiquadric",
     "Jaccard",
+    "Kendall",
     "Kernel",
     "Laplacian",
     "Linear",
+    "Mallows",
     "Map",
     "Matern",
     "MeanOf",
