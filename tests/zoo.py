@@ -35,6 +35,8 @@ from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
+    BagOfNgrams,
+    BagOfWords,
     Bilinear,
     Bounded,
     BraunBlanquet,
@@ -292,6 +294,16 @@ LEAVES = [
         "Mallows partial",
         Mallows(0.4, unranked="last", ties=True),
         domain="partial rankings",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry(
+        "BagOfWords", BagOfWords(tfidf=False), domain="texts", differentiable=False, sparse=False
+    ),
+    Entry(
+        "BagOfNgrams",
+        BagOfNgrams((2, 3), {"at": 1.5, "ca": 0.5, "cat": 1.0, "an": 0.25}, sublinear_tf=True),
+        domain="texts",
         differentiable=False,
         sparse=False,
     ),

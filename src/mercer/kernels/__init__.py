@@ -37,12 +37,15 @@ from ._sets import (
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ._text import BagOfNgrams, BagOfWords
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
     "AdditiveChi2",
+    "BagOfNgrams",
+    "BagOfWords",
     "Bilinear",
     "Bounded",
     "BraunBlanquet",
