@@ -35,13 +35,17 @@ from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
+    BagOfNgrams,
+    BagOfWords,
     Bilinear,
     Bounded,
+    BraunBlanquet,
     Callable,
     Cauchy,
     Chi2,
     Constant,
     Cosine,
+    Dice,
     Distance,
     Exp,
     Features,
@@ -50,14 +54,21 @@ from mercer.kernels import (
     GaussianBasis,
     GaussianSeries,
     HistogramIntersection,
+    Intersection,
     InverseMultiquadric,
+    Jaccard,
+    Kendall,
     Kernel,
     Laplacian,
     Linear,
+    Mallows,
     Map,
     Matern,
+    MeanOf,
+    MinMax,
     Multiquadric,
     Normalized,
+    Ochiai,
     Periodic,
     Polynomial,
     PolynomialBasis,
@@ -73,6 +84,7 @@ from mercer.kernels import (
     SigmoidBasis,
     SklearnKernel,
     Stretch,
+    Subsets,
     Sum,
     ThinPlate,
     White,
@@ -95,13 +107,30 @@ COLUMNS = 3  # of points for kernels that fix a number of columns
 WIDE = 12  # beyond the eight columns up to which distances are summed directly
 
 
+OBJECTS = {  # n points of a domain, degenerate ones among them
+    "sets": lambda rng, n: [set(), *_sets(rng, n)][:n],
+    "bags": lambda rng, n: [{}, *({e: 0.5 + rng.random() for e in s} for s in _sets(rng, n))][:n],
+    "sets of vectors": lambda rng, n: [rng.normal(size=(i % 4, 2)) for i in range(n)],
+    "rankings": lambda rng, n: np.array([rng.permutation(5) + 1.0 for _ in range(n)]),
+    "partial rankings": lambda rng, n: np.where(
+        rng.random((n, 5)) < 0.3, np.nan, rng.integers(1, 4, size=(n, 5))
+    ),
+    "texts": lambda rng, n: [" ".join(rng.choice(_WORDS, size=i)) for i in range(n)],
+}
+_WORDS = ["cat", "dog", "bird", "sat", "sang", "ran"]
+
+
+def _sets(rng, n):
+    return [set(rng.choice(list("abcdefg"), size=rng.integers(1, 7)).tolist()) for _ in range(n)]
+
+
 @dataclass(frozen=True)
 class Entry:
     """A kernel with what it claims."""
 
     id: str
     kernel: Kernel
-    domain: str = "vectors"  # | "nonnegative" | "indices" | "words"
+    domain: str = "vectors"  # | "nonnegative" | "indices" | "words", or one of OBJECTS
     columns: int | None = None  # None: any number
     differentiable: bool = True
     psd: bool = True
@@ -112,6 +141,8 @@ class Entry:
         """Return n points of the domain, away from kinks and borders."""
         rng = np.random.default_rng(seed)
         shape = (n, self.columns or columns)
+        if self.domain in OBJECTS:
+            return OBJECTS[self.domain](rng, n)
         if self.domain == "words":
             return ["".join(rng.choice(list("abcde"), size=5)) for _ in range(n)]
         if self.domain == "indices":
@@ -243,6 +274,39 @@ LEAVES = [
         sparse=False,
     ),
     Entry("Precomputed", Precomputed(VALUES), domain="indices", differentiable=False, sparse=False),
+    *(
+        Entry(type(k).__name__, k, domain="sets", differentiable=False, sparse=False)
+        for k in (Intersection(), Subsets(0.7), Jaccard(), Dice(), Ochiai(), BraunBlanquet())
+    ),
+    Entry("MinMax", MinMax(), domain="nonnegative"),
+    Entry("MinMax bags", MinMax(), domain="bags", differentiable=False, sparse=False),
+    Entry("MeanOf", MeanOf(RBF(0.8)), domain="sets of vectors", differentiable=False, sparse=False),
+    Entry("Kendall", Kendall(), domain="rankings", differentiable=False, sparse=False),
+    Entry(
+        "Kendall partial",
+        Kendall(ties=True),
+        domain="partial rankings",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry("Mallows", Mallows(0.4), domain="rankings", differentiable=False, sparse=False),
+    Entry(
+        "Mallows partial",
+        Mallows(0.4, unranked="last", ties=True),
+        domain="partial rankings",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry(
+        "BagOfWords", BagOfWords(tfidf=False), domain="texts", differentiable=False, sparse=False
+    ),
+    Entry(
+        "BagOfNgrams",
+        BagOfNgrams((2, 3), dict.fromkeys(["at", "ca", "cat", "an", "do", "ird", "g "], 1.5)),
+        domain="texts",
+        differentiable=False,
+        sparse=False,
+    ),
 ]
 
 COMPOSITES = [
@@ -299,6 +363,13 @@ COMPOSITES = [
         "words",
         Normalized(Callable(letters)) ** 2 + 2 * Callable(letters) + White(0.1) + 1,
         domain="words",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry(
+        "sets inside",
+        Normalized(Subsets()) ** 1 + 2 * Jaccard() * Dice() + White(0.1),
+        domain="sets",
         differentiable=False,
         sparse=False,
     ),

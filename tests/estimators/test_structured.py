@@ -74,7 +74,9 @@ def graphs():
 
 def table():
     numbers = rng.normal(size=(N, 2)) + LABELS[:, None]
-    return pd.DataFrame({"seq": [a_string(c) for c in LABELS], "a": numbers[:, 0], "b": numbers[:, 1]})
+    return pd.DataFrame(
+        {"seq": [a_string(c) for c in LABELS], "a": numbers[:, 0], "b": numbers[:, 1]}
+    )
 
 
 STRINGS = [a_string(label) for label in LABELS]
@@ -106,7 +108,11 @@ TRAIN, TEST = slice(0, 20), slice(20, N)
 
 def fitted(model, X):
     """Fit on some points, predict others, and say the same after a journey through pickle."""
-    y = LABELS[TRAIN].astype(float) if isinstance(model, GaussianProcessRegressor) else LABELS[TRAIN]
+    y = (
+        LABELS[TRAIN].astype(float)
+        if isinstance(model, GaussianProcessRegressor)
+        else LABELS[TRAIN]
+    )
     model = clone(model).fit(taken(X, TRAIN), y)
     values = model.predict(taken(X, TEST))
     assert np.isfinite(values).all()
@@ -124,7 +130,9 @@ def pca(kernel, X, **options):
 
 
 def two_samples(kernel, X):
-    first = two_sample_test(taken(X, np.flatnonzero(LABELS == 0)), taken(X, np.flatnonzero(LABELS)), kernel)
+    first = two_sample_test(
+        taken(X, np.flatnonzero(LABELS == 0)), taken(X, np.flatnonzero(LABELS)), kernel
+    )
     assert 0 < first.pvalue < 0.3
 
 

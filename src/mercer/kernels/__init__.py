@@ -19,26 +19,43 @@ from ._features import (
 from ._flat import Constant, RankOne, White
 from ._fourier import FourierBasis, random_features
 from ._maps import Map, Periodic, Select, Stretch
+from ._mean_of import MeanOf
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
 from ._radial import Radial
+from ._rankings import Kendall, Mallows
 from ._remembered import forget, remember, table_bytes
+from ._sets import (
+    BraunBlanquet,
+    Dice,
+    Intersection,
+    Jaccard,
+    MinMax,
+    Ochiai,
+    Overlap,
+    Subsets,
+)
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ._text import BagOfNgrams, BagOfWords
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
     "AdditiveChi2",
+    "BagOfNgrams",
+    "BagOfWords",
     "Bilinear",
     "Bounded",
+    "BraunBlanquet",
     "Callable",
     "Cauchy",
     "Chi2",
     "Constant",
     "Cosine",
+    "Dice",
     "Distance",
     "DotProduct",
     "Exp",
@@ -49,14 +66,22 @@ __all__ = [
     "GaussianBasis",
     "GaussianSeries",
     "HistogramIntersection",
+    "Intersection",
     "InverseMultiquadric",
+    "Jaccard",
+    "Kendall",
     "Kernel",
     "Laplacian",
     "Linear",
+    "Mallows",
     "Map",
     "Matern",
+    "MeanOf",
+    "MinMax",
     "Multiquadric",
     "Normalized",
+    "Ochiai",
+    "Overlap",
     "Periodic",
     "Polynomial",
     "PolynomialBasis",
@@ -74,6 +99,7 @@ __all__ = [
     "SigmoidBasis",
     "SklearnKernel",
     "Stretch",
+    "Subsets",
     "Sum",
     "ThinPlate",
     "White",

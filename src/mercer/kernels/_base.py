@@ -176,13 +176,22 @@ class Kernel(ABC):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
 
-        None: there is none, and a search is needed.
+        None: there is none, and a search is needed.  A kernel that lists `_changes` returns here
+        where the search through them begins.
         """
+        return None
+
+    def _changes(self, z: Any) -> Any:
+        """Return the points one small change away from z; None: that is for the user to say."""
         return None
 
     def _inner_points(self, X: Any) -> Any:
         """Return the points on which the children are evaluated."""
         return X
+
+    def _inner_weights(self, X: Any, weights: np.ndarray | None) -> np.ndarray | None:
+        """Return the weights of the points on which the children are evaluated."""
+        return weights
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         """Return values for the own fields that depend on the data."""
@@ -206,6 +215,11 @@ class Kernel(ABC):
     def reads_matrix(self) -> bool:
         """Whether a matrix of numbers, if one is given, has rows of finite numbers as points."""
         return all(child.reads_matrix for _, child in self._children())
+
+    @property
+    def discrete(self) -> bool:
+        """Whether points, even as rows of numbers, cannot be moved a little: sets, rankings."""
+        return any(child.discrete for _, child in self._children())
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -391,7 +405,9 @@ class Kernel(ABC):
         if not self._unresolved:
             return self
         changes = self._resolve_own(X, weights)
-        inner = self._inner_points(X) if any(c._unresolved for _, c in self._children()) else X
+        inner = X
+        if any(child._unresolved for _, child in self._children()):
+            inner, weights = self._inner_points(X), self._inner_weights(X, weights)
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
             if isinstance(value, Kernel):
@@ -400,14 +416,18 @@ class Kernel(ABC):
                 changes[f.name] = tuple(child.resolve(inner, weights) for child in value)
         return dataclasses.replace(self, **changes)
 
-    @cached_property
-    def _unresolved(self) -> list[str]:
-        """The parameters whose values still depend on data."""
-        own = [
-            f"{f.name}={getattr(self, f.name)!r}"
+    def _rules(self) -> list[str]:
+        """Return the names of the own fields that hold a rule, to be replaced by its value."""
+        return [
+            f.name
             for f in dataclasses.fields(self)
             if "bounds" in f.metadata and isinstance(getattr(self, f.name), str)
         ]
+
+    @cached_property
+    def _unresolved(self) -> list[str]:
+        """The parameters whose values still depend on data."""
+        own = [f"{name}={getattr(self, name)!r}" for name in self._rules()]
         return own + [name for _, child in self._children() for name in child._unresolved]
 
     def _require_resolved(self) -> None:

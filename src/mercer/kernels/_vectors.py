@@ -12,6 +12,7 @@ from .._points import as_vectors
 from ._bandwidth import RULES
 from ._base import Kernel, node
 from ._prepared import Prepared
+from ._sparse import shared_products
 
 __all__ = [
     "VectorKernel",
@@ -57,7 +58,7 @@ class VectorKernel(Kernel):
 def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
     """Set out <- X Z^T, for any mixture of dense and CSR rows."""
     if sp.issparse(X) and sp.issparse(Z):
-        out[...] = (X @ Z.T).toarray()
+        shared_products(X, Z, out)
     elif sp.issparse(X) or sp.issparse(Z):
         out[...] = X @ Z.T
     else:
