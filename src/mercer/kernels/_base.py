@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -148,6 +148,15 @@ class Kernel(ABC):
             values[mine] = row[0]
         return values
 
+    def _tile_by_pairs(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Fill a tile from `_pairs`; the points against themselves are symmetric: half of them."""
+        if P.source is Q.source and np.array_equal(P.index, Q.index):
+            i, j = np.triu_indices(len(P))
+            out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
+        else:
+            i, j = np.indices(out.shape).reshape(2, -1)
+            out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
+
     def _diag_prepared(self, P: Prepared) -> np.ndarray:
         """Return k(p_i, p_i) of points that are prepared."""
         i = np.arange(len(P))
@@ -172,9 +181,12 @@ class Kernel(ABC):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
 
-        None: there is none, and a search is needed.
+        None: there is none, and a search is needed.  If the formula only comes close, it has a
+        name of its own in `_preimage_method`.
         """
         return None
+
+    _preimage_method: ClassVar[str] = "exact"
 
     def _inner_points(self, X: Any) -> Any:
         """Return the points on which the children are evaluated."""
@@ -183,6 +195,18 @@ class Kernel(ABC):
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         """Return values for the own fields that depend on the data."""
         return {}
+
+    @property
+    def _judges(self) -> bool:
+        """Whether there are training points that `_judge` refuses."""
+        return any(child._judges for _, child in self._children())
+
+    def _judge(self, X: Any) -> None:
+        """Refuse training points from which nothing can be learned."""
+        inner = self._inner_points(X)
+        for _, child in self._children():
+            if child._judges:
+                child._judge(inner)
 
     @property
     def on_vectors(self) -> bool:
@@ -384,6 +408,8 @@ class Kernel(ABC):
 
         A point of weight 2 counts as two points, one of weight 0 as none.
         """
+        if self._judges:
+            self._judge(X)
         if not self._unresolved:
             return self
         changes = self._resolve_own(X, weights)
@@ -399,12 +425,16 @@ class Kernel(ABC):
     @cached_property
     def _unresolved(self) -> list[str]:
         """The parameters whose values still depend on data."""
-        own = [
+        inner = [name for _, child in self._children() for name in child._unresolved]
+        return self._awaited() + inner
+
+    def _awaited(self) -> list[str]:
+        """Return the own fields that `_resolve_own` has to fill in."""
+        return [
             f"{f.name}={getattr(self, f.name)!r}"
             for f in dataclasses.fields(self)
             if "bounds" in f.metadata and isinstance(getattr(self, f.name), str)
         ]
-        return own + [name for _, child in self._children() for name in child._unresolved]
 
     def _require_resolved(self) -> None:
         if self._unresolved:

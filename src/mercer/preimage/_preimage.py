@@ -73,7 +73,7 @@ def preimage(
     with np.errstate(over="ignore", invalid="ignore"):
         exact = target.core._preimage(points, coefficients) if method == "auto" else None
         if exact is not None:
-            found = _Found("exact", exact)
+            found = _Found(target.core._preimage_method, exact)
         elif vectors and method != "search":
             _ = target.squared_norms  # raises at once if it is not finite
             found = _Vectors(target, options).find(method)
