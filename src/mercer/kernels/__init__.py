@@ -1,6 +1,7 @@
 """What k is: kernels, the algebra that combines them, and the functions that read them."""
 
 from ._algebra import Exp, Power, Product, Scale, Sum
+from ._alignment import AllSubsequences, LocalAlignment, Subsequence, SubsequenceSum
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._conditional import Distance, Multiquadric, ThinPlate
@@ -25,12 +26,14 @@ from ._radial import Radial
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ._strings import Gapped, Mismatch, Spectrum, WeightedDegree
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
     "AdditiveChi2",
+    "AllSubsequences",
     "Bilinear",
     "Bounded",
     "Callable",
@@ -45,6 +48,7 @@ __all__ = [
     "Features",
     "Fixed",
     "FourierBasis",
+    "Gapped",
     "GaussianBasis",
     "GaussianSeries",
     "HistogramIntersection",
@@ -52,8 +56,10 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalAlignment",
     "Map",
     "Matern",
+    "Mismatch",
     "Multiquadric",
     "Normalized",
     "Periodic",
@@ -72,9 +78,13 @@ __all__ = [
     "Sigmoid",
     "SigmoidBasis",
     "SklearnKernel",
+    "Spectrum",
     "Stretch",
+    "Subsequence",
+    "SubsequenceSum",
     "Sum",
     "ThinPlate",
+    "WeightedDegree",
     "White",
     "Wrapper",
     "as_kernel",
