@@ -35,6 +35,7 @@ from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
+    AllSubsequences,
     BagOfNgrams,
     BagOfWords,
     Bilinear,
@@ -51,6 +52,7 @@ from mercer.kernels import (
     Features,
     Fixed,
     FourierBasis,
+    Gapped,
     GaussianBasis,
     GaussianSeries,
     HistogramIntersection,
@@ -61,11 +63,13 @@ from mercer.kernels import (
     Kernel,
     Laplacian,
     Linear,
+    LocalAlignment,
     Mallows,
     Map,
     Matern,
     MeanOf,
     MinMax,
+    Mismatch,
     Multiquadric,
     Normalized,
     Ochiai,
@@ -83,10 +87,14 @@ from mercer.kernels import (
     Sigmoid,
     SigmoidBasis,
     SklearnKernel,
+    Spectrum,
     Stretch,
+    Subsequence,
+    SubsequenceSum,
     Subsets,
     Sum,
     ThinPlate,
+    WeightedDegree,
     White,
 )
 from mercer.solvers import (
@@ -145,6 +153,8 @@ class Entry:
             return OBJECTS[self.domain](rng, n)
         if self.domain == "words":
             return ["".join(rng.choice(list("abcde"), size=5)) for _ in range(n)]
+        if self.domain == "strings":  # of any length, the empty one among them
+            return ["".join(rng.choice(list("ACGT"), size=3 * i)) for i in rng.permutation(n)]
         if self.domain == "indices":
             return rng.permutation(12)[:n]
         if self.domain == "nonnegative":
@@ -198,6 +208,8 @@ _ROWS = np.random.default_rng(5).normal(size=(12, 5))
 FACTOR = [[1.5, 0, 0, 0], [0.3, 1.4, 0, 0], [0.2, 0.4, 1.3, 0], [0.1, 0.3, 0.2, 1.6]]
 INNER = [[1.5, 0, 0, 0], [0.2, 2.0, 0, 0], [0.1, 0.1, 1.2, 0], [0, 0.3, 0.1, 1.1]]
 VALUES = (_ROWS @ _ROWS.T).tolist()  # of a kernel on twelve indices
+
+STRUCTURED: dict[str, Any] = {"differentiable": False, "sparse": False}
 
 LEAVES = [
     Entry("RBF", RBF(length_scale=1.3)),
@@ -272,6 +284,24 @@ LEAVES = [
         Conditioned(2 * Matern(nu=2.5) + White(0.1), CENTRES, FACTOR, INNER),
         columns=3,
         sparse=False,
+    ),
+    Entry("Spectrum", Spectrum(2), domain="strings", **STRUCTURED),
+    Entry("Spectrum blended", Spectrum(3, blended=True, decay=0.7), "strings", **STRUCTURED),
+    Entry("WeightedDegree", WeightedDegree(3), domain="words", **STRUCTURED),
+    Entry("Gapped", Gapped(4, 2), domain="strings", **STRUCTURED),
+    Entry("Gapped pairs", Gapped(10, 5), domain="strings", **STRUCTURED),
+    Entry("Mismatch", Mismatch(3, 1, "ACGT"), domain="strings", **STRUCTURED),
+    Entry("Mismatch pairs", Mismatch(5, 2, b"ACGT"), domain="strings", **STRUCTURED),
+    Entry("Subsequence", Subsequence(3, decay=0.6), domain="strings", **STRUCTURED),
+    Entry("SubsequenceSum", SubsequenceSum(3), domain="strings", **STRUCTURED),
+    Entry("AllSubsequences", AllSubsequences(), domain="strings", **STRUCTURED),
+    Entry("LocalAlignment", LocalAlignment(beta=0.1), domain="strings", **STRUCTURED),
+    Entry("LocalAlignment pair", LocalAlignment((2.0, -1.0), None, 3.0), "strings", **STRUCTURED),
+    Entry(
+        "LocalAlignment matrix",
+        LocalAlignment([[3, 1, -1], [1, 2, -2], [-1, -2, 4]], "ACG", beta=0.3, normalized=True),
+        domain="strings",
+        **STRUCTURED,
     ),
     Entry("Precomputed", Precomputed(VALUES), domain="indices", differentiable=False, sparse=False),
     *(
@@ -372,6 +402,12 @@ COMPOSITES = [
         domain="sets",
         differentiable=False,
         sparse=False,
+    ),
+    Entry(
+        "strings",
+        Normalized(Spectrum(2)) * Normalized(Subsequence(2)) + 0.5 * Spectrum(1) ** 2,
+        domain="strings",
+        **STRUCTURED,
     ),
     Entry("RankOne times", RankOne(first_column) * RBF(), sparse=False),
     Entry(

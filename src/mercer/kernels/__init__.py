@@ -1,6 +1,7 @@
 """What k is: kernels, the algebra that combines them, and the functions that read them."""
 
 from ._algebra import Exp, Power, Product, Scale, Sum
+from ._alignment import AllSubsequences, LocalAlignment, Subsequence, SubsequenceSum
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._conditional import Distance, Multiquadric, ThinPlate
@@ -38,6 +39,7 @@ from ._sets import (
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ._strings import Gapped, Mismatch, Spectrum, WeightedDegree
 from ._text import BagOfNgrams, BagOfWords
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 
@@ -45,6 +47,7 @@ __all__ = [
     "KERNEL_NAMES",
     "RBF",
     "AdditiveChi2",
+    "AllSubsequences",
     "BagOfNgrams",
     "BagOfWords",
     "Bilinear",
@@ -63,6 +66,7 @@ __all__ = [
     "Features",
     "Fixed",
     "FourierBasis",
+    "Gapped",
     "GaussianBasis",
     "GaussianSeries",
     "HistogramIntersection",
@@ -73,11 +77,13 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalAlignment",
     "Mallows",
     "Map",
     "Matern",
     "MeanOf",
     "MinMax",
+    "Mismatch",
     "Multiquadric",
     "Normalized",
     "Ochiai",
@@ -98,10 +104,14 @@ __all__ = [
     "Sigmoid",
     "SigmoidBasis",
     "SklearnKernel",
+    "Spectrum",
     "Stretch",
+    "Subsequence",
+    "SubsequenceSum",
     "Subsets",
     "Sum",
     "ThinPlate",
+    "WeightedDegree",
     "White",
     "Wrapper",
     "as_kernel",

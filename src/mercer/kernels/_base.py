@@ -25,10 +25,11 @@ import dataclasses
 import itertools
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Callable as Function
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -152,6 +153,15 @@ class Kernel(ABC):
         """Whether blocks of these points are evaluated faster than single pairs are looked up."""
         return False
 
+    def _tile_by_pairs(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Fill a tile from `_pairs`; the points against themselves are symmetric: half of them."""
+        if P.source is Q.source and np.array_equal(P.index, Q.index):
+            i, j = np.triu_indices(len(P))
+            out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
+        else:
+            i, j = np.indices(out.shape).reshape(2, -1)
+            out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
+
     def _diag_prepared(self, P: Prepared) -> np.ndarray:
         """Return k(p_i, p_i) of points that are prepared."""
         i = np.arange(len(P))
@@ -176,13 +186,20 @@ class Kernel(ABC):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
 
-        None: there is none, and a search is needed.  A kernel that lists `_changes` returns here
-        where the search through them begins.
+        None: there is none, and a search is needed.  If the formula only comes close, it has a
+        name of its own in `_preimage_method`; a kernel with `_neighbours` returns here where the
+        search through them begins.
         """
         return None
 
-    def _changes(self, z: Any) -> Any:
-        """Return the points one small change away from z; None: that is for the user to say."""
+    _preimage_method: ClassVar[str] = "exact"
+
+    def _neighbours(self, X: Any) -> Function[[Any], Any] | None:
+        """Return a function that lists the points one small change away from a point.
+
+        A search for pre-images takes these steps; X are points that may say which changes there
+        are.  None: none are known.
+        """
         return None
 
     def _inner_points(self, X: Any) -> Any:
@@ -196,6 +213,18 @@ class Kernel(ABC):
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         """Return values for the own fields that depend on the data."""
         return {}
+
+    @property
+    def _judges(self) -> bool:
+        """Whether there are training points that `_judge` refuses."""
+        return any(child._judges for _, child in self._children())
+
+    def _judge(self, X: Any) -> None:
+        """Refuse training points from which nothing can be learned."""
+        inner = self._inner_points(X)
+        for _, child in self._children():
+            if child._judges:
+                child._judge(inner)
 
     @property
     def on_vectors(self) -> bool:
@@ -402,6 +431,8 @@ class Kernel(ABC):
 
         A point of weight 2 counts as two points, one of weight 0 as none.
         """
+        if self._judges:
+            self._judge(X)
         if not self._unresolved:
             return self
         changes = self._resolve_own(X, weights)

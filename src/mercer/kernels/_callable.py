@@ -68,12 +68,8 @@ class Callable(Kernel):
         X, Z = P.arrays[0], Q.arrays[0]
         if Q.frame == "matrix":
             out[...] = self._block(X, Z)
-        elif P.source is Q.source and np.array_equal(P.index, Q.index):
-            i, j = np.triu_indices(len(P))  # symmetric: half of the calls
-            out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
         else:
-            i, j = np.indices(out.shape).reshape(2, -1)
-            out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
+            self._tile_by_pairs(P, Q, out)
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(

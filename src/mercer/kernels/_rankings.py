@@ -179,15 +179,8 @@ class RankingKernel(Kernel):
         costs[np.arange(len(borda)), np.arange(len(borda))] -= 1e-12
         return candidates[np.argmin(costs, axis=0)]
 
-    def _changes(self, z: Any) -> Any:
-        """Return the rankings in which two items at neighbouring places have changed places."""
-        z = np.asarray(z, dtype=float)
-        order = np.argsort(z, kind="stable")
-        order = order[~np.isnan(z[order])]
-        changed = np.repeat(z[None], max(len(order) - 1, 0), axis=0)
-        rows = np.arange(len(changed))
-        changed[rows, order[:-1]], changed[rows, order[1:]] = z[order[1:]], z[order[:-1]]
-        return changed
+    def _neighbours(self, X: Any) -> Any:
+        return _swaps
 
 
 @node
@@ -309,3 +302,14 @@ def _norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
 def _discordant(t: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return |phi(x) - phi(z)|^2 / 4, the number of discordant pairs."""
     return np.maximum(0.25 * (s + u - 2.0 * t), 0.0)
+
+
+def _swaps(z: Any) -> np.ndarray:
+    """Return the rankings in which two items at neighbouring places have changed places."""
+    z = np.asarray(z, dtype=float)
+    order = np.argsort(z, kind="stable")
+    order = order[~np.isnan(z[order])]
+    changed = np.repeat(z[None], max(len(order) - 1, 0), axis=0)
+    rows = np.arange(len(changed))
+    changed[rows, order[:-1]], changed[rows, order[1:]] = z[order[1:]], z[order[:-1]]
+    return changed

@@ -294,10 +294,10 @@ class Ochiai(_Ratio, Explicit):
 
     def _terms(self, X: Any) -> Terms:
         elements = self._read(X)
-        n, owner, code, value = elements.terms()
-        empty = np.flatnonzero(elements.sizes == 0)
-        nothing = Terms.counted(n, empty, np.repeat(codes_of([()], "", ""), len(empty)))
-        return Terms.joined(Terms(n, owner, code, value / np.sqrt(elements.sizes[owner])), nothing)
+        terms, empty = elements.terms(), np.flatnonzero(elements.sizes == 0)
+        nothing = Terms.counted(terms.n, empty, np.repeat(codes_of([()], "", ""), len(empty)))
+        shares = terms.value / np.sqrt(elements.sizes[terms.owner])
+        return Terms.joined(terms._replace(value=shares), nothing)
 
 
 @node
