@@ -43,12 +43,15 @@ from mercer.kernels import (
     Constant,
     Cosine,
     Distance,
+    EdgeHistogram,
     Exp,
     Features,
     Fixed,
     FourierBasis,
     GaussianBasis,
     GaussianSeries,
+    Graphlet,
+    Graphs,
     HistogramIntersection,
     InverseMultiquadric,
     Kernel,
@@ -65,16 +68,20 @@ from mercer.kernels import (
     Precomputed,
     Product,
     QuadraticMap,
+    RandomWalk,
     RankOne,
     RationalQuadratic,
     Scale,
     Select,
+    ShortestPath,
     Sigmoid,
     SigmoidBasis,
     SklearnKernel,
     Stretch,
     Sum,
     ThinPlate,
+    VertexHistogram,
+    WeisfeilerLehman,
     White,
 )
 from mercer.solvers import (
@@ -101,7 +108,7 @@ class Entry:
 
     id: str
     kernel: Kernel
-    domain: str = "vectors"  # | "nonnegative" | "indices" | "words"
+    domain: str = "vectors"  # | "nonnegative" | "indices" | "words" | "graphs"
     columns: int | None = None  # None: any number
     differentiable: bool = True
     psd: bool = True
@@ -114,11 +121,25 @@ class Entry:
         shape = (n, self.columns or columns)
         if self.domain == "words":
             return ["".join(rng.choice(list("abcde"), size=5)) for _ in range(n)]
+        if self.domain == "graphs":
+            return graphs(n, rng)
         if self.domain == "indices":
             return rng.permutation(12)[:n]
         if self.domain == "nonnegative":
             return rng.uniform(0.1, 2.0, size=shape)
         return rng.normal(size=shape)
+
+
+def graphs(n, rng):
+    """Graphs of up to six nodes with labels, edge labels and attributes."""
+    sizes = rng.integers(1, 7, size=n)
+    edges = [[(u, v) for u in range(m) for v in range(u) if rng.random() < 0.5] for m in sizes]
+    return Graphs.from_edges(
+        edges,
+        labels=[rng.choice(list("CNO"), size=m).tolist() for m in sizes],
+        edge_labels=[rng.integers(2, size=len(some)).tolist() for some in edges],
+        attributes=[rng.normal(size=(m, 2)) for m in sizes],
+    )
 
 
 def first_column(X):
@@ -243,6 +264,23 @@ LEAVES = [
         sparse=False,
     ),
     Entry("Precomputed", Precomputed(VALUES), domain="indices", differentiable=False, sparse=False),
+    *(
+        Entry(str(k), k, domain="graphs", differentiable=False, sparse=False)
+        for k in (
+            VertexHistogram(),
+            VertexHistogram(base=RBF(0.8)),
+            EdgeHistogram(),
+            EdgeHistogram(ends=True),
+            WeisfeilerLehman(h=2),
+            WeisfeilerLehman(h=1, edges=True, exact=True),
+            ShortestPath(),
+            Graphlet(),
+            Graphlet(size=4, connected=True),
+            RandomWalk(decay=0.2),
+            RandomWalk(decay=0.02, kind="geometric"),
+            RandomWalk(decay=0.1, labelled=True),
+        )
+    ),
 ]
 
 COMPOSITES = [
@@ -299,6 +337,13 @@ COMPOSITES = [
         "words",
         Normalized(Callable(letters)) ** 2 + 2 * Callable(letters) + White(0.1) + 1,
         domain="words",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry(
+        "graphs",
+        Normalized(WeisfeilerLehman(1)) ** 2 * RandomWalk() + 2 * ShortestPath() + White(0.1) + 1,
+        domain="graphs",
         differentiable=False,
         sparse=False,
     ),

@@ -18,6 +18,16 @@ from ._features import (
 )
 from ._flat import Constant, RankOne, White
 from ._fourier import FourierBasis, random_features
+from ._graph_collection import Graph, Graphs
+from ._graph_walks import RandomWalk
+from ._graphs import (
+    EdgeHistogram,
+    GraphKernel,
+    Graphlet,
+    ShortestPath,
+    VertexHistogram,
+    WeisfeilerLehman,
+)
 from ._maps import Map, Periodic, Select, Stretch
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
@@ -40,6 +50,7 @@ __all__ = [
     "Cosine",
     "Distance",
     "DotProduct",
+    "EdgeHistogram",
     "Exp",
     "Explicit",
     "Features",
@@ -47,6 +58,10 @@ __all__ = [
     "FourierBasis",
     "GaussianBasis",
     "GaussianSeries",
+    "Graph",
+    "GraphKernel",
+    "Graphlet",
+    "Graphs",
     "HistogramIntersection",
     "InverseMultiquadric",
     "Kernel",
@@ -65,16 +80,20 @@ __all__ = [
     "Product",
     "QuadraticMap",
     "Radial",
+    "RandomWalk",
     "RankOne",
     "RationalQuadratic",
     "Scale",
     "Select",
+    "ShortestPath",
     "Sigmoid",
     "SigmoidBasis",
     "SklearnKernel",
     "Stretch",
     "Sum",
     "ThinPlate",
+    "VertexHistogram",
+    "WeisfeilerLehman",
     "White",
     "Wrapper",
     "as_kernel",

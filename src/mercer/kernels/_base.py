@@ -25,7 +25,7 @@ import dataclasses
 import itertools
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeVar, dataclass_transform
@@ -173,6 +173,14 @@ class Kernel(ABC):
         """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
 
         None: there is none, and a search is needed.
+        """
+        return None
+
+    def _neighbours(self, X: Any) -> Callable[[Any], Any] | None:
+        """Return a function that lists the points one small change away from a point.
+
+        A search for pre-images takes these steps; X are points that may say which changes there
+        are.  None: none are known.
         """
         return None
 

@@ -89,7 +89,7 @@ class Explicit(Kernel):
 
 # ---------------------------------------------------------------------- codes
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+_STEP = 0x9E3779B97F4A7C15
 
 
 def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
@@ -97,7 +97,7 @@ def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
 
     Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
     """
-    x = np.asarray(x, dtype=np.uint64) + _STEP * np.uint64(salt + 1)
+    x = np.asarray(x, dtype=np.uint64) + np.uint64(_STEP * (salt + 1) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -285,9 +285,15 @@ def _among_objects(target: Target, method: str, options: Options) -> _Found:
             f"use 'nearest', or 'search' with a function neighbours(obj)"
         )
     start = take(target.candidates, nearest(target))
-    if method == "nearest" or options.neighbours is None:
+    neighbours = options.neighbours or target.core._neighbours(target.points)
+    if method == "nearest" or (neighbours is None and method == "auto"):
         return _Found("nearest", start)
-    return _Found("search", *climb(target, list(start), options.neighbours, options.max_iter))
+    if neighbours is None:
+        raise ValueError(
+            f"'search' needs neighbours, a function that lists the changes of an object: "
+            f"{target.core} knows none for its points"
+        )
+    return _Found("search", *climb(target, list(start), neighbours, options.max_iter))
 
 
 def _report(method: str, found: _Found, residuals: np.ndarray, seconds: float) -> Report:

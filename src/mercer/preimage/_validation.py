@@ -80,10 +80,6 @@ def _check(coefficients: np.ndarray, method: str, options: Options) -> None:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
     if not np.all(np.isfinite(coefficients)):
         raise ValueError("the coefficients of the expansion are not all finite")
-    if method == "search" and options.neighbours is None:
-        raise ValueError(
-            "'search' needs neighbours, a function that lists the changes of an object"
-        )
     counts = options.n_neighbors, options.max_iter
     if not all(isinstance(count, Integral) and count >= 1 for count in counts):
         raise ValueError(
