@@ -48,6 +48,7 @@ from mercer.kernels import (
     Cosine,
     Dice,
     Distance,
+    EdgeHistogram,
     Exp,
     Features,
     Fixed,
@@ -55,6 +56,8 @@ from mercer.kernels import (
     Gapped,
     GaussianBasis,
     GaussianSeries,
+    Graphlet,
+    Graphs,
     HistogramIntersection,
     Intersection,
     InverseMultiquadric,
@@ -80,10 +83,12 @@ from mercer.kernels import (
     Precomputed,
     Product,
     QuadraticMap,
+    RandomWalk,
     RankOne,
     RationalQuadratic,
     Scale,
     Select,
+    ShortestPath,
     Sigmoid,
     SigmoidBasis,
     SklearnKernel,
@@ -94,7 +99,9 @@ from mercer.kernels import (
     Subsets,
     Sum,
     ThinPlate,
+    VertexHistogram,
     WeightedDegree,
+    WeisfeilerLehman,
     White,
 )
 from mercer.solvers import (
@@ -155,11 +162,25 @@ class Entry:
             return ["".join(rng.choice(list("abcde"), size=5)) for _ in range(n)]
         if self.domain == "strings":  # of any length, the empty one among them
             return ["".join(rng.choice(list("ACGT"), size=3 * i)) for i in rng.permutation(n)]
+        if self.domain == "graphs":
+            return graphs(n, rng)
         if self.domain == "indices":
             return rng.permutation(12)[:n]
         if self.domain == "nonnegative":
             return rng.uniform(0.1, 2.0, size=shape)
         return rng.normal(size=shape)
+
+
+def graphs(n, rng):
+    """Graphs of up to six nodes with labels, edge labels and attributes."""
+    sizes = rng.integers(1, 7, size=n)
+    edges = [[(u, v) for u in range(m) for v in range(u) if rng.random() < 0.5] for m in sizes]
+    return Graphs.from_edges(
+        edges,
+        labels=[rng.choice(list("CNO"), size=m).tolist() for m in sizes],
+        edge_labels=[rng.integers(2, size=len(some)).tolist() for some in edges],
+        attributes=[rng.normal(size=(m, 2)) for m in sizes],
+    )
 
 
 def first_column(X):
@@ -337,6 +358,23 @@ LEAVES = [
         differentiable=False,
         sparse=False,
     ),
+    *(
+        Entry(str(k), k, domain="graphs", differentiable=False, sparse=False)
+        for k in (
+            VertexHistogram(),
+            VertexHistogram(base=RBF(0.8)),
+            EdgeHistogram(),
+            EdgeHistogram(ends=True),
+            WeisfeilerLehman(h=2),
+            WeisfeilerLehman(h=1, edges=True, exact=True),
+            ShortestPath(),
+            Graphlet(),
+            Graphlet(size=4, connected=True),
+            RandomWalk(decay=0.2),
+            RandomWalk(decay=0.02, kind="geometric"),
+            RandomWalk(decay=0.1, labelled=True),
+        )
+    ),
 ]
 
 COMPOSITES = [
@@ -408,6 +446,13 @@ COMPOSITES = [
         Normalized(Spectrum(2)) * Normalized(Subsequence(2)) + 0.5 * Spectrum(1) ** 2,
         domain="strings",
         **STRUCTURED,
+    ),
+    Entry(
+        "graphs",
+        Normalized(WeisfeilerLehman(1)) ** 2 * RandomWalk() + 2 * ShortestPath() + White(0.1) + 1,
+        domain="graphs",
+        differentiable=False,
+        sparse=False,
     ),
     Entry("RankOne times", RankOne(first_column) * RBF(), sparse=False),
     Entry(

@@ -7,13 +7,15 @@ The rest of mercer touches points only through these functions.
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
 __all__ = [
+    "Collection",
     "as_vectors",
     "column",
     "concatenate",
@@ -25,6 +27,23 @@ __all__ = [
     "sliceable",
     "take",
 ]
+
+
+class Collection(ABC):
+    """Points of a kind that are held together, in arrays of their own, and are still a sequence.
+
+    `X[i]` is one point; X[rows] of a slice, an index array or a mask is a collection again.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, rows: Any) -> Any: ...
+
+    @abstractmethod
+    def joined(self, others: Any) -> Self:
+        """Return these points followed by others, which may come as a list."""
 
 
 def length(X: Any) -> int:
@@ -49,7 +68,7 @@ def column(X: Any, place: int) -> Any:
 
 def take(X: Any, rows: Any) -> Any:
     """Return the points X[rows]; `rows` is a slice, an index array or a boolean mask."""
-    if isinstance(X, np.ndarray) or sp.issparse(X):
+    if isinstance(X, (np.ndarray, Collection)) or sp.issparse(X):
         return X[rows]
     if hasattr(X, "iloc"):
         return X.iloc[rows]
@@ -63,6 +82,10 @@ def take(X: Any, rows: Any) -> Any:
 
 def concatenate(X: Any, Z: Any) -> Any:
     """Return the points of X followed by those of Z."""
+    if isinstance(X, Collection):
+        return X.joined(Z)
+    if isinstance(Z, Collection):
+        return Z[:0].joined(X).joined(Z)
     if hasattr(X, "iloc") and hasattr(Z, "iloc"):
         import pandas as pd  # it is there: the points are its tables
 
@@ -84,6 +107,8 @@ def same_points(X: Any, Z: Any) -> bool:
         return True
     if length(X) != length(Z):
         return False
+    if isinstance(X, Collection) and isinstance(Z, Collection):
+        return bool(X == Z)
     if sp.issparse(X) and sp.issparse(Z):
         return X.shape == Z.shape and (X != Z).nnz == 0
     if sp.issparse(X) or sp.issparse(Z):
@@ -122,22 +147,25 @@ _OTHERS = {  # what is no vector, and the kernels that take it
     (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
     (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
 }
+_GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 
 
 def refuse_structured(X: Any, owner: str) -> None:
-    """Refuse strings and sets where vectors are meant, and name the kernels that take them."""
+    """Refuse strings, sets and graphs where vectors are meant, and name the kernels for them."""
     if hasattr(X, "shape") and len(X.shape) != 1:
         return
     try:
         first = X.iloc[0] if hasattr(X, "iloc") else X[0]
     except (TypeError, IndexError, KeyError):
         return  # no collection, or an empty one
-    for kinds, (what, kernels) in _OTHERS.items():
-        if isinstance(first, kinds):
-            raise ValueError(
-                f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for "
-                f"{what} are {kernels} (docs/structured.md)"
-            )
+    found = [others for kinds, others in _OTHERS.items() if isinstance(first, kinds)]
+    if hasattr(first, "adjacency"):  # ours and those of networkx
+        found.append(_GRAPHS)
+    for what, kernels in found:
+        raise ValueError(
+            f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for {what} "
+            f"are {kernels} (docs/structured.md)"
+        )
 
 
 def sliceable(X: Any) -> Any:

@@ -1,8 +1,8 @@
-r"""The toy sets of the literature, generated from a seed.
+r"""The toy sets of the literature, generated from a seed, and a reader of graphs.
 
-Every function takes the number of points first and everything else by keyword, and returns
-``(X, y)``: points of shape (n, d), float64, and one number per point: a class (an integer), an
-angle, a position. Sets with classes are shuffled.
+Every function of the table takes the number of points first and everything else by keyword, and
+returns ``(X, y)``: points of shape (n, d), float64, and one number per point: a class (an integer),
+an angle, a position. Sets with classes are shuffled.
 
 ``random_state`` is None, an int, a Generator or a RandomState: the source of positions, noise and
 order. The same arguments and the same integer give the same bits; None draws fresh entropy.
@@ -20,12 +20,15 @@ cubic_curve       2     parameter t                        a cubic kernel flatte
 ellipse           2     angle                              a quadratic kernel flattens it
 noisy_sine        1     the noisy values                   regression
 ================  ====  =================================  ===================================
+
+`read_tudataset` reads graphs from a folder or a zip file.
 """
 
 from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -33,6 +36,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_circles, make_moons, make_swiss_roll
 
 from ._runtime import generator
+from .kernels import Graphs
 
 __all__ = [
     "circles",
@@ -40,6 +44,7 @@ __all__ = [
     "ellipse",
     "moons",
     "noisy_sine",
+    "read_tudataset",
     "swiss_roll",
     "three_clusters",
 ]
@@ -331,6 +336,46 @@ def noisy_sine(
     x = np.linspace(0.0, 1.0, n_samples)
     y = np.sin(2.0 * np.pi * float(frequency) * x)
     return x[:, np.newaxis], _noisy(y, noise, random_state)
+
+
+def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
+    r"""Read a set of graphs in the layout of TUDataset, from a folder or a zip file.
+
+    A set NAME is the files NAME_A.txt (edges), NAME_graph_indicator.txt (the graph of each node)
+    and NAME_graph_labels.txt, and, where there are any, NAME_node_labels.txt, NAME_edge_labels.txt
+    and NAME_node_attributes.txt [1]_.
+
+    Parameters
+    ----------
+    path : str or path
+        Of a folder with these files, or of a zip file.
+
+    Returns
+    -------
+    X : Graphs
+        Undirected. Several columns of labels become tuples.
+    y : ndarray of shape (n,)
+        The labels of the graphs; without them NAME_graph_attributes.txt, the targets of a
+        regression.
+
+    References
+    ----------
+    .. [1] C. Morris, N. M. Kriege, F. Bause, K. Kersting, P. Mutzel and M. Neumann, "TUDataset: a
+       collection of benchmark datasets for learning with graphs", 2020, www.graphlearning.io.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mercer.datasets import read_tudataset
+    >>> files = {"A": "1, 2\n2, 1", "graph_indicator": "1\n1\n2", "graph_labels": "1\n-1"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in files.items():
+    ...         _ = Path(folder, f"PAIR_{name}.txt").write_text(text)
+    ...     read_tudataset(folder)
+    (<Graphs: 2 graphs, 3 nodes, 1 edges>, array([ 1, -1]))
+    """
+    return Graphs.from_tudataset(path)
 
 
 def _noisy(exact: Points, scale: float, random_state: Seed) -> Points:

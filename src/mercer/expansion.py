@@ -270,7 +270,8 @@ class Expansion:
         candidates : points, optional
             The points to begin with; those of the expansion by default.
         neighbours : function, optional
-            For points that are not vectors: `neighbours(obj)` lists objects one change away.
+            For points that are not vectors: `neighbours(obj)` lists objects one change away.  For
+            graphs the default adds or removes an edge, or changes a label.
         n_neighbors : int
             Of "convex" and "distance".
         regularization : float

@@ -19,6 +19,16 @@ from ._features import (
 )
 from ._flat import Constant, RankOne, White
 from ._fourier import FourierBasis, random_features
+from ._graph_collection import Graph, Graphs
+from ._graph_walks import RandomWalk
+from ._graphs import (
+    EdgeHistogram,
+    GraphKernel,
+    Graphlet,
+    ShortestPath,
+    VertexHistogram,
+    WeisfeilerLehman,
+)
 from ._maps import Map, Periodic, Select, Stretch
 from ._mean_of import MeanOf
 from ._precomputed import Precomputed, on_indices, reads_all
@@ -61,6 +71,7 @@ __all__ = [
     "Dice",
     "Distance",
     "DotProduct",
+    "EdgeHistogram",
     "Exp",
     "Explicit",
     "Features",
@@ -69,6 +80,10 @@ __all__ = [
     "Gapped",
     "GaussianBasis",
     "GaussianSeries",
+    "Graph",
+    "GraphKernel",
+    "Graphlet",
+    "Graphs",
     "HistogramIntersection",
     "Intersection",
     "InverseMultiquadric",
@@ -97,10 +112,12 @@ __all__ = [
     "Product",
     "QuadraticMap",
     "Radial",
+    "RandomWalk",
     "RankOne",
     "RationalQuadratic",
     "Scale",
     "Select",
+    "ShortestPath",
     "Sigmoid",
     "SigmoidBasis",
     "SklearnKernel",
@@ -111,7 +128,9 @@ __all__ = [
     "Subsets",
     "Sum",
     "ThinPlate",
+    "VertexHistogram",
     "WeightedDegree",
+    "WeisfeilerLehman",
     "White",
     "Wrapper",
     "as_kernel",

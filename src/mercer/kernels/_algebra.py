@@ -59,6 +59,10 @@ class _Family(Kernel):
     @abstractmethod
     def _members(self) -> tuple[Kernel, ...]: ...
 
+    def _neighbours(self, X: Any) -> Any:
+        steps = (member._neighbours(X) for member in self._members())
+        return next((step for step in steps if step is not None), None)
+
     def _check_members(self) -> None:
         members = self._members()
         if not isinstance(members, tuple) or not members:

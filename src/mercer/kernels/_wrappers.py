@@ -39,6 +39,9 @@ class Wrapper(Kernel):
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(*self._both(X, Z), W)
 
+    def _neighbours(self, X: Any) -> Any:
+        return self.kernel._neighbours(X) if self._inner_points(X) is X else None
+
     def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
         return self._inner_points(X), None if Z is None else self._inner_points(Z)
 
