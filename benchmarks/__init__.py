@@ -18,6 +18,7 @@ from . import (
     ridge_cv,
     ridge_data,
     sparse,
+    strings,
     svm,
 )
 
@@ -37,4 +38,5 @@ SUITES = {
     "logistic": logistic.SUITE,
     **svm.SUITES,
     "compress": compress.SUITE,
+    **strings.SUITES,
 }
