@@ -19,6 +19,7 @@ from . import (
     ridge_data,
     sets,
     sparse,
+    strings,
     svm,
 )
 
@@ -39,4 +40,5 @@ SUITES = {
     **svm.SUITES,
     "compress": compress.SUITE,
     "sets": sets.SUITE,
+    **strings.SUITES,
 }
