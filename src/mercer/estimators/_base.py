@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable as Function
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,10 +24,10 @@ from ..reduce import Reduction
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
 from ._sample import Sample, check_weights
 
-__all__ = ["KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
+__all__ = ["NO_TARGETS", "KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
 
 
-_NO_TARGETS = object()  # y=None is an error of the user's
+NO_TARGETS = object()  # y=None is an error of the user's
 KernelLike: TypeAlias = str | Kernel | SklearnGPKernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
 
@@ -60,6 +60,10 @@ class KernelEstimator(BaseEstimator):
     expansion_: Expansion = learned()
     dual_coef_: np.ndarray = learned()
     intercept_: Any = learned()
+
+    # what scikit-learn's validation is to do with vectors, and with targets that are numbers
+    _vectors: ClassVar[dict[str, Any]] = {"accept_sparse": "csr"}
+    _numbers: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
@@ -107,9 +111,9 @@ class KernelEstimator(BaseEstimator):
         Vectors go through scikit-learn's validation; other points pass if the kernel is not one
         of vectors.  Targets are numbers, (n,) or (n, q), or labels, (n,).
         """
-        numbers = {} if labels else {"multi_output": True, "y_numeric": True}
+        numbers = {} if labels else self._numbers
         if self._takes(X):
-            options: dict[str, Any] = {"accept_sparse": "csr", "reset": reset, "copy": copy}
+            options = {**self._vectors, "reset": reset, "copy": copy}
             if not supervised:
                 return _floating(validate_data(self, X, **options))
             X, y = validate_data(self, X, y, **numbers, **options)
@@ -132,7 +136,7 @@ class KernelEstimator(BaseEstimator):
     def _sample(
         self,
         X: Any,
-        y: Any = _NO_TARGETS,
+        y: Any = NO_TARGETS,
         sample_weight: Any = None,
         *,
         labels: bool = False,
@@ -140,7 +144,7 @@ class KernelEstimator(BaseEstimator):
         reset: bool = True,
     ) -> Sample:
         """Check what a fit is given: points and, for a supervised model, numbers or labels."""
-        given, supervised = self._precomputed, y is not _NO_TARGETS
+        given, supervised = self._precomputed, y is not NO_TARGETS
         checked = self._check_points(
             X, y, reset=reset, copy=copy and not given, supervised=supervised, labels=labels
         )

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
 from ..._points import length, take
@@ -25,7 +25,7 @@ from ...expansion import Expansion
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
-from .._base import KernelLike, Landmarked, NamedKernel
+from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._parameters import POSITIVE, estimator, learned, parameter
 from .._sample import Sample
 from ._pairs import expansion_of_pairs
@@ -71,6 +71,14 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     solver: str = parameter(StrOptions({"auto", "smo", "primal", "nystroem"}), default="auto")
     verbose: int = False
 
+    _vectors: ClassVar[dict[str, Any]] = {
+        "dtype": np.float64,
+        "order": "C",
+        "accept_sparse": "csr",
+        "accept_large_sparse": False,
+    }
+    _numbers: ClassVar[dict[str, Any]] = {"y_numeric": True}
+
     n_support_: np.ndarray = learned()
     classes_: np.ndarray = learned()
 
@@ -82,7 +90,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     # ------------------------------------------------------------------ what a fit is given
 
     def _sample_of(
-        self, X: Any, y: Any = "no_validation", sample_weight: Any = None, **options: Any
+        self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
     ) -> tuple[Sample, Any]:
         """Return the points of positive weight in float64, and the targets of all that came."""
         if self._precomputed and sp.issparse(X):
@@ -90,23 +98,16 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 "Sparse precomputed kernels are not supported: a K with zeros that are not stored "
                 "is rare, and reading its rows slow; use X.toarray()"
             )
-        supervised = not isinstance(y, str)
-        if self._takes(X):
-            checked = validate_data(self, X, y, **_VECTORS, **options)
-            X, y = checked if supervised else (checked, None)
-            if not self._precomputed:
-                _check_size(X)
-            elif X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x"
-                    f"{X.shape[1]} matrix; fit needs the values of all training points with each "
-                    f"other"
-                )
-        else:
-            X = self._check_points(X, reset=True)
-            y = validate_data(self, X="no_validation", y=y, **options) if supervised else None
-            if supervised and len(y) != length(X):
-                raise ValueError(f"{length(X)} points, but {len(y)} targets")
+        supervised = y is not NO_TARGETS
+        checked = self._check_points(X, y, reset=True, supervised=supervised, labels=labels)
+        X, y = checked if supervised else (checked, None)
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
+                f"matrix; fit needs the values of all training points with each other"
+            )
+        if not self._precomputed and self._takes(X):
+            _check_size(X)
         weights = None if sample_weight is None else _check_weights(sample_weight, length(X))
         return Sample.of(X, weights, precomputed=self._precomputed), y
 
@@ -144,27 +145,29 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         left = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
         return Problem(sample, kernel, replace(solver, max_memory=max(1, left)), phi.F, phi)
 
-    def _follow(self) -> Follower | None:
-        return Follower(self._say) if self.verbose else None
-
     # ------------------------------------------------------------------ what a fit has learned
 
-    def _learn_one(self, sample: Sample, dual: Dual) -> DualSolution:
-        """Solve the dual of a machine of one function, and set all that a fit learns."""
-        problem = self._problem(sample)
-        (pair,) = problem.pairs
-        found = problem.minimize(dual, pair, self._follow())
-        self._keep(problem, [found], [1.0])
-        self.n_iter_: Any = int(found.report.n_iter)
-        self._tell(problem, [found])
+    def _learn(self, problem: Problem, duals: list[Dual], note: str = "") -> list[DualSolution]:
+        """Solve the dual of each pair, set all that a fit learns, and return the solutions."""
+        follow = Follower(self._say) if self.verbose else None
+        before, found = problem.counts, []
+        for pair, dual in zip(problem.pairs, duals, strict=True):
+            if follow:
+                follow.title = problem.title(pair)
+            found.append(problem.minimize(dual, pair, follow))
+        self._keep(problem, found, [self._scale(solution) for solution in found])
+        self._tell(problem, found, before, note or self._read(problem, found))
         return found
 
-    def _keep(
-        self,
-        problem: Problem,
-        found: list[DualSolution],
-        divisors: Sequence[float],
-    ) -> None:
+    def _scale(self, solution: DualSolution) -> float:
+        """Return what f and b are to be divided by, so that the margin is at f + b = +-1."""
+        return 1.0
+
+    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
+        """Set what a machine learns beside f and b; return what the report is to say of it."""
+        return ""
+
+    def _keep(self, problem: Problem, found: list[DualSolution], divisors: Sequence[float]) -> None:
         """Set what predictions need, from solutions that are to be divided by these numbers."""
         sample, pairs = problem.sample, problem.pairs
         D, held = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
@@ -181,7 +184,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             )
         some = np.flatnonzero(np.any(D != 0.0, axis=1))
         some = some[np.argsort(pairs.labels[some], kind="stable")]
-        n_classes = 1 if sample.classes is None else pairs.q
+        steps = np.array([solution.report.n_iter for solution in found], dtype=np.int32)
+        n_classes = 1
+        self.n_iter_: Any = int(steps[0])
+        if sample.classes is not None:
+            n_classes, self.n_iter_ = pairs.q, steps
+            self.classes_, self.class_weight_ = sample.classes, problem.class_weights
         self.kernel_, self.solver_ = problem.kernel, problem.solver
         self.gamma_ = self._resolved_gamma(self.kernel_)
         self._sparse = sp.issparse(sample.given)
@@ -202,8 +210,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         self,
         problem: Problem,
         found: list[DualSolution],
-        before: tuple[int, int] = (0, 0),
-        note: str = "",
+        before: tuple[int, int],
+        note: str,
     ) -> None:
         """Set the report, and warn of what a user has to know."""
         self.reports_ = [solution.report for solution in found]
@@ -284,11 +292,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = (
-            validate_data(self, X, reset=False, **_VECTORS)
-            if self._takes(X)
-            else self._check_points(X, reset=False)
-        )
+        X = self._check_points(X, reset=False)
         if sp.issparse(X) and not self._sparse and not callable(self.kernel):
             raise ValueError(
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data; use "
@@ -341,14 +345,6 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     @property
     def _gamma(self) -> Any:
         return self.gamma_
-
-
-_VECTORS: dict[str, Any] = {
-    "dtype": np.float64,
-    "order": "C",
-    "accept_sparse": "csr",
-    "accept_large_sparse": False,
-}
 
 
 def _check_size(X: Any) -> None:

@@ -59,6 +59,8 @@ class Problem:
         Of K, or of features F with F F^T = K.
     phi : Whitened or None
         Where features on landmarks come from.
+    class_weights : ndarray of shape (n_classes,) or None
+        What multiplies the weights of the points of each class.
     """
 
     sample: Sample
@@ -66,6 +68,7 @@ class Problem:
     solver: Any
     rows: Any
     phi: Whitened | None = None
+    class_weights: Any = None
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -86,6 +89,23 @@ class Problem:
         return self.solver.minimize(rows, dual, follow)
 
     @property
+    def sums(self) -> np.ndarray:
+        """The weight of each class, without the weights of classes."""
+        return np.bincount(self.sample.labels, self.sample.counts)
+
+    def names(self, pair: Pair) -> list[Any]:
+        """Return the labels that the user has given to the classes of a pair."""
+        return self.sample.classes[list(pair)].tolist()
+
+    def title(self, pair: Pair) -> str:
+        """Return which of several pairs of classes is meant, as words before others."""
+        if len(self.pairs) == 1:
+            return ""
+        a, b = self.names(pair)
+        number = list(self.pairs).index(pair) + 1
+        return f"{a} against {b} ({number} of {len(self.pairs)}): "
+
+    @property
     def counts(self) -> tuple[int, int]:
         """How many rows of K were asked for so far, and how many of them were in the cache."""
         if isinstance(self.rows, KernelRows):
@@ -102,8 +122,7 @@ class Follower:
     """Says how far a search is: where it starts, and then about once a second."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self.say, self.title = say, ""
-        self._next = 0.0
+        self.say, self.title, self._next = say, "", 0.0
 
     def __call__(self, at: Progress) -> None:
         now = time.perf_counter()
