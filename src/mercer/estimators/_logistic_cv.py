@@ -17,8 +17,7 @@ from .._errors import warn_caller
 from ..solvers import Minimum, Report, Status
 from ._decisions import coded
 from ._fitting import fitting
-from ._logistic import KernelLogisticRegression
-from ._logistic_base import LogisticEstimator, Problem
+from ._logistic import KernelLogisticRegression, LogisticEstimator, Problem
 from ._parameters import COUNT, estimator, parameter
 from ._sample import check_weights
 
