@@ -13,6 +13,7 @@ from ._threads import (
     quiet,
     run,
     thread_count,
+    threads,
 )
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "random_numbers",
     "run",
     "thread_count",
+    "threads",
 ]

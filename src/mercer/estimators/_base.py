@@ -21,6 +21,7 @@ from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
 from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
 from ..reduce import Reduction
+from ._fitting import threaded
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
 from ._sample import Sample, check_weights
 
@@ -43,6 +44,8 @@ class KernelEstimator(BaseEstimator):
         expression like ``RBF(2.0) + Linear()``, or a function of two matrices or two points.
     max_memory : int, str or None
         Bytes, or "2 GiB"; None for half of the machine's memory.
+    n_jobs : int or None
+        Threads; None for all processors, -2 for all but one.  Results do not depend on it.
     verbose : int
         Whether to say what is done, and how far it is.
     """
@@ -55,6 +58,7 @@ class KernelEstimator(BaseEstimator):
         default="linear",
     )
     max_memory: int | float | str | None = parameter(POSITIVE, str, None, default=None)
+    n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
     expansion_: Expansion = learned()
@@ -177,6 +181,7 @@ class KernelEstimator(BaseEstimator):
         """The certificate of an estimator that `compress` has returned; None for others."""
         return self.expansion_.reduction
 
+    @threaded
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x_i) + b, (n, q), in tiles."""
         check_is_fitted(self)

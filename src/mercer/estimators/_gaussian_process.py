@@ -21,7 +21,7 @@ from ..gp import Conditioned, Posterior
 from ..kernels import KERNEL_NAMES, Kernel, White, reads_all
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
-from ._fitting import fitting
+from ._fitting import fitting, threaded
 from ._gaussian_process_kernel import KernelTranslation, default_kernel
 from ._gaussian_process_search import find_theta, likelihood
 from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
@@ -262,6 +262,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
 
     # ------------------------------------------------------------------ what the model says
 
+    @threaded
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of y at each point, and its standard deviation or covariance if asked.
 

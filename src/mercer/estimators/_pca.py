@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotDifferentiableError
-from .._runtime import thread_count
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..preimage import PreImages, local_method
@@ -32,7 +31,7 @@ from ..spectral import (
     same_map,
 )
 from ._base import Landmarked, NamedKernel
-from ._fitting import fitting
+from ._fitting import fitting, threaded
 from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
 from ._sample import weighted_quantile
 from ._summary import summary
@@ -40,6 +39,10 @@ from ._summary import summary
 __all__ = ["KernelPCA"]
 
 _SOLVERS = {"auto", "dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"}
+_SEARCHED = (  # parameters that a search for the components has by the same name
+    *("n_components", "eigen_solver", "tol", "max_iter", "iterated_power", "storage"),
+    *("indefinite", "max_memory"),
+)
 # what is known of each training point, or learned from it
 _OF_POINTS = (
     *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
@@ -85,8 +88,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         Drop components whose eigenvalue is 0; otherwise their scores are 0.
     copy_X : bool
         If False, X is kept without a copy and must not be changed afterwards.
-    n_jobs : int or None
-        Threads; None for all processors.  Results do not depend on it.
     whiten : bool
         Divide scores by their standard deviation.
     indefinite : {"raise", "clip", "flip", "shift"}
@@ -170,7 +171,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     )
     remove_zero_eig: bool = parameter("boolean", default=False)
     copy_X: bool = parameter("boolean", default=True)
-    n_jobs: int | None = parameter(None, Integral, default=None)
     whiten: bool = parameter("boolean", default=False)
     indefinite: str = parameter(StrOptions(set(POLICIES)), default="raise")
     contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
@@ -290,19 +290,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     @property
     def _search(self) -> ComponentSearch:
         return ComponentSearch(
-            self.n_components,
-            self.eigen_solver,
-            self.tol,
-            self.max_iter,
-            self.iterated_power,
-            self.storage,
-            self.indefinite,
+            **{name: getattr(self, name) for name in _SEARCHED},
             drop_zeros=self.remove_zero_eig or self.n_components is None,
-            rank=self.rank,
-            landmarks=self.landmarks,
-            random_state=0 if self.random_state is None else self.random_state,
-            max_memory=self.max_memory,
-            n_threads=self._threads(),
+            landmarks=self._chosen,
             say=self._say,
         )
 
@@ -348,7 +338,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             weights,
             None if self.alpha == "auto" else float(self.alpha),
             max_memory=self.max_memory,
-            n_threads=self._threads(),
         )
         f = self._inverse.expansion
         self.X_transformed_fit_, self.dual_coef_ = f.points, f.coefficients
@@ -362,13 +351,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         # points of weight 0 have a score, too
         return self.training_scores_ if self._whole else self.transform(X)
 
+    @threaded
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of X, (n, n_components_), in tiles of bounded memory."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        scores = self._components.score(X, self._threads())
+        scores = self._components.score(X)
         return self._finished(scores, np.result_type(self._dtype, _precision(X)))
 
+    @threaded
     def reconstruction_error(self, X: Any) -> np.ndarray:
         """Return |phi(x) - mu - sum_j score_j w_j|^2 for each point, exactly, in feature space."""
         check_is_fitted(self)
@@ -379,7 +370,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "fit with a kernel, not with its values"
             )
         parts = self._components
-        return parts.error(X, parts.diagonal(X, self.kernel_), self._threads())
+        return parts.error(X, parts.diagonal(X, self.kernel_))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the reconstruction error: the lower, the less x is like the training points.
@@ -441,6 +432,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         """
         return self._feature_space().decode(self._check_scores(X))
 
+    @threaded
     def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
         """Return points whose phi is close to `decode(X)`, with their residuals.
 
@@ -482,6 +474,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             found = self.preimage(scores, "auto", **options)
         return self._cast(found.points)
 
+    @threaded
     def inverse_transform(self, X: Any, method: str | None = None, **options: Any) -> Any:
         """Return points for the scores X, (n, n_components_).
 
@@ -515,7 +508,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "inverse_transform(X, method='auto') needs no map"
             )
         X = self._check_scores(X, whitened=True)
-        return self._cast(self._inverse(X, self._threads()))
+        return self._cast(self._inverse(X))
 
     def _feature_space(self) -> Components:
         """Return the components, if their space is that of the kernel."""
@@ -553,6 +546,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
 
     # ------------------------------------------------------------------ what it says
 
+    @threaded
     def plan(self, X: Any) -> Plan:
         """Return what each method would cost for these points, before anything is allocated."""
         return self._search.plan(self._make_kernel(self.gamma), X)
@@ -619,13 +613,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             delattr(self, name)
         for name in ("_components", "_inverse", "_held", "_dtype"):
             self.__dict__.pop(name, None)
-
-    def _threads(self) -> int | None:
-        if self.n_jobs is None or self.n_jobs > 0:
-            return self.n_jobs
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs == 0 has no meaning; None or -1 stands for all processors")
-        return max(1, thread_count() + 1 + self.n_jobs)
 
     def _finished(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
         if self.whiten:

@@ -16,7 +16,7 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
-from ._fitting import fitting
+from ._fitting import fitting, threaded
 from ._parameters import AT_LEAST_0, estimator, parameter
 from ._sample import Sample
 
@@ -117,6 +117,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
 
     # ------------------------------------------------------------------ predictions
 
+    @threaded
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points).
 

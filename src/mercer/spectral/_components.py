@@ -203,14 +203,13 @@ class Components:
         total = squares.sum(axis=1, keepdims=True)
         return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
 
-    def score(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def score(self, X: Any) -> np.ndarray:
         """Return <w_j, phi(x) - mu>, (n, k)."""
-        functions = self.functions
-        return self._by_rows(X, lambda Y: functions(Y, n_threads=n_threads)) - self.offset
+        return self._by_rows(X, self.functions) - self.offset
 
-    def error(self, X: Any, diagonal: np.ndarray, n_threads: int | None = None) -> np.ndarray:
+    def error(self, X: Any, diagonal: np.ndarray) -> np.ndarray:
         """Return |phi(x) - mu - its projection|^2; `diagonal` holds k(x, x)."""
-        both = self._by_rows(X, lambda Y: self.expansion(Y, n_threads=n_threads))
+        both = self._by_rows(X, self.expansion)
         distances = diagonal - 2.0 * both[:, -1] + self.squared_mean
         return self.left(distances, both[:, :-1] - self.offset)
 

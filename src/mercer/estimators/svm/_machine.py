@@ -26,6 +26,7 @@ from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
+from .._fitting import threaded
 from .._parameters import POSITIVE, estimator, learned, parameter
 from .._sample import Sample
 from ._pairs import expansion_of_pairs
@@ -283,6 +284,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     def expansion_(self, f: Expansion) -> None:
         self._given_expansion = f
 
+    @threaded
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x_i) + b, (n, number of functions)."""
         X = self._check_new(X)
