@@ -24,7 +24,7 @@ from ._base import KernelEstimator, Landmarked
 from ._fitting import fitting, threaded
 from ._gaussian_process_kernel import KernelTranslation, default_kernel
 from ._gaussian_process_search import find_theta, likelihood
-from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
+from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter, solver
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -63,9 +63,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     copy_X_train : bool
     n_targets : int or None
         For predictions before `fit`.
-    solver : {"auto", "cholesky", "nystroem", "cg"}
+    solver : {"auto", "exact", "cholesky", "nystroem", "cg"}
         ============ =====================================================================
-        "cholesky"   exact: n^3 operations, n^2 memory
+        "cholesky"   exact: n^3 operations, n^2 memory; "exact" is another name
         "nystroem"   a lower bound of the likelihood, with `rank` inducing points
         "cg"         the likelihood estimated with random probes, without n^2 memory
         "auto"       "cholesky" up to 10 000 points if it fits the memory; then "nystroem",
@@ -122,7 +122,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     normalize_y: bool = parameter("boolean", default=False)
     copy_X_train: bool = parameter("boolean", default=True)
     n_targets: int | None = parameter(COUNT, None, default=None)
-    solver: str = parameter(StrOptions({"auto", "cholesky", "nystroem", "cg"}), default="auto")
+    solver: str = solver("cholesky", "nystroem", "cg", default="auto")
 
     X_train_: Any = learned()
     y_train_: np.ndarray = learned()

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._runtime import budget_in_bytes, check_threads
@@ -27,12 +26,11 @@ from ..solvers import (
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import Decisions, coded
 from ._fitting import fitting
-from ._parameters import COUNT, POSITIVE, estimator, parameter
+from ._parameters import COUNT, POSITIVE, estimator, parameter, solver
 from ._sample import Sample
 
 __all__ = ["KernelLogisticRegression", "LogisticEstimator", "Problem"]
 
-_SOLVERS = {"auto", "newton", "path", "nystroem", "gradient"}
 _EXACT = 5000  # "auto" is exact up to so many points
 _PATH_FACTOR = 0.1  # between two shifts along a path
 _MOST_MISSED = 1e-3  # the part of the objective that rounding of K may hide without a warning
@@ -62,8 +60,9 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     max_iter : int or None
         Newton steps, of which a few are enough, or iterations of "gradient", which needs many;
         None for 100 and 10 000.
-    solver : {"auto", "newton", "path", "nystroem", "gradient"}
-        See KernelLogisticRegression.
+    solver : {"auto", "exact", "newton", "path", "nystroem", "gradient"} or a solver
+        See KernelLogisticRegression; or a `Newton` or `GradientDescent` of `mercer.solvers`, which
+        has its own tol and max_iter.
     """
 
     kernel: KernelLike = "rbf"
@@ -71,7 +70,11 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     fit_intercept: bool = parameter("boolean", default=True)
     tol: float = parameter(POSITIVE, default=1e-10)
     max_iter: int | None = parameter(COUNT, None, default=None)
-    solver: str = parameter(StrOptions(_SOLVERS), default="auto")
+    solver: Any = solver(
+        *("newton", "path", "nystroem", "gradient"),
+        given=[Newton, GradientDescent],
+        default="auto",
+    )
 
     _copies: ClassVar[int] = 0  # how many copies of F are made beside it
 
@@ -84,13 +87,17 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         values = sample.evaluated(kernel)
         tiles = working_bytes(values, sample.points, None, 0, check_threads(None))
 
+        spec = self.solver
+        if not isinstance(spec, str):
+            spec = "gradient" if isinstance(spec, GradientDescent) else "newton"
+
         def needed(solver: str, m: int) -> int:
             return tiles + self._bytes(solver, n, m, q)
 
         phi = whiten(
             values,
             sample.points,
-            self.solver,
+            spec,
             self._chosen,
             needed,
             exact="newton",
@@ -99,10 +106,11 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             max_memory=self.max_memory,
         )
         self._say(phi.message)
-        if self.solver == "gradient":
-            solver: Any = GradientDescent(self.tol, self.max_iter or 10_000)
-        else:
-            path = _PATH_FACTOR if self.solver == "path" else None
+        solver = self.solver
+        if solver == "gradient":
+            solver = GradientDescent(self.tol, self.max_iter or 10_000)
+        elif isinstance(solver, str):
+            path = _PATH_FACTOR if spec == "path" else None
             taken = needed("nystroem" if phi.approximate else "newton", phi.F.shape[1])
             spare = max(budget_in_bytes(self.max_memory) - taken, 0)
             joint = min(Newton.joint, int(np.sqrt(spare / 24)))
@@ -188,6 +196,7 @@ class KernelLogisticRegression(LogisticEstimator):
     solver       method                                                    memory in bytes
     ============ ========================================================= ======================
     "newton"     exact: Newton's method in coordinates F with F F^T = K    about 40 n^2
+    "exact"      another name of "newton"
     "path"       the same, along a path of increasing C that ends at C     about 40 n^2
     "nystroem"   Newton's for functions on `rank` landmarks: approximate   16 n rank + 24 rank^2
     "gradient"   exact: accelerated gradient descent; many cheap steps     about 24 n^2

@@ -36,7 +36,7 @@ from ..solvers import (
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import LOSSES, Decisions, coded
 from ._fitting import fitting
-from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, parameter
+from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, parameter, solver
 from ._sample import Sample
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
@@ -59,9 +59,10 @@ class KernelMachine(Landmarked, NamedKernel):
         If g is not convex what is found is a local minimum along the norm.
     fit_intercept : bool
         Add a constant b to each f, which is not penalised.
-    solver : {"auto", "exact", "nystroem"}
+    solver : {"auto", "exact", "nystroem"} or Machine
         Over the whole RKHS, or over the span of landmarks.  "auto" is exact up to 3000 points, 1000
         for several quantiles, if the memory allows; beyond, it takes landmarks, with a warning.
+        Or a `Machine` of `mercer.solvers`, exact, which has its own tol and max_iter.
     tol : float
         Stop when the objective is this close to its minimum, relatively; for losses of bounded
         slope, relative to no less than 1e-4 times the losses of the best constant.
@@ -77,7 +78,7 @@ class KernelMachine(Landmarked, NamedKernel):
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
-    solver: str = parameter(StrOptions({"auto", "exact", "nystroem"}), default="auto")
+    solver: Any = solver("nystroem", given=[Machine], default="auto")
     tol: float = parameter(POSITIVE, default=1e-9)
     max_iter: int = parameter(COUNT, default=100)
 
@@ -101,7 +102,9 @@ class KernelMachine(Landmarked, NamedKernel):
         )
         self._say(f"{loss} of {n} points, {phi.message}")
         risk = RegularisedRisk(phi.F, Y, loss, w, intercept=self.fit_intercept, ordered=ordered)
-        found = Machine(self.tol, self.max_iter).minimize(risk, penalty, self._teller)
+        named = isinstance(self.solver, str)
+        solver = Machine(self.tol, self.max_iter) if named else self.solver
+        found = solver.minimize(risk, penalty, self._teller)
         A = found.dual  # the coefficients of the theorem: 0 for every point whose loss is flat at f
         if phi.approximate or A is None:
             points, A = phi.points, phi.coefficients(found.weights)

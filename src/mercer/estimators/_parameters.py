@@ -17,9 +17,12 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, dataclass_transform
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "estimator", "learned", "parameter"]
+__all__ = [
+    *("AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator", "learned", "parameter"),
+    "solver",
+]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 AT_LEAST_0 = Interval(Real, 0, None, closed="left")
@@ -34,12 +37,25 @@ def parameter(*constraints: Any, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"constraints": list(constraints)})
 
 
+def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
+    """Return the field of a solver: "auto", "exact", one of these names, or a solver itself.
+
+    "exact" is never approximate.  "auto" is not either, or warns when it is.
+    """
+    return parameter(StrOptions({"auto", "exact", *names}), *given, default=default)
+
+
+def by_size(spec: Any) -> Any:
+    """Return what "exact" stands for where "auto" is exact and chooses by size: "auto"."""
+    return "auto" if isinstance(spec, str) and spec == "exact" else spec
+
+
 def learned(*, init: Literal[False] = False) -> Any:
     """Return the field of an attribute that only a fit sets."""
     return dataclasses.field(init=init)
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(parameter, learned))
+@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, learned))
 def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     """Make a class an estimator with the parameters that it and its bases declare.
 

@@ -32,15 +32,14 @@ from ..spectral import (
 )
 from ._base import Landmarked, NamedKernel
 from ._fitting import fitting, threaded
-from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
+from ._parameters import AT_LEAST_0, COUNT, by_size, estimator, learned, parameter, solver
 from ._sample import weighted_quantile
 from ._summary import summary
 
 __all__ = ["KernelPCA"]
 
-_SOLVERS = {"auto", "dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"}
 _SEARCHED = (  # parameters that a search for the components has by the same name
-    *("n_components", "eigen_solver", "tol", "max_iter", "iterated_power", "storage"),
+    *("n_components", "tol", "max_iter", "iterated_power", "storage"),
     *("indefinite", "max_memory"),
 )
 # what is known of each training point, or learned from it
@@ -77,7 +76,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     eigen_solver : str or a solver
         "dense" (LAPACK), "krylov" (exact, in a few passes over a matrix that need not be held),
         "nystroem" (landmarks), "features" (random Fourier features), "power" (the power method with
-        peeling), "arpack", "randomized".  "auto" takes "dense" or "krylov": see `plan`.
+        peeling), "arpack", "randomized".  "auto" and "exact" take "dense" or "krylov": see `plan`.
     tol : float
         Relative residual at which iterations stop; 0 for 1e-8 (ARPACK: machine precision).
     max_iter : int or None
@@ -163,7 +162,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     _: KW_ONLY
     alpha: float | str = parameter(AT_LEAST_0, StrOptions({"auto"}), default=1.0)
     fit_inverse_transform: bool = parameter("boolean", default=False)
-    eigen_solver: Any = parameter(StrOptions(_SOLVERS), HasMethods(["eigenpairs"]), default="auto")
+    eigen_solver: Any = solver(
+        *("dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"),
+        given=[HasMethods(["eigenpairs"])],
+        default="auto",
+    )
     tol: float = parameter(AT_LEAST_0, default=0)
     max_iter: int | None = parameter(COUNT, None, default=None)
     iterated_power: int | str = parameter(
@@ -291,6 +294,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     def _search(self) -> ComponentSearch:
         return ComponentSearch(
             **{name: getattr(self, name) for name in _SEARCHED},
+            eigen_solver=by_size(self.eigen_solver),
             drop_zeros=self.remove_zero_eig or self.n_components is None,
             landmarks=self._chosen,
             say=self._say,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
@@ -17,12 +17,10 @@ from ..kernels import Kernel
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
 from ._fitting import fitting, threaded
-from ._parameters import AT_LEAST_0, estimator, parameter
+from ._parameters import AT_LEAST_0, by_size, estimator, parameter, solver
 from ._sample import Sample
 
 __all__ = ["KernelRidge"]
-
-_SOLVERS = {"auto", "cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"}
 
 
 @estimator()
@@ -46,8 +44,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         Exact: "cholesky"; "mixed" (a float32 factor, refined to float64 accuracy); "cg" (conjugate
         gradients, without the n x n matrix); "lstsq" (for singular systems).  Approximate, with f
         in the span of landmarks: "nystroem" (direct), "krill" (iterative, for many landmarks).
-        "auto" is exact and chooses by size: see `mercer.solvers.choose`; a singular system falls
-        back to least squares, with a warning.
+        "auto" and "exact" are the same here, exact, and choose by size: see
+        `mercer.solvers.choose`; a singular system falls back to least squares, with a warning.
 
     Attributes
     ----------
@@ -79,7 +77,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1)
     _: KW_ONLY
     fit_intercept: bool = parameter("boolean", default=False)
-    solver: Any = parameter(StrOptions(_SOLVERS), HasMethods(["factorize"]), default="auto")
+    solver: Any = solver(
+        *("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"),
+        given=[HasMethods(["factorize"])],
+        default="auto",
+    )
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -113,7 +115,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             return LandmarkRidge(*data, self._chosen, self.solver == "krill", **common)
         seed = 0 if self.random_state is None else self.random_state
         options = {"rank": self.rank, "random_state": seed}
-        return ExactRidge(*data, solver=self.solver, options=options, **common)
+        return ExactRidge(*data, solver=by_size(self.solver), options=options, **common)
 
     # ------------------------------------------------------------------ predictions
 

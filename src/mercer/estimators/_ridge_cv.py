@@ -28,7 +28,7 @@ from ..solvers import (
 )
 from ._base import Landmarked, NamedKernel
 from ._fitting import fitting
-from ._parameters import estimator, parameter
+from ._parameters import estimator, parameter, solver
 from ._ridge_search import Found, Solution, best_places, folds, numbers, score
 from ._sample import Sample
 
@@ -65,7 +65,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     store_cv_results : bool
         Keep `cv_results_`; only for leave-one-out.
     solver : {"auto", "exact", "nystroem"}
-        "auto" is exact.
+        "auto" is "exact".
     fit_intercept : bool
         Whether to fit the constant b, which is not penalised.
 
@@ -106,7 +106,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     cv: Any = parameter(StrOptions({"gcv"}), "cv_object", default=None)
     alpha_per_target: bool = parameter("boolean", default=False)
     store_cv_results: bool = parameter("boolean", default=False)
-    solver: str = parameter(StrOptions({"auto", "exact", "nystroem"}), default="auto")
+    solver: str = solver("nystroem", default="auto")
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

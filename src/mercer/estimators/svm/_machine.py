@@ -27,7 +27,7 @@ from ...kernels import Kernel, Linear
 from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._fitting import threaded
-from .._parameters import POSITIVE, estimator, learned, parameter
+from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver
 from .._sample import Sample
 from ._pairs import expansion_of_pairs
 from ._problem import Follower, Problem, merged, scales, takes_primal
@@ -55,11 +55,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     max_iter : int
         Steps of the solver, for each pair of classes; -1 for a limit that only guards against
         searches without end.  Their end warns, and says what to scale.
-    solver : {"auto", "smo", "primal", "nystroem"}
+    solver : {"auto", "exact", "smo", "primal", "nystroem"} or a solver
         "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
         "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
-        "auto" is exact: "primal" for dense vectors with more than 10 rows for each column (and more
-        than 500) and a linear kernel, else "smo".
+        "auto" and "exact" are the same here: "primal" for dense vectors with more than 10 rows for
+        each column (and more than 500) and a linear kernel, else "smo".  Or a `BlockSMO` or, for a
+        linear kernel, a `BoxInterior` of `mercer.solvers`, with a tol and max_iter of its own.
     """
 
     kernel: KernelLike = "rbf"
@@ -69,7 +70,9 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     shrinking: bool = parameter("boolean", default=True)
     cache_size: float | str = parameter(POSITIVE, StrOptions({"auto"}), default=200)
     max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
-    solver: str = parameter(StrOptions({"auto", "smo", "primal", "nystroem"}), default="auto")
+    solver: Any = solver(
+        *("smo", "primal", "nystroem"), given=[BlockSMO, BoxInterior], default="auto"
+    )
     verbose: int = False
 
     _vectors: ClassVar[dict[str, Any]] = {
@@ -116,8 +119,10 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         """Return the points as the solver reads them that is to have them."""
         kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
         values, points = sample.evaluated(kernel), sample.points
-        name = self.solver
-        if name == "auto":
+        name, given = by_size(self.solver), None
+        if not isinstance(name, str):
+            name, given = "smo" if isinstance(name, BlockSMO) else "primal", name
+        elif name == "auto":
             name = "primal" if takes_primal(kernel, points) else "smo"
         if name == "smo":
             several = sample.classes is not None and len(sample.classes) > 2
@@ -128,9 +133,10 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
                 max_memory=self.max_memory,
             )
-            return Problem(sample, kernel, BlockSMO(self.tol, self.max_iter, self.shrinking), rows)
+            solver: Any = given or BlockSMO(self.tol, self.max_iter, self.shrinking)
+            return Problem(sample, kernel, solver, rows)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
-        solver = BoxInterior(self.tol, steps, max_memory=self.max_memory)
+        solver = given or BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name == "primal":
             if not isinstance(kernel, Linear):
                 raise ValueError(
@@ -234,12 +240,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 "The solver cannot go on: what is left to gain is lost in rounding; raise tol, or "
                 "choose smaller weights or features"
                 if early
-                else f"Solver terminated early (max_iter={self.max_iter}).  Consider "
+                else f"Solver terminated early (max_iter={problem.solver.max_iter}).  Consider "
                 f"pre-processing your data with StandardScaler or MinMaxScaler"
             )
             text += (
                 f". After {worst.n_iter} steps the conditions of a minimum are violated by "
-                f"{worst.residual:.2e}, and tol is {self.tol:g}{where}"
+                f"{worst.residual:.2e}, and tol is {problem.solver.tol:g}{where}"
             )
             text += f"; {worst.message}" if "given up" in worst.message else ""
             advice = [scales(problem.sample.given, self._has_C)]
