@@ -6,8 +6,8 @@ from typing import Any
 
 from .._errors import warn_caller
 from .._runtime import budget_in_bytes, in_words
+from ._exact import MarginalLikelihood
 from ._inducing import InducingBound
-from ._likelihood import MarginalLikelihood
 from ._stochastic import StochasticLikelihood
 from ._system import pullback_workspace
 
