@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from ..solvers import Minimum, Report, Status
+from ._cross_validation import folds
 from ._decisions import coded
 from ._fitting import fitting
 from ._logistic import KernelLogisticRegression, LogisticEstimator, Problem
@@ -89,26 +89,14 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         given = None if sample_weight is None else check_weights(sample_weight, sample.given)
         problem = self._problem(sample)
-        # folds are made of all points, also of those without weight, which have no row of F
-        y, row = np.asarray(y).ravel(), sample.places
-        scorer = _Scorer(self.scoring, problem.classes)
+        y, scorer = np.asarray(y).ravel(), _Scorer(self.scoring, problem.classes)
         paths: list[_Path] = []
-        for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
-            train, test = (_indices(part, row) for part in (train, test))
-            if not (len(train) and len(test)):
-                raise ValueError(
-                    f"fold {len(paths) + 1} has {len(train)} points to train and {len(test)} to "
-                    f"test with that have a weight; it needs both. Use fewer folds"
-                )
-            w = None if given is None else given[test]
-            held_out = _HeldOut(sample.rows(test), y[test], w, scorer)
-            paths.append(self._path(problem, Cs, row[train], row[test], held_out))
+        for train, test in folds(self.cv, X, y, sample, classifier=True):
+            rows = sample.kept[test]
+            w = None if given is None else given[rows]
+            held_out = _HeldOut(sample.rows(rows), y[rows], w, scorer)
+            paths.append(self._path(problem, Cs, train, test, held_out))
             self._say(f"fold {len(paths)}: scores {np.round(paths[-1].scores, 4).tolist()}")
-        if not paths:
-            raise ValueError(
-                f"cv={self.cv!r} made no folds; the usual cause is a generator that has been used "
-                f"up. Give a list of its splits"
-            )
         scores = np.array([path.scores for path in paths])
         weights = np.mean([path.best.weights for path in paths], axis=0)
         intercept = np.mean([path.best.intercept for path in paths], axis=0)
@@ -261,13 +249,6 @@ def _mean_report(problem: Problem, reports: list[Report]) -> Report:
         message=f"{problem.phi.message}; the mean of {len(reports)} functions, one for each fold",
         certificate={"trace left": problem.phi.residual} if problem.phi.approximate else {},
     )
-
-
-def _indices(part: Any, row: np.ndarray) -> np.ndarray:
-    """Return a part of a split as indices, without the points that have no weight."""
-    index = np.asarray(part)
-    index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
-    return index[row[index] >= 0]
 
 
 def _filled(found: Minimum, present: np.ndarray, q: int) -> Minimum:

@@ -20,11 +20,37 @@ from ._fitting import fitting, threaded
 from ._parameters import AT_LEAST_0, by_size, estimator, parameter, solver
 from ._sample import Sample
 
-__all__ = ["KernelRidge"]
+__all__ = ["KernelRidge", "RidgeEstimator"]
+
+
+@estimator(kw_only=True)
+class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
+    """A regressor by least squares with a ridge; see KernelRidge.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to fit the constant b, which is not penalised.
+    solver : {"auto", "exact", "nystroem"}
+        "auto" is "exact".
+    """
+
+    fit_intercept: bool = parameter("boolean", default=False)
+    solver: Any = solver("nystroem", default="auto")
+
+    def _problem(self, kernel: Kernel, sample: Sample, alphas: np.ndarray) -> Any:
+        """Return the problem with an alpha for each target: on all points, or on landmarks."""
+        data = (kernel, sample.points, sample.targets, sample.weights, alphas, self.fit_intercept)
+        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
+            return LandmarkRidge(*data, self._chosen, self.solver == "krill", **common)
+        seed = 0 if self.random_state is None else self.random_state
+        options = {"rank": self.rank, "random_state": seed}
+        return ExactRidge(*data, solver=by_size(self.solver), options=options, **common)
 
 
 @estimator()
-class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
+class KernelRidge(RidgeEstimator):
     """Minimise  sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2  over the RKHS of the kernel.
 
     A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
@@ -38,8 +64,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     ----------
     alpha : float or array of shape (n_targets,)
         The ridge, one for all targets or one for each.
-    fit_intercept : bool
-        Whether to fit the constant b, which is not penalised.
     solver : str or a solver
         Exact: "cholesky"; "mixed" (a float32 factor, refined to float64 accuracy); "cg" (conjugate
         gradients, without the n x n matrix); "lstsq" (for singular systems).  Approximate, with f
@@ -76,7 +100,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
 
     alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1)
     _: KW_ONLY
-    fit_intercept: bool = parameter("boolean", default=False)
     solver: Any = solver(
         *("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"),
         given=[HasMethods(["factorize"])],
@@ -89,7 +112,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         sample = self._sample(X, y, sample_weight)
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
         self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
-        self._ridge: Any = self._problem(sample, alphas)
+        self._ridge = self._problem(sample.evaluated(self.kernel_), sample, alphas)
         A, b = self._ridge.solve()
         if isinstance(self._ridge, LandmarkRidge):
             self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
@@ -100,22 +123,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         if sample.values is not None:
             del self._ridge  # with the matrix in it
         return self
-
-    def _problem(self, sample: Sample, alphas: np.ndarray) -> ExactRidge | LandmarkRidge:
-        data = (
-            sample.evaluated(self.kernel_),
-            sample.points,
-            sample.targets,
-            sample.weights,
-            alphas,
-            self.fit_intercept,
-        )
-        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
-        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
-            return LandmarkRidge(*data, self._chosen, self.solver == "krill", **common)
-        seed = 0 if self.random_state is None else self.random_state
-        options = {"rank": self.rank, "random_state": seed}
-        return ExactRidge(*data, solver=by_size(self.solver), options=options, **common)
 
     # ------------------------------------------------------------------ predictions
 
