@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import gp
-from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import check_budget
 from ..gp import Conditioned, Posterior
@@ -23,7 +22,7 @@ from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
 from ._fitting import fitting, threaded
 from ._gaussian_process_kernel import KernelTranslation, default_kernel
-from ._gaussian_process_search import find_theta, likelihood
+from ._gaussian_process_search import SpelledObjective
 from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter, solver
 
 __all__ = ["GaussianProcessRegressor"]
@@ -187,20 +186,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
         objective = kind(translation.kernel, X, Y, noise, **options)
-        theta, evaluations, converged = find_theta(
-            *(objective, translation, self.optimizer),
-            restarts=self.n_restarts_optimizer,
-            random_state=self.random_state,
-            say=self._say if self.verbose else None,
+        spelled = SpelledObjective(objective, translation)
+        best = spelled.best(
+            self.optimizer, self.n_restarts_optimizer, self.random_state, self._teller
         )
-        posterior = _conditioned(objective, translation, theta)
+        posterior = spelled.posterior(best.theta)
         # all of it at the end: a fit that fails leaves the model of an earlier one as it was
         self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
         self._y_train_mean, self._y_train_std = mean, std
-        self._translation, self._objective = translation, objective
-        self._settle(theta, posterior)
-        self.report_ = replace(self.report_, n_iter=evaluations)
-        if not converged:
+        self._spelled = spelled
+        self._settle(best.theta, posterior)
+        self.report_ = replace(self.report_, n_iter=best.evaluations)
+        if not best.converged:
             self.report_ = replace(self.report_, status=Status.NOT_CONVERGED)
         if self.solver == "auto" and approximate:
             message = f"chosen by solver='auto'; {self.report_.message}"
@@ -213,7 +210,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     def _settle(self, theta: np.ndarray, posterior: Posterior) -> None:
         """Make the posterior for this theta that of the model."""
         known = posterior.report.certificate
-        self.kernel_ = self._translation.at(theta)
+        self.kernel_ = self._spelled.translation.at(theta)
         self.expansion_ = posterior.expansion * self._y_train_std
         self.covariance_ = posterior.covariance
         self.report_ = posterior.report
@@ -224,10 +221,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         self.__dict__.pop("L_", None)  # an earlier fit may have left one
         if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
             self.L_ = posterior.covariance.factor
-        exact = isinstance(self._objective, gp.MarginalLikelihood)
-        if exact and "jitter" in known:  # from here on it belongs to the noise
-            noise = self._objective.noise + known["jitter"]
-            self._objective = replace(self._objective, noise=noise)
+        objective = self._spelled.objective
+        if isinstance(objective, gp.MarginalLikelihood) and "jitter" in known:
+            # from here on it belongs to the noise
+            objective = replace(objective, noise=objective.noise + known["jitter"])
+            self._spelled = replace(self._spelled, objective=objective)
 
     def _normalisation(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not self.normalize_y:
@@ -346,13 +344,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         means, variances : ndarrays of shape (n,) or (n, n_targets)
         """
         check_is_fitted(self, "expansion_")
-        if not isinstance(self._objective, gp.MarginalLikelihood):
+        objective, translation = self._spelled.objective, self._spelled.translation
+        if not isinstance(objective, gp.MarginalLikelihood):
             raise ValueError(
                 f"leave_one_out needs C^-1, which solver={self.solver!r} has avoided; fit with "
                 f"solver='cholesky'"
             )
-        theta = self._translation.ours(self.kernel_.theta)
-        means, variances = self._objective.leave_one_out(theta)
+        means, variances = objective.leave_one_out(translation.ours(self.kernel_.theta))
         means = means * self._y_train_std + self._y_train_mean
         return _flat(means), _flat(variances[:, None] * self._y_train_std**2)
 
@@ -391,23 +389,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             return self.log_marginal_likelihood_value_
         if not clone_kernel:
             theta = np.asarray(theta, dtype=float)
-            self._settle(theta, _conditioned(self._objective, self._translation, theta))
-        return likelihood(self._objective, self._translation, theta, eval_gradient)
-
-
-def _conditioned(objective: Any, translation: KernelTranslation, theta: np.ndarray) -> Posterior:
-    """Return the posterior at the user's theta, with an error in the user's words."""
-    try:
-        posterior: Posterior = objective.posterior(translation.ours(theta))
-    except NotPositiveDefiniteError as why:
-        raise NotPositiveDefiniteError(
-            f"The kernel, {translation.at(theta)}, is not returning a positive definite matrix. "
-            f"Try gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
-            f"estimator. ({why})"
-        ) from None
-    if "jitter" in posterior.report.certificate:
-        warn_caller(posterior.report.message)
-    return posterior
+            self._settle(theta, self._spelled.posterior(theta))
+        return self._spelled.value(theta, eval_gradient)
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

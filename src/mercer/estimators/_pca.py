@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -200,8 +201,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         search = self._search
         search.check()
         self._forget()
-        copy = self.copy_X and not search.by_features
-        sample = self._sample(X, sample_weight=sample_weight, copy=copy)
+        own = self.copy_X and not search.by_features
+        sample = self._sample(X, sample_weight=sample_weight, copy=own)
         kernel = sample.resolve(self._make_kernel(self.gamma))
         found = search.fit(sample.evaluated(kernel), sample.points, sample.weights)
         if sample.values is not None:
@@ -255,9 +256,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         else:
             kernel, solver, phi = self.kernel_, self.solver_, basis.map
             moments = basis.moments.merge(search.moments(phi, sample.points, sample.weights))
-        known = {"gamma_": self.gamma_} if basis is not None else {}
-        self._learn(search.read_out(solver, phi, moments), kernel, _precision(sample.points))
-        self.__dict__.update(known)  # that of the first block stays
+        gamma = None if basis is None else self.gamma_  # that of the first block stays
+        self._learn(search.read_out(solver, phi, moments), kernel, _precision(sample.points), gamma)
         return self
 
     def merge(self, other: KernelPCA) -> Self:
@@ -280,14 +280,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "the two models have other landmarks or features, so their moments do not add up; "
                 "give both the same points as `landmarks`, or the same random_state"
             )
-        result = clone(self)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(result, name, getattr(self, name))
         moments = mine.moments.merge(theirs.moments)
         found = self._search.read_out(self.solver_, mine.map, moments)
-        result._learn(found, self.kernel_, self._dtype)
-        result.gamma_ = self.gamma_
+        result = copy.copy(self)  # shallow: what it has learned is replaced, and nothing changed
+        result._learn(found, self.kernel_, self._dtype, self.gamma_)
         return result
 
     @property
@@ -300,7 +296,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             say=self._say,
         )
 
-    def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype) -> None:
+    def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype, gamma: Any = None) -> None:
         """Set the fitted attributes, all at once: an interrupted fit sets none."""
         for name in _OF_POINTS:
             self.__dict__.pop(name, None)  # an earlier fit may have left them
@@ -309,7 +305,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         divisor = n * (count - 1) / count if count > 1 else 1
         self.kernel_, self.solver_, self.report_ = kernel, found.solver, found.components.report
         self._held, self._dtype = found.held, dtype
-        self.gamma_ = self._resolved_gamma(kernel)
+        self.gamma_ = self._resolved_gamma(kernel) if gamma is None else gamma
         self._learn_spectrum(found.components, divisor)
 
     def _learn_spectrum(self, parts: Components, divisor: float) -> None:
@@ -373,8 +369,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "the reconstruction error needs k(x, x), which k(X, X_fit) does not hold; "
                 "fit with a kernel, not with its values"
             )
-        parts = self._components
-        return parts.error(X, parts.diagonal(X, self.kernel_))
+        return self._components.error(X, self.kernel_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the reconstruction error: the lower, the less x is like the training points.

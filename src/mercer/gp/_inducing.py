@@ -152,7 +152,7 @@ class InducingBound(Landmarked):
             return alpha[rows]
 
         root = np.asfortranarray(triangle.R.T)
-        gradient, leverage = Q.weighted_pullback(root, E, left, outer, inner)
+        gradient, leverage = Q.pullback(root, E, left, outer, inner)
         if not gradient.size:
             return gradient
         on_noise = 0.5 * np.einsum("ic,ic->i", alpha, alpha)

@@ -243,7 +243,7 @@ class StochasticLikelihood(Landmarked):
         B = system.P.F @ (solved / np.sqrt(self.probes))
         E, outer = -q * Q.whiten(inverse).T, q * Q.whiten(B) / np.sqrt(self.probes)
         inner = 0.5 * q * Q.whiten_twice(np.eye(len(root)) - inverse - B @ B.T)
-        more, leverage = Q.weighted_pullback(root, E, lambda rows, F: Y[rows], outer, inner)
+        more, leverage = Q.pullback(root, E, lambda rows, F: Y[rows], outer, inner)
         total += more
         on_noise = -0.5 * q * ((D - leverage) / D**2 - np.mean(Y**2, axis=1))
         return total + diagonal_pullback(kernel, Q.X, np.zeros_like(D), on_noise)
