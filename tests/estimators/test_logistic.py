@@ -401,7 +401,7 @@ def test_a_fit_that_fails_changes_nothing():
     assert np.array_equal(model.predict_proba(X), before)
     search = KernelLogisticRegressionCV([1.0], cv=3).fit(X, LABELS[4])
     before = search.predict_proba(X)
-    with pytest.raises(ValueError, match="every C must be"):
+    with pytest.raises(ValueError, match="Cs must be positive and finite"):
         search.set_params(Cs=[-1.0]).fit(X, LABELS[2])
     assert np.array_equal(search.predict_proba(X), before)
 
@@ -510,9 +510,9 @@ def test_cv_with_a_class_that_a_fold_lacks():
 def test_cv_refuses():
     y = LABELS[2]
     for Cs in ([1.0, 0.0], [-1.0], [np.inf]):
-        with pytest.raises(ValueError, match="every C must be positive and finite"):
+        with pytest.raises(ValueError, match="Cs must be positive and finite numbers"):
             KernelLogisticRegressionCV(Cs).fit(X, y)
-    with pytest.raises(ValueError, match="Cs must be a number of values or a list of them"):
+    with pytest.raises(ValueError, match="Cs must be positive and finite numbers"):
         KernelLogisticRegressionCV([]).fit(X, y)
 
 

@@ -71,9 +71,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     tol: float = parameter(POSITIVE, default=1e-10)
     max_iter: int | None = parameter(COUNT, None, default=None)
     solver: Any = solver(
-        *("newton", "path", "nystroem", "gradient"),
-        given=[Newton, GradientDescent],
-        default="auto",
+        *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
 
     _copies: ClassVar[int] = 0  # how many copies of F are made beside it
@@ -86,7 +84,6 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         kernel = sample.resolve(self._make_kernel(self.gamma))
         values = sample.evaluated(kernel)
         tiles = working_bytes(values, sample.points, None, 0, check_threads(None))
-
         spec = self.solver
         if not isinstance(spec, str):
             spec = "gradient" if isinstance(spec, GradientDescent) else "newton"
@@ -176,10 +173,9 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     def _keep(self, problem: Problem, found: Minimum, report: Report) -> None:
         """Set all that a fit has learned."""
         self.kernel_, self.solver_, self.classes_ = problem.kernel, problem.solver, problem.classes
-        self.X_fit_ = problem.phi.points
-        self.dual_coef_ = problem.phi.coefficients(found.weights)
-        self.intercept_ = found.intercept
-        self.expansion_ = Expansion(self.kernel_, self.X_fit_, self.dual_coef_)
+        A = problem.phi.coefficients(found.weights)
+        f = Expansion(self.kernel_, problem.phi.points, A)
+        self._set_expansion(f, found.intercept, flat=False)
         self.n_iter_, self.report_ = report.n_iter, report
 
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from ..solvers import Minimum, Report, Status
-from ._cross_validation import folds
+from ._cross_validation import folds, numbers
 from ._decisions import coded
 from ._fitting import fitting
 from ._logistic import KernelLogisticRegression, LogisticEstimator, Problem
@@ -85,7 +85,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and fit f to the labels y, (n,); weights multiply the losses."""
-        Cs = _check_Cs(self.Cs)
+        Cs = self.Cs
+        Cs = numbers(np.logspace(-4, 4, int(Cs)) if isinstance(Cs, Integral) else Cs, "Cs")
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         given = None if sample_weight is None else check_weights(sample_weight, sample.given)
         problem = self._problem(sample)
@@ -260,12 +261,3 @@ def _filled(found: Minimum, present: np.ndarray, q: int) -> Minimum:
     else:
         w[:, present], b[present] = found.weights, found.intercept
     return found._replace(weights=w, intercept=b)
-
-
-def _check_Cs(Cs: Any) -> np.ndarray:
-    values = np.logspace(-4, 4, Cs) if isinstance(Cs, Integral) else np.asarray(Cs, dtype=float)
-    if values.ndim != 1 or not len(values):
-        raise ValueError(f"Cs must be a number of values or a list of them, got {Cs!r}")
-    if not (np.all(np.isfinite(values)) and np.all(values > 0)):
-        raise ValueError(f"every C must be positive and finite, got {values.tolist()}")
-    return values

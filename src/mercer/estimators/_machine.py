@@ -28,13 +28,12 @@ from ..solvers import (
     Poisson,
     Quantile,
     RegularisedRisk,
-    Softmax,
     Squared,
     Status,
     whiten,
 )
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._decisions import LOSSES, Decisions, coded
+from ._decisions import LOSSES, Decisions
 from ._fitting import fitting
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, parameter, solver
 from ._sample import Sample
@@ -409,9 +408,5 @@ class KernelMachineClassifier(Decisions, KernelMachine):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y, (n,); weights multiply the losses."""
         sample = self._sample(X, y, sample_weight, labels=True)
-        Y, loss = coded(sample.labels, len(sample.classes), self.loss)
-        self._learn(sample, Y, loss)
-        self.classes_ = sample.classes
-        if isinstance(loss, Softmax):
-            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant
+        self._learn_labels(sample, self.loss)
         return self

@@ -19,10 +19,8 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-__all__ = [
-    *("AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator", "learned", "parameter"),
-    "solver",
-]
+__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE"]
+__all__ += ["by_size", "estimator", "learned", "parameter", "solver"]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 AT_LEAST_0 = Interval(Real, 0, None, closed="left")

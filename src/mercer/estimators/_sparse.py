@@ -21,9 +21,9 @@ from .._runtime import budget_in_bytes, check_budget, in_words
 from ..expansion import Expansion
 from ..gram import Landmarks
 from ..kernels import Kernel
-from ..solvers import LearnedVectors, Loss, ShortExpansionRisk, Softmax, Squared
+from ..solvers import LearnedVectors, Loss, ShortExpansionRisk, Squared
 from ._base import KernelLike, NamedKernel, Seed
-from ._decisions import LOSSES, Decisions, coded
+from ._decisions import LOSSES, Decisions
 from ._fitting import fitting
 from ._parameters import COUNT, POSITIVE, estimator, parameter
 from ._sample import Sample
@@ -93,7 +93,7 @@ class SparseKernelEstimator(NamedKernel):
                 f"kind; fit KernelRidge and compress its expansion_ instead"
             )
 
-    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss) -> None:
+    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, flat: bool = False) -> None:
         """Find vectors, weights and intercept for the targets Y of the points that take part."""
         sample = sample.doubled()
         X, w = sample.points, sample.counts
@@ -117,11 +117,9 @@ class SparseKernelEstimator(NamedKernel):
             self.report_ = dataclasses.replace(self.report_, message=_EXACT)
         self._say(f"objective {found.fit.value:.6g}: {self.report_.status.value}")
         self.kernel_ = found.fit.kernel
-        self.expansion_ = Expansion(self.kernel_, found.fit.vectors, found.fit.weights)
-        self.objective_curve_ = found.curve
-        self.n_iter_ = found.report.n_iter
-        self.dual_coef_ = found.fit.weights
-        self.intercept_: Any = found.fit.intercept
+        f = Expansion(self.kernel_, found.fit.vectors, found.fit.weights)
+        self._set_expansion(f, found.fit.intercept, flat)
+        self.objective_curve_, self.n_iter_ = found.curve, found.report.n_iter
 
     def _start(self, X: Any, m: int) -> tuple[np.ndarray, bool]:
         """Return m vectors to begin with, and whether there is nothing better than they are."""
@@ -230,9 +228,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
         self._require_vectors(X)
         sample = self._sample(X, y, sample_weight, copy=False)
-        self._learn(sample, sample.targets, Squared())
-        if sample.flat:
-            self.dual_coef_, self.intercept_ = self.dual_coef_[:, 0], float(self.intercept_[0])
+        self._learn(sample, sample.targets, Squared(), flat=sample.flat)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -304,9 +300,5 @@ class SparseKernelClassifier(Decisions, SparseKernelEstimator):
         """Fit f to the labels y, (n,); weights multiply the losses."""
         self._require_vectors(X)
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
-        Y, loss = coded(sample.labels, len(sample.classes), self.loss)
-        self._learn(sample, Y, loss)
-        self.classes_ = sample.classes
-        if isinstance(loss, Softmax):
-            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant
+        self._learn_labels(sample, self.loss)
         return self

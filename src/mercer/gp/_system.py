@@ -15,12 +15,7 @@ from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
 from ..solvers.linear import Triangle, relative
 
-__all__ = [
-    "System",
-    "lower_tile",
-    "pullback_workspace",
-    "symmetric_pullback",
-]
+__all__ = ["System", "lower_tile", "pullback_workspace", "symmetric_pullback"]
 
 _SMALL = 256  # points that are not worth the start of threads
 _TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small

@@ -214,11 +214,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
 
     def _tell(
-        self,
-        problem: Problem,
-        found: list[DualSolution],
-        before: tuple[int, int],
-        note: str,
+        self, problem: Problem, found: list[DualSolution], before: tuple[int, int], note: str
     ) -> None:
         """Set the report, and warn of what a user has to know."""
         self.reports_ = [solution.report for solution in found]
