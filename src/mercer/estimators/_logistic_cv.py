@@ -95,8 +95,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         for train, test in folds(self.cv, X, y, sample, classifier=True):
             rows = sample.kept[test]
             w = None if given is None else given[rows]
-            held_out = _HeldOut(sample.rows(rows), y[rows], w, scorer)
-            paths.append(self._path(problem, Cs, train, test, held_out))
+            held_out = sample.rows(rows), y[rows], w
+            paths.append(self._path(problem, Cs, train, test, held_out, scorer))
             self._say(f"fold {len(paths)}: scores {np.round(paths[-1].scores, 4).tolist()}")
         scores = np.array([path.scores for path in paths])
         weights = np.mean([path.best.weights for path in paths], axis=0)
@@ -124,7 +124,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         Cs: np.ndarray,
         train: np.ndarray,
         test: np.ndarray,
-        held_out: _HeldOut,
+        held_out: tuple[Any, np.ndarray, np.ndarray | None],
+        scorer: _Scorer,
     ) -> _Path:
         """Return the scores of one fold, in the order of Cs, and the best minimum."""
         risk, q = problem.risk, len(problem.classes)
@@ -146,7 +147,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
             here = here if len(present) == q else _filled(here, present, q)
             model = self._model(problem, here, present, C)
             values = F @ here.weights + model.intercept_
-            scores[c] = held_out.score(model, values[:, 0] if q == 2 else values)
+            model.known = held_out[0], values[:, 0] if q == 2 else values
+            scores[c] = scorer(model, *held_out)
             if best is None or np.isnan(highest) or scores[c] > highest:
                 best = here
             highest = np.fmax(highest, scores[c])
@@ -176,12 +178,12 @@ class _Path(NamedTuple):
 class _Fold(KernelLogisticRegression):
     """A fitted model that knows its values at the points held out."""
 
-    _held_out: Any = None
-    _known: Any = None
+    known: Any = None, None  # the points held out, and its values there
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) + b."""
-        return self._known if X is self._held_out else super().decision_function(X)
+        held_out, values = self.known
+        return values if X is held_out else super().decision_function(X)
 
 
 class _Scorer:
@@ -197,21 +199,9 @@ class _Scorer:
         measure = getattr(self.call, "_score_func", self.call)
         self.weighs = "sample_weight" in inspect.signature(measure).parameters
 
-
-class _HeldOut(NamedTuple):
-    """Points that a fold does not train with, and their scorer."""
-
-    X: Any
-    y: np.ndarray
-    weights: np.ndarray | None
-    scorer: _Scorer
-
-    def score(self, model: _Fold, values: np.ndarray) -> float:
-        """Return the score of a model that has these values."""
-        model._held_out, model._known = self.X, values
-        weighs = self.weights is not None and self.scorer.weighs
-        options = {"sample_weight": self.weights} if weighs else {}
-        return float(self.scorer.call(model, self.X, self.y, **options))
+    def __call__(self, model: _Fold, X: Any, y: np.ndarray, weights: np.ndarray | None) -> float:
+        options = {"sample_weight": weights} if weights is not None and self.weighs else {}
+        return float(self.call(model, X, y, **options))
 
 
 def _best(scores: np.ndarray, Cs: np.ndarray) -> int:
