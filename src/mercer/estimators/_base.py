@@ -21,8 +21,7 @@ from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
 from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
 from ..reduce import Reduction
-from ._fitting import threaded
-from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
+from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter, threaded
 from ._sample import Sample, check_weights
 
 __all__ = ["NO_TARGETS", "KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]

@@ -20,10 +20,8 @@ from ..gp import Conditioned, Posterior
 from ..kernels import KERNEL_NAMES, Kernel, White, reads_all
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
-from ._fitting import fitting, threaded
-from ._gaussian_process_kernel import KernelTranslation, default_kernel
-from ._gaussian_process_search import SpelledObjective
-from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter, solver
+from ._gaussian_process_theta import KernelTranslation, SpelledObjective, default_kernel
+from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
 
 __all__ = ["GaussianProcessRegressor"]
 

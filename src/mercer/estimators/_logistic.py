@@ -25,8 +25,7 @@ from ..solvers import (
 )
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import Decisions, coded
-from ._fitting import fitting
-from ._parameters import COUNT, POSITIVE, estimator, parameter, solver
+from ._parameters import COUNT, POSITIVE, estimator, fitting, parameter, solver
 from ._sample import Sample
 
 __all__ = ["KernelLogisticRegression", "LogisticEstimator", "Problem"]

@@ -16,9 +16,8 @@ from .._errors import warn_caller
 from ..solvers import Minimum, Report, Status
 from ._cross_validation import folds, numbers
 from ._decisions import coded
-from ._fitting import fitting
 from ._logistic import KernelLogisticRegression, LogisticEstimator, Problem
-from ._parameters import COUNT, estimator, parameter
+from ._parameters import COUNT, estimator, fitting, parameter
 from ._sample import check_weights
 
 __all__ = ["KernelLogisticRegressionCV"]

@@ -34,8 +34,7 @@ from ..solvers import (
 )
 from ._base import KernelLike, Landmarked, NamedKernel
 from ._decisions import LOSSES, Decisions
-from ._fitting import fitting
-from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, parameter, solver
+from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, parameter, solver
 from ._sample import Sample
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]

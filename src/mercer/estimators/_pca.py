@@ -32,8 +32,17 @@ from ..spectral import (
     same_map,
 )
 from ._base import Landmarked, NamedKernel
-from ._fitting import fitting, threaded
-from ._parameters import AT_LEAST_0, COUNT, by_size, estimator, learned, parameter, solver
+from ._parameters import (
+    AT_LEAST_0,
+    COUNT,
+    by_size,
+    estimator,
+    fitting,
+    learned,
+    parameter,
+    solver,
+    threaded,
+)
 from ._sample import weighted_quantile
 from ._summary import summary
 

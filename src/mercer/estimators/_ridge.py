@@ -16,8 +16,7 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
-from ._fitting import fitting, threaded
-from ._parameters import AT_LEAST_0, by_size, estimator, parameter, solver
+from ._parameters import AT_LEAST_0, by_size, estimator, fitting, parameter, solver, threaded
 from ._sample import Sample
 
 __all__ = ["KernelRidge", "RidgeEstimator"]

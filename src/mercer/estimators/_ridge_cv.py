@@ -24,8 +24,7 @@ from ..solvers import (
     warn_inaccurate,
 )
 from ._cross_validation import Found, Solution, best_places, folds, numbers, score
-from ._fitting import fitting
-from ._parameters import estimator, parameter
+from ._parameters import estimator, fitting, parameter
 from ._ridge import RidgeEstimator
 from ._sample import Sample
 

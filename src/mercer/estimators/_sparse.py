@@ -24,8 +24,7 @@ from ..kernels import Kernel
 from ..solvers import LearnedVectors, Loss, ShortExpansionRisk, Squared
 from ._base import KernelLike, NamedKernel, Seed
 from ._decisions import LOSSES, Decisions
-from ._fitting import fitting
-from ._parameters import COUNT, POSITIVE, estimator, parameter
+from ._parameters import COUNT, POSITIVE, estimator, fitting, parameter
 from ._sample import Sample
 
 __all__ = ["SparseKernelClassifier", "SparseKernelRegressor"]

@@ -26,8 +26,7 @@ from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
-from .._fitting import threaded
-from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver
+from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
 from ._pairs import expansion_of_pairs
 from ._problem import Follower, Problem, merged, scales, takes_primal

@@ -10,8 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual
-from .._fitting import fitting
-from .._parameters import estimator, parameter
+from .._parameters import estimator, fitting, parameter
 from ._machine import SupportVectorMachine
 
 __all__ = ["OneClassSVM"]

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
 from ...solvers import BlockSMO, Dual, DualSolution
-from .._fitting import fitting
-from .._parameters import estimator, parameter
+from .._parameters import estimator, fitting, parameter
 from .._sample import class_weights
 from ._machine import SupportVectorMachine
 from ._pairs import votes_of_pairs

@@ -11,8 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual, DualSolution
-from .._fitting import fitting
-from .._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
+from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter
 from ._machine import SupportVectorMachine
 from ._problem import Problem
 
