@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg import qr
 from scipy.linalg.lapack import dgetrf, dgetrs
 
+from .._row_blocks import pulled, times
 from ._dual import Dual
-from ._row_blocks import pulled, times
 
 __all__ = ["Corner", "at", "better", "corner"]
 

@@ -14,14 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
-from scipy.linalg.blas import dsyr, dsyrk
+from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf
 
+from .._row_blocks import weighted_gram
 from ._losses import Local
 
-__all__ = ["Blocks", "Joint", "coupled", "weighted_gram"]
-
-_ROWS = 2048  # as many rows of F are scaled at a time
+__all__ = ["Blocks", "Joint", "coupled"]
 
 
 class Blocks:
@@ -99,20 +98,6 @@ def coupled(local: Local) -> bool:
     V = np.zeros(local.slopes.shape)
     V[:, 0] = 1.0
     return bool(np.any(local.times(V)[:, 1:]))
-
-
-def weighted_gram(F: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Return the lower half of F^T diag(d) F for d >= 0; neither order of F in memory is copied."""
-    m = F.shape[1]
-    H = np.zeros((m, m), order="F")
-    if m:
-        root = np.sqrt(d)[:, None]
-        for i in range(0, len(F), _ROWS):
-            part = root[i : i + _ROWS] * F[i : i + _ROWS]
-            by_columns = not part.flags.c_contiguous
-            A = part if by_columns else part.T
-            H = dsyrk(1.0, A, beta=1.0, c=H, trans=by_columns, lower=1, overwrite_c=1)
-    return H
 
 
 def _factor(H: np.ndarray) -> np.ndarray:
