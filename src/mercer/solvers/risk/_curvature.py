@@ -1,4 +1,4 @@
-"""Factors of the second derivatives of a regularised risk, to precondition Newton's systems.
+"""The second derivatives H of a regularised risk: factors of them, and Newton steps by CG.
 
     H = sum_i v_i [F 1]_i^T (d^2 loss_i) [F 1]_i + mu I,      the intercepts without mu
 
@@ -10,7 +10,8 @@ joint H is small, it is factored as a whole.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -20,7 +21,7 @@ from scipy.linalg.lapack import dpotrf
 from .._row_blocks import weighted_gram
 from ._losses import Local
 
-__all__ = ["Blocks", "Joint", "coupled"]
+__all__ = ["Blocks", "Joint", "coupled", "newton_direction"]
 
 
 class Blocks:
@@ -116,3 +117,36 @@ def _factor(H: np.ndarray) -> np.ndarray:
             return L
         jitter = max(10.0 * jitter, float(np.finfo(float).eps * np.trace(H)))
     raise np.linalg.LinAlgError("the second derivatives of the loss are not finite")
+
+
+def newton_direction(
+    times: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    precondition: Callable[[np.ndarray], np.ndarray],
+    gradient: np.ndarray,
+    digits: Callable[[float], float],
+    most: int,
+) -> tuple[np.ndarray, Any, int]:
+    """Return d with H d = -gradient, nearly, the values of f along d, and the products it took.
+
+    Conjugate gradients, of all outputs together; `times` returns H p and the values of p.  They end
+    when the squared decrement that is left is `digits` of the first one, or after `most` products,
+    or where rounding leaves no curvature: each of these is a direction of descent.
+    """
+    R = -gradient
+    Z = precondition(R)
+    d, P, products = np.zeros_like(R), Z, 0
+    values: Any = 0.0
+    left = float(np.sum(R * Z))
+    enough = max(left * digits(left), 0.0)
+    while products < most and left > enough:
+        HP, moved = times(P)
+        products += 1
+        bend = float(np.sum(P * HP))
+        if not bend > 0:
+            break
+        size = left / bend
+        d, values, R = d + size * P, values + size * moved, R - size * HP
+        Z = precondition(R)
+        left, before = float(np.sum(R * Z)), left
+        P = Z + (left / before) * P
+    return d, values, products

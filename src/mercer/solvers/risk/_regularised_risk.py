@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._report import Report
-from ._curvature import Blocks, Joint, coupled
+from ._curvature import Blocks, Joint, coupled, newton_direction
 from ._losses import Local, Loss
 
 __all__ = ["Minimum", "RegularisedRisk", "Start", "State"]
@@ -207,30 +207,23 @@ class RegularisedRisk:
 
         It is exact enough, or what `most` products give: that, too, is a direction of descent.
         """
-        g, h = self.gradient(state)
-        r, s = -g, -h
-        z, t = precondition(r, s)
-        w, b, f = np.zeros_like(g), np.zeros_like(h), np.zeros(self.Y.shape)
-        p, u = z, t
-        left = float(np.sum(r * z) + s @ t)
-        # few digits while far away, many when close: then Newton's method keeps its speed
-        enough = left * np.clip(left / max(abs(state.value), 1e-300), 1e-10, 1e-2)
-        products = 0
-        while products < most and left > enough and left > 0:
-            moved = self.F @ p + u
+
+        def times(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            moved = self.F @ P[:-1] + P[-1]
             bent = self.weights[:, None] * state.local.times(moved)
-            Hp, Hu = self.F.T @ bent + self.shift * p, self.intercept * bent.sum(axis=0)
-            bend = float(np.sum(p * Hp) + u @ Hu)
-            products += 1
-            if not bend > 0:
-                break
-            size = left / bend
-            w, b, f = w + size * p, b + size * u, f + size * moved
-            r, s = r - size * Hp, s - size * Hu
-            z, t = precondition(r, s)
-            left, before = float(np.sum(r * z) + s @ t), left
-            p, u = z + (left / before) * p, t + (left / before) * u
-        return Step(w, b, f, -float(np.sum(g * w) + h @ b), products)
+            pulled = self.F.T @ bent + self.shift * P[:-1]
+            return np.vstack([pulled, self.intercept * bent.sum(axis=0)]), moved
+
+        def digits(left: float) -> float:
+            # few while far away, many when close: then Newton's method keeps its speed
+            return float(np.clip(left / max(abs(state.value), 1e-300), 1e-10, 1e-2))
+
+        g = np.vstack(self.gradient(state))
+        d, f, products = newton_direction(
+            times, lambda R: np.vstack(precondition(R[:-1], R[-1])), g, digits, most
+        )
+        f = np.broadcast_to(f, self.Y.shape)  # without a product it is 0
+        return Step(d[:-1], d[-1], f, -float(np.sum(g * d)), products)
 
     def search(self, state: State, step: Step) -> tuple[State, float]:
         """Return the state near the minimum along a step, and its length; 0 if there is none.
