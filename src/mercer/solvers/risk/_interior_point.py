@@ -33,14 +33,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk
-from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import warn_caller
-from ..._runtime import Stopwatch
 from .._box_program import BoxProgram, Point, factored
-from .._report import Report, Status
 from .._row_blocks import weighted_gram
-from ._regularised_risk import Minimum, RegularisedRisk, Start
+from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
 
 __all__ = ["InteriorPoint"]
 
@@ -50,8 +46,10 @@ _NEGLIGIBLE = 1e-4  # an objective is 0 below this part of the losses of the bes
 
 
 @dataclass(frozen=True)
-class InteriorPoint:
+class InteriorPoint(RiskSolver):
     """Minimise  sum_i c_i loss(y_i, (F w + b)_i) + shift/2 |w|^2  for a loss of bounded slope.
+
+    A start is of no use to it, and not read.
 
     Parameters
     ----------
@@ -77,16 +75,10 @@ class InteriorPoint:
     tol: float = 1e-10
     max_iter: int = 100
 
-    def minimize(
-        self,
-        risk: RegularisedRisk,
-        start: Start | None = None,
-        say: Callable[[str], None] | None = None,
-        *,
-        warn: bool = True,
-    ) -> Minimum:
-        """Return the minimum of J; see `Newton.minimize`.  A start is of no use, and not read."""
-        watch, Y = Stopwatch(), risk.Y
+    def _search(
+        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+    ) -> Found:
+        Y = risk.Y
         # targets far from 0 would lose digits to their distance
         centre = np.median(Y, axis=None if risk.ordered else 0) if risk.intercept else 0.0
         problem = _Problem(replace(risk, Y=Y - centre))
@@ -101,33 +93,22 @@ class InteriorPoint:
             point, at = moved, problem.assessed(moved)
             if at.gap + at.crossing < best.gap + best.crossing:
                 best = at
-            if say is not None:
-                say(f"step {point.n_iter}: objective {at.value:.8g}, gap {at.gap:.1e}")
+            say(f"step {point.n_iter}: objective {at.value:.8g}, gap {at.gap:.1e}")
             rounding = at.products <= _ROUNDING * self.tol * best.products
             if problem.left(best) <= self.tol or rounding or stalled == _STALLED:
                 break
-        left, message = problem.left(best), ""
+        left, failure = problem.left(best), ""
         if not left <= self.tol:
-            message = (
+            failure = (
                 f"the interior point stopped after {point.n_iter} steps with a duality gap of "
                 f"{best.gap:.1e}, {left:.1e} of the objective {best.value:.6g}, not {self.tol:g}; "
                 f"the usual cause is a penalty too small to be told from rounding. Raise alpha, or "
                 f"max_iter, or tol"
             )
-            if warn:
-                warn_caller(message, ConvergenceWarning)
-        report = Report(
-            repr(self),
-            Status.NOT_CONVERGED if message else Status.CONVERGED,
-            point.n_iter,
-            left,
-            watch.seconds,
-            message,
-            {"gap": best.gap},
-        )
         m = risk.F.shape[1]
         b = best.B[m] + centre if risk.intercept else np.zeros(Y.shape[1])
-        return Minimum(best.B[:m], b, best.a, best.value, report)
+        solution = best.B[:m], b, best.a, best.value
+        return Found(*solution, point.n_iter, left, {"gap": best.gap}, failure)
 
 
 class _Assessed(NamedTuple):
