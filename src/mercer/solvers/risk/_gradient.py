@@ -51,6 +51,11 @@ class GradientDescent(RiskSolver):
     tol: float = 1e-10
     max_iter: int = 10_000
 
+    @staticmethod
+    def workspace(n: int, m: int, q: int) -> int:
+        """Return the bytes needed beside F: K and its factor before it, and vectors."""
+        return 16 * n * n + 160 * n * q
+
     def _search(
         self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
     ) -> Found:
