@@ -131,7 +131,8 @@ class Krill:
             return phi.points, np.zeros((0, *np.shape(Y)[1:])), report
         passes = _Passes(phi, X, weights, n_threads)
         with one_blas_thread:  # so that the bits do not depend on the number of threads
-            sketch = passes.sketch(np.random.default_rng(self._seed))
+            seed = 0 if self.random_state is None else self.random_state
+            sketch = passes.sketch(np.random.default_rng(seed))
             if say is not None:
                 say(f"sketch of {n} x {len(phi)} by {len(sketch)} rows")
             square = sketch.T @ sketch
@@ -170,10 +171,6 @@ class Krill:
             )
         coefficients = phi.expansion_coefficients(np.ldexp(found.a, exponents))
         return phi.points, coefficients[:, 0] if np.ndim(Y) == 1 else coefficients, report
-
-    @property
-    def _seed(self) -> Any:
-        return 0 if self.random_state is None else self.random_state
 
     @property
     def _choice(self) -> Landmarks:

@@ -282,10 +282,9 @@ class NystroemPath(RidgePath):
         def strip(job: tuple[slice, np.ndarray]) -> None:
             rows, F = job
             Z = (F - self._mean[:m]) @ self._V
-            fitted = self._fitted(Z, solutions, len(alphas))
+            gap = self._gaps(rows, Z, solutions)
             np.square(Z, out=Z)
             h = self.weights[rows, None] * (Z @ inverse + self._constant)
-            gap = (self.Y[rows] - self._mean[m:])[:, None, :] - fitted
             errors[:, rows] = (gap / (1.0 - h)[:, :, None]).transpose(1, 0, 2)
 
         for block, F in self._blocks():
@@ -313,23 +312,22 @@ class NystroemPath(RidgePath):
     def _squares(self, alphas: np.ndarray) -> np.ndarray:
         """Return sum w r^2 for each alpha, from the residuals of all points."""
         m, total = len(self.phi), np.zeros((len(alphas), self.Y.shape[1]))
-        inverse = 1.0 / (self._s[:, None] + alphas)
-        solutions = self._rotated_solutions(inverse)
+        solutions = self._rotated_solutions(1.0 / (self._s[:, None] + alphas))
         for rows, F in self._blocks():
-            fitted = self._fitted((F - self._mean[:m]) @ self._V, solutions, len(alphas))
-            gap = (self.Y[rows] - self._mean[m:])[:, None, :] - fitted
+            gap = self._gaps(rows, (F - self._mean[:m]) @ self._V, solutions)
             total += np.einsum("i,ijc->jc", self.weights[rows], np.square(gap))
         return total
 
     def _rotated_solutions(self, inverse: np.ndarray) -> np.ndarray:
         """Return V^T w of all alphas and targets, so that one product predicts all of them."""
-        m = len(self.phi)
-        return (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
+        (m, q), alphas = self._c.shape, inverse.shape[1]
+        return (self._c[:, None, :] * inverse[:, :, None]).reshape(m, alphas * q)
 
-    def _fitted(self, Z: np.ndarray, solutions: np.ndarray, alphas: int) -> np.ndarray:
-        if not solutions.size:  # no landmark was kept: f is 0
-            return np.zeros((len(Z), alphas, self.Y.shape[1]))
-        return (Z @ solutions).reshape(len(Z), alphas, -1)
+    def _gaps(self, rows: slice, Z: np.ndarray, solutions: np.ndarray) -> np.ndarray:
+        """Return y - f - b at some points, (rows, alphas, targets)."""
+        right = self.Y[rows] - self._mean[len(self.phi) :]
+        fitted = (Z @ solutions).reshape(len(Z), -1, right.shape[1])
+        return right[:, None, :] - fitted
 
     def variance(self, F: np.ndarray, alpha: float) -> np.ndarray:
         """Return alpha phi^T (G + alpha)^-1 phi for the rows phi of F, with what b adds."""
