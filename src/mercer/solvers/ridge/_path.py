@@ -30,7 +30,7 @@ from ..eigen import Moments
 from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
 from ._tridiagonal import Tridiagonal
 
-__all__ = ["ExactPath", "NystroemPath", "RidgePath"]
+__all__ = ["ExactPath", "NystroemPath", "RidgePath", "for_each"]
 
 _COLUMNS = 256  # solutions held at a time
 _STRIP = 512  # rows of features rotated at a time
@@ -61,13 +61,7 @@ class RidgePath(ABC):
         self, alphas: np.ndarray, *, warn: bool = True
     ) -> tuple[np.ndarray, np.ndarray, Report]:
         """Return coefficients, intercepts and the worst report, with an alpha for each target."""
-        solutions, reports = {}, []
-        for alpha in np.unique(alphas).tolist():
-            solutions[alpha] = self.solve(alpha, warn=warn)
-            reports.append(self.report)
-        parts = [solutions[alpha] for alpha in alphas.tolist()]
-        A = np.stack([a[:, c] for c, (a, _) in enumerate(parts)], axis=1)
-        return A, np.array([b[c] for c, (_, b) in enumerate(parts)]), worst(reports)
+        return for_each(alphas, lambda alpha: (*self.solve(alpha, warn=warn), self.report))
 
     @abstractmethod
     def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -345,3 +339,14 @@ class NystroemPath(RidgePath):
     @property
     def _floor(self) -> float:
         return _FLOOR * float(self._s.max(initial=0.0))
+
+
+def for_each(
+    alphas: np.ndarray, solve: Callable[[float], tuple[np.ndarray, np.ndarray, Report]]
+) -> tuple[np.ndarray, np.ndarray, Report]:
+    """Return what `solve` returns, for all targets, with an alpha for each; the worst report."""
+    solutions = {alpha: solve(alpha) for alpha in np.unique(alphas).tolist()}
+    parts = [solutions[alpha] for alpha in alphas.tolist()]
+    A = np.stack([a[:, c] for c, (a, _, _) in enumerate(parts)], axis=1)
+    b = np.array([b[c] for c, (_, b, _) in enumerate(parts)])
+    return A, b, worst(report for *_, report in solutions.values())
