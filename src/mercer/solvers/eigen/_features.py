@@ -312,5 +312,4 @@ def _message(phi: Any, moments: Moments) -> str:
     if not isinstance(phi, NystroemMap):
         return "random features: right in the mean, without bounds"
     text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace"
-    text += f"; {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
-    return text + (f"; jitter {phi.jitter:.1e}" if phi.jitter else "")
+    return "; ".join([text, *phi.flaws])

@@ -12,7 +12,6 @@ semidefinite) M is left out, and span(Z) is the block Krylov space of a random s
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import NotPositiveDefiniteError
+from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._runtime import Stopwatch, generator, one_blas_thread
 from .._report import Status
 from ._certificate import certify
@@ -148,12 +147,11 @@ class BlockKrylov:
         if not found.converged:
             worst = relative_residual(found.r[:k], found.t[:k])
             message = f"relative residual {worst:.1e} after {found.passes} passes. {message}"
-            warnings.warn(
+            warn_caller(
                 f"block Krylov did not converge: largest relative residual {worst:.1e} after "
                 f"{found.passes} passes, {self.tol or _TOL:.1e} was asked for; the usual cause is "
                 f"a slowly decaying spectrum. Raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return EigenPairs.reported(
             *(repr(self), status, watch, values, vectors, residuals, certificate),

@@ -151,7 +151,8 @@ class Krill:
                 say=say,
             )
         residual = relative(found.gap, b)
-        status, message = ended(found, residual, self.tol, _message(phi))
+        note = ", ".join([f"{len(phi)} landmarks", *phi.flaws])
+        status, message = ended(found, residual, self.tol, note)
         status, message = judged(status, message, residual, self.tol)
         norms = np.linalg.norm(found.gap, axis=0)
         report = Report(
@@ -251,12 +252,6 @@ def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.nda
             f"with a minimum of {weights.min(initial=np.inf):.3g}"
         )
     return Y.reshape(n, -1), weights
-
-
-def _message(phi: NystroemMap) -> str:
-    text = f"{len(phi)} landmarks"
-    text += f", {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
-    return text + (f", jitter {phi.jitter:.1e}" if phi.jitter else "")
 
 
 def _largest_eigenvalue(A: np.ndarray) -> float:

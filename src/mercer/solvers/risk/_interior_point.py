@@ -159,10 +159,9 @@ class _Problem(BoxProgram):
 
     def joined(self, s: Any, t: Any, z: Any) -> np.ndarray:
         """Return numbers for all s, t and z in a row."""
-        (n, q), order = self.Y.shape, (self.Y.shape[1] - 1) * self.ordered
-        shapes = ((n, q), (n, q), (n, order))
-        parts = zip((s, t, z), shapes, strict=True)
-        return np.concatenate([np.broadcast_to(x, shape).ravel() for x, shape in parts])
+        n, q = self.Y.shape
+        parts = [(s, q), (t, q), (z, q - 1)][: 2 + self.ordered]
+        return np.concatenate([np.broadcast_to(x, (n, width)).ravel() for x, width in parts])
 
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the parts that were joined."""
@@ -172,20 +171,18 @@ class _Problem(BoxProgram):
     def by_output(self, x: np.ndarray) -> np.ndarray:
         """Return x summed to a number for each point and output; z passes from one to the next."""
         s, t, z = self.split(x)
-        return s + t + _passed(z) if self.ordered else s + t
+        return s + t + _passed(z)
 
     def times(self, u: np.ndarray) -> np.ndarray:
         f = self.G @ u
-        return self.joined(f, f, np.diff(f, axis=1) if self.ordered else 0.0)
+        return self.joined(f, f, np.diff(f, axis=1))
 
     def pulled(self, v: np.ndarray) -> np.ndarray:
         return self.G.T @ self.by_output(v)
 
     def factor(self, h: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
         s, t, band = self.split(h)
-        curvature = s + t
-        if self.ordered:
-            curvature += np.pad(band, ((0, 0), (0, 1))) + np.pad(band, ((0, 0), (1, 0)))
+        curvature = s + t + np.pad(band, ((0, 0), (0, 1))) + np.pad(band, ((0, 0), (1, 0)))
         found = _Band.of(self.G, curvature, band, self.ridge[:, 0])
         return None if found is None else found.solve
 
@@ -196,7 +193,7 @@ class _Problem(BoxProgram):
         upper, lower = self.c * self.loss.above, self.c * self.loss.below
         s = np.zeros_like(gap) + 0.5 * np.minimum(upper, lower)
         give = self.loss.bend * s / self.c
-        d = self.spread + (np.diff(self.constants) if self.ordered else 0.0)
+        d = self.spread + np.diff(self.constants)
         a = self.joined(s, lower - s, 0.1 * s.min(axis=1, keepdims=True))
         c = self.joined(upper - s, s, 1.0)
         z = self.joined(u - gap + e + give, v, d)
@@ -284,5 +281,5 @@ class _Band:
 
 
 def _passed(z: np.ndarray) -> np.ndarray:
-    """Return what the multipliers of f_k <= f_k+1 add to each output: z_(k-1) - z_k."""
+    """Return what the multipliers of f_k <= f_k+1 add to each output: z_(k-1) - z_k, or just 0."""
     return np.pad(z, ((0, 0), (1, 0))) - np.pad(z, ((0, 0), (0, 1)))

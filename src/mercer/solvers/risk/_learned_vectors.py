@@ -12,7 +12,6 @@ for the next.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -22,6 +21,7 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._errors import warn_caller
 from ..._runtime import Stopwatch, one_blas_thread
 from ...kernels import Kernel
 from .._report import Report, Status
@@ -154,7 +154,7 @@ class _Search:
             f"for; it fell from {self._first:.6g} to {self.best.value:.6g}. The vectors found are "
             f"usable; for better ones raise max_iter"
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=7)
+        warn_caller(message, ConvergenceWarning)
         return message
 
     def done(self) -> bool:

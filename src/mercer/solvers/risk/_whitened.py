@@ -119,8 +119,7 @@ class Whitened:
         left = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
         residual = float(left.sum()) / max(float(diagonal.sum()), _TINY)
         text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
-        text += f"; {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
-        text += f"; jitter {phi.jitter:.1e}" if phi.jitter else ""
+        text = "; ".join([text, *phi.flaws])
         return cls(phi.points, F, phi.factor, left, residual, True, text)
 
     def missed(self, A: np.ndarray) -> float:
