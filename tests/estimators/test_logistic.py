@@ -23,7 +23,7 @@ from mercer import (
     compress,
 )
 from mercer.kernels import RBF, Callable, Features, Linear, PolynomialBasis, Precomputed
-from mercer.solvers import Status
+from mercer.solvers import MOST_EXACT, Status
 
 DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 RNG = np.random.default_rng(0)
@@ -142,7 +142,7 @@ def test_auto_says_that_it_approximates(monkeypatch):
     assert seen[0].filename == __file__
     assert small.report_.status is Status.APPROXIMATE and 20 < len(small.X_fit_) < 110
     assert "120 points are too many for solver='auto' to be exact" in small.report_.message
-    monkeypatch.setattr("mercer.estimators._logistic._EXACT", 100)
+    monkeypatch.setitem(MOST_EXACT, "newton", 100)
     with pytest.warns(UserWarning, match=said):
         many = KernelLogisticRegression(rank=50).fit(X, LABELS[2])
     assert many.report_.status is Status.APPROXIMATE and len(many.X_fit_) == 50

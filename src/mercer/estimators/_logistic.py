@@ -30,7 +30,6 @@ from ._sample import Sample
 
 __all__ = ["KernelLogisticRegression", "LogisticEstimator", "Problem"]
 
-_EXACT = 5000  # "auto" is exact up to so many points
 _PATH_FACTOR = 0.1  # between two shifts along a path
 _MOST_MISSED = 1e-3  # the part of the objective that rounding of K may hide without a warning
 
@@ -97,7 +96,6 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             self._chosen,
             needed,
             exact="newton",
-            most=_EXACT,
             what=f"solver={self.solver!r} for {n} points",
             max_memory=self.max_memory,
         )
@@ -120,7 +118,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         outputs, given = (1 if q == 2 else q), 8 * n * n * self._precomputed
         rows = 8 * n * m * (1 + self._copies)
         if solver == "gradient":
-            return rows + 16 * n * n + 160 * n * outputs
+            return rows + GradientDescent.workspace(n, m, outputs)
         chosen = 8 * n * m + given if solver == "nystroem" else 0
         return rows + chosen + Newton.workspace(n, m, outputs)
 

@@ -39,7 +39,6 @@ from ._sample import Sample
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
-_EXACT, _ORDERED = 3000, 1000  # points up to which "auto" is exact: about a minute on one core
 OWN_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
@@ -92,9 +91,9 @@ class KernelMachine(Landmarked, NamedKernel):
             points,
             self.solver,
             self._chosen,
-            lambda _, m: _bytes(n, m, q),
+            lambda _, m: Machine.workspace(n, m, q),
             exact="exact",
-            most=_ORDERED if ordered else _EXACT,
+            ordered=ordered,
             what=f"the fit of {q} functions of {n} points",
             max_memory=self.max_memory,
         )
@@ -115,11 +114,6 @@ class KernelMachine(Landmarked, NamedKernel):
         self.n_iter_ = found.report.n_iter
         self.report_ = dataclasses.replace(found.report, status=status, message=message)
         self._say(f"objective {self.report_.certificate['objective']:.8g}: {status.value}")
-
-
-def _bytes(n: int, m: int, q: int) -> int:
-    """Return what a fit of q functions takes: F and two like it, systems, values at the points."""
-    return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
 
 
 def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:

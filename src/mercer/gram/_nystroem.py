@@ -108,6 +108,13 @@ class NystroemMap:
         # taken by indices: a copy, which nobody else can change
         return cls(kernel, take(points, kept), L, kept, len(P) - len(kept), jitter)
 
+    @property
+    def flaws(self) -> list[str]:
+        """What a report should say of the landmarks."""
+        dropped = f"{self.dropped} more depended on others and were dropped"
+        found = {dropped: self.dropped, f"jitter {self.jitter:.1e}": self.jitter}
+        return [text for text, number in found.items() if number]
+
     def __len__(self) -> int:
         """Return m, the number of features."""
         return len(self.factor)

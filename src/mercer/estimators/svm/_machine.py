@@ -24,12 +24,21 @@ from ..._runtime import budget_in_bytes, check_budget
 from ...expansion import Expansion
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
-from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
+from ...solvers import (
+    BlockSMO,
+    BoxInterior,
+    Dual,
+    DualSolution,
+    Report,
+    Status,
+    Whitened,
+    columns_are_quicker,
+)
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
 from ._pairs import expansion_of_pairs
-from ._problem import Follower, Problem, merged, scales, takes_primal
+from ._problem import Follower, Problem, merged, scales
 
 __all__ = ["SupportVectorMachine"]
 
@@ -122,7 +131,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if not isinstance(name, str):
             name, given = "smo" if isinstance(name, BlockSMO) else "primal", name
         elif name == "auto":
-            name = "primal" if takes_primal(kernel, points) else "smo"
+            explicit = isinstance(kernel, Linear) and isinstance(points, np.ndarray)
+            name = "primal" if explicit and columns_are_quicker(*points.shape) else "smo"
         if name == "smo":
             several = sample.classes is not None and len(sample.classes) > 2
             rows = KernelRows(

@@ -23,25 +23,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...gram import KernelRows
-from ...kernels import Kernel, Linear
+from ...kernels import Kernel
 from ...solvers import Dual, DualSolution, Progress, Report, Status, Whitened
 from .._sample import Sample
 from ._pairs import Pair, Pairs
 
-__all__ = ["Follower", "Problem", "merged", "scales", "takes_primal"]
+__all__ = ["Follower", "Problem", "merged", "scales"]
 
-# "auto" finds a linear machine from the columns of X if it has more rows than these.
-_LEAST_ROWS, _ROWS_PER_COLUMN = 500, 10
 _FAR_FROM_ZERO = 1e4  # a mean of so many standard deviations: the column needs centring
 _SECONDS_BETWEEN_LINES = 1.0
-
-
-def takes_primal(kernel: Kernel, X: Any) -> bool:
-    """Tell whether "auto" works on the columns of X; see the module."""
-    if not isinstance(kernel, Linear) or not isinstance(X, np.ndarray):
-        return False
-    n, m = X.shape
-    return bool(n > max(_LEAST_ROWS, _ROWS_PER_COLUMN * m))
 
 
 @dataclass(frozen=True, eq=False)
