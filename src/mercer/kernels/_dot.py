@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -175,6 +175,8 @@ class Sigmoid(_Affine, DotProduct):
     gamma: float | str = parameter(1.0)
     coef0: float = parameter(1.0)
 
+    diagonal_bound: ClassVar[float] = 1.0
+
     def _check(self) -> None:
         check_gamma("Sigmoid", self.gamma)
         if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
@@ -190,10 +192,6 @@ class Sigmoid(_Affine, DotProduct):
         e = np.exp(-2.0 * np.abs(float(self.gamma) * t + self.coef0))
         return 4.0 * e / (1.0 + e) ** 2
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
 
 @node
 class Cosine(VectorKernel):
@@ -206,6 +204,8 @@ class Cosine(VectorKernel):
     array([[1., 0.]])
     """
 
+    diagonal_bound: ClassVar[float] = 1.0
+
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
         return Prepared((_unit_rows(X)[0],), dtype=X.dtype)
@@ -217,9 +217,6 @@ class Cosine(VectorKernel):
         X = self._vectors(X)
         return (_unit_rows(X)[1] > 0).astype(X.dtype)
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {}

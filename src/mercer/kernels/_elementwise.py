@@ -141,6 +141,8 @@ class Laplacian(Elementwise):
     length_scale: Any = parameter(1.0)
 
     _kind: ClassVar[int] = _ABSOLUTE
+    diagonal_bound: ClassVar[float] = 1.0
+    infinitely_divisible: ClassVar[bool] = True
 
     def _check(self) -> None:
         check_length_scale("Laplacian", self.length_scale)
@@ -182,14 +184,6 @@ class Laplacian(Elementwise):
             return {"length_scale": median_distance(X, "cityblock", weights)}
         return {"length_scale": 1.0 / gamma_from_rule(self.length_scale, X, weights)}
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
-
 
 @node
 class Chi2(Elementwise):
@@ -209,6 +203,8 @@ class Chi2(Elementwise):
 
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
+    diagonal_bound: ClassVar[float] = 1.0
+    infinitely_divisible: ClassVar[bool] = True
 
     def _check(self) -> None:
         check_gamma("Chi2", self.gamma)
@@ -237,14 +233,6 @@ class Chi2(Elementwise):
         if self.gamma == "median":
             return {"gamma": 1.0 / median_distance(X, _chi2_sums, weights)}
         return {"gamma": gamma_from_rule(self.gamma, X, weights)}
-
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 @node

@@ -1,23 +1,64 @@
-"""Fields of values: how they are compared, hashed and shown."""
+"""Values: frozen dataclasses, and how their fields are compared, hashed and shown."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
 __all__ = [
     "SYMMETRIC",
+    "Value",
     "asymmetry",
     "brief",
     "frozen_matrix",
     "frozen_parameter",
     "key",
+    "name_of",
+    "node",
     "same",
     "show",
 ]
 
+T = TypeVar("T")
+
 SYMMETRIC = 1e-8  # a matrix and its transpose may differ by this part of the largest entry
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def node(cls: type[T]) -> type[T]:
+    """Make `cls` a node: a frozen dataclass whose equality and repr come from Value."""
+    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+
+
+class Value:
+    """What is known by its class and its fields: equal for equal ones, and can be read back."""
+
+    def _items(self) -> list[tuple[str, Any]]:
+        """Return the fields in order, each with its name."""
+        return [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(same(value, getattr(other, name)) for name, value in self._items())
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(key(value) for _, value in self._items())))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={show(value)}" for name, value in self._items())
+        return f"{type(self).__name__}({inside})"
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{name}={brief(value)}" for name, value in self._items())
+        return f"{type(self).__name__}({inside})"
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function for messages, or how an object that is called is written."""
+    return getattr(function, "__name__", None) or repr(function)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -64,7 +105,7 @@ def brief(value: Any) -> str:
     """Write a field for people: a long array by its shape."""
     if isinstance(value, (np.ndarray, list, tuple)) and np.size(value) > 12:
         return f"[{' x '.join(map(str, np.shape(value)))} numbers]"
-    return str(value) if hasattr(value, "theta") else show(value)
+    return str(value) if isinstance(value, Value) else show(value)
 
 
 def frozen_parameter(value: Any) -> Any:

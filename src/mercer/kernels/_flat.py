@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ __all__ = ["Constant", "RankOne", "White"]
 class _Flat(Kernel):
     """A kernel that ignores where its points are, hence with gradient 0 there."""
 
+    infinitely_divisible: ClassVar[bool] = True
+
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         dtype = getattr(X, "dtype", None)
         single = dtype == np.float32
@@ -25,10 +27,6 @@ class _Flat(Kernel):
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.zeros((length(X), np.shape(X)[1] if np.ndim(X) == 2 else 0))
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 @node
@@ -81,9 +79,7 @@ class White(_Flat):
 
     noise: float = parameter(1.0)
 
-    @property
-    def tells_observations_apart(self) -> bool:
-        return True
+    tells_observations_apart: ClassVar[bool] = True
 
     def _check(self) -> None:
         check_positive("White", "noise", self.noise, zero=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -140,6 +140,8 @@ class Stretch(_Mapped):
 
     length_scale: Any = parameter(1.0)
 
+    on_vectors: ClassVar[bool] = True
+
     def _check(self) -> None:
         if isinstance(self.length_scale, str):
             raise TypeError(
@@ -147,9 +149,6 @@ class Stretch(_Mapped):
             )
         check_length_scale("Stretch", self.length_scale)
 
-    @property
-    def on_vectors(self) -> bool:
-        return True
 
     def _inner_points(self, X: Any) -> Any:
         X = as_vectors(X, "Stretch")
@@ -190,6 +189,8 @@ class Map(_Mapped):
 
     function: Any = None
 
+    on_vectors: ClassVar[bool] = False  # whatever the function takes
+
     def _check(self) -> None:
         if not callable(self.function):
             raise TypeError(f"Map needs a function of the points, got {self.function!r}")
@@ -215,9 +216,6 @@ class Map(_Mapped):
     def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
         return np.asarray(self.function.pullback(X, G))
 
-    @property
-    def on_vectors(self) -> bool:
-        return False  # whatever the function takes
 
     def _name(self) -> str:
         return getattr(self.function, "__name__", None) or repr(self.function)
@@ -245,6 +243,9 @@ class Periodic(VectorKernel):
 
     period: float = parameter(1.0)
     length_scale: float = parameter(1.0)
+
+    diagonal_bound: ClassVar[float] = 1.0
+    infinitely_divisible: ClassVar[bool] = True
 
     def _check(self) -> None:
         check_positive("Periodic", "period", self.period)
@@ -296,14 +297,6 @@ class Periodic(VectorKernel):
         """Return the gradient in x of a function with gradient G in the points [cos u, sin u]."""
         d = C.shape[1] // 2
         return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
-
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 def _is_place(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -203,9 +203,8 @@ class SklearnKernel(Kernel):
 
     kernel: Any = None
 
-    @property
-    def tells_observations_apart(self) -> bool:
-        return True  # it may hold a WhiteKernel
+    tells_observations_apart: ClassVar[bool] = True  # it may hold a WhiteKernel
+    pullback_in_tiles: ClassVar[bool] = False
 
     def _check(self) -> None:
         if not isinstance(self.kernel, gp.Kernel):
@@ -248,9 +247,6 @@ class SklearnKernel(Kernel):
         _, tensor = self.kernel(self._points(X), eval_gradient=True)
         return {"kernel": np.array([np.sum(W * slope) for slope in np.moveaxis(tensor, 2, 0)])}
 
-    @property
-    def pullback_in_tiles(self) -> bool:
-        return False
 
     @property
     def on_vectors(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,9 +27,7 @@ __all__ = [
 class VectorKernel(Kernel):
     """A kernel whose points are the rows of a 2-D array or CSR matrix."""
 
-    @property
-    def on_vectors(self) -> bool:
-        return True
+    on_vectors: ClassVar[bool] = True
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         """Check X and, against `like`, its number of columns."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,7 +52,18 @@ class Wrapper(Kernel):
 
 
 @node
-class Fixed(Wrapper):
+class _Same(Wrapper):
+    """k(x, z) = k_1(x, z), on the same points."""
+
+    def _single_error(self, P: Prepared) -> float | None:
+        return self.kernel._single_error(P.children[0])
+
+    def __str__(self) -> str:
+        return str(self.kernel)
+
+
+@node
+class Fixed(_Same):
     """k(x, z) = k_1(x, z), with no free parameters: a search leaves it alone.
 
     Examples
@@ -66,15 +77,9 @@ class Fixed(Wrapper):
         self._require_resolved()
         return iter(())
 
-    def _single_error(self, P: Prepared) -> float | None:
-        return self.kernel._single_error(P.children[0])
-
-    def __str__(self) -> str:
-        return str(self.kernel)
-
 
 @node
-class Bounded(Wrapper):
+class Bounded(_Same):
     """k(x, z) = k_1(x, z), with limits of its own for a search over its parameters.
 
     Parameters
@@ -116,12 +121,6 @@ class Bounded(Wrapper):
             )
         return np.broadcast_to(limits, (p, 2)).copy()
 
-    def _single_error(self, P: Prepared) -> float | None:
-        return self.kernel._single_error(P.children[0])
-
-    def __str__(self) -> str:
-        return str(self.kernel)
-
 
 @node
 class Normalized(Wrapper):
@@ -133,6 +132,8 @@ class Normalized(Wrapper):
     >>> Normalized(Linear())([[3.0]], [[5.0]])
     array([[1.]])
     """
+
+    diagonal_bound: ClassVar[float] = 1.0
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
@@ -183,9 +184,6 @@ class Normalized(Wrapper):
         direct = self.kernel.input_gradient(X, Z, W * a[:, None] * b)
         return direct - self.kernel._diag_gradient(X, rows)
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
 
     def __str__(self) -> str:
         return f"normalized({self.kernel})"
