@@ -18,53 +18,30 @@ from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
 from ._fields import frozen_matrix
 from ._prepared import Prepared
-from ._vectors import VectorKernel, check_gamma, check_positive, inner_products
+from ._vectors import Profiled, VectorKernel, check_gamma, check_positive, inner_products
 
 __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"]
 
 
 @node
-class DotProduct(VectorKernel):
+class DotProduct(Profiled):
     """k(x, z) = profile(<x, z>)."""
-
-    @abstractmethod
-    def profile(self, t: np.ndarray) -> np.ndarray:
-        """Return the kernel at inner products t, which may be overwritten."""
-
-    @abstractmethod
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        """Return d profile / dt."""
-
-    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
-        """Return d profile / d log(parameter) by name."""
-        return {}
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
         return Prepared((X,), dtype=X.dtype)
 
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
+    ) -> np.ndarray:
         inner_products(P.arrays[0], Q.arrays[0], out)
-        result = self.profile(out)
-        if result is not out:
-            out[...] = result
+        return out
 
     def _diag(self, X: Any) -> np.ndarray:
         return self.profile(squared_norms(self._vectors(X)))
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        t = self._products(*self._operands(X, Z))
-        return {name: np.sum(W * g) for name, g in self.parameter_slopes(t).items()}
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        X, Z = self._operands(X, Z)
-        return np.asarray((W * self.slope(self._products(X, Z))) @ Z)
-
-    @staticmethod
-    def _products(X: Any, Z: Any) -> np.ndarray:
-        t = np.empty((X.shape[0], Z.shape[0]), dtype=np.result_type(X.dtype, Z.dtype))
-        inner_products(X, Z, t)
-        return t
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return np.asarray(M @ Q.arrays[0])
 
 
 def squared_norms(X: Any) -> np.ndarray:
@@ -218,9 +195,6 @@ class Cosine(VectorKernel):
         return (_unit_rows(X)[1] > 0).astype(X.dtype)
 
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {}
-
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         # d/dx of u.v with u = x/|x| is (v - (u.v) u) / |x|
         X, Z = self._operands(X, Z)
@@ -255,7 +229,7 @@ class Bilinear(VectorKernel):
             )
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._checked(self._vectors(X, like))
+        X = self._rows(X)
         return Prepared((X,), dtype=X.dtype)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -263,21 +237,19 @@ class Bilinear(VectorKernel):
         inner_products(X, Q.once("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        X = self._checked(self._vectors(X))
+        X = self._rows(X)
         XA = np.asarray(X @ self._matrix(X.dtype))
         return np.asarray((X.multiply(XA) if sp.issparse(X) else X * XA).sum(axis=1)).ravel()
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {}
-
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        _, Z = self._operands(X, Z)
-        return np.asarray(W @ np.asarray(self._checked(Z) @ self._matrix(Z.dtype)))
+        Z = self._rows(X if Z is None else Z)
+        return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         return np.asarray(C.T @ X)  # phi(x) = A^(1/2) x
 
-    def _checked(self, X: Any) -> Any:
+    def _rows(self, X: Any) -> Any:
+        X = self._vectors(X)
         self._same_width(len(self.A), X.shape[1])
         return X
 

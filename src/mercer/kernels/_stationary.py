@@ -133,7 +133,7 @@ class RationalQuadratic(Radial):
         q = s / (2.0 * self.alpha)
         return -0.5 * np.exp(-self.alpha * np.log1p(q)) / (1.0 + q)
 
-    def shape_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+    def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
         q = s / (2.0 * self.alpha)
         return {"alpha": -self.alpha * np.exp(-self.alpha * np.log1p(q)) * _log_excess(q)}
 

@@ -245,15 +245,15 @@ class Target:
         slope = float(self.core._finite_slope(np.zeros((1, 1)))[0, 0])
         return slope if slope < 0 else -1.0
 
-    @cached_property
+    @property
     def at_zero(self) -> float:
         """k(z, z) of a radial kernel."""
-        return float(self.core.profile(np.zeros((1, 1)))[0, 0])
+        return self.core._at_zero()
 
     def _squared(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
         """Return Z prepared, and its squared scaled distances to the points."""
         P = self.core.prepare(Z, like=self._frame)
-        return P, self.core._distances(P, self._frame, np.empty((len(P), len(self._frame))))
+        return P, self.core._statistic(P, self._frame, np.empty((len(P), len(self._frame))))
 
     def _radial_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kernel = self.core
