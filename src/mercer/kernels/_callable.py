@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from .._points import length, take
 from ._base import Kernel, node
+from ._fields import name_of
 from ._prepared import Prepared
 
 __all__ = ["Callable"]
@@ -68,18 +69,17 @@ class Callable(Kernel):
         X, Z = P.arrays[0], Q.arrays[0]
         if Q.frame == "matrix":
             out[...] = self._block(X, Z)
-        elif P.source is Q.source and np.array_equal(P.index, Q.index):
-            for i in range(len(P)):  # symmetric: half of the calls
-                for j in range(i, len(P)):
-                    out[i, j] = out[j, i] = self._value(_point(X, i), _point(Z, j))
         else:
+            symmetric = P.source is Q.source and np.array_equal(P.index, Q.index)
             for i in range(len(P)):
-                for j in range(len(Q)):
+                for j in range(i if symmetric else 0, len(Q)):
                     out[i, j] = self._value(_point(X, i), _point(Z, j))
+            if symmetric:  # half of the calls
+                out.T[np.triu_indices(len(P))] = out[np.triu_indices(len(P))]
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
-                f"Callable: {self._name()} returned {np.sum(~np.isfinite(out))} values that are "
+                f"Callable: {name_of(self.function)} returned {np.sum(~np.isfinite(out))} values that are "
                 f"not finite, the first for the points {P.index[i]} and {Q.index[j]}"
             )
 
@@ -102,7 +102,7 @@ class Callable(Kernel):
             except Exception as error:
                 as_pair = error
         raise ValueError(
-            f"Callable: {self._name()} keeps neither contract. Called with a few points: "
+            f"Callable: {name_of(self.function)} keeps neither contract. Called with a few points: "
             f"{_said(as_matrix)}. Called with two points: {_said(as_pair)}. Pass "
             f"contract='matrix' or 'pair' to see where it fails"
         )
@@ -113,7 +113,7 @@ class Callable(Kernel):
         n, m = length(X), length(Z)
         if block.shape != (n, m):
             raise ValueError(
-                f"Callable: {self._name()} returned shape {block.shape} for {n} x {m} points, "
+                f"Callable: {name_of(self.function)} returned shape {block.shape} for {n} x {m} points, "
                 f"not {(n, m)}; if it takes two points and returns a number, use contract='pair'"
             )
         return block.astype(float, copy=False)
@@ -122,13 +122,10 @@ class Callable(Kernel):
         value = np.asarray(self.function(x, z, **(self.params or {})))
         if value.size != 1:
             raise ValueError(
-                f"Callable: {self._name()} returned shape {value.shape} for two points, not a "
+                f"Callable: {name_of(self.function)} returned shape {value.shape} for two points, not a "
                 f"number; if it takes two collections of points, use contract='matrix'"
             )
         return float(value.item())
-
-    def _name(self) -> str:
-        return getattr(self.function, "__name__", None) or repr(self.function)
 
 
 def _point(X: Any, i: int) -> Any:

@@ -7,7 +7,6 @@ here have one.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from typing import Any
@@ -20,7 +19,7 @@ from .._errors import NotDifferentiableError
 from .._points import as_vectors, length
 from ._base import Kernel, node
 from ._dot import squared_norms
-from ._fields import key, same, show
+from ._fields import Value, name_of
 from ._prepared import Prepared
 from ._stationary import RBF
 from ._vectors import check_positive, inner_products
@@ -31,12 +30,64 @@ __all__ = [
     "GaussianSeries",
     "PolynomialBasis",
     "QuadraticMap",
+    "RankOne",
     "SigmoidBasis",
+    "pulled_back",
 ]
 
 
+def pulled_back(owner: str, function: Any, X: Any, G: np.ndarray, value: str) -> np.ndarray:
+    """Return sum_m G_im dphi_m(x_i) / dx_i for the function phi inside `value`, if phi knows it."""
+    if not hasattr(function, "pullback"):
+        raise NotDifferentiableError(
+            f"{owner}: {name_of(function)} has no method pullback(X, G), so {value} has no "
+            f"derivative with respect to x; give it one, or choose a method that does not need "
+            f"input_gradient"
+        )
+    return np.asarray(function.pullback(X, G))
+
+
 @node
-class Features(Kernel):
+class _Explicit(Kernel):
+    """k(x, z) = phi(x)^T phi(z), given by a function of the points, the only field."""
+
+    @property
+    def _function(self) -> Any:
+        return self._items()[0][1]
+
+    def _check(self) -> None:
+        if not callable(self._function):
+            raise TypeError(
+                f"{type(self).__name__} needs a function of the points, got {self._function!r}"
+            )
+
+    @abstractmethod
+    def _features(self, X: Any) -> Any:
+        """Return phi(X), shape (n, M)."""
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        phi = self._features(X)
+        if like is not None and like.arrays[0].shape[1] != phi.shape[1]:
+            raise ValueError(
+                f"Features: {name_of(self._function)} returned {like.arrays[0].shape[1]} features "
+                f"for some points and {phi.shape[1]} for others; it must always return the same "
+                f"ones"
+            )
+        return Prepared((phi,), dtype=phi.dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return squared_norms(self._features(X))
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        G = np.asarray(W @ self._features(X if Z is None else Z))
+        return pulled_back(type(self).__name__, self._function, X, G, "phi(x)^T phi(z)")
+
+
+@node
+class Features(_Explicit):
     """k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z), for any basis functions phi_m.
 
     Parameters
@@ -54,59 +105,53 @@ class Features(Kernel):
 
     basis: Any = None
 
-    def _check(self) -> None:
-        if not callable(self.basis):
-            raise TypeError(f"Features needs a function of the points, got {self.basis!r}")
-
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        phi = self._features(X)
-        if like is not None and like.arrays[0].shape[1] != phi.shape[1]:
-            raise ValueError(
-                f"Features: {self._name()} returned {like.arrays[0].shape[1]} features for some "
-                f"points and {phi.shape[1]} for others; it must always return the same ones"
-            )
-        return Prepared((phi,), dtype=phi.dtype)
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        inner_products(P.arrays[0], Q.arrays[0], out)
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return squared_norms(self._features(X))
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        if not hasattr(self.basis, "pullback"):
-            raise NotDifferentiableError(
-                f"Features: {self._name()} has no method pullback(X, G), so phi(x)^T phi(z) has "
-                f"no derivative with respect to x; give it one, or choose a method that does not "
-                f"need input_gradient"
-            )
-        return np.asarray(
-            self.basis.pullback(X, np.asarray(W @ self._features(X if Z is None else Z)))
-        )
-
     def _features(self, X: Any) -> Any:
         phi, n = self.basis(X), length(X)
         phi = phi.tocsr() if sp.issparse(phi) else np.asarray(phi)
         if phi.ndim != 2 or phi.shape[0] != n:
             raise ValueError(
-                f"Features: {self._name()} returned shape {phi.shape} for {n} points; "
+                f"Features: {name_of(self.basis)} returned shape {phi.shape} for {n} points; "
                 f"it must return one row of features per point, shape ({n}, M)"
             )
         if phi.dtype not in (np.float32, np.float64):
             phi = phi.astype(np.float64)
         if not np.all(np.isfinite(phi.data if sp.issparse(phi) else phi)):
-            raise ValueError(f"Features: {self._name()} returned features that are not finite")
+            raise ValueError(f"Features: {name_of(self.basis)} returned features that are not finite")
         return phi
 
-    def _name(self) -> str:
-        return getattr(self.basis, "__name__", None) or repr(self.basis)
+
+@node
+class RankOne(_Explicit):
+    """k(x, z) = f(x) f(z) for any real function f, called on all points at once.
+
+    If f has a method `pullback(X, G)` returning G_i df(x_i)/dx_i, the kernel has gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RankOne
+    >>> RankOne(np.ravel)([[2.0], [3.0]])
+    array([[4., 6.],
+           [6., 9.]])
+    """
+
+    function: Any = None
+
+    def _features(self, X: Any) -> np.ndarray:
+        values = np.asarray(self.function(X), dtype=float)
+        if values.size != length(X) or values.ndim > 2:
+            raise ValueError(
+                f"RankOne: the function returned shape {values.shape} for {length(X)} points; "
+                f"it must return one number per point"
+            )
+        return values.reshape(-1, 1)
 
 
 # ---------------------------------------------------------------------- bases
 
 
-class _Basis(ABC):
-    """A value with fields that are shown and compared as those of a kernel are."""
+class _Basis(Value, ABC):
+    """A function phi with its derivative."""
 
     @abstractmethod
     def __call__(self, X: Any) -> Any:
@@ -115,21 +160,6 @@ class _Basis(ABC):
     @abstractmethod
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(same(getattr(self, name), getattr(other, name)) for name in self._names())
-
-    def __hash__(self) -> int:
-        return hash((type(self), *(key(getattr(self, name)) for name in self._names())))
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={show(getattr(self, name))}" for name in self._names())
-        return f"{type(self).__name__}({inside})"
-
-    def _names(self) -> list[str]:
-        return [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
 
 
 @node

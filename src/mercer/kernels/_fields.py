@@ -69,7 +69,7 @@ def same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
-    return bool(a == b)
+    return bool(key(a) == key(b)) if _has_parameters(a) else bool(a == b)
 
 
 def key(value: Any) -> Any:
@@ -81,6 +81,8 @@ def key(value: Any) -> Any:
         return frozenset((name, key(v)) for name, v in value.items())
     if isinstance(value, slice):  # not hashable before Python 3.12
         return slice, value.start, value.stop, value.step
+    if _has_parameters(value):
+        return type(value), key(value.get_params(deep=False))
     return value
 
 
@@ -98,14 +100,22 @@ def show(value: Any) -> str:
         return f"[{', '.join(show(v) for v in value)}]"
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
+    if _has_parameters(value):  # with all digits, and with what its own repr leaves out
+        inside = (f"{name}={show(v)}" for name, v in value.get_params(deep=False).items())
+        return f"{type(value).__name__}({', '.join(inside)})"
     return repr(value)
+
+
+def _has_parameters(value: Any) -> bool:
+    """Tell whether a value is an object of scikit-learn, known by its class and its parameters."""
+    return hasattr(value, "get_params") and not isinstance(value, (Value, type))
 
 
 def brief(value: Any) -> str:
     """Write a field for people: a long array by its shape."""
     if isinstance(value, (np.ndarray, list, tuple)) and np.size(value) > 12:
         return f"[{' x '.join(map(str, np.shape(value)))} numbers]"
-    return str(value) if isinstance(value, Value) else show(value)
+    return str(value) if isinstance(value, Value) or _has_parameters(value) else show(value)
 
 
 def frozen_parameter(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Kernels that do not compare coordinates: constants, noise, and f(x) f(z)."""
+"""Kernels that do not look at where points are: constants and noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._base import Kernel, node, parameter
 from ._prepared import Prepared
 from ._vectors import check_positive
 
-__all__ = ["Constant", "RankOne", "White"]
+__all__ = ["Constant", "White"]
 
 
 @node
@@ -97,49 +97,3 @@ class White(_Flat):
     @property
     def diagonal_bound(self) -> float:
         return float(self.noise)
-
-
-@node
-class RankOne(Kernel):
-    """k(x, z) = f(x) f(z) for any real function f, called on all points at once.
-
-    If f has a method `pullback(X, G)` returning G_i df(x_i)/dx_i, the kernel has gradients.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernels import RankOne
-    >>> RankOne(np.ravel)([[2.0], [3.0]])
-    array([[4., 6.],
-           [6., 9.]])
-    """
-
-    function: Any = None
-
-    def _check(self) -> None:
-        if not callable(self.function):
-            raise TypeError(f"RankOne needs a function of the points, got {self.function!r}")
-
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        return Prepared((self._values(X),))
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        np.multiply(P.arrays[0][:, None], Q.arrays[0], out=out)
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return self._values(X) ** 2
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        if not hasattr(self.function, "pullback"):
-            return super()._input_gradient(X, Z, W)
-        inner = W @ self._values(X if Z is None else Z)
-        return self.function.pullback(X, inner[:, None])
-
-    def _values(self, X: Any) -> np.ndarray:
-        values = np.asarray(self.function(X), dtype=float)
-        if values.size != length(X) or values.ndim > 2:
-            raise ValueError(
-                f"RankOne: the function returned shape {values.shape} for {length(X)} points; "
-                f"it must return one number per point"
-            )
-        return values.reshape(-1)

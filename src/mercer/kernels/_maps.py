@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from .._errors import NotDifferentiableError
 from .._points import as_vectors, column, is_table, length
 from ._base import Kernel, node, parameter
+from ._features import pulled_back
+from ._fields import name_of
 from ._prepared import Prepared
 from ._stationary import RBF
 from ._vectors import VectorKernel, check_length_scale, check_positive, per_column
@@ -199,26 +200,13 @@ class Map(_Mapped):
         points = self.function(X)
         if length(points) != length(X):
             raise ValueError(
-                f"Map: {self._name()} returned {length(points)} points for {length(X)}; "
+                f"Map: {name_of(self.function)} returned {length(points)} points for {length(X)}; "
                 f"it must map each point to one"
             )
         return points
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        if not hasattr(self.function, "pullback"):
-            raise NotDifferentiableError(
-                f"Map: {self._name()} has no method pullback(X, G), so k(phi(x), phi(z)) has no "
-                f"derivative with respect to x; give it one, or choose a method that does not "
-                f"need input_gradient"
-            )
-        return super()._input_gradient(X, Z, W)
-
     def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
-        return np.asarray(self.function.pullback(X, G))
-
-
-    def _name(self) -> str:
-        return getattr(self.function, "__name__", None) or repr(self.function)
+        return pulled_back("Map", self.function, X, G, "k(phi(x), phi(z))")
 
 
 @node
@@ -266,13 +254,10 @@ class Periodic(VectorKernel):
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         # the angles 2 pi x / period move by minus themselves with log period, on both sides
-        C, D = self._both(X, Z)
+        (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
         left, right = _both_gradients(self._circular(), C, D, W)
-        moved = _column_sums(self._vectors(X), self._turn(C, left)).sum()
-        if D is None:
-            moved += _column_sums(self._vectors(X), self._turn(C, right)).sum()
-        else:
-            moved += _column_sums(self._vectors(Z), self._turn(D, right)).sum()
+        moved = _column_sums(A, self._turn(C, left)).sum()
+        moved += _column_sums(B, self._turn(C if D is None else D, right)).sum()
         return {"period": -moved, "length_scale": self._circular().pullback(C, D, W)[0]}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
