@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from .._errors import KernelMismatchError, MemoryBudgetError
 from .._points import doubled, length, sliceable, take
-from .._runtime import budget_in_bytes, in_words, one_blas_thread, run
+from .._runtime import budget_in_bytes, in_words, one_blas_thread, run, slices
 from ..kernels import Kernel
 from ._choose_landmarks import choose_landmarks
 from ._nystroem import NystroemMap, without_rounding
@@ -212,8 +212,7 @@ class LowRankGram(GramOperator):
             If one is negative by more than rounding explains.
         """
         exact = np.empty(self.shape[0])
-        for start in range(0, len(exact), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in slices(len(exact), _ROWS):
             exact[rows] = self.kernel.diag(doubled(take(self._points, rows)))
         dtype = self.map._landmarks.dtype if len(self.map) else np.float64
         return without_rounding(exact - self._squared_norms, exact, self.kernel, dtype)
@@ -246,8 +245,7 @@ class LowRankGram(GramOperator):
         UV = np.hstack([U, V])
         AU, AV = np.hsplit(self._solve(self._sum(lambda rows, F: F.T @ UV[rows]), "T"), 2)
         S = self.map.points
-        for start in range(0, n, _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in slices(n, _ROWS):
             W = U[rows] @ AV.T + V[rows] @ AU.T
             total += self.kernel.pullback(doubled(take(self._points, rows)), S, W)
         return total - self.kernel.pullback(S, None, AU @ AV.T)

@@ -12,9 +12,10 @@ only its mathematics, in five hooks:
     _prepare(X, like)           points made ready for tiles, once per operand
     _tile(P, Q, out)            out <- k(P, Q)
     _diag(X)                    k(x_i, x_i)
-    _pullback(X, Z, W)          {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}, where the path is
-                                the name of a field, or `terms__0` for a member of a tuple of kernels
+    _pullback(X, Z, W)          {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}
     _input_gradient(X, Z, W)    sum_j W_ij dk(x_i, z_j) / dx_i
+
+A path is the name of a field, or `terms__0` for a member of the tuple `terms`.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import length, take
+from .._runtime import slices
 from ._fields import Value, frozen_parameter, node
 from ._prepared import Prepared, pair
 
 __all__ = ["Kernel", "node", "parameter"]
 
 _ROWS = 1024  # rows of a block filled at a time, so that scratch stays small
+_DIAGONAL = 64  # rows of a block of which only the diagonal is read
 
 
 def parameter(
@@ -68,8 +71,7 @@ class Kernel(Value, ABC):
         """Return the block k(x_i, z_j), shape (n, m); with `Z=None` the matrix k(X, X)."""
         P, Q = pair(self, X, Z)
         out = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
-        for start in range(0, len(P), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in slices(len(P), _ROWS):
             self._tile(P[rows], Q, out[rows])
         return out
 
@@ -121,7 +123,7 @@ class Kernel(Value, ABC):
         """Diagonals of small blocks: right for every kernel, and for some the only way."""
         P = self.prepare(X)
         out = np.empty(len(P), dtype=P.dtype)
-        for rows in _chunks(len(P)):
+        for rows in slices(len(P), _DIAGONAL):
             Pc = P[rows]
             out[rows] = self.tile(Pc, Pc, np.empty((len(Pc), len(Pc)), dtype=P.dtype)).diagonal()
         return out
@@ -194,7 +196,7 @@ class Kernel(Value, ABC):
     def _diag_pullback(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Return sum_i w_i dk(x_i, x_i) / d theta."""
         total = np.zeros(self.theta.size)
-        for rows in _chunks(length(X)):
+        for rows in slices(length(X), _DIAGONAL):
             total += self.pullback(take(X, rows), None, np.diag(w[rows]))
         return total
 
@@ -202,7 +204,7 @@ class Kernel(Value, ABC):
         """Return w_i d/dx_i k(x_i, x_i): by symmetry twice the derivative of one argument."""
         parts = [
             2.0 * self.input_gradient(take(X, rows), None, np.diag(w[rows]))
-            for rows in [*_chunks(length(X))] or [slice(0)]  # no points have a width, too
+            for rows in slices(length(X), _DIAGONAL) or [slice(0)]  # no points have a width, too
         ]
         return np.concatenate(parts)
 
@@ -322,7 +324,9 @@ class Kernel(Value, ABC):
                 changes[owner] = value
             else:
                 nested[owner][path[len(owner) + 2 :]] = value
-        inside = {path: changes[path].set_params(**inner) for path, inner in nested.items() if inner}
+        inside = {
+            path: changes[path].set_params(**inner) for path, inner in nested.items() if inner
+        }
         return self._with(changes | inside)
 
     def __sklearn_clone__(self) -> Self:
@@ -400,10 +404,6 @@ class Kernel(Value, ABC):
         if W.shape != shape:
             raise ValueError(f"W has shape {W.shape}, but k(X, Z) has shape {shape}")
         return W
-
-
-def _chunks(n: int, size: int = 64) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def _is_family(value: Any) -> bool:

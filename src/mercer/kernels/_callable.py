@@ -79,8 +79,8 @@ class Callable(Kernel):
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
-                f"Callable: {name_of(self.function)} returned {np.sum(~np.isfinite(out))} values that are "
-                f"not finite, the first for the points {P.index[i]} and {Q.index[j]}"
+                f"Callable: {name_of(self.function)} returned {np.sum(~np.isfinite(out))} values "
+                f"that are not finite, the first for the points {P.index[i]} and {Q.index[j]}"
             )
 
     def _decide(self, X: Any) -> str:
@@ -113,8 +113,9 @@ class Callable(Kernel):
         n, m = length(X), length(Z)
         if block.shape != (n, m):
             raise ValueError(
-                f"Callable: {name_of(self.function)} returned shape {block.shape} for {n} x {m} points, "
-                f"not {(n, m)}; if it takes two points and returns a number, use contract='pair'"
+                f"Callable: {name_of(self.function)} returned shape {block.shape} for {n} x {m} "
+                f"points, not {(n, m)}; if it takes two points and returns a number, use "
+                f"contract='pair'"
             )
         return block.astype(float, copy=False)
 
@@ -122,8 +123,8 @@ class Callable(Kernel):
         value = np.asarray(self.function(x, z, **(self.params or {})))
         if value.size != 1:
             raise ValueError(
-                f"Callable: {name_of(self.function)} returned shape {value.shape} for two points, not a "
-                f"number; if it takes two collections of points, use contract='matrix'"
+                f"Callable: {name_of(self.function)} returned shape {value.shape} for two points, "
+                f"not a number; if it takes two collections of points, use contract='matrix'"
             )
         return float(value.item())
 

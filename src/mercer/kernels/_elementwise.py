@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from .._runtime import jit
+from .._runtime import jit, slices
 from ._bandwidth import gamma_from_rule, median_distance
 from ._base import node, parameter
 from ._exp import exp_inplace
@@ -246,8 +246,7 @@ def _dense_rows(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield (rows, X[rows] as a dense array): all of a dense X, a few at a time of a sparse one."""
     n, d = X.shape
     size = max(1, _DENSE // d) if sp.issparse(X) else max(n, 1)
-    for start in range(0, n, size):
-        rows = slice(start, min(start + size, n))
+    for rows in slices(n, size):
         part = X[rows].toarray() if sp.issparse(X) else X
         yield rows, np.ascontiguousarray(part)
 

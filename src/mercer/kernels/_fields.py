@@ -7,6 +7,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
+from .._runtime import slices
+
 __all__ = [
     "SYMMETRIC",
     "Value",
@@ -133,7 +135,7 @@ def frozen_parameter(value: Any) -> Any:
 
 def asymmetry(A: np.ndarray) -> tuple[float, float]:
     """Return the largest |A_ij - A_ji| and the largest |A_ij|, without a second matrix."""
-    parts = [slice(start, start + 512) for start in range(0, len(A), 512)]
+    parts = slices(len(A), 512)
     gap = max((float(np.abs(A[rows] - A[:, rows].T).max()) for rows in parts), default=0.0)
     return gap, max((float(np.abs(A[rows]).max()) for rows in parts), default=0.0)
 

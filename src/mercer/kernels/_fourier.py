@@ -22,6 +22,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from .._points import as_vectors
+from .._runtime import slices
 from ._base import Kernel, node
 from ._features import _Basis
 from ._fields import brief
@@ -92,9 +93,8 @@ class FourierBasis(_Basis):
         turned = np.ascontiguousarray(W.T, dtype=np.float32 if single else np.float64)
         both = np.concatenate([a, a]).astype(X.dtype)
         out = np.empty((X.shape[0], both.size), dtype=X.dtype)
-        for start in range(0, len(out), _ROWS):
-            part = out[start : start + _ROWS]
-            phases = X[start : start + _ROWS] @ turned
+        for rows in slices(len(out), _ROWS):
+            part, phases = out[rows], X[rows] @ turned
             np.cos(phases, out=part[:, : len(a)])
             np.sin(phases, out=part[:, len(a) :])
             part *= both

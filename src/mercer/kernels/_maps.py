@@ -7,6 +7,7 @@ sum_c G_ic dphi_c(x_i) / dx_i.
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import as_vectors, column, is_table, length
+from .._runtime import is_count
 from ._base import Kernel, node, parameter
 from ._features import pulled_back
 from ._fields import name_of
@@ -285,7 +287,7 @@ class Periodic(VectorKernel):
 
 
 def _is_place(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_count(value, -math.inf)
 
 
 def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

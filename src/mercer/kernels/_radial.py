@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._runtime import jit
+from .._runtime import jit, slices
 from ._base import node
 from ._close import close_moments, refine
 from ._dot import squared_norms
@@ -107,10 +107,11 @@ class Radial(LengthScaled):
     ) -> np.ndarray:
         """Set out <- squared scaled distances, and return it.
 
-        In float64 they are exact to about 1e-11, relative to themselves if that is asked for or the
-        kernel has a kink at 0, and otherwise relative to max(s, 1), for the rows as they are prepared: of more than eight columns these are rounded,
-        by eps times their distance from the centre.  In float32 tiles the error is 5e-7 of the
-        squared norms.  They are not negative only if `profile` asks for that.
+        In float64 they are exact to about 1e-11, relative to themselves if that is asked for or if
+        the kernel has a kink at 0, otherwise relative to max(s, 1), for the rows as they are
+        prepared: of more than eight columns these are rounded, by eps times their distance from the
+        centre.  In float32 tiles the error is 5e-7 of the squared norms.  They are not negative
+        only if `profile` asks for that.
         """
         A, B, frame, relative = P.arrays[0], Q.arrays[0], P.frame, exact or self._kink
         if frame.form == "direct":
@@ -217,8 +218,7 @@ def _rows(X: Any, frame: _Frame, dtype: Any) -> tuple[Any, np.ndarray]:
     rows = np.empty((n, d + 2 if frame.form == "augmented" else d), dtype=dtype)
     norms = np.empty(n)
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite norm is for the caller
-        for start in range(0, n, _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for part in slices(n, _CHUNK):
             Y = X[part] - frame.centre  # in float64: the centre is
             if frame.form == "direct":
                 rows[part] = Y

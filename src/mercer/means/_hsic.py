@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import one_blas_thread, quiet, run
+from .._runtime import check_choice, one_blas_thread, quiet, run
 from ..gram import GramOperator, gram
 from ..kernels import Kernel
 from ._order import is_precomputed
 from ._rounding import not_negative, rounding
 from ._samples import Sample, check_finite, check_sample, make_kernel, moved, resolved
-from ._validation import check_choice
 
 __all__ = ["ESTIMATORS", "Centring", "as_square", "count_of_pairs", "hsic", "paired"]
 

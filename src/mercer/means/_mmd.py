@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._points import length, take
-from .._runtime import one_blas_thread, quiet
+from .._runtime import check_choice, one_blas_thread, quiet
 from ..gram import GramOperator, LowRankGram, TiledGram
 from ..kernels import Kernel
 from ._recentred import entry_sizes, recentred
 from ._rounding import entry_rounding, not_negative, rounding
 from ._samples import check_finite, moved, pooled
-from ._validation import check_choice
 
 __all__ = ["Splits", "as_distance", "mmd", "pair_terms", "squared_norm"]
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import warn_caller
-from ._validation import is_count
+from .._runtime import is_count
 
 __all__ = ["check_test", "orders", "pvalue", "signs", "splits", "warn_of_few", "warn_of_rounding"]
 

@@ -9,13 +9,14 @@ its minimum, so both are taken off, which shows the radial or dot-product kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._points import length, same_points, take
+from .._runtime import slices
 from ..gram import gram
 from ..kernels import (
     RBF,
@@ -293,7 +294,6 @@ def _nonnegative(kernel: Kernel) -> bool:
     return bool(own) or any(_nonnegative(child) for _, child in kernel._children())
 
 
-def parts(count: int, width: int) -> Iterator[slice]:
+def parts(count: int, width: int) -> list[slice]:
     """Return slices of `count` rows, so that rows times `width` stay few."""
-    rows = max(1, _ENTRIES // max(1, width))
-    return (slice(start, min(start + rows, count)) for start in range(0, count, rows))
+    return slices(count, max(1, _ENTRIES // max(1, width)))

@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from .._errors import NotPositiveDefiniteError
-from .._runtime import one_blas_thread, run
+from .._runtime import one_blas_thread, run, slices
 from ._functions import Functions
 
 __all__ = ["construct"]
@@ -57,8 +57,7 @@ class _Energy:
         self.unit = np.where(spread > 0, spread, 1.0)
         self.scale = self.squares = float(f.squares.sum())
         self.lowest, self.best = np.inf, np.empty(shape)
-        n = len(f.X)
-        self.blocks = [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)]
+        self.blocks = slices(len(f.X), _BLOCK)
 
     def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
         if not np.isfinite(z).all():  # a step too long for a float
