@@ -18,7 +18,7 @@ from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
 from ._fields import frozen_matrix
 from ._prepared import Prepared
-from ._vectors import Profiled, VectorKernel, check_gamma, check_positive, inner_products
+from ._vectors import Profiled, VectorKernel, check_positive, check_scale, inner_products
 
 __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"]
 
@@ -121,7 +121,7 @@ class Polynomial(_Affine, DotProduct):
                 f"a fractional power of a polynomial is not a Mercer kernel"
             )
         check_positive("Polynomial", "coef0", self.coef0, zero=True)
-        check_gamma("Polynomial", self.gamma)
+        check_scale("Polynomial", "gamma", self.gamma)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
@@ -155,7 +155,7 @@ class Sigmoid(_Affine, DotProduct):
     diagonal_bound: ClassVar[float] = 1.0
 
     def _check(self) -> None:
-        check_gamma("Sigmoid", self.gamma)
+        check_scale("Sigmoid", "gamma", self.gamma)
         if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
             raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
 
@@ -193,7 +193,6 @@ class Cosine(VectorKernel):
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
         return (_unit_rows(X)[1] > 0).astype(X.dtype)
-
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         # d/dx of u.v with u = x/|x| is (v - (u.v) u) / |x|

@@ -19,7 +19,7 @@ from ._bandwidth import gamma_from_rule, median_distance
 from ._base import node, parameter
 from ._exp import exp_inplace
 from ._prepared import Prepared
-from ._vectors import LengthScaled, Profiled, check_gamma
+from ._vectors import LengthScaled, Profiled, check_scale
 
 __all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
 
@@ -171,7 +171,7 @@ class Chi2(_ExponentialSum):
     _nonnegative: ClassVar[bool] = True
 
     def _check(self) -> None:
-        check_gamma("Chi2", self.gamma)
+        check_scale("Chi2", "gamma", self.gamma)
 
     def _weights(self, columns: int) -> Any:
         return float(self.gamma)

@@ -116,7 +116,9 @@ class Features(_Explicit):
         if phi.dtype not in (np.float32, np.float64):
             phi = phi.astype(np.float64)
         if not np.all(np.isfinite(phi.data if sp.issparse(phi) else phi)):
-            raise ValueError(f"Features: {name_of(self.basis)} returned features that are not finite")
+            raise ValueError(
+                f"Features: {name_of(self.basis)} returned features that are not finite"
+            )
         return phi
 
 

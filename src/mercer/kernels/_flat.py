@@ -16,9 +16,20 @@ __all__ = ["Constant", "White"]
 
 @node
 class _Flat(Kernel):
-    """A kernel that ignores where its points are, hence with gradient 0 there."""
+    """A kernel that ignores where its points are, hence with gradient 0: one number, k(x, x)."""
 
     infinitely_divisible: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        ((name, value),) = self._items()
+        check_positive(type(self).__name__, name, value, zero=True)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(self._items()[0][1])
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.full(length(X), self.diagonal_bound)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         dtype = getattr(X, "dtype", None)
@@ -42,21 +53,11 @@ class Constant(_Flat):
 
     value: float = parameter(1.0)
 
-    def _check(self) -> None:
-        check_positive("Constant", "value", self.value, zero=True)
-
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = self.value
 
-    def _diag(self, X: Any) -> np.ndarray:
-        return np.full(length(X), float(self.value))
-
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"value": self.value * np.sum(W)}
-
-    @property
-    def diagonal_bound(self) -> float:
-        return float(self.value)
 
     def __str__(self) -> str:
         return f"{self.value:g}"
@@ -81,19 +82,9 @@ class White(_Flat):
 
     tells_observations_apart: ClassVar[bool] = True
 
-    def _check(self) -> None:
-        check_positive("White", "noise", self.noise, zero=True)
-
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = 0.0
         out[P.coincidences(Q)] = self.noise
 
-    def _diag(self, X: Any) -> np.ndarray:
-        return np.full(length(X), float(self.noise))
-
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
-
-    @property
-    def diagonal_bound(self) -> float:
-        return float(self.noise)

@@ -22,7 +22,7 @@ from ._features import pulled_back
 from ._fields import name_of
 from ._prepared import Prepared
 from ._stationary import RBF
-from ._vectors import VectorKernel, check_length_scale, check_positive, per_column
+from ._vectors import VectorKernel, check_positive, check_scale, per_column
 from ._wrappers import Wrapper
 
 __all__ = ["Map", "Periodic", "Select", "Stretch"]
@@ -150,8 +150,7 @@ class Stretch(_Mapped):
             raise TypeError(
                 f"Stretch: length_scale must be positive numbers, got {self.length_scale!r}"
             )
-        check_length_scale("Stretch", self.length_scale)
-
+        check_scale("Stretch", "length_scale", self.length_scale, vector=True)
 
     def _inner_points(self, X: Any) -> Any:
         X = as_vectors(X, "Stretch")

@@ -52,11 +52,10 @@ class Prepared:
         self.dtype = np.dtype(self.dtype)
 
     @classmethod
-    def around(cls, *children: Prepared) -> Self:
-        """Return the Prepared of a node that holds nothing but its children."""
+    def around(cls, *children: Prepared, arrays: tuple = ()) -> Self:
+        """Return the Prepared of a node over children, with arrays of its own if it has any."""
         dtype = np.result_type(*(c.dtype for c in children))
-        first = children[0]
-        return cls((), children, dtype=dtype, source=first.source, places=first.places)
+        return cls(arrays, children, None, dtype, children[0].source, children[0].places)
 
     def __len__(self) -> int:
         return len(self.places)

@@ -236,7 +236,6 @@ class SklearnKernel(Kernel):
         _, tensor = self.kernel(self._points(X), eval_gradient=True)
         return {"kernel": np.array([np.sum(W * slope) for slope in np.moveaxis(tensor, 2, 0)])}
 
-
     @property
     def on_vectors(self) -> bool:
         return bool(self.kernel.requires_vector_input)

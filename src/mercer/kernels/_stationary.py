@@ -68,7 +68,9 @@ class Matern(Radial):
     nu: float = 1.5
 
     _kink: ClassVar[bool] = True
-    infinitely_divisible: ClassVar[bool] = True  # its spectral density is Student's t, which is (Grosswald 1976)
+    infinitely_divisible: ClassVar[bool] = (
+        True  # its spectral density is Student's t, which is (Grosswald 1976)
+    )
 
     def _check_shape(self) -> None:
         if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):

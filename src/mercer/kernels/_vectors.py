@@ -18,9 +18,8 @@ __all__ = [
     "LengthScaled",
     "Profiled",
     "VectorKernel",
-    "check_gamma",
-    "check_length_scale",
     "check_positive",
+    "check_scale",
     "inner_products",
     "per_column",
 ]
@@ -73,7 +72,7 @@ class Profiled(VectorKernel):
         """Return d profile / ds."""
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
-        """Return d profile / d log(parameter), by name, for the parameters that s knows nothing of."""
+        """Return d profile / d log(parameter), by name, for parameters that do not change s."""
         return {}
 
     @abstractmethod
@@ -127,7 +126,7 @@ class LengthScaled(Profiled):
     length_scale: Any = parameter(1.0)
 
     def _check(self) -> None:
-        check_length_scale(type(self).__name__, self.length_scale)
+        check_scale(type(self).__name__, "length_scale", self.length_scale, vector=True)
 
     @staticmethod
     @abstractmethod
@@ -179,30 +178,18 @@ def check_positive(
         raise ValueError(f"{owner}: {name} must be {wanted} and finite, got {value!r}")
 
 
-def check_gamma(owner: str, gamma: Any) -> None:
-    """Refuse a gamma that is neither a positive number nor a rule."""
-    if not isinstance(gamma, str):
-        check_positive(owner, "gamma", gamma)
-    elif gamma not in RULES:
+def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> None:
+    """Refuse a scale that is neither a rule nor positive: a number, or a `vector` of them."""
+    if isinstance(value, str) and value not in RULES:
+        wanted = "positive numbers" if vector else "a positive number"
+        raise ValueError(f"{owner}: {name} must be {wanted} or one of {RULES}, got {value!r}")
+    if vector and (np.ndim(value) > 1 or np.size(value) == 0):
         raise ValueError(
-            f"{owner}: gamma must be a positive number or one of {RULES}, got {gamma!r}"
-        )
-
-
-def check_length_scale(owner: str, value: Any) -> None:
-    """Refuse a length scale that is neither a rule nor positive numbers, one or one per column."""
-    if isinstance(value, str):
-        if value not in RULES:
-            raise ValueError(
-                f"{owner}: length_scale must be positive numbers or one of {RULES}, got {value!r}"
-            )
-    elif np.ndim(value) > 1 or np.size(value) == 0:
-        raise ValueError(
-            f"{owner}: length_scale must be a number or one number per column, "
+            f"{owner}: {name} must be a number or one number per column, "
             f"got shape {np.shape(value)}"
         )
-    else:
-        check_positive(owner, "length_scale", value, vector=True)
+    if not isinstance(value, str):
+        check_positive(owner, name, value, vector=vector)
 
 
 def per_column(owner: str, value: Any, columns: int) -> Any:

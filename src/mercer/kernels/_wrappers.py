@@ -137,10 +137,7 @@ class Normalized(Wrapper):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
-        weights = self._inverse_norms(X).astype(child.dtype)
-        return Prepared(
-            (weights,), (child,), dtype=child.dtype, source=child.source, places=child.places
-        )
+        return Prepared.around(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
@@ -183,7 +180,6 @@ class Normalized(Wrapper):
         rows = 0.5 * (W * self(X, Z)).sum(axis=1) * a**2
         direct = self.kernel.input_gradient(X, Z, W * a[:, None] * b)
         return direct - self.kernel._diag_gradient(X, rows)
-
 
     def __str__(self) -> str:
         return f"normalized({self.kernel})"

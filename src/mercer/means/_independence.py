@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import budget_in_bytes, check_budget, check_choice, jit, one_blas_thread, random_numbers, run, slices
+from .._runtime import (
+    budget_in_bytes,
+    check_budget,
+    check_choice,
+    jit,
+    one_blas_thread,
+    random_numbers,
+    run,
+    slices,
+)
 from ..gram import DenseGram, LowRankGram
 from ..kernels import Kernel
 from ._hsic import ESTIMATORS, Centring, as_square, count_of_pairs, paired
