@@ -127,11 +127,5 @@ class DenseGram(GramOperator):
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         return self.array @ v
 
-    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
-        return self.array.T @ V
-
-    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
-        return self.array.T @ v
-
     def _swapped(self) -> DenseGram:
         return DenseGram.from_array(self.array.T, self.kernel, self.Z, self.X)
