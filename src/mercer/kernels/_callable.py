@@ -69,13 +69,14 @@ class Callable(Kernel):
         X, Z = P.arrays[0], Q.arrays[0]
         if Q.frame == "matrix":
             out[...] = self._block(X, Z)
+        elif P.source is Q.source and np.array_equal(P.index, Q.index):
+            for i in range(len(P)):  # symmetric: half of the calls
+                for j in range(i, len(P)):
+                    out[i, j] = out[j, i] = self._value(_point(X, i), _point(Z, j))
         else:
-            symmetric = P.source is Q.source and np.array_equal(P.index, Q.index)
             for i in range(len(P)):
-                for j in range(i if symmetric else 0, len(Q)):
+                for j in range(len(Q)):
                     out[i, j] = self._value(_point(X, i), _point(Z, j))
-            if symmetric:  # half of the calls
-                out.T[np.triu_indices(len(P))] = out[np.triu_indices(len(P))]
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(

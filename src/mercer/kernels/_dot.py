@@ -27,10 +27,6 @@ __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"
 class DotProduct(Profiled):
     """k(x, z) = profile(<x, z>)."""
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._vectors(X, like)
-        return Prepared((X,), dtype=X.dtype)
-
     def _statistic(
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
@@ -227,28 +223,24 @@ class Bilinear(VectorKernel):
                 f"{lowest:.3g}; x^T A z is then not a Mercer kernel"
             )
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._rows(X)
-        return Prepared((X,), dtype=X.dtype)
-
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         X, Z = P.arrays[0], Q.arrays[0]
         inner_products(X, Q.once("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        X = self._rows(X)
+        X = self._vectors(X)
         XA = np.asarray(X @ self._matrix(X.dtype))
         return np.asarray((X.multiply(XA) if sp.issparse(X) else X * XA).sum(axis=1)).ravel()
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        Z = self._rows(X if Z is None else Z)
+        Z = self._vectors(X if Z is None else Z)
         return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         return np.asarray(C.T @ X)  # phi(x) = A^(1/2) x
 
-    def _rows(self, X: Any) -> Any:
-        X = self._vectors(X)
+    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
+        X = super()._vectors(X)
         self._same_width(len(self.A), X.shape[1])
         return X
 

@@ -43,10 +43,6 @@ class Elementwise(Profiled):
 
     # ------------------------------------------------------------------ tiles
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._points(X, like)
-        return Prepared((X,), dtype=X.dtype)
-
     def _statistic(
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
@@ -62,13 +58,13 @@ class Elementwise(Profiled):
         return out
 
     def _diag(self, X: Any) -> np.ndarray:
-        X = self._points(X)
+        X = self._vectors(X)
         self._weights(X.shape[1])  # as many columns as length scales
         return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
 
-    def _points(self, X: Any, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         """Check that X holds vectors, and that they lie in the domain."""
-        X = self._vectors(X, like)
+        X = super()._vectors(X, like)
         if self._nonnegative:
             lowest = min((X.data if sp.issparse(X) else X).min(initial=0.0), 0.0)
             if lowest < 0:
@@ -147,7 +143,7 @@ class Laplacian(LengthScaled, _ExponentialSum):
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if isinstance(self.length_scale, str) and self.length_scale == "median":
-            return {"length_scale": median_distance(self._points(X), "cityblock", weights)}
+            return {"length_scale": median_distance(self._vectors(X), "cityblock", weights)}
         return super()._resolve_own(X, weights)
 
 
@@ -182,7 +178,7 @@ class Chi2(_ExponentialSum):
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.gamma, str):
             return {}
-        X = self._points(X)
+        X = self._vectors(X)
         if self.gamma == "median":
             return {"gamma": 1.0 / median_distance(X, _chi2_sums, weights)}
         return {"gamma": gamma_from_rule(self.gamma, X, weights)}
@@ -235,7 +231,7 @@ class HistogramIntersection(Elementwise):
         return np.ones_like(s)
 
     def _diag(self, X: Any) -> np.ndarray:
-        X = self._points(X)
+        X = self._vectors(X)
         return np.asarray(X.sum(axis=1)).ravel()
 
 

@@ -48,7 +48,7 @@ def pulled_back(owner: str, function: Any, X: Any, G: np.ndarray, value: str) ->
 
 
 @node
-class _Explicit(Kernel):
+class _OfFunction(Kernel):
     """k(x, z) = phi(x)^T phi(z), given by a function of the points, the only field."""
 
     @property
@@ -87,7 +87,7 @@ class _Explicit(Kernel):
 
 
 @node
-class Features(_Explicit):
+class Features(_OfFunction):
     """k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z), for any basis functions phi_m.
 
     Parameters
@@ -123,7 +123,7 @@ class Features(_Explicit):
 
 
 @node
-class RankOne(_Explicit):
+class RankOne(_OfFunction):
     """k(x, z) = f(x) f(z) for any real function f, called on all points at once.
 
     If f has a method `pullback(X, G)` returning G_i df(x_i)/dx_i, the kernel has gradients.
@@ -163,6 +163,20 @@ class _Basis(Value, ABC):
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
 
+    def _vectors(self, X: Any, like: np.ndarray | None = None, what: str = "") -> Any:
+        """Check that X holds vectors, with as many columns as those `like` them have."""
+        X = as_vectors(X, type(self).__name__)
+        if like is not None and like.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__}: the {what} have {like.shape[1]} columns, the points "
+                f"{X.shape[1]}"
+            )
+        return X
+
+    def _dense(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        return X.toarray() if sp.issparse(X) else X
+
 
 @node
 class GaussianBasis(_Basis):
@@ -201,14 +215,10 @@ class GaussianBasis(_Basis):
         return RBF(length_scale=float(self.width))
 
     def _both(self, X: Any) -> tuple[Any, np.ndarray]:
-        X = as_vectors(X, "GaussianBasis")
-        C = np.asarray(self.centres, dtype=X.dtype)
+        C = np.asarray(self.centres, dtype=float)
         C = C.reshape(-1, 1) if C.ndim == 1 else C
-        if C.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"GaussianBasis: the centres have {C.shape[1]} columns, the points {X.shape[1]}"
-            )
-        return X, C
+        X = self._vectors(X, C, "centres")
+        return X, C.astype(X.dtype)
 
 
 @node
@@ -241,11 +251,11 @@ class SigmoidBasis(_Basis):
             )
 
     def __call__(self, X: Any) -> np.ndarray:
-        X = _dense(as_vectors(X, "SigmoidBasis"))
+        X = self._dense(X)
         return expit(self._arguments(X)).reshape(len(X), X.shape[1] * len(self.centres))
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        t = self._arguments(_dense(as_vectors(X, "SigmoidBasis")))
+        t = self._arguments(self._dense(X))
         slopes = expit(t) * expit(-t) / self.width
         return np.sum(slopes * G.reshape(t.shape), axis=2)
 
@@ -278,11 +288,11 @@ class PolynomialBasis(_Basis):
             )
 
     def __call__(self, X: Any) -> np.ndarray:
-        return self._evaluate(_dense(as_vectors(X, "PolynomialBasis")))[0]
+        return self._evaluate(self._dense(X))[0]
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
         # reverse mode: each monomial hands its weight on to the two that it was made of
-        X = _dense(as_vectors(X, "PolynomialBasis"))
+        X = self._dense(X)
         phi, places = self._evaluate(X)
         weights, out = np.array(G, dtype=float), np.zeros(X.shape)
         for columns, m in reversed(places.items()):
@@ -328,7 +338,7 @@ class QuadraticMap(_Basis):
         check_positive("QuadraticMap", "coef0", self.coef0, zero=True)
 
     def __call__(self, X: Any) -> np.ndarray:
-        X = _dense(as_vectors(X, "QuadraticMap"))
+        X = self._dense(X)
         c = float(self.coef0)
         parts = [_half_weights(X.shape[1] - i) * X[:, i:] * X[:, [i]] for i in range(X.shape[1])]
         if c > 0:
@@ -336,7 +346,7 @@ class QuadraticMap(_Basis):
         return np.concatenate(parts, axis=1).astype(X.dtype, copy=False)
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        X = _dense(as_vectors(X, "QuadraticMap"))
+        X = self._dense(X)
         out, start = np.zeros(X.shape), 0
         for i in range(X.shape[1]):
             stop = start + X.shape[1] - i
@@ -404,7 +414,7 @@ class GaussianSeries(_Basis):
         return np.where((t < 0) & (m % 2 == 1), -sizes, sizes)
 
     def _line(self, X: Any) -> np.ndarray:
-        X = _dense(as_vectors(X, "GaussianSeries"))
+        X = self._dense(X)
         if X.shape[1] != 1:
             raise ValueError(
                 f"GaussianSeries maps points with one column, got {X.shape[1]}; for more, multiply "
@@ -418,7 +428,3 @@ def _half_weights(size: int) -> np.ndarray:
     weights = np.full(size, np.sqrt(2.0))
     weights[0] = 1.0
     return weights
-
-
-def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if sp.issparse(X) else X

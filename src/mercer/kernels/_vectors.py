@@ -31,6 +31,10 @@ class VectorKernel(Kernel):
 
     on_vectors: ClassVar[bool] = True
 
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._vectors(X, like)
+        return Prepared((X,), dtype=X.dtype)
+
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         """Check X and, against `like`, its number of columns."""
         X = as_vectors(X, type(self).__name__)

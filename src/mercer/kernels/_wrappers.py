@@ -163,23 +163,26 @@ class Normalized(Wrapper):
         norms = np.sqrt(diagonal)
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
+    # d k~ = dk / (|x||z|) - k~/2 (dk(x,x)/k(x,x) + dk(z,z)/k(z,z))
+
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        # d k~ = dk / (|x||z|) - k~/2 (dk(x,x)/k(x,x) + dk(z,z)/k(z,z))
-        a = self._inverse_norms(X)
-        b = a if Z is None else self._inverse_norms(Z)
-        weighted = 0.5 * W * self(X, Z)
-        rows, columns = weighted.sum(axis=1) * a**2, weighted.sum(axis=0) * b**2
-        gradient = self.kernel.pullback(X, Z, W * a[:, None] * b)
+        direct, rows, columns = self._weights(X, Z, W)
+        gradient = self.kernel.pullback(X, Z, direct)
         gradient -= self.kernel._diag_pullback(X, rows)
         gradient -= self.kernel._diag_pullback(X if Z is None else Z, columns)
         return {"kernel": gradient}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        direct, rows, _ = self._weights(X, Z, W)
+        return self.kernel.input_gradient(X, Z, direct) - self.kernel._diag_gradient(X, rows)
+
+    def _weights(self, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the weights of dk(x, z), of dk(x, x) and of dk(z, z)."""
         a = self._inverse_norms(X)
         b = a if Z is None else self._inverse_norms(Z)
-        rows = 0.5 * (W * self(X, Z)).sum(axis=1) * a**2
-        direct = self.kernel.input_gradient(X, Z, W * a[:, None] * b)
-        return direct - self.kernel._diag_gradient(X, rows)
+        weighted = 0.5 * W * self(X, Z)
+        rows, columns = weighted.sum(axis=1) * a**2, weighted.sum(axis=0) * b**2
+        return W * a[:, None] * b, rows, columns
 
     def __str__(self) -> str:
         return f"normalized({self.kernel})"
