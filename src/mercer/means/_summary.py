@@ -20,7 +20,7 @@ from ..gram import TiledGram
 from ..kernels import Kernel
 from ._mmd import as_distance
 from ._recentred import entry_sizes, recentred
-from ._rounding import entry_rounding, rounding
+from ._rounding import margin_of
 from ._samples import check_finite, check_sample, make_kernel, resolved
 
 __all__ = ["Mean", "Summary", "check_summary", "optimal_weights"]
@@ -101,9 +101,8 @@ class Mean:
         """Return |sum_s w_s k(x_s, .) - mu|^2."""
         inner = self.columns(chosen, w, chosen) @ w
         between, square = w @ self.values[chosen], self.values.mean()
-        r, dtype = entry_sizes(self.K), self.K.dtype
-        margin = rounding(dtype) * (abs(inner) + 2.0 * abs(between) + abs(square))
-        margin += entry_rounding(dtype) * (np.abs(w) @ r[chosen] + r.mean())
+        r, sums = entry_sizes(self.K), abs(inner) + 2.0 * abs(between) + abs(square)
+        margin = margin_of(self.K.dtype, sums, np.abs(w) @ r[chosen] + r.mean())
         return float(as_distance(inner - 2.0 * between + square, margin, self.kernel))
 
     def summary(self, chosen: np.ndarray, weights: str) -> Summary:
