@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from ._arguments import is_count
+
 __all__ = [
     "blas_threads",
     "check_threads",
@@ -23,6 +25,7 @@ __all__ = [
     "ordered_sum",
     "quiet",
     "run",
+    "slices",
     "thread_count",
     "threads",
 ]
@@ -45,7 +48,7 @@ def check_threads(n_threads: Any) -> int:
         n_threads = _most.get()
     if n_threads is None:
         return thread_count()
-    if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
+    if not is_count(n_threads):
         raise ValueError(f"n_threads must be a positive integer or None, got {n_threads!r}")
     return int(n_threads)
 
@@ -163,6 +166,11 @@ def run(task: Callable[[Any], Any], jobs: Iterable[Any], n_threads: int | None =
             raise
         for future in futures:
             future.result()
+
+
+def slices(n: int, size: int) -> list[slice]:
+    """Return n rows in strips of `size`, of which the last may be shorter."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def cut(n: int, parts: int) -> list[slice]:

@@ -13,9 +13,10 @@ from ._features import (
     GaussianSeries,
     PolynomialBasis,
     QuadraticMap,
+    RankOne,
     SigmoidBasis,
 )
-from ._flat import Constant, RankOne, White
+from ._flat import Constant, White
 from ._fourier import FourierBasis, random_features
 from ._maps import Map, Periodic, Select, Stretch
 from ._precomputed import Precomputed, on_indices, reads_all
