@@ -15,9 +15,10 @@ from ._features import (
     GaussianSeries,
     PolynomialBasis,
     QuadraticMap,
+    RankOne,
     SigmoidBasis,
 )
-from ._flat import Constant, RankOne, White
+from ._flat import Constant, White
 from ._fourier import FourierBasis, random_features
 from ._graph_collection import Graph, Graphs
 from ._graph_walks import RandomWalk
