@@ -1,7 +1,7 @@
 """What k is: kernels, the algebra that combines them, and the functions that read them."""
 
 from ._algebra import Exp, Power, Product, Scale, Sum
-from ._alignment import AllSubsequences, LocalAlignment, Subsequence, SubsequenceSum
+from ._alignment import LocalAlignment
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._conditional import Distance, Multiquadric, ThinPlate
@@ -19,6 +19,7 @@ from ._features import (
 )
 from ._flat import Constant, RankOne, White
 from ._fourier import FourierBasis, random_features
+from ._hamming import Gapped, Mismatch
 from ._maps import Map, Periodic, Select, Stretch
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
@@ -26,7 +27,8 @@ from ._radial import Radial
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
-from ._strings import Gapped, Mismatch, Spectrum, WeightedDegree
+from ._strings import Spectrum, WeightedDegree
+from ._subsequences import AllSubsequences, Subsequence, SubsequenceSum
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 
 __all__ = [
