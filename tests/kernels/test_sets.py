@@ -204,6 +204,8 @@ def test_estimators_take_sets():
         scores = KernelPCA(1, kernel=Jaccard()).fit_transform(form)[:, 0]
         assert len(set(np.sign(scores[:3]))) == 1
         assert np.sign(scores[0]) != np.sign(scores[3])
+        near = KernelPCA(1, kernel=Dice()).fit(form).denoise(form)
+        np.testing.assert_array_equal(Dice()(near, form)[:3, 3:], 0.0)
     model = SVC(kernel=Jaccard()).fit(X, [0, 0, 0, 1, 1, 1])
     np.testing.assert_array_equal(model.predict([{2, 100}, {9}]), [0, 1])
 

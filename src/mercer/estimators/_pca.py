@@ -472,7 +472,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         scores = self.transform(X)
         scores = getattr(scores, "to_numpy", lambda: scores)()  # a table, after set_output
         X = self._check_points(X, reset=False)
-        if self._takes(X):
+        if self._takes(X) and not self.kernel_.discrete:
             options = {"start": X, **options}
         if method is not None:
             return self._cast(self.preimage(scores, method, **options).points)
