@@ -3,7 +3,8 @@
 A new one names its term g, the weights w_c of the columns, `profile(s)` and `slope(s)` =
 profile'(s).  The terms |x - z|, (x - z)^2 / (x + z) and min(x, z) are not inner products, so no
 matrix product gives s.  It is summed directly, one row against a few hundred others at a time,
-which compiles to vector instructions.  Sparse rows are made dense a few at a time.
+which compiles to vector instructions.  Sparse rows are made dense a few at a time, except for
+minima, which are 0 where an entry is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ._bandwidth import gamma_from_rule, median_distance
 from ._base import node, parameter
 from ._exp import exp_inplace
 from ._prepared import Prepared
+from ._sparse import shared_minima
 from ._vectors import LengthScaled, Profiled, check_scale
 
 __all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
@@ -47,6 +49,9 @@ class Elementwise(Profiled):
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
         X, Z = P.arrays[0], Q.arrays[0]
+        if self._kind == _MINIMUM and sp.issparse(X) and sp.issparse(Z):
+            shared_minima(X, Z, out)  # where one of them is 0, so is the minimum
+            return out
         weights = np.full(X.shape[1], self._weights(X.shape[1]), dtype=out.dtype)
         for rows, A in _dense_rows(X):
             if sp.issparse(Z):
