@@ -69,7 +69,7 @@ def a_ranking(label):
 
 def graphs():
     pairs = [a_graph(label) for label in LABELS]
-    return Graphs.from_edges([e for e, _ in pairs], node_labels=[labels for _, labels in pairs])
+    return Graphs.from_edges([e for e, _ in pairs], labels=[labels for _, labels in pairs])
 
 
 def table():
