@@ -17,6 +17,7 @@ from . import (
     ridge,
     ridge_cv,
     ridge_data,
+    sets,
     sparse,
     svm,
 )
@@ -37,4 +38,5 @@ SUITES = {
     "logistic": logistic.SUITE,
     **svm.SUITES,
     "compress": compress.SUITE,
+    "sets": sets.SUITE,
 }
