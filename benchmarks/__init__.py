@@ -8,6 +8,7 @@ from . import (
     cost,
     fit,
     gp,
+    graphs,
     kv,
     logistic,
     means,
@@ -37,4 +38,5 @@ SUITES = {
     "logistic": logistic.SUITE,
     **svm.SUITES,
     "compress": compress.SUITE,
+    "graphs": graphs.SUITE,
 }
