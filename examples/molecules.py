@@ -35,11 +35,9 @@ print(X, "\nshare of the variance:", model.explained_variance_ratio_.round(3))
 figure, ax = plt.subplots(figsize=(11, 8), layout="constrained")
 embedding(model, np.where(y > 0, "mutagenic (or rings)", "not (or chain)"), ax=ax)
 for i in np.unique(np.argmax(scores @ [np.cos(angles), np.sin(angles)], axis=0)):
-    D = shortest_path(X[i].adjacency)
-    flat = KernelPCA(2, kernel="precomputed").fit_transform(-0.5 * D**2)
-    at = scores[i] * (1 + 0.18 / np.linalg.norm(scores[i])) + 0.02 * flat
+    flat = KernelPCA(2, kernel="precomputed").fit_transform(-(shortest_path(X[i].adjacency) ** 2))
+    at = scores[i] * (1 + 0.18 / np.linalg.norm(scores[i])) + 0.014 * flat
     ax.plot(*at[X[i].edges].T, color="0.4", linewidth=1, zorder=1)
     ax.scatter(*at.T, c=X[i].labels, cmap="tab10", vmin=0, vmax=9, s=16, zorder=2)
-ax.set_title("Molecules by kernel PCA; those at the border drawn, with atoms coloured by element")
 (root / "out").mkdir(exist_ok=True)
 figure.savefig(root / "out" / "molecules.png", dpi=130)
