@@ -18,7 +18,9 @@ from . import (
     ridge,
     ridge_cv,
     ridge_data,
+    sets,
     sparse,
+    strings,
     svm,
 )
 
@@ -39,4 +41,6 @@ SUITES = {
     **svm.SUITES,
     "compress": compress.SUITE,
     "graphs": graphs.SUITE,
+    "sets": sets.SUITE,
+    **strings.SUITES,
 }

@@ -30,7 +30,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import mercer
 
-n, C, gamma = 6000, 10.0, 0.1
+n, C, gamma = 3000, 10.0, 0.1
 rng = np.random.default_rng(0)
 X = rng.standard_normal((n, 10))
 y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
@@ -52,8 +52,8 @@ warnings.simplefilter("ignore", ConvergenceWarning)  # cut off on purpose
 mercer.SVC().fit(X[:100], y[:100])  # compiles
 machines = {"mercer": mercer.SVC, "LIBSVM (scikit-learn)": sklearn.svm.SVC}
 limits = {
-    "mercer": [1000, 3000, 8000, 18_000, -1],
-    "LIBSVM (scikit-learn)": [1000, 4000, 12_000, -1],
+    "mercer": [500, 1500, 4000, 9000, -1],
+    "LIBSVM (scikit-learn)": [500, 2000, 6000, -1],
 }
 seconds = {name: np.full(len(limits[name]), np.inf) for name in machines}
 gaps = {name: np.full(len(limits[name]), np.nan) for name in machines}

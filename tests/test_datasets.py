@@ -1,6 +1,7 @@
 """The toy sets: their equations hold exactly without noise, and a seed fixes every bit."""
 # ruff: noqa: NPY002 - one test is about NumPy's global state
 
+import gzip
 import inspect
 from fractions import Fraction
 
@@ -52,7 +53,8 @@ def same(first, second):
 
 
 def test_every_public_name_is_tested():
-    assert datasets.__all__ == sorted(make.__name__ for make in COLUMNS)
+    readers = ["read_fasta", "read_lines"]
+    assert datasets.__all__ == sorted([*readers, *(make.__name__ for make in COLUMNS)])
 
 
 @every_set
@@ -316,3 +318,43 @@ def test_the_other_numbers_are_checked_too(make, name):
         make(10, **{name: -1})
     with pytest.raises(TypeError, match=rf"{name}='1' is of type str"):
         make(10, **{name: "1"})
+
+
+# ---------------------------------------------------------------------- files of strings
+
+
+def test_fasta(tmp_path):
+    text = "; a comment\n>one first\nGATT\nAC A\n\n>two\r\nacgt\r\n"
+    for name, data in (("s.fa", text.encode()), ("s.fa.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(data)
+        sequences, names = datasets.read_fasta(tmp_path / name)
+        assert sequences == ["GATTACA", "acgt"]
+        assert names == ["one first", "two"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"GATTACA\n>one\nA\n", "line 1 is 'GATTACA', before any line .* no FASTA file"),
+        (b"", "no line begins with '>'"),
+        (b">one\nA\n>two\n>three\nA", "sequence 1, 'two', is empty"),
+        (b">one\nGA\xffTT", "no text in UTF-8: byte 7 is 0xff"),
+    ],
+)
+def test_what_is_no_fasta_is_named(tmp_path, data, text):
+    (tmp_path / "s.fa").write_bytes(data)
+    with pytest.raises(ValueError, match=text):
+        datasets.read_fasta(str(tmp_path / "s.fa"))
+
+
+def test_lines(tmp_path):
+    path = tmp_path / "s.txt"
+    path.write_bytes("\ufeffüber \r\n\nCCO\x0bO".encode())
+    assert datasets.read_lines(path) == ["über ", "", "CCO\x0bO"]
+    path.write_bytes(b"")
+    assert datasets.read_lines(path) == []
+    (tmp_path / "s.gz").write_bytes(b"no archive")
+    with pytest.raises(ValueError, match=r"s\.gz is no gzipped file"):
+        datasets.read_lines(tmp_path / "s.gz")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        datasets.read_lines(tmp_path / "nowhere")

@@ -35,32 +35,47 @@ from mercer.gram import DenseGram, TiledGram
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
+    AllSubsequences,
+    BagOfNgrams,
+    BagOfWords,
     Bilinear,
     Bounded,
+    BraunBlanquet,
     Callable,
     Cauchy,
     Chi2,
     Constant,
     Cosine,
+    Dice,
     Distance,
     EdgeHistogram,
     Exp,
     Features,
     Fixed,
     FourierBasis,
+    Gapped,
     GaussianBasis,
     GaussianSeries,
     Graphlet,
     Graphs,
     HistogramIntersection,
+    Intersection,
     InverseMultiquadric,
+    Jaccard,
+    Kendall,
     Kernel,
     Laplacian,
     Linear,
+    LocalAlignment,
+    Mallows,
     Map,
     Matern,
+    MeanOf,
+    MinMax,
+    Mismatch,
     Multiquadric,
     Normalized,
+    Ochiai,
     Periodic,
     Polynomial,
     PolynomialBasis,
@@ -77,10 +92,15 @@ from mercer.kernels import (
     Sigmoid,
     SigmoidBasis,
     SklearnKernel,
+    Spectrum,
     Stretch,
+    Subsequence,
+    SubsequenceSum,
+    Subsets,
     Sum,
     ThinPlate,
     VertexHistogram,
+    WeightedDegree,
     WeisfeilerLehman,
     White,
 )
@@ -102,13 +122,30 @@ COLUMNS = 3  # of points for kernels that fix a number of columns
 WIDE = 12  # beyond the eight columns up to which distances are summed directly
 
 
+OBJECTS = {  # n points of a domain, degenerate ones among them
+    "sets": lambda rng, n: [set(), *_sets(rng, n)][:n],
+    "bags": lambda rng, n: [{}, *({e: 0.5 + rng.random() for e in s} for s in _sets(rng, n))][:n],
+    "sets of vectors": lambda rng, n: [rng.normal(size=(i % 4, 2)) for i in range(n)],
+    "rankings": lambda rng, n: np.array([rng.permutation(5) + 1.0 for _ in range(n)]),
+    "partial rankings": lambda rng, n: np.where(
+        rng.random((n, 5)) < 0.3, np.nan, rng.integers(1, 4, size=(n, 5))
+    ),
+    "texts": lambda rng, n: [" ".join(rng.choice(_WORDS, size=i)) for i in range(n)],
+}
+_WORDS = ["cat", "dog", "bird", "sat", "sang", "ran"]
+
+
+def _sets(rng, n):
+    return [set(rng.choice(list("abcdefg"), size=rng.integers(1, 7)).tolist()) for _ in range(n)]
+
+
 @dataclass(frozen=True)
 class Entry:
     """A kernel with what it claims."""
 
     id: str
     kernel: Kernel
-    domain: str = "vectors"  # | "nonnegative" | "indices" | "words" | "graphs"
+    domain: str = "vectors"  # | "nonnegative" | "indices" | "words", or one of OBJECTS
     columns: int | None = None  # None: any number
     differentiable: bool = True
     psd: bool = True
@@ -119,8 +156,12 @@ class Entry:
         """Return n points of the domain, away from kinks and borders."""
         rng = np.random.default_rng(seed)
         shape = (n, self.columns or columns)
+        if self.domain in OBJECTS:
+            return OBJECTS[self.domain](rng, n)
         if self.domain == "words":
             return ["".join(rng.choice(list("abcde"), size=5)) for _ in range(n)]
+        if self.domain == "strings":  # of any length, the empty one among them
+            return ["".join(rng.choice(list("ACGT"), size=3 * i)) for i in rng.permutation(n)]
         if self.domain == "graphs":
             return graphs(n, rng)
         if self.domain == "indices":
@@ -188,6 +229,8 @@ _ROWS = np.random.default_rng(5).normal(size=(12, 5))
 FACTOR = [[1.5, 0, 0, 0], [0.3, 1.4, 0, 0], [0.2, 0.4, 1.3, 0], [0.1, 0.3, 0.2, 1.6]]
 INNER = [[1.5, 0, 0, 0], [0.2, 2.0, 0, 0], [0.1, 0.1, 1.2, 0], [0, 0.3, 0.1, 1.1]]
 VALUES = (_ROWS @ _ROWS.T).tolist()  # of a kernel on twelve indices
+
+STRUCTURED: dict[str, Any] = {"differentiable": False, "sparse": False}
 
 LEAVES = [
     Entry("RBF", RBF(length_scale=1.3)),
@@ -263,7 +306,58 @@ LEAVES = [
         columns=3,
         sparse=False,
     ),
+    Entry("Spectrum", Spectrum(2), domain="strings", **STRUCTURED),
+    Entry("Spectrum blended", Spectrum(3, blended=True, decay=0.7), "strings", **STRUCTURED),
+    Entry("WeightedDegree", WeightedDegree(3), domain="words", **STRUCTURED),
+    Entry("Gapped", Gapped(4, 2), domain="strings", **STRUCTURED),
+    Entry("Gapped pairs", Gapped(10, 5), domain="strings", **STRUCTURED),
+    Entry("Mismatch", Mismatch(3, 1, "ACGT"), domain="strings", **STRUCTURED),
+    Entry("Mismatch pairs", Mismatch(5, 2, b"ACGT"), domain="strings", **STRUCTURED),
+    Entry("Subsequence", Subsequence(3, decay=0.6), domain="strings", **STRUCTURED),
+    Entry("SubsequenceSum", SubsequenceSum(3), domain="strings", **STRUCTURED),
+    Entry("AllSubsequences", AllSubsequences(), domain="strings", **STRUCTURED),
+    Entry("LocalAlignment", LocalAlignment(beta=0.1), domain="strings", **STRUCTURED),
+    Entry("LocalAlignment pair", LocalAlignment((2.0, -1.0), None, 3.0), "strings", **STRUCTURED),
+    Entry(
+        "LocalAlignment matrix",
+        LocalAlignment([[3, 1, -1], [1, 2, -2], [-1, -2, 4]], "ACG", beta=0.3, normalized=True),
+        domain="strings",
+        **STRUCTURED,
+    ),
     Entry("Precomputed", Precomputed(VALUES), domain="indices", differentiable=False, sparse=False),
+    *(
+        Entry(type(k).__name__, k, domain="sets", differentiable=False, sparse=False)
+        for k in (Intersection(), Subsets(0.7), Jaccard(), Dice(), Ochiai(), BraunBlanquet())
+    ),
+    Entry("MinMax", MinMax(), domain="nonnegative"),
+    Entry("MinMax bags", MinMax(), domain="bags", differentiable=False, sparse=False),
+    Entry("MeanOf", MeanOf(RBF(0.8)), domain="sets of vectors", differentiable=False, sparse=False),
+    Entry("Kendall", Kendall(), domain="rankings", differentiable=False, sparse=False),
+    Entry(
+        "Kendall partial",
+        Kendall(ties=True),
+        domain="partial rankings",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry("Mallows", Mallows(0.4), domain="rankings", differentiable=False, sparse=False),
+    Entry(
+        "Mallows partial",
+        Mallows(0.4, unranked="last", ties=True),
+        domain="partial rankings",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry(
+        "BagOfWords", BagOfWords(tfidf=False), domain="texts", differentiable=False, sparse=False
+    ),
+    Entry(
+        "BagOfNgrams",
+        BagOfNgrams((2, 3), dict.fromkeys(["at", "ca", "cat", "an", "do", "ird", "g "], 1.5)),
+        domain="texts",
+        differentiable=False,
+        sparse=False,
+    ),
     *(
         Entry(str(k), k, domain="graphs", differentiable=False, sparse=False)
         for k in (
@@ -339,6 +433,19 @@ COMPOSITES = [
         domain="words",
         differentiable=False,
         sparse=False,
+    ),
+    Entry(
+        "sets inside",
+        Normalized(Subsets()) ** 1 + 2 * Jaccard() * Dice() + White(0.1),
+        domain="sets",
+        differentiable=False,
+        sparse=False,
+    ),
+    Entry(
+        "strings",
+        Normalized(Spectrum(2)) * Normalized(Subsequence(2)) + 0.5 * Spectrum(1) ** 2,
+        domain="strings",
+        **STRUCTURED,
     ),
     Entry(
         "graphs",

@@ -116,7 +116,9 @@ def same_points(X: Any, Z: Any) -> bool:
     if is_table(X) or is_table(Z):
         return type(X) is type(Z) and bool(X.equals(Z))
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
-        return np.array_equal(np.asarray(X), np.asarray(Z))
+        a, b = np.asarray(X), np.asarray(Z)
+        numbers = a.dtype.kind == b.dtype.kind == "f"  # where NaN stands for an item not ranked
+        return np.array_equal(a, b, equal_nan=numbers)
     return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
 
 

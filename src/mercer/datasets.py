@@ -1,8 +1,9 @@
-r"""The toy sets of the literature, generated from a seed, and a reader of graphs.
+r"""The toy sets of the literature, generated from a seed, and readers of strings and graphs.
 
-Every function of the table takes the number of points first and everything else by keyword, and
-returns ``(X, y)``: points of shape (n, d), float64, and one number per point: a class (an integer),
-an angle, a position. Sets with classes are shuffled.
+``read_fasta`` and ``read_lines`` read strings, ``read_tudataset`` graphs. Every function of the
+table takes the number of points first and everything else by keyword, and returns ``(X, y)``:
+points of shape (n, d), float64, and one number per point: a class (an integer), an angle, a
+position. Sets with classes are shuffled.
 
 ``random_state`` is None, an int, a Generator or a RandomState: the source of positions, noise and
 order. The same arguments and the same integer give the same bits; None draws fresh entropy.
@@ -20,15 +21,16 @@ cubic_curve       2     parameter t                        a cubic kernel flatte
 ellipse           2     angle                              a quadratic kernel flattens it
 noisy_sine        1     the noisy values                   regression
 ================  ====  =================================  ===================================
-
-`read_tudataset` reads graphs from a folder or a zip file.
 """
 
 from __future__ import annotations
 
+import gzip
 import math
+import zlib
 from numbers import Integral, Real
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,8 @@ __all__ = [
     "ellipse",
     "moons",
     "noisy_sine",
+    "read_fasta",
+    "read_lines",
     "read_tudataset",
     "swiss_roll",
     "three_clusters",
@@ -376,6 +380,105 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
     (<Graphs: 2 graphs, 3 nodes, 1 edges>, array([ 1, -1]))
     """
     return Graphs.from_tudataset(path)
+
+
+def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
+    r"""Read the sequences of a FASTA file, and their names.
+
+    A line that begins with ``>`` names the sequence that follows, on one or more lines; blank lines
+    and lines that begin with ``;`` are skipped, and so are blanks within a sequence. Letters are
+    kept as they are: a kernel that should not tell upper from lower case wants ``s.upper()``.
+
+    Parameters
+    ----------
+    path : str or path
+        A text file, gzipped if its name ends with .gz.
+
+    Returns
+    -------
+    sequences : list of str
+    names : list of str
+        What stands behind ``>``: identifier and description.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from mercer.datasets import read_fasta
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "two.fasta")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write(">one first\nGATT\nACA\n>two\nACGT\n")
+    ...     read_fasta(path)
+    (['GATTACA', 'ACGT'], ['one first', 'two'])
+    """
+    sequences: list[list[str]] = []
+    names: list[str] = []
+    for number, line in enumerate(_lines(path), start=1):
+        line = line.strip()
+        if line.startswith(">"):
+            names.append(line[1:].strip())
+            sequences.append([])
+        elif line and not line.startswith(";"):
+            if not names:
+                raise ValueError(
+                    f"{path}: line {number} is {line[:40]!r}, before any line that begins with "
+                    f"'>': this is no FASTA file; read_lines reads one string per line"
+                )
+            sequences[-1].append("".join(line.split()))
+    if not names:
+        raise ValueError(f"{path}: no line begins with '>', so there is no sequence in it")
+    empty = next((i for i, parts in enumerate(sequences) if not parts), None)
+    if empty is not None:
+        raise ValueError(
+            f"{path}: sequence {empty}, {names[empty]!r}, is empty; the file may have been cut off"
+        )
+    return ["".join(parts) for parts in sequences], names
+
+
+def read_lines(path: str | PathLike[str]) -> list[str]:
+    r"""Read one string from each line of a text file; a blank line is an empty string.
+
+    Parameters
+    ----------
+    path : str or path
+        A text file in UTF-8, gzipped if its name ends with .gz. Ends of lines are not part of the
+        strings; all else is, blanks included.
+
+    Returns
+    -------
+    strings : list of str
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from mercer.datasets import read_lines
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "smiles.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("CCO\nc1ccccc1\n")
+    ...     read_lines(path)
+    ['CCO', 'c1ccccc1']
+    """
+    return _lines(path)
+
+
+def _lines(path: str | PathLike[str]) -> list[str]:
+    """Return the lines of a text file without their ends."""
+    data = Path(path).read_bytes()
+    if str(path).endswith(".gz"):
+        try:
+            data = gzip.decompress(data)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} is no gzipped file, or was cut off: {error}") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is no text in UTF-8: byte {error.start} is {data[error.start]:#04x}; convert "
+            f"it, or decompress it first if it is an archive"
+        ) from error
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _noisy(exact: Points, scale: float, random_state: Seed) -> Points:

@@ -1,6 +1,6 @@
 """What all layers run on: the byte budget, threads, compiled loops, random numbers, time."""
 
-from ._budget import budget_in_bytes, check_budget, in_words
+from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
 from ._jit import jit
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
@@ -29,6 +29,8 @@ __all__ = [
     "ordered_sum",
     "quiet",
     "random_numbers",
+    "reserve",
+    "reserving",
     "run",
     "thread_count",
 ]

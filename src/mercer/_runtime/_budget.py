@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -11,11 +14,29 @@ import numpy as np
 
 from .._errors import MemoryBudgetError
 
-__all__ = ["budget_in_bytes", "check_budget", "in_words"]
+__all__ = ["budget_in_bytes", "check_budget", "in_words", "reserve", "reserving"]
 
 _NUMBERS = (int, float, np.integer, np.floating)
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
+
+
+_reserved: ContextVar[int] = ContextVar("reserved", default=0)
+
+
+@contextmanager
+def reserving() -> Iterator[None]:
+    """Give back at the end what is reserved inside."""
+    token = _reserved.set(_reserved.get())
+    try:
+        yield
+    finally:
+        _reserved.reset(token)
+
+
+def reserve(size: int) -> None:
+    """Take bytes off every budget, for something that is held beside all that is to come."""
+    _reserved.set(_reserved.get() + size)
 
 
 @cache
@@ -32,7 +53,14 @@ def _half_of_memory() -> int:
 
 
 def budget_in_bytes(max_memory: Any) -> int:
-    """Return the budget in bytes, from bytes, a text like "2 GiB", or None for half the memory."""
+    """Return the budget in bytes, from bytes, a text like "2 GiB", or None for half the memory.
+
+    What has been reserved is taken off.
+    """
+    return max(1, _in_bytes(max_memory) - _reserved.get())
+
+
+def _in_bytes(max_memory: Any) -> int:
     if max_memory is None:
         return _half_of_memory()
     if isinstance(max_memory, str):

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import _fit_context
 
 from .._points import length
-from .._runtime import blas_threads
+from .._runtime import blas_threads, reserving
 
 __all__ = ["fitting"]
 
@@ -37,7 +37,7 @@ def fitting(method: Callable[..., Any]) -> Any:
             n = length(X)
         except TypeError:  # not a collection: the method says so
             n = 0
-        with blas_threads(n):
+        with blas_threads(n), reserving():
             return checked(self, X, *args, **params)
 
     return fit

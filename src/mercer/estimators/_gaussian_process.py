@@ -18,7 +18,8 @@ from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import check_budget
 from ..gp import Conditioned, Posterior
-from ..kernels import KERNEL_NAMES, Kernel, White, reads_all
+from ..gram import remembering
+from ..kernels import KERNEL_NAMES, Kernel, White, forget, reads_all
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
 from ._fitting import fitting
@@ -186,7 +187,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         options = {"max_memory": self.max_memory}
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
-        objective = kind(translation.kernel, X, Y, noise, **options)
+        kernel = remembering(translation.kernel, length(X), self.max_memory)
+        objective = kind(kernel, X, Y, noise, **options)
         theta, evaluations, converged = find_theta(
             *(objective, translation, self.optimizer),
             restarts=self.n_restarts_optimizer,
@@ -404,6 +406,12 @@ def _conditioned(objective: Any, translation: KernelTranslation, theta: np.ndarr
             f"Try gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
             f"estimator. ({why})"
         ) from None
+    f = posterior.expansion
+    posterior = replace(
+        posterior,
+        expansion=replace(f, kernel=forget(f.kernel)),
+        covariance=forget(posterior.covariance),
+    )
     if "jitter" in posterior.report.certificate:
         warn_caller(posterior.report.message)
     return posterior

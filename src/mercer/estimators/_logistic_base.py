@@ -80,7 +80,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         """Return what is to be minimised, in coordinates in which |f| = |w|."""
         n, q = len(sample), len(sample.classes)
         kernel = sample.resolve(self._make_kernel(self.gamma))
-        values = sample.evaluated(kernel)
+        values = sample.evaluated(kernel, self.max_memory)
         tiles = working_bytes(values, sample.points, None, 0, check_threads(None))
 
         def needed(solver: str, m: int) -> int:

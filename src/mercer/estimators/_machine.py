@@ -67,7 +67,7 @@ class KernelMachine(Landmarked, NamedKernel):
         penalty = Penalty.of(self.penalty, float(self.alpha))
         kernel, points = sample.resolve(self._make_kernel(self.gamma)), sample.points
         phi = whiten(
-            sample.evaluated(kernel),
+            sample.evaluated(kernel, self.max_memory),
             points,
             self.solver,
             self._chosen,

@@ -200,7 +200,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         copy = self.copy_X and not search.by_features
         sample = self._sample(X, sample_weight=sample_weight, copy=copy)
         kernel = sample.resolve(self._make_kernel(self.gamma))
-        found = search.fit(sample.evaluated(kernel), sample.points, sample.weights)
+        found = search.fit(sample.evaluated(kernel, self.max_memory), sample.points, sample.weights)
         if sample.values is not None:
             found = found._replace(components=found.components.in_terms_of(kernel))
         values = sample.points if sample.values is None else sample.values.matrix
@@ -472,7 +472,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         scores = self.transform(X)
         scores = getattr(scores, "to_numpy", lambda: scores)()  # a table, after set_output
         X = self._check_points(X, reset=False)
-        if self._takes(X):
+        if self._takes(X) and not self.kernel_.discrete:
             options = {"start": X, **options}
         if method is not None:
             return self._cast(self.preimage(scores, method, **options).points)

@@ -101,7 +101,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
 
     def _problem(self, sample: Sample, alphas: np.ndarray) -> ExactRidge | LandmarkRidge:
         data = (
-            sample.evaluated(self.kernel_),
+            sample.evaluated(self.kernel_, self.max_memory),
             sample.points,
             sample.targets,
             sample.weights,

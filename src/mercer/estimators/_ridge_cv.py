@@ -115,7 +115,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         sample = self._sample(X, y, sample_weight)
         gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
         kernels = [sample.resolve(self._make_kernel(g)) for g in gammas]
-        evaluated = [sample.evaluated(kernel) for kernel in kernels]
+        evaluated = [sample.evaluated(kernel, self.max_memory) for kernel in kernels]
         self.alphas_ = self._grid(evaluated, sample)
         splits = folds(self.cv, np.asarray(y), sample) if self._folds else None
         place, best = self._search(evaluated, sample, splits)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .._points import doubled, length, take
 from ..expansion import Expansion
+from ..gram import remembering
 from ..kernels import Kernel, Precomputed, on_indices
 
 __all__ = ["Sample", "check_weights", "class_weights", "weighted_quantile"]
@@ -110,9 +111,14 @@ class Sample:
         uneven = w is not None and bool(np.any(w != w[0]))
         return kernel.resolve(self.points, w if uneven else None)
 
-    def evaluated(self, kernel: Kernel) -> Kernel:
-        """Return the kernel that evaluates the points: for values, with them."""
-        return kernel if self.values is None else self.values
+    def evaluated(self, kernel: Kernel, max_memory: Any = None) -> Kernel:
+        """Return the kernel that evaluates the points: for values, with them.
+
+        A costly kernel remembers what it has evaluated, if that takes little of the budget.
+        """
+        if self.values is not None:
+            return self.values
+        return remembering(kernel, len(self), max_memory)
 
     def take(self, rows: np.ndarray) -> Self:
         """Return some of the points that take part, by their places among them."""

@@ -10,6 +10,7 @@ from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
 from ._nystroem import NystroemMap, factor_landmarks, without_rounding
 from ._operator import GramOperator
+from ._remembering import remembering
 from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
 from ._shared import grams, share_distances
@@ -36,6 +37,7 @@ __all__ = [
     "gram",
     "grams",
     "radial_inside",
+    "remembering",
     "rpcholesky",
     "share_distances",
     "significance",

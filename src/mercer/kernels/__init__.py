@@ -1,6 +1,7 @@
 """What k is: kernels, the algebra that combines them, and the functions that read them."""
 
 from ._algebra import Exp, Power, Product, Scale, Sum
+from ._alignment import AllSubsequences, LocalAlignment, Subsequence, SubsequenceSum
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._conditional import Distance, Multiquadric, ThinPlate
@@ -29,25 +30,45 @@ from ._graphs import (
     WeisfeilerLehman,
 )
 from ._maps import Map, Periodic, Select, Stretch
+from ._mean_of import MeanOf
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
 from ._radial import Radial
+from ._rankings import Kendall, Mallows
+from ._remembered import forget, remember, table_bytes
+from ._sets import (
+    BraunBlanquet,
+    Dice,
+    Intersection,
+    Jaccard,
+    MinMax,
+    Ochiai,
+    Overlap,
+    Subsets,
+)
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ._strings import Gapped, Mismatch, Spectrum, WeightedDegree
+from ._text import BagOfNgrams, BagOfWords
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
     "AdditiveChi2",
+    "AllSubsequences",
+    "BagOfNgrams",
+    "BagOfWords",
     "Bilinear",
     "Bounded",
+    "BraunBlanquet",
     "Callable",
     "Cauchy",
     "Chi2",
     "Constant",
     "Cosine",
+    "Dice",
     "Distance",
     "DotProduct",
     "EdgeHistogram",
@@ -56,6 +77,7 @@ __all__ = [
     "Features",
     "Fixed",
     "FourierBasis",
+    "Gapped",
     "GaussianBasis",
     "GaussianSeries",
     "Graph",
@@ -63,14 +85,24 @@ __all__ = [
     "Graphlet",
     "Graphs",
     "HistogramIntersection",
+    "Intersection",
     "InverseMultiquadric",
+    "Jaccard",
+    "Kendall",
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalAlignment",
+    "Mallows",
     "Map",
     "Matern",
+    "MeanOf",
+    "MinMax",
+    "Mismatch",
     "Multiquadric",
     "Normalized",
+    "Ochiai",
+    "Overlap",
     "Periodic",
     "Polynomial",
     "PolynomialBasis",
@@ -89,15 +121,21 @@ __all__ = [
     "Sigmoid",
     "SigmoidBasis",
     "SklearnKernel",
+    "Spectrum",
     "Stretch",
+    "Subsequence",
+    "SubsequenceSum",
+    "Subsets",
     "Sum",
     "ThinPlate",
     "VertexHistogram",
+    "WeightedDegree",
     "WeisfeilerLehman",
     "White",
     "Wrapper",
     "as_kernel",
     "exp_inplace",
+    "forget",
     "from_sklearn",
     "node",
     "on_indices",
@@ -105,4 +143,6 @@ __all__ = [
     "parameter",
     "random_features",
     "reads_all",
+    "remember",
+    "table_bytes",
 ]

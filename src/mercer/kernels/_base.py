@@ -25,10 +25,11 @@ import dataclasses
 import itertools
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable as Function
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -148,6 +149,19 @@ class Kernel(ABC):
             values[mine] = row[0]
         return values
 
+    def _by_blocks(self, P: Prepared) -> bool:
+        """Whether blocks of these points are evaluated faster than single pairs are looked up."""
+        return False
+
+    def _tile_by_pairs(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Fill a tile from `_pairs`; the points against themselves are symmetric: half of them."""
+        if P.source is Q.source and np.array_equal(P.index, Q.index):
+            i, j = np.triu_indices(len(P))
+            out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
+        else:
+            i, j = np.indices(out.shape).reshape(2, -1)
+            out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
+
     def _diag_prepared(self, P: Prepared) -> np.ndarray:
         """Return k(p_i, p_i) of points that are prepared."""
         i = np.arange(len(P))
@@ -172,11 +186,15 @@ class Kernel(ABC):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
 
-        None: there is none, and a search is needed.
+        None: there is none, and a search is needed.  If the formula only comes close, it has a
+        name of its own in `_preimage_method`; a kernel with `_neighbours` returns here where the
+        search through them begins.
         """
         return None
 
-    def _neighbours(self, X: Any) -> Callable[[Any], Any] | None:
+    _preimage_method: ClassVar[str] = "exact"
+
+    def _neighbours(self, X: Any) -> Function[[Any], Any] | None:
         """Return a function that lists the points one small change away from a point.
 
         A search for pre-images takes these steps; X are points that may say which changes there
@@ -188,9 +206,25 @@ class Kernel(ABC):
         """Return the points on which the children are evaluated."""
         return X
 
+    def _inner_weights(self, X: Any, weights: np.ndarray | None) -> np.ndarray | None:
+        """Return the weights of the points on which the children are evaluated."""
+        return weights
+
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         """Return values for the own fields that depend on the data."""
         return {}
+
+    @property
+    def _judges(self) -> bool:
+        """Whether there are training points that `_judge` refuses."""
+        return any(child._judges for _, child in self._children())
+
+    def _judge(self, X: Any) -> None:
+        """Refuse training points from which nothing can be learned."""
+        inner = self._inner_points(X)
+        for _, child in self._children():
+            if child._judges:
+                child._judge(inner)
 
     @property
     def on_vectors(self) -> bool:
@@ -210,6 +244,11 @@ class Kernel(ABC):
     def reads_matrix(self) -> bool:
         """Whether a matrix of numbers, if one is given, has rows of finite numbers as points."""
         return all(child.reads_matrix for _, child in self._children())
+
+    @property
+    def discrete(self) -> bool:
+        """Whether points, even as rows of numbers, cannot be moved a little: sets, rankings."""
+        return any(child.discrete for _, child in self._children())
 
     @property
     def infinitely_divisible(self) -> bool:
@@ -392,10 +431,14 @@ class Kernel(ABC):
 
         A point of weight 2 counts as two points, one of weight 0 as none.
         """
+        if self._judges:
+            self._judge(X)
         if not self._unresolved:
             return self
         changes = self._resolve_own(X, weights)
-        inner = self._inner_points(X) if any(c._unresolved for _, c in self._children()) else X
+        inner = X
+        if any(child._unresolved for _, child in self._children()):
+            inner, weights = self._inner_points(X), self._inner_weights(X, weights)
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
             if isinstance(value, Kernel):
@@ -404,14 +447,18 @@ class Kernel(ABC):
                 changes[f.name] = tuple(child.resolve(inner, weights) for child in value)
         return dataclasses.replace(self, **changes)
 
-    @cached_property
-    def _unresolved(self) -> list[str]:
-        """The parameters whose values still depend on data."""
-        own = [
-            f"{f.name}={getattr(self, f.name)!r}"
+    def _rules(self) -> list[str]:
+        """Return the names of the own fields that hold a rule, to be replaced by its value."""
+        return [
+            f.name
             for f in dataclasses.fields(self)
             if "bounds" in f.metadata and isinstance(getattr(self, f.name), str)
         ]
+
+    @cached_property
+    def _unresolved(self) -> list[str]:
+        """The parameters whose values still depend on data."""
+        own = [f"{name}={getattr(self, name)!r}" for name in self._rules()]
         return own + [name for _, child in self._children() for name in child._unresolved]
 
     def _require_resolved(self) -> None:

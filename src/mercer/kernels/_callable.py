@@ -12,7 +12,7 @@ from .._points import length, take
 from ._base import Kernel, node
 from ._prepared import Prepared
 
-__all__ = ["Callable"]
+__all__ = ["Callable", "point"]
 
 _CONTRACTS = ("auto", "matrix", "pair")
 
@@ -68,12 +68,8 @@ class Callable(Kernel):
         X, Z = P.arrays[0], Q.arrays[0]
         if Q.frame == "matrix":
             out[...] = self._block(X, Z)
-        elif P.source is Q.source and np.array_equal(P.index, Q.index):
-            i, j = np.triu_indices(len(P))  # symmetric: half of the calls
-            out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
         else:
-            i, j = np.indices(out.shape).reshape(2, -1)
-            out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
+            self._tile_by_pairs(P, Q, out)
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
@@ -86,11 +82,14 @@ class Callable(Kernel):
             return super()._pairs(P, Q, i, j)
         X, Z = P.arrays[0], Q.arrays[0]
         pairs = zip(i.tolist(), j.tolist(), strict=True)
-        return np.array([self._value(_point(X, a), _point(Z, b)) for a, b in pairs], dtype=float)
+        return np.array([self._value(point(X, a), point(Z, b)) for a, b in pairs], dtype=float)
+
+    def _by_blocks(self, P: Prepared) -> bool:
+        return P.frame == "matrix"
 
     @property
     def costly(self) -> bool:
-        return True
+        return self.contract != "matrix"
 
     def _decide(self, X: Any) -> str:
         """Return the contract that the function keeps on the first few points."""
@@ -106,7 +105,7 @@ class Callable(Kernel):
             except Exception as error:  # whatever a function does with what it does not expect
                 as_matrix = error
             try:
-                self._value(_point(X, 0), _point(X, 0))
+                self._value(point(X, 0), point(X, 0))
                 return "pair"
             except Exception as error:
                 as_pair = error
@@ -140,7 +139,7 @@ class Callable(Kernel):
         return getattr(self.function, "__name__", None) or repr(self.function)
 
 
-def _point(X: Any, i: int) -> Any:
+def point(X: Any, i: int) -> Any:
     """Return one point: a row (polars has them as dictionaries), an entry, a matrix (1, d)."""
     if sp.issparse(X):
         return X[[i]]

@@ -31,17 +31,20 @@ class Terms(NamedTuple):
     owner: np.ndarray
     code: np.ndarray
     value: np.ndarray
+    kind: str = ""  # of the points, where those of different kinds must not meet
 
     @classmethod
-    def counted(cls, n: int, owner: np.ndarray, code: np.ndarray) -> Terms:
+    def counted(cls, n: int, owner: np.ndarray, code: np.ndarray, kind: str = "") -> Terms:
         """Return the terms of value 1."""
-        return cls(n, owner, code, np.ones(len(code)))
+        return cls(n, owner, code, np.ones(len(code)), kind)
 
     @classmethod
     def joined(cls, *parts: Terms) -> Terms:
         """Return the terms of several parts of phi; features of different parts must differ."""
-        _, owner, code, value = (list(column) for column in zip(*parts, strict=True))
-        return cls(parts[0].n, *map(np.concatenate, (owner, code, value)))
+        n, owner, code, value, kind = zip(*parts, strict=True)
+        return cls(
+            n[0], np.concatenate(owner), np.concatenate(code), np.concatenate(value), kind[0]
+        )
 
     def matrix(self, columns: np.ndarray | None = None) -> tuple[sp.csr_array, np.ndarray]:
         """Return phi as CSR, and the codes of its columns; those given leave out other features."""
@@ -73,12 +76,26 @@ class Explicit(Kernel):
         of their codes: `features(test, like=train)` fits a model in the primal of
         `features(train)`.
         """
-        columns = None if like is None else np.unique(self._terms(like).code)
-        return self._terms(X).matrix(columns)[0]
+        if like is None:
+            return self._terms(X).matrix()[0]
+        others = self._terms(like)
+        return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
+
+    def _terms_like(self, X: Any, kind: str) -> Terms:
+        """Return phi(X), if X and points of this kind can have features in common."""
+        terms = self._terms(X)
+        if terms.kind and kind and terms.kind != kind:
+            raise TypeError(
+                f"{type(self).__name__} compares points that are {terms.kind} with points that are "
+                f"{kind}, which have no features in common; convert one of them"
+            )
+        return terms
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        phi, columns = self._terms(X).matrix(like.frame if like is not None else None)
-        return Prepared((phi,), frame=columns)
+        columns, kind = like.frame if like is not None else (None, "")
+        terms = self._terms_like(X, kind)
+        phi, columns = terms.matrix(columns)
+        return Prepared((phi,), frame=(columns, terms.kind or kind))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         inner_products(P.arrays[0], Q.arrays[0], out)

@@ -310,7 +310,7 @@ class ShortestPath(GraphKernel, Explicit):
     def _terms(self, X: Any) -> Terms:
         X = self._graphs(X)
         ends = mix(X.codes, 5)
-        parts = [Terms(len(X), *(np.zeros(0, dtype=t) for t in (np.int64, np.uint64, float)))]
+        parts = [Terms.counted(len(X), np.zeros(0, np.int64), np.zeros(0, np.uint64))]
         for graphs in _batches(X.sizes**2, _PAIRS):
             room = int(np.sum(X.sizes[graphs] ** 2))
             owner, code, value = np.empty(room, np.int64), np.empty(room, np.uint64), np.empty(room)

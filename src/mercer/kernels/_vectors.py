@@ -12,6 +12,7 @@ from .._points import as_vectors
 from ._bandwidth import RULES
 from ._base import Kernel, node
 from ._prepared import Prepared
+from ._sparse import shared_products
 
 __all__ = [
     "VectorKernel",
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 _DENSE = 1 << 22  # entries of sparse rows that are made dense at a time: 32 MiB
-_SHARE = 0.005  # of the pairs of rows: a column in which more meet is multiplied by a BLAS
+_SHARE = 0.02  # of all multiplications, from which on a dense product is faster than a sparse one
 
 
 @node
@@ -60,38 +61,37 @@ class VectorKernel(Kernel):
 def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
     """Set out <- X Z^T, for any mixture of dense and CSR rows."""
     if sp.issparse(X) and sp.issparse(Z):
-        _sparse_products(X, Z, out)
+        if _dense_is_faster(X, Z):
+            _dense_products(X, Z, out)
+        else:
+            shared_products(X, Z, out)
     elif sp.issparse(X) or sp.issparse(Z):
         out[...] = X @ Z.T
     else:
         np.matmul(X, Z.T, out=out)
 
 
-def _sparse_products(X: Any, Z: Any, out: np.ndarray) -> None:
-    """Set out <- X Z^T of sparse rows.
+def _dense_is_faster(X: Any, Z: Any) -> bool:
+    """Tell whether X Z^T takes a BLAS less time than a sparse product.
 
-    A multiplication takes a sparse product some 50 times as long as a BLAS (measured: 2 to 6 ns
-    against 0.05, and then the result has to be written into its place), but it does only those of
-    two stored entries.  So columns that many rows have go to the one, rare ones to the other.
+    A multiplication takes a sparse product some 50 times as long (measured: 2 to 6 ns against
+    0.05), but it does only those of two stored entries.
     """
     columns = X.shape[1]
+    all_of_them = X.shape[0] * Z.shape[0] * columns
+    if not 0 < columns <= _DENSE // 64 or all_of_them == 0:
+        return False
     in_X, in_Z = (np.bincount(A.indices, minlength=columns) for A in (X, Z))
-    met = in_X * in_Z
-    common = met > _SHARE * out.size
-    if not common.any():
-        out[...] = (X @ Z.T).toarray()
-        return
-    many = common.all()
-    A, B = (X, Z) if many else (X[:, common], Z[:, common])
-    step = max(1, _DENSE // A.shape[1])
-    for i in range(0, A.shape[0], step):
-        few = A[i : i + step].toarray()
-        for j in range(0, B.shape[0], step):
-            np.matmul(few, B[j : j + step].toarray().T, out=out[i : i + step, j : j + step])
-    rare = (met > 0) & ~common
-    if rare.any():
-        rest = sp.csr_array(X[:, rare] @ Z[:, rare].T)
-        out[np.repeat(np.arange(len(out)), np.diff(rest.indptr)), rest.indices] += rest.data
+    return float(in_X @ in_Z) > _SHARE * all_of_them
+
+
+def _dense_products(X: Any, Z: Any, out: np.ndarray) -> None:
+    """Set out <- X Z^T of sparse rows, made dense a few at a time."""
+    step = _DENSE // X.shape[1]
+    for i in range(0, X.shape[0], step):
+        A = X[i : i + step].toarray()
+        for j in range(0, Z.shape[0], step):
+            np.matmul(A, Z[j : j + step].toarray().T, out=out[i : i + step, j : j + step])
 
 
 def check_positive(

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import one_blas_thread, quiet, run
-from ..gram import GramOperator, gram
+from .._runtime import one_blas_thread, quiet, reserving, run
+from ..gram import GramOperator, gram, remembering
 from ..kernels import Kernel
 from ._order import is_precomputed
 from ._rounding import not_negative, rounding
@@ -34,6 +34,7 @@ _STRIP = 512  # rows and columns of a tile
 
 
 @one_blas_thread
+@reserving()
 def hsic(
     X: Any,
     Y: Any,
@@ -76,7 +77,10 @@ def hsic(
     1.5625
     """
     check_choice("estimator", estimator, *ESTIMATORS)
-    samples = paired(X, Y, kernel, kernel_y, estimator)
+    samples = [
+        (remembering(k, length(P), max_memory), P)
+        for k, P in paired(X, Y, kernel, kernel_y, estimator)
+    ]
     K, L = (gram(k, moved(k, P), storage="tiled", max_memory=max_memory) for k, P in samples)
     A, B = Centring.of(K, estimator), Centring.of(L, estimator)
     n = K.shape[0]

@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import budget_in_bytes, check_budget, jit, one_blas_thread, random_numbers, run
-from ..gram import DenseGram, LowRankGram
+from .._runtime import (
+    budget_in_bytes,
+    check_budget,
+    jit,
+    one_blas_thread,
+    random_numbers,
+    reserving,
+    run,
+)
+from ..gram import DenseGram, LowRankGram, remembering
 from ..kernels import Kernel
 from ._hsic import ESTIMATORS, Centring, as_square, count_of_pairs, paired
 from ._landmarks import landmark_grams, truncation
@@ -76,6 +84,7 @@ class IndependenceResult:
 
 
 @one_blas_thread
+@reserving()
 def independence_test(
     X: Any,
     Y: Any,
@@ -138,11 +147,12 @@ def independence_test(
     samples = paired(X, Y, kernel, kernel_y, estimator)
     (kernel, X), (kernel_y, _) = samples
     n = length(X)
+    remembered = [(remembering(k, n, max_memory), P) for k, P in samples]
     fits = 16 * n * n <= budget_in_bytes(max_memory)
     features: list[LowRankGram] = []
     if method == "lowrank" or (method == "auto" and not (n <= _LARGE and fits)):
         required = method == "lowrank" or not fits
-        features = landmark_grams(samples, rank, rng, max_memory, required)
+        features = landmark_grams(remembered, rank, rng, max_memory, required)
     method = "lowrank" if features else "permutation"
     ranks = [len(F.map) for F in features]
     # Features are held as they are, centred and permuted; matrices are centred in place.
@@ -151,7 +161,7 @@ def independence_test(
     if features:
         sums, step, margin = _of_features(*(F.features() for F in features), estimator=estimator)
     else:
-        sums, step, margin = _of_matrices(*(_centred(k, P, estimator) for k, P in samples))
+        sums, step, margin = _of_matrices(*(_centred(k, P, estimator) for k, P in remembered))
     done, blocks = orders(n, count, rng, max(64, _BLOCK // (4 * n)))
     pairs = count_of_pairs(n, estimator)
     values = np.concatenate([_in_chunks(sums, rows, step) for rows in blocks]) / pairs

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._points import length, take
-from .._runtime import one_blas_thread, quiet
-from ..gram import GramOperator, LowRankGram, TiledGram
+from .._runtime import one_blas_thread, quiet, reserving
+from ..gram import GramOperator, LowRankGram, TiledGram, remembering
 from ..kernels import Kernel
 from ._recentred import entry_sizes, recentred
 from ._rounding import entry_rounding, not_negative, rounding
@@ -36,6 +36,7 @@ _LEAST = {"unbiased": 2, "biased": 1, "linear": 4}  # points needed in each samp
 
 
 @one_blas_thread
+@reserving()
 def mmd(
     X: Any,
     Y: Any,
@@ -101,7 +102,7 @@ def mmd(
         Z = moved(kernel, Z)
         terms = pair_terms(kernel, take(Z, slice(0, m)), take(Z, slice(m, m + n)))
         return float(terms.mean())
-    K = recentred(kernel, Z, max_memory)
+    K = recentred(remembering(kernel, m + n, max_memory), Z, max_memory)
     if weighted:
         w = np.concatenate([_shares(x_weights, m, "x"), -_shares(y_weights, n, "y")])
         return squared_norm(K, w)

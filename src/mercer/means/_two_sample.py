@@ -10,9 +10,9 @@ import numpy as np
 
 from .._errors import warn_caller
 from .._points import length, take
-from .._runtime import budget_in_bytes, one_blas_thread, random_numbers
+from .._runtime import budget_in_bytes, one_blas_thread, random_numbers, reserving
 from ..expansion import Expansion
-from ..gram import GramOperator, LowRankGram
+from ..gram import GramOperator, LowRankGram, remembering
 from ..kernels import Kernel
 from ._landmarks import landmark_grams, truncation
 from ._mmd import Splits, pair_terms
@@ -75,6 +75,7 @@ class TwoSampleResult:
 
 
 @one_blas_thread
+@reserving()
 def two_sample_test(
     X: Any,
     Y: Any,
@@ -156,16 +157,17 @@ def two_sample_test(
     count, rank = check_test(method, _METHODS, n_permutations, rank)
     rng = random_numbers(random_state)
     kernel, Z, m, n = pooled(X, Y, kernel, 4 if method == "linear" else 2)
+    k = remembering(kernel, m + n, max_memory)
     features: list[LowRankGram] = []
     if method == "linear":
         estimator = "linear"
-        values, margin, smallest = _by_signs(kernel, Z, m, n, count, rng)
+        values, margin, smallest = _by_signs(k, Z, m, n, count, rng)
     else:
         if method == "lowrank" or (method == "auto" and length(Z) > _LARGE):
             required = method == "lowrank"
-            features = landmark_grams([(kernel, Z)], rank, rng, max_memory, required)
+            features = landmark_grams([(k, Z)], rank, rng, max_memory, required)
         method = "lowrank" if features else "permutation"
-        K = features[0] if features else recentred(kernel, Z, max_memory)
+        K = features[0] if features else recentred(k, Z, max_memory)
         room = min(_BLOCK, budget_in_bytes(max_memory) // 2)
         values, margin, smallest = _by_splits(K, estimator, m, n, count, rng, room)
     return TwoSampleResult(

@@ -71,14 +71,14 @@ def preimage(
     target = Target(kernel, points, coefficients.T, options.candidates)
     # Points with a J that is not finite lose against others, and a |f|^2 that is not is refused.
     with np.errstate(over="ignore", invalid="ignore"):
-        exact = target.core._preimage(points, coefficients) if method == "auto" else None
-        if exact is not None:
-            found = _Found("exact", exact)
+        guess = target.core._preimage(points, coefficients) if method == "auto" else None
+        if guess is not None and target.core._neighbours(points) is None:
+            found = _Found(target.core._preimage_method, guess)
         elif vectors and method != "search":
             _ = target.squared_norms  # raises at once if it is not finite
             found = _Vectors(target, options).find(method)
         else:
-            found = _among_objects(target, method, options)
+            found = _among_objects(target, method, options, guess)
     residuals = target.residuals(found.points)
     report = _report(method, found, residuals, watch.seconds)
     if report.status is Status.NOT_CONVERGED:
@@ -278,13 +278,13 @@ class _Vectors:
         return np.array(all_points)[winner, rows], costs[winner, rows], winner
 
 
-def _among_objects(target: Target, method: str, options: Options) -> _Found:
+def _among_objects(target: Target, method: str, options: Options, guess: Any) -> _Found:
     if method in VECTORIAL:
         raise TypeError(
             f"the method {method!r} needs points that are vectors, and {target.core} has others; "
             f"use 'nearest', or 'search' with a function neighbours(obj)"
         )
-    start = take(target.candidates, nearest(target))
+    start = take(target.candidates, nearest(target)) if guess is None else guess
     neighbours = options.neighbours or target.core._neighbours(target.points)
     if method == "nearest" or (neighbours is None and method == "auto"):
         return _Found("nearest", start)
@@ -293,7 +293,9 @@ def _among_objects(target: Target, method: str, options: Options) -> _Found:
             f"'search' needs neighbours, a function that lists the changes of an object: "
             f"{target.core} knows none for its points"
         )
-    return _Found("search", *climb(target, list(start), neighbours, options.max_iter))
+    points, moves, converged = climb(target, list(start), neighbours, options.max_iter)
+    rows_of_numbers = isinstance(start, np.ndarray) and start.ndim == 2
+    return _Found("search", np.array(points) if rows_of_numbers else points, moves, converged)
 
 
 def _report(method: str, found: _Found, residuals: np.ndarray, seconds: float) -> Report:

@@ -110,6 +110,8 @@ def _checked_start(Z: np.ndarray, count: int, columns: int) -> np.ndarray:
 
 
 def _are_vectors(kernel: Kernel, points: Any) -> bool:
+    if kernel.discrete:
+        return False
     if sp.issparse(points) or kernel.on_vectors:
         return True
     return isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind in "biuf"

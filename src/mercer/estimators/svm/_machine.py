@@ -114,7 +114,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     def _problem(self, sample: Sample) -> Problem:
         """Return the points as the solver reads them that is to have them."""
         kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
-        values, points = sample.evaluated(kernel), sample.points
+        values, points = sample.evaluated(kernel, self.max_memory), sample.points
         name = self.solver
         if name == "auto":
             name = "primal" if takes_primal(kernel, points) else "smo"

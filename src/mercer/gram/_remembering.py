@@ -1,0 +1,24 @@
+"""Costly kernels remember their values, where a table of them takes little of the budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._runtime import budget_in_bytes, reserve
+from ..kernels import Kernel, remember, table_bytes
+
+__all__ = ["remembering"]
+
+_SHARE = 4  # a table may take this part of the budget: K and what solvers work in need the rest
+
+
+def remembering(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:
+    """Return the kernel so that no pair of n points is evaluated twice, if there is room.
+
+    What the table takes is reserved: budgets that are asked for later do not count on it.
+    """
+    size = table_bytes(kernel, n)
+    if not size or _SHARE * size > budget_in_bytes(max_memory):
+        return kernel
+    reserve(size)
+    return remember(kernel, n)

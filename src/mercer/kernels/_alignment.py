@@ -1,0 +1,516 @@
+"""Kernels that compare two strings by a dynamic programme, in time |s| |t|.
+
+A new one names its programme in `_evaluate`, a compiled loop over a list of pairs.  No pair is
+worth computing twice, so these kernels are `costly`: a fit asks for each pair once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._runtime import jit
+from ._base import node
+from ._fields import frozen_matrix
+from ._prepared import Prepared
+from ._sequences import OnStrings, Sequences, check_count, check_decay, sequences, symbols_of
+from ._vectors import check_positive
+
+__all__ = [
+    "AllSubsequences",
+    "LocalAlignment",
+    "Subsequence",
+    "SubsequenceSum",
+]
+
+_LANES = 8  # strings that one string is compared with at a time: a vector register of float64
+
+
+@node
+class StringProgramme(OnStrings):
+    """A kernel of two strings; a node adds `_evaluate`, its values for a list of pairs."""
+
+    @abstractmethod
+    def _evaluate(
+        self, x: np.ndarray, x_spans: np.ndarray, z: np.ndarray, z_spans: np.ndarray
+    ) -> np.ndarray:
+        """Return k of the pairs of strings x[start : start + length], z[start : start + length]."""
+
+    def _symbols(self, S: Sequences) -> np.ndarray:
+        """Return the symbols as the programme wants them."""
+        return S.symbols
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        S = sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
+        S = replace(S, symbols=self._symbols(S))
+        return Prepared((np.column_stack([S.starts, S.lengths]),), frame=S)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._tile_by_pairs(P, Q, out)
+
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        values = self._evaluate(P.frame.symbols, P.arrays[0][i], Q.frame.symbols, Q.arrays[0][j])
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            raise OverflowError(
+                f"{type(self).__name__}: k of the points {P.index[i[bad[0]]]} and "
+                f"{Q.index[j[bad[0]]]}, of {P.arrays[0][i[bad[0]], 1]} and "
+                f"{Q.arrays[0][j[bad[0]], 1]} symbols, is beyond 1e308; {self._remedy}"
+            )
+        return values
+
+    _remedy: ClassVar[str] = "cut the strings"
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._diag_prepared(self._prepare(X, None))
+
+    @property
+    def costly(self) -> bool:
+        return True
+
+
+# ---------------------------------------------------------------------- subsequences
+
+
+@node
+class Subsequence(StringProgramme):
+    """k(s, t) = sum over u of length n of sum_{i: s[i] = u} sum_{j: t[j] = u} decay^(l(i) + l(j)).
+
+    Here i are places of s that need not be neighbours, s[i] is what stands there, and l(i) is how
+    far the first is from the last, both counted: gaps make a subsequence worth less.
+
+    Parameters
+    ----------
+    n : int
+        The length of the subsequences, and only this one: `SubsequenceSum` adds up all lengths to
+        n, which some libraries call the subsequence kernel.
+    decay : float in (0, 1]
+        What a step costs.  At 1 gaps cost nothing; near 0 only n-grams without gaps are left.
+
+    Notes
+    -----
+    Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins, "Text classification using string
+    kernels", JMLR 2002.  Time n |s| |t| a pair.  The values scale as decay^(2n) and grow with the
+    strings, so use it as `Normalized(Subsequence(...))`.  On their news articles n-grams
+    (`Spectrum`) were as good or better almost everywhere, at a fraction of the time.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Normalized, Subsequence
+    >>> Subsequence(2, decay=0.5)(["cat"], ["car", "cat"])  # decay^4, 2 decay^4 + decay^6
+    array([[0.0625  , 0.140625]])
+    >>> Normalized(Subsequence(2, decay=0.5))(["cat"], ["car"]).round(4)
+    array([[0.4444]])
+    """
+
+    n: int = 3
+    decay: float = 0.5
+
+    def _check(self) -> None:
+        check_count("Subsequence", "n", self.n)
+        check_decay("Subsequence", self.decay)
+
+    def _shortest(self) -> tuple[str, int]:
+        return "n", self.n
+
+    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
+        return _subsequence_sums(np.eye(self.n)[-1], self.decay, *pairs)
+
+
+@node
+class SubsequenceSum(StringProgramme):
+    """k(s, t) = sum of Subsequence(q, decay)(s, t) over the lengths q = 1, ..., n.
+
+    Parameters
+    ----------
+    n : int
+        The greatest length.
+    decay : float in (0, 1]
+        What a step costs.
+
+    Notes
+    -----
+    What Shogun and strkernels compute under the name of the subsequence kernel.  A subsequence of
+    length q weighs decay^(2q), so below 1 short ones dominate, and normalised values are large.
+    Time n |s| |t| a pair.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Normalized, SubsequenceSum
+    >>> Normalized(SubsequenceSum(2, decay=1.0))(["ABCDEFG"], ["EFGHIJK"]).round(4)  # 6 / 28
+    array([[0.2143]])
+    """
+
+    n: int = 3
+    decay: float = 0.5
+
+    def _check(self) -> None:
+        check_count("SubsequenceSum", "n", self.n)
+        check_decay("SubsequenceSum", self.decay)
+
+    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
+        return _subsequence_sums(np.ones(self.n), self.decay, *pairs)
+
+
+@node
+class AllSubsequences(StringProgramme):
+    """k(s, t) = how many pairs of equal subsequences s and t have, the empty one included.
+
+    Notes
+    -----
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", 2004, section 11.3.  The
+    limit of 1 + `SubsequenceSum` without decay and without a greatest length.  Time |s| |t| a
+    pair.  k(s, s) is at least 2^|s|, and (2n over n) for n equal symbols: two strings of more than
+    about 500 symbols may overflow, which raises; long before, a normalised matrix is the identity.
+
+    Examples
+    --------
+    >>> from mercer.kernels import AllSubsequences
+    >>> AllSubsequences()(["gatta", "gatt"], ["cata"])
+    array([[14.],
+           [ 7.]])
+    """
+
+    _remedy: ClassVar[str] = "cut the strings, or use SubsequenceSum, whose decay helps"
+
+    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
+        return _all_subsequences(*pairs)
+
+
+def _subsequence_sums(
+    weights: np.ndarray,
+    decay: float,
+    x: np.ndarray,
+    x_spans: np.ndarray,
+    z: np.ndarray,
+    z_spans: np.ndarray,
+) -> np.ndarray:
+    """Return sum_q weights_q K_q for each pair: those of one x, of similar length, together."""
+    order = np.lexsort((z_spans[:, 1], x_spans[:, 0], x_spans[:, 1]))
+    values = np.empty(len(order))
+    values[order] = _subsequences(weights, float(decay), x, x_spans[order], z, z_spans[order])
+    return values
+
+
+@jit()
+def _subsequences(
+    weights: np.ndarray,
+    decay: float,
+    x: np.ndarray,
+    x_spans: np.ndarray,
+    z: np.ndarray,
+    z_spans: np.ndarray,
+) -> np.ndarray:
+    """Evaluate up to _LANES strings against one: entry t of a row is place t // _LANES of lane t %.
+
+    With S_0 = 1,  S_q(i, j) = [x_i = z_j] decay^2 D_(q-1)(i-1, j-1),  K_q = sum_ij S_q(i, j)  and
+
+        D_q(i, j) = sum_(i' <= i, j' <= j) decay^(i - i' + j - j') S_q(i', j')
+
+    in two steps, E_q over i' and then D_q over j'.  Only the last row is kept.
+    """
+    values = np.zeros(len(x_spans))
+    n = len(weights)
+    first = 0
+    while first < len(x_spans):
+        start, count = x_spans[first]
+        last = first + 1
+        while (
+            last < min(first + _LANES, len(x_spans))
+            and x_spans[last, 0] == start
+            and x_spans[last, 1] == count
+        ):
+            last += 1
+        m = _LANES * z_spans[last - 1, 1]  # the longest of the group: lengths are in order
+        letters = np.full(m, -1)
+        for lane in range(last - first):
+            for place in range(z_spans[first + lane, 1]):
+                letters[place * _LANES + lane] = z[z_spans[first + lane, 0] + place]
+        E = np.zeros((n, m))
+        D = np.zeros((n, m + _LANES))
+        D[0] = 1.0
+        K = np.zeros(m)
+        for i in range(start, start + count):
+            letter = x[i]
+            for q in range(n, 0, -1):  # downwards: D_(q-1) must still be the last row
+                if weights[q - 1] != 0.0:
+                    _add_matches(letter, letters, weights[q - 1] * decay * decay, D[q - 1], K)
+                if q < n:
+                    _advance(letter, letters, decay, D[q - 1], E[q], D[q])
+        for t in range(m):
+            lane = t % _LANES
+            if lane < last - first:
+                values[first + lane] += K[t]
+        first = last
+    return values
+
+
+@jit()
+def _add_matches(
+    letter: int, letters: np.ndarray, factor: float, below: np.ndarray, K: np.ndarray
+) -> None:
+    for t in range(len(letters)):
+        K[t] += factor * below[t] if letters[t] == letter else 0.0
+
+
+@jit()
+def _advance(
+    letter: int, letters: np.ndarray, decay: float, below: np.ndarray, E: np.ndarray, D: np.ndarray
+) -> None:
+    new = D[_LANES:]  # one place further, so that D[t] is the entry left of new[t]
+    for t in range(len(letters)):
+        E[t] = decay * E[t] + (decay * decay * below[t] if letters[t] == letter else 0.0)
+        new[t] = E[t] + decay * D[t]
+
+
+@jit()
+def _all_subsequences(
+    x: np.ndarray, x_spans: np.ndarray, z: np.ndarray, z_spans: np.ndarray
+) -> np.ndarray:
+    """k(s a, t) = k(s, t) + sum over the places j of a in t of k(s, t[:j])."""
+    values = np.empty(len(x_spans))
+    for pair in range(len(values)):
+        start, count = z_spans[pair]
+        letters = z[start : start + count]
+        row = np.ones(count + 1)
+        for i in range(x_spans[pair, 0], x_spans[pair, 0] + x_spans[pair, 1]):
+            letter, total, left = x[i], 0.0, 1.0
+            for j in range(count):
+                if letters[j] == letter:
+                    total += left
+                left = row[j + 1]
+                row[j + 1] += total
+        values[pair] = row[count]
+    return values
+
+
+# ---------------------------------------------------------------------- local alignment
+
+_GREATEST = 200.0  # beta times a score: sums of a row must not overflow before they are scaled
+_RESIDUES = "ARNDCQEGHILKMFPSTWYV"
+# Henikoff and Henikoff, "Amino acid substitution matrices from protein blocks", PNAS 1992
+_BLOSUM62 = """
+ 4
+-1  5
+-2  0  6
+-2 -2  1  6
+ 0 -3 -3 -3  9
+-1  1  0  0 -3  5
+-1  0  0  2 -4  2  5
+ 0 -2  0 -1 -3 -2 -2  6
+-2  0  1 -1 -3  0  0 -2  8
+-1 -3 -3 -3 -1 -3 -3 -4 -3  4
+-1 -2 -3 -4 -1 -2 -3 -4 -3  2  4
+-1  2  0 -1 -3  1  1 -2 -1 -3 -2  5
+-1 -1 -2 -3 -1  0 -2 -3 -2  1  2 -1  5
+-2 -3 -3 -3 -2 -3 -3 -3 -1  0  0 -3  0  6
+-1 -2 -2 -1 -3 -1 -1 -2 -2 -3 -3 -1 -2 -4  7
+ 1 -1  1  0 -1  0  0  0 -1 -2 -2  0 -1 -2 -1  4
+ 0 -1  0 -1 -1 -1 -1 -2 -2 -1 -1 -1 -1 -2 -1  1  5
+-3 -3 -4 -4 -2 -2 -3 -2 -2 -3 -2 -3 -1  1 -4 -3 -2 11
+-2 -2 -2 -3 -2 -1 -2 -3  2 -1 -1 -2 -1  3 -3 -2 -2  2  7
+ 0 -3 -3 -3 -1 -2 -2 -3 -3  3  1 -2  1 -1 -2 -2  0 -3 -1  4
+"""
+
+
+def _blosum62() -> np.ndarray:
+    A = np.zeros((20, 20))
+    A[np.tril_indices(20)] = np.array(_BLOSUM62.split(), dtype=float)
+    return A + np.tril(A, -1).T
+
+
+@node
+class LocalAlignment(StringProgramme):
+    """k(s, t) = sum over all local alignments of exp(beta * score).
+
+    A local alignment pairs n >= 0 symbols of s with symbols of t, in order.  Its score is the sum
+    of `scores` of the pairs, less opening + extension * (l - 1) for every gap of l symbols between
+    two pairs, in either string; the alignment of nothing adds 1.
+
+    Parameters
+    ----------
+    scores : "BLOSUM62", (match, mismatch), or a symmetric matrix
+        A matrix has a row for each symbol of `alphabet`.
+    alphabet : str, optional
+        The symbols of a matrix, in the order of its rows.  A symbol that is none of them is
+        aligned with nothing: gaps go over it.
+    opening, extension : float
+        What the first and each further symbol of a gap cost, not negative.
+    beta : float
+        Near 0 all alignments count alike, a large beta leaves the best one.
+    normalized : bool
+        Return k(s, t) / sqrt(k(s, s) k(t, t)), from logarithms: what `Normalized` does, for
+        strings so long that k(s, s) itself is beyond 1e308 (with BLOSUM62 at beta = 0.5, from
+        about 270 residues).
+
+    Notes
+    -----
+    Saigo, Vert, Ueda and Akutsu, "Protein homology detection using string alignment kernels",
+    Bioinformatics 2004.  Time |s| |t| a pair.  k is a Mercer kernel if exp(beta * scores) is
+    positive semidefinite, which is checked; for BLOSUM62 it is for every beta.
+
+    **The logarithm of k is no Mercer kernel.**  Normalised values of unrelated strings are almost
+    0, so that K is nearly the identity; a smaller beta helps.  The paper, and many after it, take
+    log k instead, which has negative eigenvalues in general: a machine that needs a Mercer kernel
+    may do anything with it.
+
+    Examples
+    --------
+    >>> from mercer.kernels import LocalAlignment
+    >>> k = LocalAlignment(scores=(1.0, -1.0), opening=2.0, extension=1.0, beta=1.0)
+    >>> k(["A"], ["A", "C", ""]).round(4)  # 1 + e, 1 + 1/e, 1
+    array([[3.7183, 1.3679, 1.    ]])
+    >>> LocalAlignment(beta=0.2, normalized=True)(["HEAGAWGHEE"], ["PAWHEAE"]).round(3)
+    array([[0.012]])
+    """
+
+    scores: Any = "BLOSUM62"
+    alphabet: Any = None
+    opening: float = 11.0
+    extension: float = 1.0
+    beta: float = 0.5
+    normalized: bool = False
+
+    _remedy: ClassVar[str] = "use normalized=True, a smaller beta, or shorter strings"
+
+    def _check(self) -> None:
+        check_positive("LocalAlignment", "beta", self.beta)
+        for name in ("opening", "extension"):
+            check_positive("LocalAlignment", name, getattr(self, name), zero=True)
+        if not isinstance(self.normalized, (bool, np.bool_)):
+            raise TypeError(f"LocalAlignment: normalized must be a bool, got {self.normalized!r}")
+        if isinstance(self.scores, str):
+            if self.scores != "BLOSUM62":
+                raise ValueError(
+                    f"LocalAlignment: scores must be 'BLOSUM62', (match, mismatch) or a matrix, "
+                    f"got {self.scores!r}"
+                )
+            self._refuse_large_scores(11.0)
+        elif np.ndim(self.scores) == 1 and np.size(self.scores) == 2:
+            match, mismatch = map(float, self.scores)
+            if not np.isfinite(match + mismatch) or match < mismatch:
+                raise ValueError(
+                    f"LocalAlignment: scores (match, mismatch) must be finite, with match at least "
+                    f"mismatch, got {self.scores!r}; otherwise k is no Mercer kernel"
+                )
+            self._refuse_large_scores(match)
+        else:
+            A = frozen_matrix(self.scores, "LocalAlignment", "scores")
+            object.__setattr__(self, "scores", A)
+            if self.alphabet is None or len(self.alphabet) != len(A):
+                raise ValueError(
+                    f"LocalAlignment: scores have {len(A)} rows, so alphabet must name {len(A)} "
+                    f"symbols, got {self.alphabet!r}"
+                )
+            self._refuse_large_scores(float(A.max()))
+            values = np.linalg.eigvalsh(np.exp(self.beta * A))
+            lowest = float(values[0])
+            if lowest < -1e-10 * values[-1]:
+                raise ValueError(
+                    f"LocalAlignment: exp(beta * scores) has the eigenvalue {lowest:.3g} < 0, so k "
+                    f"is no Mercer kernel; raise beta, or the scores of equal symbols"
+                )
+
+    def _refuse_large_scores(self, largest: float) -> None:
+        if self.beta * largest > _GREATEST:
+            raise ValueError(
+                f"LocalAlignment: with beta={self.beta} a single pair, of score {largest:g}, "
+                f"overflows; beta times the greatest score must be at most {_GREATEST:g}"
+            )
+
+    def _symbols(self, S: Sequences) -> np.ndarray:
+        """Return rows of the table of scores, its last one for what has none."""
+        if self._is_pair:
+            return S.symbols
+        letters = symbols_of(_RESIDUES if isinstance(self.scores, str) else self.alphabet, S.kind)
+        order = np.argsort(letters)
+        place = np.minimum(np.searchsorted(letters, S.symbols, sorter=order), len(letters) - 1)
+        return np.where(letters[order][place] == S.symbols, order[place], len(letters))
+
+    @property
+    def _is_pair(self) -> bool:
+        return not isinstance(self.scores, str) and np.ndim(self.scores) == 1
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        P = super()._prepare(X, like)
+        if self.normalized:
+            spans, symbols = P.arrays[0], P.frame.symbols
+            norms = 0.5 * self._logarithms(symbols, spans, symbols, spans)
+            P = Prepared((spans, norms), frame=P.frame)
+        return P
+
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        if not self.normalized:
+            return super()._pairs(P, Q, i, j)
+        logarithms = self._logarithms(
+            P.frame.symbols, P.arrays[0][i], Q.frame.symbols, Q.arrays[0][j]
+        )
+        return np.exp(logarithms - P.arrays[1][i] - Q.arrays[1][j])
+
+    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return np.exp(self._logarithms(*pairs))
+
+    def _logarithms(self, *pairs: np.ndarray) -> np.ndarray:
+        """Return log k for each pair."""
+        if self._is_pair:
+            table = np.exp(self.beta * np.array([self.scores], dtype=float))
+        else:
+            A = _blosum62() if isinstance(self.scores, str) else self.scores
+            table = np.zeros((len(A) + 1, len(A) + 1))
+            table[:-1, :-1] = np.exp(self.beta * A)
+        opening, extension = np.exp([-self.beta * self.opening, -self.beta * self.extension])
+        return _local_alignments(table, opening, extension, *pairs)
+
+
+@jit()
+def _local_alignments(
+    table: np.ndarray,
+    opening: float,
+    extension: float,
+    x: np.ndarray,
+    x_spans: np.ndarray,
+    z: np.ndarray,
+    z_spans: np.ndarray,
+) -> np.ndarray:
+    """Return log k of each pair; a table of one row has the scores of equal and other symbols.
+
+    M(i, j) sums the alignments that end with the pair (i, j), U those that end in a gap of x and V
+    those that end in one of z, after one of x if there is one, so that no order counts twice:
+
+        M(i, j) = table(x_i, z_j) (1 + M + U + V)(i-1, j-1)
+        U(i, j) = opening M(i-1, j) + extension U(i-1, j)
+        V(i, j) = opening (M + U)(i, j-1) + extension V(i, j-1),      k = 1 + sum_ij M(i, j)
+
+    Where sums get large, all of them are scaled, the 1 too.
+    """
+    values = np.empty(len(x_spans))
+    for pair in range(len(values)):
+        start, count = z_spans[pair]
+        letters = z[start : start + count]
+        M, U, V = np.zeros(count + 1), np.zeros(count + 1), np.zeros(count + 1)
+        one, total, scalings = 1.0, 1.0, 0
+        for i in range(x_spans[pair, 0], x_spans[pair, 0] + x_spans[pair, 1]):
+            letter = x[i]
+            left_M, left_U, left_V = 0.0, 0.0, 0.0  # of the last row
+            for j in range(count):
+                if len(table) == 1:
+                    score = table[0, 0] if letters[j] == letter else table[0, 1]
+                else:
+                    score = table[letter, letters[j]]
+                match = score * (one + left_M + left_U + left_V)
+                left_M, left_U, left_V = M[j + 1], U[j + 1], V[j + 1]
+                U[j + 1] = opening * left_M + extension * left_U
+                V[j + 1] = opening * (M[j] + U[j]) + extension * V[j]
+                M[j + 1] = match
+                total += match
+            if total > 1e100:
+                one, total, scalings = one * 1e-100, total * 1e-100, scalings + 1
+                M *= 1e-100
+                U *= 1e-100
+                V *= 1e-100
+        values[pair] = np.log(total) + scalings * np.log(1e100)
+    return values
