@@ -8,6 +8,7 @@ from . import (
     cost,
     fit,
     gp,
+    graphs,
     kv,
     logistic,
     means,
@@ -39,6 +40,7 @@ SUITES = {
     "logistic": logistic.SUITE,
     **svm.SUITES,
     "compress": compress.SUITE,
+    "graphs": graphs.SUITE,
     "sets": sets.SUITE,
     **strings.SUITES,
 }
