@@ -63,7 +63,17 @@ class Terms(NamedTuple):
 
 @node
 class Explicit(Kernel):
-    """k(x, z) = sum_c phi_c(x) phi_c(z); a node adds `_terms(X)`, the terms of phi."""
+    """k(x, z) = sum_c phi_c(x) phi_c(z); a node adds `_terms(X)`, the terms of phi.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spectrum
+    >>> k = Spectrum(1)  # counts letters
+    >>> k.features(["abba", "bb"]).toarray() @ [1.0, 1.0]
+    array([4., 2.])
+    >>> k.features(["xb"], like=["abba", "bb"]).shape
+    (1, 2)
+    """
 
     @abstractmethod
     def _terms(self, X: Any) -> Terms:
