@@ -1,5 +1,6 @@
 """Every kernel in every Gram, every solver on every Gram, every kernel's expansions."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -7,12 +8,42 @@ import pytest
 import scipy.sparse as sp
 import zoo
 
+import mercer.gram
+import mercer.solvers
 from mercer import DensifyWarning, Expansion
+from mercer.gram import GramOperator, KernelRows, LowRankGram
 from mercer.kernels import RBF, Linear, Matern, Polynomial, White
+from mercer.solvers import (
+    BoxInterior,
+    Dual,
+    Machine,
+    Penalty,
+    RegularisedRisk,
+    ShortExpansionRisk,
+    Squared,
+    Status,
+)
 from mercer.testing import check_expansion, check_gram, check_solver
 
 each_kernel = pytest.mark.parametrize("entry", **zoo.every())
 each_gram = pytest.mark.parametrize("hold", zoo.GRAMS, ids=lambda hold: hold.__name__)
+each_square = pytest.mark.parametrize("hold", zoo.SQUARE_GRAMS, ids=lambda hold: hold.__name__)
+VERBS = ("factorize", "eigenpairs", "minimize", "regress")
+
+
+def public(module):
+    """Return the classes that a package offers and that can be made."""
+    offered = [getattr(module, name) for name in module.__all__]
+    return {c for c in offered if inspect.isclass(c) and not inspect.isabstract(c)}
+
+
+def test_every_gram_and_solver_is_in_the_zoo():
+    grams = {c for c in public(mercer.gram) if issubclass(c, GramOperator)}
+    assert grams - {GramOperator} == {*zoo.GRAMS, LowRankGram}
+    solvers = {c for c in public(mercer.solvers) if any(hasattr(c, verb) for verb in VERBS)}
+    # `Dual.regress` is the name of a problem
+    assert solvers - {Dual} == {type(solver) for solver in zoo.SOLVERS}
+
 
 # ---------------------------------------------------------------------- Grams
 
@@ -58,6 +89,13 @@ def test_grams_of_one_point(hold):
     check_gram(hold(RBF(), np.ones((1, 2)), np.ones((3, 2))), np.ones((1, 3)))
 
 
+@pytest.mark.parametrize("kernel", [RBF(), Matern(nu=0.5), RBF(0.5) * Matern(nu=1.5)], ids=str)
+def test_low_rank_grams(kernel):
+    """All points as landmarks leave nothing of K; tests/gram has the others."""
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    check_gram(zoo.on_all_points(kernel, X), kernel(X), rtol=1e-8)
+
+
 # ---------------------------------------------------------------------- solvers
 
 
@@ -72,7 +110,7 @@ def test_linear_solvers(solver, kernel):
         check_solver(solver, K, rng.normal(size=(n, 5)), shift=1e3)
 
 
-@each_gram
+@each_square
 @pytest.mark.parametrize("kernel", [RBF(), Matern(nu=0.5), 2 * RBF() + Linear() + 1], ids=str)
 @pytest.mark.parametrize("solver", zoo.EIGEN_SOLVERS, ids=repr)
 def test_eigen_solvers(solver, kernel, hold):
@@ -81,6 +119,105 @@ def test_eigen_solvers(solver, kernel, hold):
         warnings.simplefilter("ignore", DensifyWarning)  # LAPACK needs the array, and says so
         for k in (1, 5, 20):
             check_solver(solver, K, k=k, rtol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Matern(nu=0.5)], ids=str)
+@pytest.mark.parametrize("solver", zoo.FEATURE_SOLVERS, ids=repr)
+def test_feature_solvers(solver, kernel):
+    """Their pairs are those of Phi Phi^T, which stands for K."""
+    K = zoo.DenseGram(kernel, np.random.default_rng(0).normal(size=(60, 3)))
+    for k in (1, 5, 20):
+        pairs = solver.eigenpairs(K, k)
+        Phi = pairs.basis.map.features(K.X)
+        np.testing.assert_allclose(Phi @ (Phi.T @ pairs.vectors), pairs.vectors * pairs.values)
+        np.testing.assert_allclose(pairs.values, np.linalg.eigvalsh(Phi @ Phi.T)[::-1][:k])
+        np.testing.assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(k), atol=1e-10)
+        assert pairs.report.status is Status.APPROXIMATE and not pairs.certificate.nothing_missed
+        np.testing.assert_array_equal(solver.eigenpairs(K, k).vectors, pairs.vectors)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("solver", "loss"),
+    [(solver, loss) for solver, losses in zoo.RISK_SOLVERS for loss in losses],
+    ids=repr,
+)
+def test_solvers_of_risks(solver, loss, intercept):
+    """J is nowhere lower by more than the gap, and mu w = F^T dual."""
+    rng = np.random.default_rng(0)
+    F, weights, shift = rng.normal(size=(30, 4)), rng.uniform(0.5, 2.0, size=30), 0.3
+    labels = rng.integers(0, 2, size=30)
+    Y = np.eye(2)[labels] if repr(loss) == "Softmax()" else 2.0 * np.eye(2)[labels] - 1.0
+    Y = np.abs(Y) if repr(loss) == "Poisson()" else Y
+    risk = RegularisedRisk(F, Y, loss, weights, shift, intercept=intercept)
+
+    def J(w, b):
+        return risk.losses(w, b) + 0.5 * shift * np.sum(w * w)
+
+    more = (Penalty.of("ridge", 0.5 * shift),) if isinstance(solver, Machine) else ()
+    found, again = solver.minimize(risk, *more), solver.minimize(risk, *more)
+    w, b = found.weights, found.intercept
+    np.testing.assert_array_equal(again.weights, w)
+    assert found.report.status is Status.CONVERGED
+    assert found.value == pytest.approx(J(w, b), rel=1e-12)
+    scale = 1.0 if more else shift  # a machine returns the coefficients themselves
+    np.testing.assert_allclose(F.T @ found.dual, scale * w, atol=1e-4)
+    assert intercept or not b.any()
+    for size in (1e-6, 1e-3, 1.0):
+        dw, db = size * rng.normal(size=w.shape), size * intercept * rng.normal(size=b.shape)
+        assert J(w + dw, b + db) >= found.value - found.gap - 1e-12 * abs(found.value)
+
+
+@pytest.mark.parametrize("solver", zoo.VECTOR_SOLVERS, ids=repr)
+def test_solvers_of_vectors(solver):
+    """J is never above that at the start, and the weights are the best for their vectors."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    risk = ShortExpansionRisk(RBF(), X, np.sin(X), Squared(), np.full(40, 1 / 40), alpha=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few iterations say that J still falls
+        found, again = (solver.minimize(risk, X[:4]) for _ in range(2))
+    np.testing.assert_array_equal(found.fit.vectors, again.fit.vectors)
+    assert found.fit.value <= risk.best(X[:4]).value
+    assert np.all(np.diff(found.curve) <= 0) and found.curve[-1] == found.fit.value
+
+
+@pytest.mark.parametrize("kind", ["classify", "nu_classify", "regress", "nu_regress", "one_class"])
+@pytest.mark.parametrize("solver", zoo.DUAL_SOLVERS, ids=repr)
+def test_solvers_of_duals(solver, kind):
+    """V is in its box, with its sums, and violates the conditions of a minimum by at most tol."""
+    rng = np.random.default_rng(0)
+    F, C = rng.normal(size=(50, 3)), rng.uniform(0.5, 2.0, size=50)
+    target = F[:, 0] + 0.5 * rng.normal(size=50)
+    given = {"classify": (np.sign(target), C), "nu_classify": (np.sign(target), C, 0.3)}
+    given |= {"regress": (target, C, 0.1), "nu_regress": (target, C, 0.3), "one_class": (C, 0.3)}
+    dual = getattr(Dual, kind)(*given[kind])
+    data = F if isinstance(solver, BoxInterior) else KernelRows(Linear(), F)
+    found, again = (solver.minimize(data, dual) for _ in range(2))
+    v = found.variables
+    np.testing.assert_array_equal(again.variables, v)
+    assert found.report.status is Status.CONVERGED
+    assert np.all(dual.lower <= v) and np.all(v <= dual.upper)
+    for k in range(dual.n_groups):
+        assert v[dual.groups == k].sum() == pytest.approx(dual.start[dual.groups == k].sum())
+    f = F @ (F.T @ dual.coefficients(v))
+    np.testing.assert_allclose(found.values, f, atol=1e-6)
+    assert dual.violation(v, dual.gradient(f)) <= 1.01 * solver.tol
+    assert -1e-9 <= dual.gap(v, f) <= dual.bound(solver.tol) + 1e-9
+
+
+@pytest.mark.parametrize("solver", zoo.RIDGE_SOLVERS, ids=repr)
+def test_solvers_of_ridges(solver):
+    """The w of least sum_i u_i (y_i - k_S(x_i)^T w)^2 + shift w^T K_SS w on the landmarks S."""
+    rng = np.random.default_rng(0)
+    X, Y, u = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), rng.uniform(0.5, 2.0, size=60)
+    kernel = Matern(nu=0.5)
+    S, w, report = solver.regress(kernel, X, Y, 0.1, u)
+    K = kernel(X, S)
+    A, right = K.T @ (u[:, None] * K) + 0.1 * kernel(S), K.T @ (u[:, None] * Y)
+    np.testing.assert_allclose(A @ w, right, atol=1e-8 * np.abs(right).max())
+    assert report.status is Status.CONVERGED
+    np.testing.assert_array_equal(solver.regress(kernel, X, Y, 0.1, u)[1], w)
 
 
 # ---------------------------------------------------------------------- expansions

@@ -31,7 +31,7 @@ from mercer import (
     SparseKernelRegressor,
 )
 from mercer.gp import Conditioned
-from mercer.gram import DenseGram, TiledGram
+from mercer.gram import DenseGram, LowRankGram, TiledGram
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
@@ -105,17 +105,35 @@ from mercer.kernels import (
     White,
 )
 from mercer.solvers import (
+    Absolute,
     Arpack,
     BlockKrylov,
+    BlockSMO,
+    BoxInterior,
     Cascade,
     Cholesky,
     ConjugateGradient,
     DenseEigen,
+    EpsilonInsensitive,
+    FourierEigen,
+    GradientDescent,
+    Huber,
+    InteriorPoint,
+    Krill,
+    LearnedVectors,
     LeastSquares,
+    Logistic,
     LowRankEigen,
+    Machine,
     MixedCholesky,
+    Newton,
+    Poisson,
     PowerPeeling,
+    Quantile,
     RandomizedEigen,
+    Softmax,
+    Squared,
+    SquaredHinge,
 )
 
 COLUMNS = 3  # of points for kernels that fix a number of columns
@@ -469,7 +487,13 @@ def every(entries=KERNELS, **wanted):
     return {"argvalues": chosen, "ids": [e.id for e in chosen]}
 
 
+def on_all_points(kernel, X):
+    """Return the low-rank Gram that is exact."""
+    return LowRankGram(kernel, X, np.arange(len(X)))
+
+
 GRAMS = [DenseGram, TiledGram]
+SQUARE_GRAMS = [*GRAMS, on_all_points]  # of one set of points
 LINEAR_SOLVERS = [
     Cholesky(),
     LeastSquares(),
@@ -485,6 +509,28 @@ EIGEN_SOLVERS = [
     LowRankEigen(landmarks="rpcholesky", random_state=0),  # on all points, where it is exact
     Arpack(random_state=0),
     RandomizedEigen(n_iter=200, random_state=0),
+]
+FEATURE_SOLVERS = [FourierEigen(rank=40, random_state=0), FourierEigen(80, "iid", 1)]
+SMOOTH = [Squared(), Poisson(), SquaredHinge(), Logistic(), Softmax()]
+BOUNDED = [Huber(0.5), Absolute(), Quantile([0.2, 0.7]), EpsilonInsensitive(0.1)]
+RISK_SOLVERS = [  # with the losses that they can minimise
+    (Newton(), SMOOTH),
+    (Newton(path=0.1), SMOOTH),
+    (GradientDescent(), [Logistic(), Softmax()]),
+    (InteriorPoint(), BOUNDED),
+    (Machine(), SMOOTH + BOUNDED),
+]
+VECTOR_SOLVERS = [LearnedVectors(), LearnedVectors(max_iter=20, learn_kernel=True)]
+DUAL_SOLVERS = [BlockSMO(), BlockSMO(tol=1e-8, shrinking=False), BoxInterior(tol=1e-6)]
+RIDGE_SOLVERS = [Krill(), Krill(20, "uniform", random_state=1)]
+SOLVERS = [
+    *LINEAR_SOLVERS,
+    *EIGEN_SOLVERS,
+    *FEATURE_SOLVERS,
+    *[solver for solver, _ in RISK_SOLVERS],
+    *VECTOR_SOLVERS,
+    *DUAL_SOLVERS,
+    *RIDGE_SOLVERS,
 ]
 ESTIMATORS = [
     GaussianProcessRegressor(),

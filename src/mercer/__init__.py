@@ -32,6 +32,7 @@ from .estimators import (
     compress,
 )
 from .expansion import Expansion
+from .kernels import Graphs
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
 
@@ -41,6 +42,7 @@ __all__ = [
     "DensifyWarning",
     "Expansion",
     "GaussianProcessRegressor",
+    "Graphs",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",
     "KernelMachineClassifier",

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._errors import KernelMismatchError
 from ._points import concatenate, length, same_points, take
+from ._runtime import slices
 from .gram import GramOperator, gram
 from .kernels import Kernel
 from .preimage import Options, PreImages, preimage
@@ -111,8 +112,8 @@ class Expansion:
         if not length(X):
             return np.zeros((0, len(self), np.shape(X)[1]))
         parts = []
-        for start in range(0, length(X), _ROWS):
-            Xi = take(X, slice(start, start + _ROWS))
+        for rows in slices(length(X), _ROWS):
+            Xi = take(X, rows)
             weights = (np.ones((length(Xi), 1)) * a for a in self.coefficients.T)
             each = [self.kernel.input_gradient(Xi, self.points, W) for W in weights]
             parts.append(np.stack(each, axis=1))
@@ -300,14 +301,7 @@ class Expansion:
         array([[0.33, 0.33]])
         """
         options = Options(
-            start=start,
-            candidates=candidates,
-            neighbours=neighbours,
-            n_neighbors=n_neighbors,
-            regularization=regularization,
-            tol=tol,
-            max_iter=max_iter,
-            max_memory=max_memory,
+            start, candidates, neighbours, n_neighbors, regularization, tol, max_iter, max_memory
         )
         return preimage(self.kernel, self.points, self.coefficients, method, options)
 

@@ -514,7 +514,7 @@ def test_what_auto_has_chosen_is_in_the_report(data):
 
 
 def test_a_search_without_convergence_is_in_the_status(data, monkeypatch):
-    from mercer.estimators import _gaussian_process_search as search
+    from mercer.estimators import _gaussian_process_theta as search
     from mercer.gp import Optimum
 
     theta = (RBF() + White()).theta

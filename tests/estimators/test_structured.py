@@ -19,6 +19,7 @@ from mercer import (
     compress,
     two_sample_test,
 )
+from mercer._points import take
 from mercer.kernels import (
     RBF,
     BagOfWords,
@@ -69,7 +70,7 @@ def a_ranking(label):
 
 def graphs():
     pairs = [a_graph(label) for label in LABELS]
-    return Graphs.from_edges([e for e, _ in pairs], node_labels=[labels for _, labels in pairs])
+    return Graphs.from_edges([e for e, _ in pairs], labels=[labels for _, labels in pairs])
 
 
 def table():
@@ -99,10 +100,6 @@ FAMILIES = {  # kernel, points, a parameter to search over
 }
 
 
-def taken(X, rows):
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
 TRAIN, TEST = slice(0, 20), slice(20, N)
 
 
@@ -113,25 +110,25 @@ def fitted(model, X):
         if isinstance(model, GaussianProcessRegressor)
         else LABELS[TRAIN]
     )
-    model = clone(model).fit(taken(X, TRAIN), y)
-    values = model.predict(taken(X, TEST))
+    model = clone(model).fit(take(X, TRAIN), y)
+    values = model.predict(take(X, TEST))
     assert np.isfinite(values).all()
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(taken(X, TEST)), values)
+    np.testing.assert_array_equal(again.predict(take(X, TEST)), values)
     return values
 
 
 def pca(kernel, X, **options):
     model = KernelPCA(2, kernel=kernel, **options)
-    scores = model.fit_transform(taken(X, TRAIN))
-    np.testing.assert_allclose(model.transform(taken(X, TRAIN)), scores, atol=1e-6)
+    scores = model.fit_transform(take(X, TRAIN))
+    np.testing.assert_allclose(model.transform(take(X, TRAIN)), scores, atol=1e-6)
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.transform(taken(X, TEST)), model.transform(taken(X, TEST)))
+    np.testing.assert_array_equal(again.transform(take(X, TEST)), model.transform(take(X, TEST)))
 
 
 def two_samples(kernel, X):
     first = two_sample_test(
-        taken(X, np.flatnonzero(LABELS == 0)), taken(X, np.flatnonzero(LABELS)), kernel
+        take(X, np.flatnonzero(LABELS == 0)), take(X, np.flatnonzero(LABELS)), kernel
     )
     assert 0 < first.pvalue < 0.3
 

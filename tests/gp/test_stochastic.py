@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import MemoryBudgetError, NotDifferentiableError
 from mercer.gp import InducingBound, MarginalLikelihood, StochasticLikelihood, maximise
-from mercer.gp._iterative import Preconditioned
+from mercer.gp._iterative import Preconditioned, Solved
 from mercer.gp._projection import Projection
-from mercer.gp._solved import Solved
 from mercer.kernels import (
     RBF,
     Callable,

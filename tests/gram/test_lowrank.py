@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import Expansion, KernelMismatchError, MemoryBudgetError, NotPositiveDefiniteError
-from mercer.gram import CentredGram, LowRankGram, NystroemMap, TiledGram, rpcholesky
+from mercer.gram import CentredGram, LowRankGram, NystroemMap, TiledGram, _feature_map, rpcholesky
 from mercer.gram import _nystroem as nystroem_module
 from mercer.kernels import (
     RBF,
@@ -101,7 +101,7 @@ def test_residuals_are_not_negative(n, m, columns, scale, seed):
 
 
 def test_blocks_are_the_features_in_parts(monkeypatch):
-    monkeypatch.setattr(nystroem_module, "_STRIP", 2**15)
+    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)
     phi = NystroemMap.on(RBF(3.0), S)
     F = phi.features(X)
     for rows in (None, 1000, 193):
@@ -114,7 +114,7 @@ def test_blocks_are_the_features_in_parts(monkeypatch):
 
 
 def test_the_bits_do_not_depend_on_the_threads(monkeypatch):
-    monkeypatch.setattr(nystroem_module, "_STRIP", 2**15)
+    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)
     V = rng.normal(size=(700, 3))
     for memory in (None, SMALL):
         grams = [
@@ -259,7 +259,7 @@ def test_noise_makes_landmarks_other_observations():
 
 @pytest.mark.parametrize("memory", [None, SMALL])
 def test_the_laws_of_a_gram(memory, monkeypatch):
-    monkeypatch.setattr(nystroem_module, "_STRIP", 2**15)  # several strips
+    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)  # several strips
     kernel = RBF(3.0) + 0.1 * Linear()
     K = LowRankGram(kernel, X, n_landmarks=80, random_state=0, max_memory=memory)
     assert (K._F is None) == (memory is not None)

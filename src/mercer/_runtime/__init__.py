@@ -1,5 +1,6 @@
-"""What all layers run on: the byte budget, threads, compiled loops, random numbers, time."""
+"""What all layers run on: arguments, the byte budget, threads, compiled loops, random numbers."""
 
+from ._arguments import check_choice, is_count
 from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
 from ._jit import jit
 from ._random import generator, random_numbers
@@ -12,7 +13,9 @@ from ._threads import (
     ordered_sum,
     quiet,
     run,
+    slices,
     thread_count,
+    threads,
 )
 
 __all__ = [
@@ -20,10 +23,12 @@ __all__ = [
     "blas_threads",
     "budget_in_bytes",
     "check_budget",
+    "check_choice",
     "check_threads",
     "cut",
     "generator",
     "in_words",
+    "is_count",
     "jit",
     "one_blas_thread",
     "ordered_sum",
@@ -32,5 +37,7 @@ __all__ = [
     "reserve",
     "reserving",
     "run",
+    "slices",
     "thread_count",
+    "threads",
 ]

@@ -6,13 +6,16 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from ._arguments import is_count
 
 __all__ = [
     "blas_threads",
@@ -22,10 +25,13 @@ __all__ = [
     "ordered_sum",
     "quiet",
     "run",
+    "slices",
     "thread_count",
+    "threads",
 ]
 
 _inside = threading.local()
+_most: ContextVar[int | None] = ContextVar("the threads that None stands for", default=None)
 _SHARED = 1500  # rows from which a matrix is worth a second thread of the BLAS
 
 
@@ -37,12 +43,32 @@ def thread_count() -> int:
 
 
 def check_threads(n_threads: Any) -> int:
-    """Return the number of threads to use; None stands for all processors."""
+    """Return the number of threads to use; None stands for all processors, or see `threads`."""
+    if n_threads is None:
+        n_threads = _most.get()
     if n_threads is None:
         return thread_count()
-    if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
+    if not is_count(n_threads):
         raise ValueError(f"n_threads must be a positive integer or None, got {n_threads!r}")
     return int(n_threads)
+
+
+@contextmanager
+def threads(n_threads: int | None) -> Iterator[None]:
+    """Let None stand for so many threads inside of the block, for this caller alone.
+
+    Examples
+    --------
+    >>> from mercer._runtime import check_threads, threads
+    >>> with threads(3):
+    ...     check_threads(None), check_threads(2)
+    (3, 2)
+    """
+    token = _most.set(n_threads)
+    try:
+        yield
+    finally:
+        _most.reset(token)
 
 
 @cache
@@ -140,6 +166,11 @@ def run(task: Callable[[Any], Any], jobs: Iterable[Any], n_threads: int | None =
             raise
         for future in futures:
             future.result()
+
+
+def slices(n: int, size: int) -> list[slice]:
+    """Return n rows in strips of `size`, of which the last may be shorter."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def cut(n: int, parts: int) -> list[slice]:

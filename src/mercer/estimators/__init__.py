@@ -5,13 +5,11 @@ from ._density import ParzenDensity
 from ._gaussian_process import GaussianProcessRegressor
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
-from ._machine_classifier import KernelMachineClassifier
-from ._machine_regressor import KernelMachineRegressor
+from ._machine import KernelMachineClassifier, KernelMachineRegressor
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
-from ._sparse_classifier import SparseKernelClassifier
-from ._sparse_regressor import SparseKernelRegressor
+from ._sparse import SparseKernelClassifier, SparseKernelRegressor
 from .svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable as Function
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,13 +21,13 @@ from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
 from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
 from ..reduce import Reduction
-from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter
+from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter, threaded
 from ._sample import Sample, check_weights
 
-__all__ = ["KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
+__all__ = ["NO_TARGETS", "KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
 
 
-_NO_TARGETS = object()  # y=None is an error of the user's
+NO_TARGETS = object()  # y=None is an error of the user's
 KernelLike: TypeAlias = str | Kernel | SklearnGPKernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
 
@@ -43,6 +43,8 @@ class KernelEstimator(BaseEstimator):
         expression like ``RBF(2.0) + Linear()``, or a function of two matrices or two points.
     max_memory : int, str or None
         Bytes, or "2 GiB"; None for half of the machine's memory.
+    n_jobs : int or None
+        Threads; None for all processors, -2 for all but one.  Results do not depend on it.
     verbose : int
         Whether to say what is done, and how far it is.
     """
@@ -55,11 +57,16 @@ class KernelEstimator(BaseEstimator):
         default="linear",
     )
     max_memory: int | float | str | None = parameter(POSITIVE, str, None, default=None)
+    n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
     expansion_: Expansion = learned()
     dual_coef_: np.ndarray = learned()
     intercept_: Any = learned()
+
+    # what scikit-learn's validation is to do with vectors, and with targets that are numbers
+    _vectors: ClassVar[dict[str, Any]] = {"accept_sparse": "csr"}
+    _numbers: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
@@ -107,10 +114,10 @@ class KernelEstimator(BaseEstimator):
         Vectors go through scikit-learn's validation; other points pass if the kernel is not one
         of vectors.  Targets are numbers, (n,) or (n, q), or labels, (n,).
         """
-        numbers = {} if labels else {"multi_output": True, "y_numeric": True}
+        numbers = {} if labels else self._numbers
         if self._takes(X):
             refuse_structured(X, type(self).__name__)
-            options: dict[str, Any] = {"accept_sparse": "csr", "reset": reset, "copy": copy}
+            options = {**self._vectors, "reset": reset, "copy": copy}
             if not supervised:
                 return _floating(validate_data(self, X, **options))
             X, y = validate_data(self, X, y, **numbers, **options)
@@ -133,7 +140,7 @@ class KernelEstimator(BaseEstimator):
     def _sample(
         self,
         X: Any,
-        y: Any = _NO_TARGETS,
+        y: Any = NO_TARGETS,
         sample_weight: Any = None,
         *,
         labels: bool = False,
@@ -141,7 +148,7 @@ class KernelEstimator(BaseEstimator):
         reset: bool = True,
     ) -> Sample:
         """Check what a fit is given: points and, for a supervised model, numbers or labels."""
-        given, supervised = self._precomputed, y is not _NO_TARGETS
+        given, supervised = self._precomputed, y is not NO_TARGETS
         checked = self._check_points(
             X, y, reset=reset, copy=copy and not given, supervised=supervised, labels=labels
         )
@@ -176,6 +183,7 @@ class KernelEstimator(BaseEstimator):
         """The certificate of an estimator that `compress` has returned; None for others."""
         return self.expansion_.reduction
 
+    @threaded
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x_i) + b, (n, q), in tiles."""
         check_is_fitted(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -84,7 +83,7 @@ def compress(
     kernel = _with_values(estimator, K)
 
     def shrink(f: Expansion) -> Expansion:
-        return replace(f, kernel=kernel).compress(
+        return Expansion(kernel, f.points, f.coefficients).compress(
             n_points,
             max_error=max_error,
             method=method,

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
 from ._parameters import estimator, learned, parameter
+from ._sample import Sample
 
 __all__ = ["LOSSES", "Decisions", "coded"]
 
@@ -51,7 +52,17 @@ class Decisions(ClassifierMixin, BaseEstimator):
     class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
 
     classes_: np.ndarray = learned()
+    intercept_: Any = learned()
     _values: ClassVar[Any]
+    _learn: ClassVar[Any]
+
+    def _learn_labels(self, sample: Sample, spec: Any) -> None:
+        """Learn f from the labels of a sample, by a `_learn` that takes targets and their loss."""
+        Y, loss = coded(sample.labels, len(sample.classes), spec)
+        self._learn(sample, Y, loss)
+        self.classes_ = sample.classes
+        if isinstance(loss, Softmax):
+            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant
 
     def _has_probabilities(self) -> bool:
         loss = getattr(self, "loss_", None) or getattr(self, "loss", "log_loss")

@@ -14,8 +14,7 @@ from .._runtime import random_numbers
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
 from ..means import Window, choose_bandwidth, log_sums
-from ._fitting import fitting
-from ._parameters import POSITIVE, estimator, parameter
+from ._parameters import POSITIVE, estimator, fitting, parameter
 from ._sample import Sample, check_weights
 
 __all__ = ["ParzenDensity"]

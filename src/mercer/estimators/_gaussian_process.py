@@ -14,18 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import gp
-from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
 from .._runtime import check_budget
 from ..gp import Conditioned, Posterior
 from ..gram import remembering
-from ..kernels import KERNEL_NAMES, Kernel, White, forget, reads_all
+from ..kernels import KERNEL_NAMES, Kernel, White, reads_all
 from ..solvers import Report, Status
 from ._base import KernelEstimator, Landmarked
-from ._fitting import fitting
-from ._gaussian_process_kernel import KernelTranslation, default_kernel
-from ._gaussian_process_search import find_theta, likelihood
-from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
+from ._gaussian_process_theta import KernelTranslation, SpelledObjective, default_kernel
+from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -64,9 +61,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     copy_X_train : bool
     n_targets : int or None
         For predictions before `fit`.
-    solver : {"auto", "cholesky", "nystroem", "cg"}
+    solver : {"auto", "exact", "cholesky", "nystroem", "cg"}
         ============ =====================================================================
-        "cholesky"   exact: n^3 operations, n^2 memory
+        "cholesky"   exact: n^3 operations, n^2 memory; "exact" is another name
         "nystroem"   a lower bound of the likelihood, with `rank` inducing points
         "cg"         the likelihood estimated with random probes, without n^2 memory
         "auto"       "cholesky" up to 10 000 points if it fits the memory; then "nystroem",
@@ -123,7 +120,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     normalize_y: bool = parameter("boolean", default=False)
     copy_X_train: bool = parameter("boolean", default=True)
     n_targets: int | None = parameter(COUNT, None, default=None)
-    solver: str = parameter(StrOptions({"auto", "cholesky", "nystroem", "cg"}), default="auto")
+    solver: str = solver("cholesky", "nystroem", "cg", default="auto")
 
     X_train_: Any = learned()
     y_train_: np.ndarray = learned()
@@ -189,20 +186,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
         kernel = remembering(translation.kernel, length(X), self.max_memory)
         objective = kind(kernel, X, Y, noise, **options)
-        theta, evaluations, converged = find_theta(
-            *(objective, translation, self.optimizer),
-            restarts=self.n_restarts_optimizer,
-            random_state=self.random_state,
-            say=self._say if self.verbose else None,
+        spelled = SpelledObjective(objective, translation)
+        best = spelled.best(
+            self.optimizer, self.n_restarts_optimizer, self.random_state, self._teller
         )
-        posterior = _conditioned(objective, translation, theta)
+        posterior = spelled.posterior(best.theta)
         # all of it at the end: a fit that fails leaves the model of an earlier one as it was
         self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
         self._y_train_mean, self._y_train_std = mean, std
-        self._translation, self._objective = translation, objective
-        self._settle(theta, posterior)
-        self.report_ = replace(self.report_, n_iter=evaluations)
-        if not converged:
+        self._spelled = spelled
+        self._settle(best.theta, posterior)
+        self.report_ = replace(self.report_, n_iter=best.evaluations)
+        if not best.converged:
             self.report_ = replace(self.report_, status=Status.NOT_CONVERGED)
         if self.solver == "auto" and approximate:
             message = f"chosen by solver='auto'; {self.report_.message}"
@@ -215,7 +210,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     def _settle(self, theta: np.ndarray, posterior: Posterior) -> None:
         """Make the posterior for this theta that of the model."""
         known = posterior.report.certificate
-        self.kernel_ = self._translation.at(theta)
+        self.kernel_ = self._spelled.translation.at(theta)
         self.expansion_ = posterior.expansion * self._y_train_std
         self.covariance_ = posterior.covariance
         self.report_ = posterior.report
@@ -226,10 +221,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         self.__dict__.pop("L_", None)  # an earlier fit may have left one
         if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
             self.L_ = posterior.covariance.factor
-        exact = isinstance(self._objective, gp.MarginalLikelihood)
-        if exact and "jitter" in known:  # from here on it belongs to the noise
-            noise = self._objective.noise + known["jitter"]
-            self._objective = replace(self._objective, noise=noise)
+        objective = self._spelled.objective
+        if isinstance(objective, gp.MarginalLikelihood) and "jitter" in known:
+            # from here on it belongs to the noise
+            objective = replace(objective, noise=objective.noise + known["jitter"])
+            self._spelled = replace(self._spelled, objective=objective)
 
     def _normalisation(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not self.normalize_y:
@@ -264,6 +260,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
 
     # ------------------------------------------------------------------ what the model says
 
+    @threaded
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of y at each point, and its standard deviation or covariance if asked.
 
@@ -347,13 +344,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         means, variances : ndarrays of shape (n,) or (n, n_targets)
         """
         check_is_fitted(self, "expansion_")
-        if not isinstance(self._objective, gp.MarginalLikelihood):
+        objective, translation = self._spelled.objective, self._spelled.translation
+        if not isinstance(objective, gp.MarginalLikelihood):
             raise ValueError(
                 f"leave_one_out needs C^-1, which solver={self.solver!r} has avoided; fit with "
                 f"solver='cholesky'"
             )
-        theta = self._translation.ours(self.kernel_.theta)
-        means, variances = self._objective.leave_one_out(theta)
+        means, variances = objective.leave_one_out(translation.ours(self.kernel_.theta))
         means = means * self._y_train_std + self._y_train_mean
         return _flat(means), _flat(variances[:, None] * self._y_train_std**2)
 
@@ -392,29 +389,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
             return self.log_marginal_likelihood_value_
         if not clone_kernel:
             theta = np.asarray(theta, dtype=float)
-            self._settle(theta, _conditioned(self._objective, self._translation, theta))
-        return likelihood(self._objective, self._translation, theta, eval_gradient)
-
-
-def _conditioned(objective: Any, translation: KernelTranslation, theta: np.ndarray) -> Posterior:
-    """Return the posterior at the user's theta, with an error in the user's words."""
-    try:
-        posterior: Posterior = objective.posterior(translation.ours(theta))
-    except NotPositiveDefiniteError as why:
-        raise NotPositiveDefiniteError(
-            f"The kernel, {translation.at(theta)}, is not returning a positive definite matrix. "
-            f"Try gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
-            f"estimator. ({why})"
-        ) from None
-    f = posterior.expansion
-    posterior = replace(
-        posterior,
-        expansion=replace(f, kernel=forget(f.kernel)),
-        covariance=forget(posterior.covariance),
-    )
-    if "jitter" in posterior.report.certificate:
-        warn_caller(posterior.report.message)
-    return posterior
+            self._settle(theta, self._spelled.posterior(theta))
+        return self._spelled.value(theta, eval_gradient)
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

@@ -10,16 +10,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from ..solvers import Minimum, Report, Status
+from ._cross_validation import folds, numbers
 from ._decisions import coded
-from ._fitting import fitting
-from ._logistic import KernelLogisticRegression
-from ._logistic_base import LogisticEstimator, Problem
-from ._parameters import COUNT, estimator, parameter
+from ._logistic import KernelLogisticRegression, LogisticEstimator, Problem
+from ._parameters import COUNT, estimator, fitting, parameter
 from ._sample import check_weights
 
 __all__ = ["KernelLogisticRegressionCV"]
@@ -86,30 +84,19 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and fit f to the labels y, (n,); weights multiply the losses."""
-        Cs = _check_Cs(self.Cs)
+        Cs = self.Cs
+        Cs = numbers(np.logspace(-4, 4, int(Cs)) if isinstance(Cs, Integral) else Cs, "Cs")
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         given = None if sample_weight is None else check_weights(sample_weight, sample.given)
         problem = self._problem(sample)
-        # folds are made of all points, also of those without weight, which have no row of F
-        y, row = np.asarray(y).ravel(), sample.places
-        scorer = _Scorer(self.scoring, problem.classes)
+        y, scorer = np.asarray(y).ravel(), _Scorer(self.scoring, problem.classes)
         paths: list[_Path] = []
-        for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
-            train, test = (_indices(part, row) for part in (train, test))
-            if not (len(train) and len(test)):
-                raise ValueError(
-                    f"fold {len(paths) + 1} has {len(train)} points to train and {len(test)} to "
-                    f"test with that have a weight; it needs both. Use fewer folds"
-                )
-            w = None if given is None else given[test]
-            held_out = _HeldOut(sample.rows(test), y[test], w, scorer)
-            paths.append(self._path(problem, Cs, row[train], row[test], held_out))
+        for train, test in folds(self.cv, X, y, sample, classifier=True):
+            rows = sample.kept[test]
+            w = None if given is None else given[rows]
+            held_out = sample.rows(rows), y[rows], w
+            paths.append(self._path(problem, Cs, train, test, held_out, scorer))
             self._say(f"fold {len(paths)}: scores {np.round(paths[-1].scores, 4).tolist()}")
-        if not paths:
-            raise ValueError(
-                f"cv={self.cv!r} made no folds; the usual cause is a generator that has been used "
-                f"up. Give a list of its splits"
-            )
         scores = np.array([path.scores for path in paths])
         weights = np.mean([path.best.weights for path in paths], axis=0)
         intercept = np.mean([path.best.intercept for path in paths], axis=0)
@@ -136,7 +123,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         Cs: np.ndarray,
         train: np.ndarray,
         test: np.ndarray,
-        held_out: _HeldOut,
+        held_out: tuple[Any, np.ndarray, np.ndarray | None],
+        scorer: _Scorer,
     ) -> _Path:
         """Return the scores of one fold, in the order of Cs, and the best minimum."""
         risk, q = problem.risk, len(problem.classes)
@@ -158,7 +146,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
             here = here if len(present) == q else _filled(here, present, q)
             model = self._model(problem, here, present, C)
             values = F @ here.weights + model.intercept_
-            scores[c] = held_out.score(model, values[:, 0] if q == 2 else values)
+            model.known = held_out[0], values[:, 0] if q == 2 else values
+            scores[c] = scorer(model, *held_out)
             if best is None or np.isnan(highest) or scores[c] > highest:
                 best = here
             highest = np.fmax(highest, scores[c])
@@ -188,12 +177,12 @@ class _Path(NamedTuple):
 class _Fold(KernelLogisticRegression):
     """A fitted model that knows its values at the points held out."""
 
-    _held_out: Any = None
-    _known: Any = None
+    known: Any = None, None  # the points held out, and its values there
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) + b."""
-        return self._known if X is self._held_out else super().decision_function(X)
+        held_out, values = self.known
+        return values if X is held_out else super().decision_function(X)
 
 
 class _Scorer:
@@ -209,21 +198,9 @@ class _Scorer:
         measure = getattr(self.call, "_score_func", self.call)
         self.weighs = "sample_weight" in inspect.signature(measure).parameters
 
-
-class _HeldOut(NamedTuple):
-    """Points that a fold does not train with, and their scorer."""
-
-    X: Any
-    y: np.ndarray
-    weights: np.ndarray | None
-    scorer: _Scorer
-
-    def score(self, model: _Fold, values: np.ndarray) -> float:
-        """Return the score of a model that has these values."""
-        model._held_out, model._known = self.X, values
-        weighs = self.weights is not None and self.scorer.weighs
-        options = {"sample_weight": self.weights} if weighs else {}
-        return float(self.scorer.call(model, self.X, self.y, **options))
+    def __call__(self, model: _Fold, X: Any, y: np.ndarray, weights: np.ndarray | None) -> float:
+        options = {"sample_weight": weights} if weights is not None and self.weighs else {}
+        return float(self.call(model, X, y, **options))
 
 
 def _best(scores: np.ndarray, Cs: np.ndarray) -> int:
@@ -264,13 +241,6 @@ def _mean_report(problem: Problem, reports: list[Report]) -> Report:
     )
 
 
-def _indices(part: Any, row: np.ndarray) -> np.ndarray:
-    """Return a part of a split as indices, without the points that have no weight."""
-    index = np.asarray(part)
-    index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp)
-    return index[row[index] >= 0]
-
-
 def _filled(found: Minimum, present: np.ndarray, q: int) -> Minimum:
     """Return functions for all classes: 0 for those that a fold has not seen."""
     w, b = np.zeros((len(found.weights), q)), np.zeros(q)
@@ -280,12 +250,3 @@ def _filled(found: Minimum, present: np.ndarray, q: int) -> Minimum:
     else:
         w[:, present], b[present] = found.weights, found.intercept
     return found._replace(weights=w, intercept=b)
-
-
-def _check_Cs(Cs: Any) -> np.ndarray:
-    values = np.logspace(-4, 4, Cs) if isinstance(Cs, Integral) else np.asarray(Cs, dtype=float)
-    if values.ndim != 1 or not len(values):
-        raise ValueError(f"Cs must be a number of values or a list of them, got {Cs!r}")
-    if not (np.all(np.isfinite(values)) and np.all(values > 0)):
-        raise ValueError(f"every C must be positive and finite, got {values.tolist()}")
-    return values

@@ -1,4 +1,4 @@
-"""Parameters of estimators, each declared and described once.
+"""Parameters of estimators, each declared and described once, and the doors that check them.
 
     gamma: float | str | None = parameter(POSITIVE, StrOptions({"scale", "auto"}), default="scale")
 
@@ -6,6 +6,8 @@ is a field of an estimator, with the constraints that scikit-learn checks before
 words stand in the docstring of the same class.  `estimator` makes the constructor, as a dataclass
 does.  A class inherits the parameters of its bases with their constraints and words, and may give
 another default, ``gamma: float | str | None = None``, or other words.
+
+`fitting` is the door of every fit, `threaded` that of every answer that takes long.
 """
 
 from __future__ import annotations
@@ -14,12 +16,18 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, dataclass_transform
 
-from sklearn.utils._param_validation import Interval
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
 
-__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "estimator", "learned", "parameter"]
+from .._points import length
+from .._runtime import blas_threads, reserving, thread_count, threads
+
+__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator"]
+__all__ += ["fitting", "learned", "parameter", "solver", "threaded"]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 AT_LEAST_0 = Interval(Real, 0, None, closed="left")
@@ -34,12 +42,25 @@ def parameter(*constraints: Any, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"constraints": list(constraints)})
 
 
+def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
+    """Return the field of a solver: "auto", "exact", one of these names, or a solver itself.
+
+    "exact" is never approximate.  "auto" is not either, or warns when it is.
+    """
+    return parameter(StrOptions({"auto", "exact", *names}), *given, default=default)
+
+
+def by_size(spec: Any) -> Any:
+    """Return what "exact" stands for where "auto" is exact and chooses by size: "auto"."""
+    return "auto" if isinstance(spec, str) and spec == "exact" else spec
+
+
 def learned(*, init: Literal[False] = False) -> Any:
     """Return the field of an attribute that only a fit sets."""
     return dataclasses.field(init=init)
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(parameter, learned))
+@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, learned))
 def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     """Make a class an estimator with the parameters that it and its bases declare.
 
@@ -109,3 +130,48 @@ def _entry(words: str, field: dataclasses.Field) -> str:
     shown = f'"{default}"' if isinstance(default, str) else repr(default)
     head = f"{head.split(', default=')[0]}, default={shown}"
     return f"{head}\n{body}" if body else head
+
+
+def threaded(method: Callable[..., Any]) -> Any:
+    """Decorate a method of an estimator that is to run in `n_jobs` threads."""
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **params: Any) -> Any:
+        count = getattr(self, "n_jobs", None)
+        if count == 0:
+            raise ValueError("n_jobs == 0 has no meaning; None or -1 stands for all processors")
+        if count is not None and count < 0:
+            count = max(1, thread_count() + 1 + count)
+        with threads(count):
+            return method(self, *args, **params)
+
+    return run
+
+
+def fitting(method: Callable[..., Any]) -> Any:
+    """Decorate a method `fit(self, X, ...)`; see `blas_threads` for what few points are.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from mercer.estimators._parameters import fitting
+    >>> class Mean(BaseEstimator):
+    ...     _parameter_constraints = {}
+    ...     @fitting
+    ...     def fit(self, X):
+    ...         return sum(X) / len(X)
+    >>> Mean().fit([1.0, 2.0])
+    1.5
+    """
+    checked = _fit_context(prefer_skip_nested_validation=True)(threaded(method))
+
+    @wraps(method)
+    def fit(self: Any, X: Any, *args: Any, **params: Any) -> Any:
+        try:
+            n = length(X)
+        except TypeError:  # not a collection: the method says so
+            n = 0
+        with blas_threads(n), reserving():
+            return checked(self, X, *args, **params)
+
+    return fit

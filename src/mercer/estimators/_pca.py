@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotDifferentiableError
-from .._runtime import thread_count
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..preimage import PreImages, local_method
@@ -32,14 +32,26 @@ from ..spectral import (
     same_map,
 )
 from ._base import Landmarked, NamedKernel
-from ._fitting import fitting
-from ._parameters import AT_LEAST_0, COUNT, estimator, learned, parameter
+from ._parameters import (
+    AT_LEAST_0,
+    COUNT,
+    by_size,
+    estimator,
+    fitting,
+    learned,
+    parameter,
+    solver,
+    threaded,
+)
 from ._sample import weighted_quantile
 from ._summary import summary
 
 __all__ = ["KernelPCA"]
 
-_SOLVERS = {"auto", "dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"}
+_SEARCHED = (  # parameters that a search for the components has by the same name
+    *("n_components", "tol", "max_iter", "iterated_power", "storage"),
+    *("indefinite", "max_memory"),
+)
 # what is known of each training point, or learned from it
 _OF_POINTS = (
     *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
@@ -74,7 +86,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     eigen_solver : str or a solver
         "dense" (LAPACK), "krylov" (exact, in a few passes over a matrix that need not be held),
         "nystroem" (landmarks), "features" (random Fourier features), "power" (the power method with
-        peeling), "arpack", "randomized".  "auto" takes "dense" or "krylov": see `plan`.
+        peeling), "arpack", "randomized".  "auto" and "exact" take "dense" or "krylov": see `plan`.
     tol : float
         Relative residual at which iterations stop; 0 for 1e-8 (ARPACK: machine precision).
     max_iter : int or None
@@ -85,8 +97,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         Drop components whose eigenvalue is 0; otherwise their scores are 0.
     copy_X : bool
         If False, X is kept without a copy and must not be changed afterwards.
-    n_jobs : int or None
-        Threads; None for all processors.  Results do not depend on it.
     whiten : bool
         Divide scores by their standard deviation.
     indefinite : {"raise", "clip", "flip", "shift"}
@@ -162,7 +172,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     _: KW_ONLY
     alpha: float | str = parameter(AT_LEAST_0, StrOptions({"auto"}), default=1.0)
     fit_inverse_transform: bool = parameter("boolean", default=False)
-    eigen_solver: Any = parameter(StrOptions(_SOLVERS), HasMethods(["eigenpairs"]), default="auto")
+    eigen_solver: Any = solver(
+        *("dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"),
+        given=[HasMethods(["eigenpairs"])],
+        default="auto",
+    )
     tol: float = parameter(AT_LEAST_0, default=0)
     max_iter: int | None = parameter(COUNT, None, default=None)
     iterated_power: int | str = parameter(
@@ -170,7 +184,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
     )
     remove_zero_eig: bool = parameter("boolean", default=False)
     copy_X: bool = parameter("boolean", default=True)
-    n_jobs: int | None = parameter(None, Integral, default=None)
     whiten: bool = parameter("boolean", default=False)
     indefinite: str = parameter(StrOptions(set(POLICIES)), default="raise")
     contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
@@ -197,8 +210,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         search = self._search
         search.check()
         self._forget()
-        copy = self.copy_X and not search.by_features
-        sample = self._sample(X, sample_weight=sample_weight, copy=copy)
+        own = self.copy_X and not search.by_features
+        sample = self._sample(X, sample_weight=sample_weight, copy=own)
         kernel = sample.resolve(self._make_kernel(self.gamma))
         found = search.fit(sample.evaluated(kernel, self.max_memory), sample.points, sample.weights)
         if sample.values is not None:
@@ -252,9 +265,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         else:
             kernel, solver, phi = self.kernel_, self.solver_, basis.map
             moments = basis.moments.merge(search.moments(phi, sample.points, sample.weights))
-        known = {"gamma_": self.gamma_} if basis is not None else {}
-        self._learn(search.read_out(solver, phi, moments), kernel, _precision(sample.points))
-        self.__dict__.update(known)  # that of the first block stays
+        gamma = None if basis is None else self.gamma_  # that of the first block stays
+        self._learn(search.read_out(solver, phi, moments), kernel, _precision(sample.points), gamma)
         return self
 
     def merge(self, other: KernelPCA) -> Self:
@@ -277,36 +289,23 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "the two models have other landmarks or features, so their moments do not add up; "
                 "give both the same points as `landmarks`, or the same random_state"
             )
-        result = clone(self)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(result, name, getattr(self, name))
         moments = mine.moments.merge(theirs.moments)
         found = self._search.read_out(self.solver_, mine.map, moments)
-        result._learn(found, self.kernel_, self._dtype)
-        result.gamma_ = self.gamma_
+        result = copy.copy(self)  # shallow: what it has learned is replaced, and nothing changed
+        result._learn(found, self.kernel_, self._dtype, self.gamma_)
         return result
 
     @property
     def _search(self) -> ComponentSearch:
         return ComponentSearch(
-            self.n_components,
-            self.eigen_solver,
-            self.tol,
-            self.max_iter,
-            self.iterated_power,
-            self.storage,
-            self.indefinite,
+            **{name: getattr(self, name) for name in _SEARCHED},
+            eigen_solver=by_size(self.eigen_solver),
             drop_zeros=self.remove_zero_eig or self.n_components is None,
-            rank=self.rank,
-            landmarks=self.landmarks,
-            random_state=0 if self.random_state is None else self.random_state,
-            max_memory=self.max_memory,
-            n_threads=self._threads(),
+            landmarks=self._chosen,
             say=self._say,
         )
 
-    def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype) -> None:
+    def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype, gamma: Any = None) -> None:
         """Set the fitted attributes, all at once: an interrupted fit sets none."""
         for name in _OF_POINTS:
             self.__dict__.pop(name, None)  # an earlier fit may have left them
@@ -315,7 +314,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         divisor = n * (count - 1) / count if count > 1 else 1
         self.kernel_, self.solver_, self.report_ = kernel, found.solver, found.components.report
         self._held, self._dtype = found.held, dtype
-        self.gamma_ = self._resolved_gamma(kernel)
+        self.gamma_ = self._resolved_gamma(kernel) if gamma is None else gamma
         self._learn_spectrum(found.components, divisor)
 
     def _learn_spectrum(self, parts: Components, divisor: float) -> None:
@@ -348,7 +347,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             weights,
             None if self.alpha == "auto" else float(self.alpha),
             max_memory=self.max_memory,
-            n_threads=self._threads(),
         )
         f = self._inverse.expansion
         self.X_transformed_fit_, self.dual_coef_ = f.points, f.coefficients
@@ -362,13 +360,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         # points of weight 0 have a score, too
         return self.training_scores_ if self._whole else self.transform(X)
 
+    @threaded
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of X, (n, n_components_), in tiles of bounded memory."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        scores = self._components.score(X, self._threads())
+        scores = self._components.score(X)
         return self._finished(scores, np.result_type(self._dtype, _precision(X)))
 
+    @threaded
     def reconstruction_error(self, X: Any) -> np.ndarray:
         """Return |phi(x) - mu - sum_j score_j w_j|^2 for each point, exactly, in feature space."""
         check_is_fitted(self)
@@ -378,8 +378,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "the reconstruction error needs k(x, x), which k(X, X_fit) does not hold; "
                 "fit with a kernel, not with its values"
             )
-        parts = self._components
-        return parts.error(X, parts.diagonal(X, self.kernel_), self._threads())
+        return self._components.error(X, self.kernel_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the reconstruction error: the lower, the less x is like the training points.
@@ -441,6 +440,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         """
         return self._feature_space().decode(self._check_scores(X))
 
+    @threaded
     def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
         """Return points whose phi is close to `decode(X)`, with their residuals.
 
@@ -482,6 +482,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             found = self.preimage(scores, "auto", **options)
         return self._cast(found.points)
 
+    @threaded
     def inverse_transform(self, X: Any, method: str | None = None, **options: Any) -> Any:
         """Return points for the scores X, (n, n_components_).
 
@@ -515,7 +516,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "inverse_transform(X, method='auto') needs no map"
             )
         X = self._check_scores(X, whitened=True)
-        return self._cast(self._inverse(X, self._threads()))
+        return self._cast(self._inverse(X))
 
     def _feature_space(self) -> Components:
         """Return the components, if their space is that of the kernel."""
@@ -553,6 +554,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
 
     # ------------------------------------------------------------------ what it says
 
+    @threaded
     def plan(self, X: Any) -> Plan:
         """Return what each method would cost for these points, before anything is allocated."""
         return self._search.plan(self._make_kernel(self.gamma), X)
@@ -619,13 +621,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             delattr(self, name)
         for name in ("_components", "_inverse", "_held", "_dtype"):
             self.__dict__.pop(name, None)
-
-    def _threads(self) -> int | None:
-        if self.n_jobs is None or self.n_jobs > 0:
-            return self.n_jobs
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs == 0 has no meaning; None or -1 stands for all processors")
-        return max(1, thread_count() + 1 + self.n_jobs)
 
     def _finished(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
         if self.whiten:

@@ -7,26 +7,49 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
 from .._runtime import check_budget
 from ..expansion import Expansion
-from ..kernels import Kernel
+from ..kernels import Kernel, forget
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
-from ._fitting import fitting
-from ._parameters import AT_LEAST_0, estimator, parameter
+from ._parameters import AT_LEAST_0, by_size, estimator, fitting, parameter, solver, threaded
 from ._sample import Sample
 
-__all__ = ["KernelRidge"]
+__all__ = ["KernelRidge", "RidgeEstimator"]
 
-_SOLVERS = {"auto", "cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"}
+
+@estimator(kw_only=True)
+class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
+    """A regressor by least squares with a ridge; see KernelRidge.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to fit the constant b, which is not penalised.
+    solver : {"auto", "exact", "nystroem"}
+        "auto" is "exact".
+    """
+
+    fit_intercept: bool = parameter("boolean", default=False)
+    solver: Any = solver("nystroem", default="auto")
+
+    def _problem(self, kernel: Kernel, sample: Sample, alphas: np.ndarray) -> Any:
+        """Return the problem with an alpha for each target: on all points, or on landmarks."""
+        data = (kernel, sample.points, sample.targets, sample.weights, alphas, self.fit_intercept)
+        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
+            return LandmarkRidge(*data, self._chosen, self.solver == "krill", **common)
+        seed = 0 if self.random_state is None else self.random_state
+        options = {"rank": self.rank, "random_state": seed}
+        return ExactRidge(*data, solver=by_size(self.solver), options=options, **common)
 
 
 @estimator()
-class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
+class KernelRidge(RidgeEstimator):
     """Minimise  sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2  over the RKHS of the kernel.
 
     A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes.
@@ -40,14 +63,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     ----------
     alpha : float or array of shape (n_targets,)
         The ridge, one for all targets or one for each.
-    fit_intercept : bool
-        Whether to fit the constant b, which is not penalised.
     solver : str or a solver
         Exact: "cholesky"; "mixed" (a float32 factor, refined to float64 accuracy); "cg" (conjugate
         gradients, without the n x n matrix); "lstsq" (for singular systems).  Approximate, with f
         in the span of landmarks: "nystroem" (direct), "krill" (iterative, for many landmarks).
-        "auto" is exact and chooses by size: see `mercer.solvers.choose`; a singular system falls
-        back to least squares, with a warning.
+        "auto" and "exact" are the same here, exact, and choose by size: see
+        `mercer.solvers.choose`; a singular system falls back to least squares, with a warning.
 
     Attributes
     ----------
@@ -78,8 +99,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
 
     alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1)
     _: KW_ONLY
-    fit_intercept: bool = parameter("boolean", default=False)
-    solver: Any = parameter(StrOptions(_SOLVERS), HasMethods(["factorize"]), default="auto")
+    solver: Any = solver(
+        *("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"),
+        given=[HasMethods(["factorize"])],
+        default="auto",
+    )
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -87,8 +111,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         sample = self._sample(X, y, sample_weight)
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
         self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
-        self._ridge: Any = self._problem(sample, alphas)
+        evaluated = sample.evaluated(self.kernel_, self.max_memory)
+        self._ridge = self._problem(evaluated, sample, alphas)
         A, b = self._ridge.solve()
+        self._ridge.kernel = forget(evaluated)
         if isinstance(self._ridge, LandmarkRidge):
             self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
         else:
@@ -99,24 +125,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             del self._ridge  # with the matrix in it
         return self
 
-    def _problem(self, sample: Sample, alphas: np.ndarray) -> ExactRidge | LandmarkRidge:
-        data = (
-            sample.evaluated(self.kernel_, self.max_memory),
-            sample.points,
-            sample.targets,
-            sample.weights,
-            alphas,
-            self.fit_intercept,
-        )
-        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
-        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
-            return LandmarkRidge(*data, self._chosen, self.solver == "krill", **common)
-        seed = 0 if self.random_state is None else self.random_state
-        options = {"rank": self.rank, "random_state": seed}
-        return ExactRidge(*data, solver=self.solver, options=options, **common)
-
     # ------------------------------------------------------------------ predictions
 
+    @threaded
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points).
 

@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import StrOptions
@@ -20,16 +19,13 @@ from ..gram import DenseGram, TiledGram, gram, grams, share_distances
 from ..kernels import Kernel
 from ..solvers import (
     ExactPath,
-    ExactRidge,
-    LandmarkRidge,
     RidgePath,
     Status,
     warn_inaccurate,
 )
-from ._base import Landmarked, NamedKernel
-from ._fitting import fitting
-from ._parameters import estimator, parameter
-from ._ridge_search import Found, Solution, best_places, folds, numbers, score
+from ._cross_validation import Found, Solution, best_places, folds, numbers, score
+from ._parameters import estimator, fitting, parameter
+from ._ridge import RidgeEstimator
 from ._sample import Sample
 
 __all__ = ["KernelRidgeCV"]
@@ -39,7 +35,7 @@ _WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
 
 
 @estimator()
-class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
+class KernelRidgeCV(RidgeEstimator):
     """Kernel ridge regression with the alpha, and the gamma, of the smallest validation error.
 
         e_i = a_i / P_ii,   a = P y:  the errors of n fits that each leave out one point
@@ -64,10 +60,6 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         Choose an alpha for each target; only for leave-one-out without `scoring`, and for "gcv".
     store_cv_results : bool
         Keep `cv_results_`; only for leave-one-out.
-    solver : {"auto", "exact", "nystroem"}
-        "auto" is exact.
-    fit_intercept : bool
-        Whether to fit the constant b, which is not penalised.
 
     Attributes
     ----------
@@ -101,12 +93,10 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     alphas: Any = parameter("array-like", None, default=None)
     _: KW_ONLY
     gammas: Any = parameter("array-like", None, default=None)
-    fit_intercept: bool = parameter("boolean", default=False)
     scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
     cv: Any = parameter(StrOptions({"gcv"}), "cv_object", default=None)
     alpha_per_target: bool = parameter("boolean", default=False)
     store_cv_results: bool = parameter("boolean", default=False)
-    solver: str = parameter(StrOptions({"auto", "exact", "nystroem"}), default="auto")
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -117,7 +107,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         kernels = [sample.resolve(self._make_kernel(g)) for g in gammas]
         evaluated = [sample.evaluated(kernel, self.max_memory) for kernel in kernels]
         self.alphas_ = self._grid(evaluated, sample)
-        splits = folds(self.cv, np.asarray(y), sample) if self._folds else None
+        splits = folds(self.cv, X, np.asarray(y), sample) if self._folds else None
         place, best = self._search(evaluated, sample, splits)
         self.kernel_, self.gamma_ = kernels[place], gammas[place]
         alphas = self.alphas_[best.chosen]
@@ -239,7 +229,7 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
 
     def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> RidgePath:
         if K is None:
-            return self._on_landmarks(kernel, data).path()
+            return self._problem(kernel, data, np.ones(data.targets.shape[1])).path()
         return ExactPath(K, data.targets, data.weights, intercept=self.fit_intercept)
 
     def _usable(self, path: RidgePath, kernel: Kernel) -> np.ndarray:
@@ -290,36 +280,9 @@ class KernelRidgeCV(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
 
     def _refit(self, kernel: Kernel, data: Sample, alphas: np.ndarray) -> Solution:
         """Fit all points with the best alpha: folds have seen parts of them."""
-        whole: Any
-        if self.solver == "nystroem":
-            whole = self._on_landmarks(kernel, data, alphas)
-        else:
-            whole = ExactRidge(
-                kernel,
-                doubled(data.points),
-                data.targets,
-                data.weights,
-                alphas,
-                self.fit_intercept,
-                max_memory=self.max_memory,
-            )
+        whole = self._problem(kernel, data.doubled(), alphas)
         A, b = whole.solve()
         return Solution(getattr(whole, "points", None), A, b, whole.report)
-
-    def _on_landmarks(
-        self, kernel: Kernel, data: Sample, alphas: np.ndarray | None = None
-    ) -> LandmarkRidge:
-        return LandmarkRidge(
-            kernel,
-            data.points,
-            data.targets,
-            data.weights,
-            np.ones(data.targets.shape[1]) if alphas is None else alphas,
-            self.fit_intercept,
-            self._chosen,
-            max_memory=self.max_memory,
-            say=self._teller,
-        )
 
     # ------------------------------------------------------------------ what is kept
 

@@ -1,4 +1,4 @@
-"""What the two estimators with learned support vectors share: everything but the targets.
+"""Regression and classification with m learned support vectors.
 
 f(.) = sum_j b_j k(z_j, .) + c,      j = 1 .. m,      z_j anywhere in R^d
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -22,10 +23,11 @@ from ..gram import Landmarks
 from ..kernels import Kernel
 from ..solvers import LearnedVectors, Loss, ShortExpansionRisk, Squared
 from ._base import KernelLike, NamedKernel, Seed
-from ._parameters import COUNT, POSITIVE, estimator, parameter
+from ._decisions import LOSSES, Decisions
+from ._parameters import COUNT, POSITIVE, estimator, fitting, parameter
 from ._sample import Sample
 
-__all__ = ["SparseKernelEstimator"]
+__all__ = ["SparseKernelClassifier", "SparseKernelRegressor"]
 
 
 @estimator()
@@ -90,7 +92,7 @@ class SparseKernelEstimator(NamedKernel):
                 f"kind; fit KernelRidge and compress its expansion_ instead"
             )
 
-    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss) -> None:
+    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, flat: bool = False) -> None:
         """Find vectors, weights and intercept for the targets Y of the points that take part."""
         sample = sample.doubled()
         X, w = sample.points, sample.counts
@@ -114,11 +116,9 @@ class SparseKernelEstimator(NamedKernel):
             self.report_ = dataclasses.replace(self.report_, message=_EXACT)
         self._say(f"objective {found.fit.value:.6g}: {self.report_.status.value}")
         self.kernel_ = found.fit.kernel
-        self.expansion_ = Expansion(self.kernel_, found.fit.vectors, found.fit.weights)
-        self.objective_curve_ = found.curve
-        self.n_iter_ = found.report.n_iter
-        self.dual_coef_ = found.fit.weights
-        self.intercept_: Any = found.fit.intercept
+        f = Expansion(self.kernel_, found.fit.vectors, found.fit.weights)
+        self._set_expansion(f, found.fit.intercept, flat)
+        self.objective_curve_, self.n_iter_ = found.curve, found.report.n_iter
 
     def _start(self, X: Any, m: int) -> tuple[np.ndarray, bool]:
         """Return m vectors to begin with, and whether there is nothing better than they are."""
@@ -171,3 +171,133 @@ def _require_gradient(kernel: Kernel, name: str, d: int) -> None:
             f"{name} moves its vectors along dk(x, z)/dx, which {kernel} does not have ({why}); "
             f"use another kernel, or fit KernelRidge and compress its expansion_"
         ) from None
+
+
+@estimator()
+class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstimator):
+    """Minimise  mean_i |y_i - f(x_i)|^2 + alpha |f|^2  over f = sum_j b_j k(z_j, .) + c.
+
+    Not only the weights b_j are learned but also the m vectors z_j, which may lie anywhere: the
+    model takes m (d + n_targets) numbers, and a prediction m evaluations of k, however many
+    training points there are.  At the same m it is at least as close to the training data as a
+    Nyström approximation on the vectors it starts from, and usually far closer.
+
+    The vectors are moved by L-BFGS, with the best weights for each position (`LearnedVectors`);
+    J is not convex in them, and what is found is a local minimum that depends on the start.
+
+    Parameters
+    ----------
+    alpha : float
+        The weight of |f|^2 against the *mean* loss: `KernelRidge`'s alpha, divided by n.
+
+    Attributes
+    ----------
+    vectors_ : ndarray of shape (m, d)
+    dual_coef_ : ndarray of shape (m,) or (m, n_targets)
+    intercept_ : float or ndarray of shape (n_targets,)
+    expansion_ : Expansion
+        The fitted f without the intercept, as a value.
+    kernel_ : Kernel
+        The kernel with all its values, learned or not.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the start and after each iteration; it never rises.
+    n_iter_ : int
+    solver_, report_
+        The solver, and what it did.
+
+    See Also
+    --------
+    KernelRidge : f with all training points in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SparseKernelRegressor
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> y = np.sin(12 * X[:, 0] ** 2)
+    >>> model = SparseKernelRegressor(n_vectors=8, gamma=40, alpha=1e-7).fit(X, y)
+    >>> model.vectors_.shape
+    (8, 1)
+    >>> bool(model.score(X, y) > 0.999)
+    True
+    """
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
+        self._require_vectors(X)
+        sample = self._sample(X, y, sample_weight, copy=False)
+        self._learn(sample, sample.targets, Squared(), flat=sample.flat)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x) for each point."""
+        values = self._values(X)
+        return values[:, 0] if self.dual_coef_.ndim == 1 else values
+
+
+@estimator()
+class SparseKernelClassifier(Decisions, SparseKernelEstimator):
+    """Minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2  over f = sum_j b_j k(z_j, .) + c.
+
+    Not only the weights b_j are learned but also the m vectors z_j, which may lie anywhere: the
+    model takes m (d + n_functions) numbers, and a prediction m evaluations of k, however many
+    training points there are.  All classes share the vectors.
+
+    ================= ======================================== ===================================
+    loss              two classes: one f, y = +1 or -1         more: one f_c for each class
+    ================= ======================================== ===================================
+    "logistic"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
+    "squared_hinge"   max(0, 1 - y f)^2                        the sum of that over one vs. rest
+    ================= ======================================== ===================================
+
+    The vectors are moved by L-BFGS, with the best weights for each position (`LearnedVectors`);
+    J is not convex in them, and what is found is a local minimum that depends on the start.
+
+    Parameters
+    ----------
+    alpha : float
+        The weight of |f|^2 against the mean loss; 1 / (2 n C) in terms of scikit-learn's C.
+    loss : {"logistic", "log_loss", "squared_hinge"}
+        See the table; "log_loss" is another name of "logistic".
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes that have a positive weight.
+    vectors_ : ndarray of shape (m, d)
+    dual_coef_ : ndarray of shape (m, n_functions)
+        n_functions is 1 for two classes, else the number of classes.
+    intercept_ : ndarray of shape (n_functions,)
+    expansion_ : Expansion
+        The fitted functions without intercepts, as a value.
+    kernel_ : Kernel
+        The kernel with all its values, learned or not.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the start and after each iteration; it never rises.
+    n_iter_ : int
+    solver_, report_
+        The solver, and what it did.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SparseKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SparseKernelClassifier(n_vectors=5, alpha=1e-3).fit(X, y)
+    >>> model.vectors_.shape
+    (5, 4)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _: KW_ONLY
+    loss: str = parameter(StrOptions(LOSSES), default="logistic")
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the labels y, (n,); weights multiply the losses."""
+        self._require_vectors(X)
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        self._learn_labels(sample, self.loss)
+        return self

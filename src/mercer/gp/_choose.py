@@ -6,8 +6,8 @@ from typing import Any
 
 from .._errors import warn_caller
 from .._runtime import budget_in_bytes, in_words
+from ._exact import MarginalLikelihood
 from ._inducing import InducingBound
-from ._likelihood import MarginalLikelihood
 from ._stochastic import StochasticLikelihood
 from ._system import pullback_workspace
 
@@ -16,6 +16,7 @@ __all__ = ["choose_objective"]
 _MOST_EXACT = 10_000  # points up to which "auto" is exact: there a likelihood takes a minute
 _NAMES: dict[str, Any] = {
     "cholesky": MarginalLikelihood,
+    "exact": MarginalLikelihood,
     "nystroem": InducingBound,
     "cg": StochasticLikelihood,
 }
@@ -30,8 +31,9 @@ def choose_objective(spec: str, n: int, max_memory: Any = None) -> Any:
     "auto"      n <= 10 000, and two n x n arrays fit    MarginalLikelihood
                 otherwise, with a warning                InducingBound
     "cholesky"                                           MarginalLikelihood
+    "exact"                                              MarginalLikelihood
     "nystroem"                                           InducingBound
-    "iterative"                                          StochasticLikelihood
+    "cg"                                                 StochasticLikelihood
     =========== ======================================== ====================
 
     Examples

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError, warn_caller
+from .._errors import warn_caller
 from .._runtime import Stopwatch, one_blas_thread
 from ..expansion import Expansion
 from ..solvers import Report, Status
-from ._landmarked import Landmarked
 from ._noise import diagonal_pullback
+from ._objective import Landmarked
 from ._posterior import Conditioned, Posterior
 from ._projection import Projection, Triangle, describe, rounding_certificate
 
@@ -75,24 +75,15 @@ class InducingBound(Landmarked):
     """
 
     @one_blas_thread
-    def value(self, theta: Any = None) -> float:
-        """Return the bound at theta, -inf where K_SS is not numerically positive semidefinite."""
-        try:
-            Q = self._projection(theta)
-            return self._value(Q, Q.triangle(self.Y))
-        except NotPositiveDefiniteError:
-            return -np.inf
+    def _value(self, theta: Any) -> float:
+        Q = self._projection(theta)
+        return self._bound(Q, Q.triangle(self.Y))
 
     @one_blas_thread
-    def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:
-        """Return the bound and its derivatives in theta, the landmarks held still."""
-        self._require_gradient()
-        try:
-            Q = self._projection(theta)
-            triangle = Q.triangle(self.Y)
-        except NotPositiveDefiniteError:
-            return -np.inf, np.zeros(self.kernel.theta.size)
-        return self._value(Q, triangle), self._gradient(Q, triangle)
+    def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
+        Q = self._projection(theta)
+        triangle = Q.triangle(self.Y)
+        return self._bound(Q, triangle), self._gradient(Q, triangle)
 
     @one_blas_thread
     def posterior(self, theta: Any = None) -> Posterior:
@@ -107,7 +98,7 @@ class InducingBound(Landmarked):
         watch = Stopwatch()
         Q = self._projection(theta)
         triangle = Q.triangle(self.Y)
-        lower, left = self._value(Q, triangle), float(triangle.residual.sum())
+        lower, left = self._bound(Q, triangle), float(triangle.residual.sum())
         text = f"{describe(Q)} leave {left:.3e} of the trace of K, {Q.latent.sum():.3e}"
         _warn(Q, triangle)
         above = triangle._replace(V=Q.triangle(self.Y, more=left).V)
@@ -136,7 +127,7 @@ class InducingBound(Landmarked):
         fit = float(np.sum(triangle.V**2))
         return -0.5 * float(fit + q * (logdet + n * np.log(2.0 * np.pi)))
 
-    def _value(self, Q: Projection, triangle: Triangle) -> float:
+    def _bound(self, Q: Projection, triangle: Triangle) -> float:
         lost = 0.5 * self.Y.shape[1] * float(np.sum(triangle.residual / Q.noise))
         return self._gaussian(Q, triangle) - lost
 
@@ -161,7 +152,7 @@ class InducingBound(Landmarked):
             return alpha[rows]
 
         root = np.asfortranarray(triangle.R.T)
-        gradient, leverage = Q.weighted_pullback(root, E, left, outer, inner)
+        gradient, leverage = Q.pullback(root, E, left, outer, inner)
         if not gradient.size:
             return gradient
         on_noise = 0.5 * np.einsum("ic,ic->i", alpha, alpha)

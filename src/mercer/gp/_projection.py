@@ -149,26 +149,6 @@ class Projection:
         )
 
     def pullback(
-        self, weights: Callable[[slice, np.ndarray], np.ndarray], inner: np.ndarray
-    ) -> np.ndarray:
-        """Return sum_ij W_ij dk(x_i, s_j) + sum_ij Z_ij dk(s_i, s_j), with respect to theta.
-
-        `weights(rows, F[rows])` returns W[rows]; `inner` is Z.
-        """
-        phi, total = self.map, np.zeros(self.kernel.theta.size)
-
-        def strip(rows: slice, F: np.ndarray) -> np.ndarray:
-            W = weights(rows, F)
-            return self.kernel.pullback(take(self.X, rows), phi.points, W)
-
-        if total.size:
-            for parts in self._each(strip):
-                for part in parts:
-                    total += part
-            total += self.kernel.pullback(phi.points, phi.points, inner)  # again without noise
-        return total
-
-    def weighted_pullback(
         self,
         root: np.ndarray,
         E: np.ndarray,
@@ -176,22 +156,27 @@ class Projection:
         right: np.ndarray,
         inner: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pullback of W = D^-1 F E + A B^T and Z, and diag F (G G^T)^-1 F^T.
+        """Return sum_ij W_ij dk(x_i, s_j) + sum_ij Z_ij dk(s_i, s_j), and diag F (G G^T)^-1 F^T.
 
-        `root` is G, lower triangular in Fortran order; `left(rows, F[rows])` returns A[rows];
-        `right` is B, and `inner` is Z.
+        The derivatives are those in theta, and W = D^-1 F E + A B^T.  `root` is G, lower triangular
+        in Fortran order; `left(rows, F[rows])` returns A[rows]; `right` is B, and `inner` is Z.
         """
-        leverage = np.empty(len(self))
+        phi, total, leverage = self.map, np.zeros(self.kernel.theta.size), np.empty(len(self))
 
-        def weights(rows: slice, F: np.ndarray) -> np.ndarray:
+        def strip(rows: slice, F: np.ndarray) -> np.ndarray:
             W = F @ E
             W /= self.noise[rows, None]
             W += left(rows, F) @ right.T
             solve_rows(root, F)
             np.einsum("ij,ij->i", F, F, out=leverage[rows])
-            return W
+            return self.kernel.pullback(take(self.X, rows), phi.points, W)
 
-        return self.pullback(weights, inner), leverage
+        if total.size:
+            for parts in self._each(strip):
+                for part in parts:
+                    total += part
+            total += self.kernel.pullback(phi.points, phi.points, inner)  # again without noise
+        return total, leverage
 
     def whiten(self, B: np.ndarray) -> np.ndarray:
         """Return L^-T B."""

@@ -16,12 +16,11 @@ from .._points import length
 from .._runtime import Stopwatch, generator, one_blas_thread
 from ..expansion import Expansion
 from ..solvers import Report, Status
-from ._iterative import Preconditioned, Solution
-from ._landmarked import Landmarked
+from ._iterative import Preconditioned, Solution, Solved
 from ._noise import diagonal_pullback
+from ._objective import Landmarked
 from ._posterior import Posterior
 from ._projection import describe, rounding_certificate
-from ._solved import Solved
 from ._system import pullback_workspace, symmetric_pullback
 
 __all__ = ["Estimate", "StochasticLikelihood"]
@@ -111,13 +110,11 @@ class StochasticLikelihood(Landmarked):
         tiles = pullback_workspace(n, n_threads=self.n_threads)
         return held + tiles + super().workspace()
 
-    def value(self, theta: Any = None) -> float:
-        """Return the estimate of log p at theta, -inf where C is not positive definite."""
+    def _value(self, theta: Any) -> float:
         return self._estimate(theta, gradient=False).value
 
-    def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:
-        """Return the estimates of log p and of its derivatives in theta."""
-        estimate = self.estimate(theta)
+    def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
+        estimate = self._estimate(theta, gradient=True)
         return estimate.value, np.asarray(estimate.gradient)
 
     def estimate(self, theta: Any = None) -> Estimate:
@@ -246,7 +243,7 @@ class StochasticLikelihood(Landmarked):
         B = system.P.F @ (solved / np.sqrt(self.probes))
         E, outer = -q * Q.whiten(inverse).T, q * Q.whiten(B) / np.sqrt(self.probes)
         inner = 0.5 * q * Q.whiten_twice(np.eye(len(root)) - inverse - B @ B.T)
-        more, leverage = Q.weighted_pullback(root, E, lambda rows, F: Y[rows], outer, inner)
+        more, leverage = Q.pullback(root, E, lambda rows, F: Y[rows], outer, inner)
         total += more
         on_noise = -0.5 * q * ((D - leverage) / D**2 - np.mean(Y**2, axis=1))
         return total + diagonal_pullback(kernel, Q.X, np.zeros_like(D), on_noise)

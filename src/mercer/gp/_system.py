@@ -7,54 +7,19 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.linalg.blas import dsymm
 
 from .._errors import NotPositiveDefiniteError
-from .._points import doubled, length, take
+from .._points import length, take
 from .._runtime import check_threads, run
 from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
 from ..solvers.linear import Triangle, relative
 
-__all__ = [
-    "System",
-    "check_data",
-    "lower_tile",
-    "pullback_workspace",
-    "symmetric_pullback",
-]
+__all__ = ["System", "lower_tile", "pullback_workspace", "symmetric_pullback"]
 
 _SMALL = 256  # points that are not worth the start of threads
 _TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
 _ARRAYS = 8  # arrays of the size of a tile that a pullback holds in each thread
-_LARGEST_TARGET = 1e100  # its square, and quotients of squares, do not overflow
-
-
-def check_data(
-    kernel: Any, X: Any, Y: Any, noise: Any
-) -> tuple[Kernel, Any, np.ndarray, float | np.ndarray]:
-    """Return kernel, points, targets (n, q) and noise ready for an objective."""
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"an objective needs a Kernel, got {kernel!r}")
-    n = length(X)
-    Y = np.asarray(Y, dtype=float)
-    Y = Y[:, None] if Y.ndim == 1 else Y
-    if Y.ndim != 2 or len(Y) != n or not n:
-        raise ValueError(f"targets of shape {Y.shape} do not fit {n} points: one row each")
-    if not np.all(np.isfinite(Y)):
-        raise ValueError("some targets are not finite; remove those observations")
-    largest = float(np.abs(Y).max(initial=0.0))
-    if largest > _LARGEST_TARGET:
-        raise ValueError(
-            f"targets as large as {largest:.1e} overflow when they are squared; divide them by a "
-            f"constant"
-        )
-    noise = np.asarray(noise, dtype=float)
-    if noise.shape not in ((), (n,)):
-        raise ValueError(f"noise must be a number or have shape ({n},), got {noise.shape}")
-    if not np.all(np.isfinite(noise)) or np.any(noise < 0):
-        raise ValueError(f"noise must be finite and not negative, got {noise.min():.3g}")
-    return kernel, doubled(X), Y, float(noise) if noise.ndim == 0 else noise
 
 
 class System:
@@ -89,11 +54,6 @@ class System:
     def residual(self, A: np.ndarray, Y: np.ndarray) -> float:
         """Return the largest |Y - C A| / |Y| of a column, with C itself; before `lower`."""
         return relative(Y - self._C.times(A), Y)
-
-    @staticmethod
-    def times_inverse(inverse: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return C^-1 V from what `invert` has returned."""
-        return np.asarray(dsymm(1.0, inverse, V, lower=1))
 
     def logdet(self) -> float:
         """Return log det C."""

@@ -1,7 +1,7 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
 from ._centred import CentredGram
-from ._centroids import radial_inside
+from ._centroids import lloyd, radial_inside
 from ._choose_landmarks import choose_landmarks
 from ._dense import DenseGram
 from ._fourier import FourierMap
@@ -36,6 +36,7 @@ __all__ = [
     "fill",
     "gram",
     "grams",
+    "lloyd",
     "radial_inside",
     "remembering",
     "rpcholesky",

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .._errors import not_finite
+from .._runtime import slices
 from ._dense import DenseGram
 from ._operator import GramOperator
 
@@ -61,9 +62,7 @@ class CentredGram(LinearOperator):
         self.gram = gram
         self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
         self.scale = np.sqrt(n * self.weights)
-        self.uncentred_diagonal = np.asarray(
-            gram.diagonal(), dtype=float
-        )  # K may be given away later
+        self.uncentred_diagonal = np.asarray(gram.diagonal(), float)  # K may be given away later
         self._means: np.ndarray | None = None
         self._squares: float | None = None  # sum_ij S_ii^2 S_jj^2 K_ij^2
         super().__init__(dtype=gram.dtype, shape=gram.shape)
@@ -184,8 +183,7 @@ class CentredGram(LinearOperator):
         # one rank-two update by strips of rows, so that no second matrix appears
         means, scale = self.means.astype(K.dtype), self.scale.astype(K.dtype)
         grand_mean = self.grand_mean
-        for start in range(0, len(K), 256):
-            rows = slice(start, start + 256)
+        for rows in slices(len(K), 256):
             K[rows] -= means
             K[rows] -= (means[rows] - grand_mean)[:, None]
             K[rows] *= scale[rows, None]

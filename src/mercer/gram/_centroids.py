@@ -23,7 +23,7 @@ from .._runtime import generator, one_blas_thread
 from ..kernels import Kernel, Radial, Wrapper
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
-__all__ = ["centroids", "has_centroids", "radial_inside"]
+__all__ = ["centroids", "has_centroids", "lloyd", "radial_inside"]
 
 _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
@@ -65,12 +65,19 @@ def centroids(
     first = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
     # means of few points shrink towards the middle of the data: then one round is best
     rounds = _ROUNDS if len(X) >= _MANY * len(first) else 1
-    model = KMeans(len(first), init=X[first] / scale, n_init=1, max_iter=rounds, tol=0.0)
+    return lloyd(X, len(first), scale, rounds, init=X[first] / scale)
+
+
+def lloyd(
+    X: np.ndarray, m: int, scale: Any, rounds: int, weights: Any = None, **options: Any
+) -> np.ndarray:
+    """Return m centres of clusters, some of which may coincide, by k-means on X / scale."""
+    model = KMeans(m, n_init=1, max_iter=rounds, tol=0.0, **options)
     # one thread: the order in which threads add up centroids is not always the same
     openmp = threadpool_limits(1, user_api="openmp")
     with one_blas_thread, openmp, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than landmarks
-        model.fit(X / scale)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than centres
+        model.fit(X / scale, sample_weight=weights)
     return np.asarray(model.cluster_centers_ * scale)
 
 

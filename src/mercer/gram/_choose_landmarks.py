@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
-from .._runtime import generator, one_blas_thread, quiet, run
+from .._runtime import generator, is_count, one_blas_thread, quiet, run, slices
 from ..kernels import Kernel, reads_all
 from ._operator import GramOperator
 from ._rpcholesky import columns_of, draw, rpcholesky, significance
@@ -117,7 +117,7 @@ def choosing_bytes(n: int, m: int) -> int:
 
 
 def _check_count(m: Any, n: int) -> None:
-    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
+    if not is_count(m):
         raise ValueError(f"the number of landmarks must be a positive integer, got {m!r}")
     if m > n:
         raise ValueError(
@@ -130,8 +130,7 @@ def _count_candidates(n: int, m: int, candidates: Any) -> int:
     """Return the number of points to choose among."""
     if candidates is None:
         return min(n, max(CANDIDATES, PER_LANDMARK * m))
-    integer = isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool)
-    if not integer or candidates < m:
+    if not is_count(candidates, m):
         raise ValueError(
             f"candidates must be None or an integer of at least the {m} landmarks to choose among "
             f"them, got {candidates!r}"
@@ -183,12 +182,11 @@ class _Nearest:
     def _append(self, chosen: np.ndarray) -> None:
         columns = columns_of(self.gram, chosen)
 
-        def strip(start: int) -> None:
-            rows = slice(start, start + _STRIP)
+        def strip(rows: slice) -> None:
             distances = self._distances(columns(rows), rows, chosen).min(axis=1)
             np.minimum(self.nearest[rows], distances, out=self.nearest[rows])
 
-        run(strip, range(0, len(self.nearest), _STRIP), self.n_threads)
+        run(strip, slices(len(self.nearest), _STRIP), self.n_threads)
         self.nearest[chosen] = 0.0
         self._check()
         np.maximum(self.nearest, 0.0, out=self.nearest)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._runtime import run
+from .._runtime import run, slices
 from ..kernels import Kernel, pair
 from ._operator import GramOperator
 from ._products import weighted_squares
@@ -46,10 +46,20 @@ class DenseGram(GramOperator):
         self._hold(kernel, X, Z, array, owned=True)
 
     @classmethod
-    def from_array(cls, array: np.ndarray, kernel: Kernel, X: Any, Z: Any = None) -> Self:
-        """Hold values that exist already; the array is never written to."""
+    def from_array(
+        cls,
+        array: np.ndarray,
+        kernel: Kernel,
+        X: Any,
+        Z: Any = None,
+        *,
+        owned: bool = False,
+        n_threads: int | None = None,
+    ) -> Self:
+        """Hold values that exist already; unless it is `owned`, the array is never written to."""
         self = cls.__new__(cls)
-        self._hold(kernel, X, Z, array, owned=False)
+        self.n_threads = n_threads
+        self._hold(kernel, X, Z, array, owned)
         return self
 
     def _hold(self, kernel: Kernel, X: Any, Z: Any, array: np.ndarray, owned: bool) -> None:
@@ -83,9 +93,8 @@ class DenseGram(GramOperator):
         array = self.release()
         array *= scale[:, None].astype(array.dtype)
         array *= scale.astype(array.dtype)
-        result = DenseGram.from_array(array, self.kernel, self.X, self.Z)
-        result._owned, result.n_threads = True, self.n_threads
-        return result
+        held: dict[str, Any] = {"owned": True, "n_threads": self.n_threads}
+        return DenseGram.from_array(array, self.kernel, self.X, self.Z, **held)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         return np.array(self.array[rows][:, cols])  # a copy: K is not to be written to
@@ -103,28 +112,20 @@ class DenseGram(GramOperator):
         # by strips with a BLAS of one thread, so that the bits do not depend on the threads
         out = np.empty((len(K), V.shape[1]), dtype=np.result_type(K.dtype, V.dtype))
 
-        def strip(start: int) -> None:
-            rows = slice(start, start + _STRIP)
+        def strip(rows: slice) -> None:
             np.matmul(K[rows], V, out=out[rows])
 
-        run(strip, range(0, len(K), _STRIP), self.n_threads)
+        run(strip, slices(len(K), _STRIP), self.n_threads)
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         total = 0.0
-        for start in range(0, len(self.array), _STRIP):
-            rows = slice(start, start + _STRIP)
+        for rows in slices(len(self.array), _STRIP):
             total += weighted_squares(self.array[rows], weights[rows], weights)
         return np.asarray(self @ V), total
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         return self.array @ v
-
-    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
-        return self.array.T @ V
-
-    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
-        return self.array.T @ v
 
     def _swapped(self) -> DenseGram:
         return DenseGram.from_array(self.array.T, self.kernel, self.Z, self.X)

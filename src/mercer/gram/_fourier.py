@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from .._points import as_vectors, length, sliceable, take
-from .._runtime import run
+from .._points import as_vectors, take
 from ..kernels import FourierBasis, Kernel, random_features
+from ._feature_map import FeatureMap
 
 __all__ = ["FourierMap"]
 
-_STRIP = 512  # rows of one task
-_BLOCK = 2**25  # bytes of the features of a block
-
 
 @dataclass(frozen=True, eq=False)
-class FourierMap:
+class FourierMap(FeatureMap):
     """phi(x) with E phi(x) . phi(z) = k(x, z), for a kernel that has random Fourier features.
 
     Examples
@@ -46,12 +42,8 @@ class FourierMap:
         random_state: Any = None,
     ) -> Self:
         """Draw the frequencies; see `mercer.kernels.random_features`."""
-        return cls(
-            kernel,
-            random_features(
-                kernel, n_columns, n_features, method=method, random_state=random_state
-            ),
-        )
+        options: dict[str, Any] = {"method": method, "random_state": random_state}
+        return cls(kernel, random_features(kernel, n_columns, n_features, **options))
 
     def __len__(self) -> int:
         return 2 * len(self.basis.frequencies)
@@ -59,24 +51,5 @@ class FourierMap:
     def __repr__(self) -> str:
         return f"<FourierMap to {len(self)} features, {self.kernel}>"
 
-    def features(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """Return phi(x_i) in the rows of an array of shape (n, D)."""
-        X = sliceable(X)
-        out = np.empty((length(X), len(self)))
-
-        def strip(start: int) -> None:
-            rows = slice(start, start + _STRIP)
-            out[rows] = self.basis(as_vectors(take(X, rows), "FourierMap"))
-
-        run(strip, range(0, len(out), _STRIP), n_threads)
-        return out
-
-    def blocks(
-        self, X: Any, rows: int | None = None, *, n_threads: int | None = None
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (slice of X, its features), `rows` at a time or about 32 MiB."""
-        X = sliceable(X)
-        step = max(1, _BLOCK // (8 * len(self))) if rows is None else rows
-        for start in range(0, length(X), step):
-            part = slice(start, min(start + step, length(X)))
-            yield part, self.features(take(X, part), n_threads=n_threads)
+    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+        out[...] = self.basis(as_vectors(take(X, rows), "FourierMap"))

@@ -101,6 +101,4 @@ def _given(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseG
     values, index = on_indices(kernel, X)
     if not np.array_equal(index, np.arange(len(values.matrix))):
         return DenseGram(values, index, n_threads=n_threads)
-    held = DenseGram.from_array(values.matrix, kernel, X)
-    held.n_threads = n_threads
-    return held
+    return DenseGram.from_array(values.matrix, kernel, X, n_threads=n_threads)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .._points import as_vectors, doubled, length, sliceable, take
-from .._runtime import random_numbers
+from .._runtime import is_count, random_numbers
 from ..kernels import Kernel
 from ._centroids import centroids, has_centroids
 from ._choose_landmarks import choose_landmarks, choosing_bytes
@@ -50,10 +48,8 @@ class Landmarks:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        rank = self.rank
-        integer = isinstance(rank, (int, np.integer)) and not isinstance(rank, bool)
-        if rank is not None and not (integer and rank >= 1):
-            raise ValueError(f"rank must be a positive integer or None, got {rank!r}")
+        if self.rank is not None and not is_count(self.rank):
+            raise ValueError(f"rank must be a positive integer or None, got {self.rank!r}")
         if isinstance(self.method, str) and self.method not in METHODS:
             raise ValueError(
                 f"there is no method {self.method!r} to choose landmarks; there are "

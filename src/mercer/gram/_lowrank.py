@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from .._errors import KernelMismatchError, MemoryBudgetError
 from .._points import doubled, length, sliceable, take
-from .._runtime import budget_in_bytes, in_words, one_blas_thread, run
+from .._runtime import budget_in_bytes, in_words, one_blas_thread, ordered_sum, run, slices
 from ..kernels import Kernel
 from ._choose_landmarks import choose_landmarks
 from ._nystroem import NystroemMap, without_rounding
@@ -163,7 +163,7 @@ class LowRankGram(GramOperator):
         if not held:  # L^-1 (K_Sn V): a solve with m rows in place of one with n
             U = self._solve(self._solve(U), "T")
         out = np.empty((self.shape[0], U.shape[1]), dtype=U.dtype)
-        self._each(lambda _, rows, B: np.matmul(B, U, out=out[rows]), whiten=held)
+        self._each(lambda rows, B: np.matmul(B, U, out=out[rows]), whiten=held)
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -175,27 +175,24 @@ class LowRankGram(GramOperator):
         self, term: Callable[[slice, np.ndarray], np.ndarray], whiten: bool = True
     ) -> np.ndarray:
         """Return the sum of term(rows, F[rows]) over strips, in their order: for the same bits."""
-        parts: list[Any] = [0.0] * len(self.map._strips(slice(0, self.shape[0])))
+        strips = self.map._strips(slice(0, self.shape[0]))
 
-        def strip(place: int, rows: slice, B: np.ndarray) -> None:
-            parts[place] = term(rows, B)
+        def strip(rows: slice) -> np.ndarray:
+            return term(rows, self._strip(rows, whiten))
 
-        self._each(strip, whiten)
-        return np.asarray(sum(parts))
+        return np.asarray(ordered_sum(strip, strips, len(strips), self.n_threads))
 
-    def _each(self, task: Callable[[int, slice, np.ndarray], Any], whiten: bool = True) -> None:
-        """Call task(place, rows, F[rows]) for all strips of rows, in threads."""
+    def _each(self, task: Callable[[slice, np.ndarray], Any], whiten: bool = True) -> None:
+        """Call task(rows, F[rows]) for all strips of rows, in threads."""
+        strips = self.map._strips(slice(0, self.shape[0]))
+        run(lambda rows: task(rows, self._strip(rows, whiten)), strips, self.n_threads)
 
-        def strip(job: tuple[int, slice]) -> None:
-            place, rows = job
-            if self._F is not None and whiten:
-                B = self._F[rows]
-            else:
-                B = np.empty((rows.stop - rows.start, len(self.map)))
-                self.map._fill(self._points, rows, B, whiten)
-            task(place, rows, B)
-
-        run(strip, enumerate(self.map._strips(slice(0, self.shape[0]))), self.n_threads)
+    def _strip(self, rows: slice, whiten: bool) -> np.ndarray:
+        if self._F is not None and whiten:
+            return self._F[rows]
+        B = np.empty((rows.stop - rows.start, len(self.map)))
+        self.map._fill(self._points, rows, B, whiten)
+        return B
 
     def _solve(self, B: np.ndarray, trans: str = "N") -> np.ndarray:
         with one_blas_thread:
@@ -212,8 +209,7 @@ class LowRankGram(GramOperator):
             If one is negative by more than rounding explains.
         """
         exact = np.empty(self.shape[0])
-        for start in range(0, len(exact), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in slices(len(exact), _ROWS):
             exact[rows] = self.kernel.diag(doubled(take(self._points, rows)))
         dtype = self.map._landmarks.dtype if len(self.map) else np.float64
         return without_rounding(exact - self._squared_norms, exact, self.kernel, dtype)
@@ -226,7 +222,7 @@ class LowRankGram(GramOperator):
     @cached_property
     def _squared_norms(self) -> np.ndarray:
         norms = np.empty(self.shape[0])
-        self._each(lambda _, rows, F: np.einsum("ij,ij->i", F, F, out=norms[rows]))
+        self._each(lambda rows, F: np.einsum("ij,ij->i", F, F, out=norms[rows]))
         return norms
 
     # ------------------------------------------------------------------ derivatives
@@ -246,8 +242,7 @@ class LowRankGram(GramOperator):
         UV = np.hstack([U, V])
         AU, AV = np.hsplit(self._solve(self._sum(lambda rows, F: F.T @ UV[rows]), "T"), 2)
         S = self.map.points
-        for start in range(0, n, _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in slices(n, _ROWS):
             W = U[rows] @ AV.T + V[rows] @ AU.T
             total += self.kernel.pullback(doubled(take(self._points, rows)), S, W)
         return total - self.kernel.pullback(S, None, AU @ AV.T)

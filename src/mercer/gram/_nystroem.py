@@ -13,7 +13,6 @@ holds, but for the last: the residual on S is not 0 but at least the noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -25,21 +24,19 @@ from scipy.linalg.lapack import dpotrf, dpstrf
 
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
-from .._runtime import run
 from ..kernels import Kernel, Prepared, reads_all
+from ._feature_map import FeatureMap
 from ._rpcholesky import significance
 from ._tiled import fill
 from ._triangular import solve_rows
 
 __all__ = ["NystroemMap", "factor_landmarks", "without_rounding"]
 
-_STRIP = 2**22  # bytes of the features that one task computes
-_STRIPS = 8  # strips in a block, which has 32 MiB
 _TILE = 2**20  # bytes evaluated at a time, which fit the second-level cache
 
 
 @dataclass(frozen=True, eq=False)
-class NystroemMap:
+class NystroemMap(FeatureMap):
     """phi(x) = L^-1 k_S(x) with L L^T = K_SS: m features whose products approximate k.
 
     Make one with `NystroemMap.on(kernel, points)`.  It is a value, computed in float64 throughout,
@@ -108,6 +105,13 @@ class NystroemMap:
         # taken by indices: a copy, which nobody else can change
         return cls(kernel, take(points, kept), L, kept, len(P) - len(kept), jitter)
 
+    @property
+    def flaws(self) -> list[str]:
+        """What a report should say of the landmarks."""
+        dropped = f"{self.dropped} more depended on others and were dropped"
+        found = {dropped: self.dropped, f"jitter {self.jitter:.1e}": self.jitter}
+        return [text for text, number in found.items() if number]
+
     def __len__(self) -> int:
         """Return m, the number of features."""
         return len(self.factor)
@@ -117,32 +121,6 @@ class NystroemMap:
 
     # ------------------------------------------------------------------ features
 
-    def features(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """Return phi(x_i) in the rows of an array of shape (n, m)."""
-        X = sliceable(X)
-        return self._some_features(X, slice(0, length(X)), n_threads)
-
-    def blocks(
-        self,
-        X: Any,
-        rows: int | None = None,
-        *,
-        n_threads: int | None = None,
-        whiten: bool = True,
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (slice of X, its features), `rows` at a time or about 32 MiB.
-
-        Only these rows of X are looked at: X may be a memory map larger than the memory.  Without
-        `whiten`, k_S(x) takes the place of phi(x).
-        """
-        if rows is not None and (isinstance(rows, bool) or not rows >= 1):
-            raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
-        X = sliceable(X)
-        n, step = length(X), _STRIPS * self._strip if rows is None else int(rows)
-        for start in range(0, n, step):
-            part = slice(start, min(start + step, n))
-            yield part, self._some_features(X, part, n_threads, whiten)
-
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
         """Return L^-T V: the functions phi(.)^T V as sums of k(s, .), one column each."""
         V = np.asarray(V, dtype=float)
@@ -150,28 +128,7 @@ class NystroemMap:
             raise ValueError(f"V has shape {V.shape}, but there are {len(self)} features")
         return solve_triangular(self.factor, V, trans="T", lower=True) if V.size else V.copy()
 
-    def _some_features(
-        self, X: Any, rows: slice, n_threads: int | None, whiten: bool = True
-    ) -> np.ndarray:
-        out = np.empty((rows.stop - rows.start, len(self)))
-
-        def strip(part: slice) -> None:
-            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start], whiten)
-
-        run(strip, self._strips(rows), n_threads)
-        return out
-
-    def _strips(self, rows: slice) -> list[slice]:
-        """Cut rows into the parts of one task each; their size depends on m alone, as bits must."""
-        starts = range(rows.start, rows.stop, self._strip) or [rows.start]
-        return [slice(start, min(start + self._strip, rows.stop)) for start in starts]
-
-    @property
-    def _strip(self) -> int:
-        return int(np.clip(_STRIP // (8 * max(1, len(self))), 64, 4096))
-
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
-        """Set out <- phi(x_i), i in rows; not whitened, k_S(x_i)."""
         if not out.size:
             return
         Q = self._sparse_landmarks if sp.issparse(X) else self._landmarks

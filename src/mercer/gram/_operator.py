@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .._points import length, take
+from .._runtime import slices
 from ..kernels import Kernel
 from ._products import weighted_squares
 
@@ -58,8 +59,7 @@ class GramOperator(LinearOperator):
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """Return K V and sum_ij w_i w_j K_ij^2: the second is the square of a Frobenius norm."""
         total = 0.0
-        for start in range(0, self.shape[0], _TILE):
-            rows = slice(start, start + _TILE)
+        for rows in slices(self.shape[0], _TILE):
             total += weighted_squares(self.block(rows, slice(None)), weights[rows], weights)
         return np.asarray(self @ V), total
 
@@ -77,13 +77,11 @@ class GramOperator(LinearOperator):
         if self.symmetric and not self.kernel.pullback_in_tiles:
             return self.kernel.pullback(self.X, None, U @ V.T)
         Z = self.X if self.Z is None else self.Z
-        for i in range(0, n, _TILE):
-            Xi = take(self.X, slice(i, i + _TILE))
-            for j in range(0, m, _TILE):
-                W = U[i : i + _TILE] @ V[j : j + _TILE].T
+        for rows in slices(n, _TILE):
+            for cols in slices(m, _TILE):
                 # On the diagonal both sides are the same observations, which White must see.
-                Zj = None if self.Z is None and i == j else take(Z, slice(j, j + _TILE))
-                total += self.kernel.pullback(Xi, Zj, W)
+                Zj = None if self.Z is None and rows == cols else take(Z, cols)
+                total += self.kernel.pullback(take(self.X, rows), Zj, U[rows] @ V[cols].T)
         return total
 
     def _matvec(self, v: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import budget_in_bytes, check_budget, check_threads, run
+from .._runtime import budget_in_bytes, check_budget, check_threads, run, slices
 from ..kernels import Kernel, Precomputed, Prepared
 from ._row_cache import RowCache, add_rows
 from ._tiled import TiledGram, working_bytes
@@ -203,8 +203,8 @@ class KernelRows:
     def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
         """Set the slots of a cache to k(rows, points of the class)."""
         if len(rows) > _TILE_ROWS:  # keeps the working memory of a tile small
-            for i in range(0, len(rows), _TILE_ROWS):
-                self.evaluate(rows[i : i + _TILE_ROWS], segment, cache, slots[i : i + _TILE_ROWS])
+            for part in slices(len(rows), _TILE_ROWS):
+                self.evaluate(rows[part], segment, cache, slots[part])
             return
         R, runs = self.tiles[rows], self.columns(segment)
         self.entries += len(rows) * self.sizes[segment]
@@ -322,9 +322,8 @@ class RowsView:
         rows = self.rows
         out = np.empty((len(points), len(others)), dtype=rows.dtype)
         P = rows.tiles[self.index[points]]
-        for j in range(0, len(others), _TILE_COLUMNS):
-            Q = rows.tiles[self.index[others[j : j + _TILE_COLUMNS]]]
-            out[:, j : j + _TILE_COLUMNS] = rows.tile(P, Q)
+        for cols in slices(len(others), _TILE_COLUMNS):
+            out[:, cols] = rows.tile(P, rows.tiles[self.index[others[cols]]])
         return out
 
     def matrix(self) -> np.ndarray:

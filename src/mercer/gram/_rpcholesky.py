@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError, not_finite
-from .._runtime import generator, one_blas_thread, quiet, run
+from .._runtime import generator, is_count, one_blas_thread, quiet, run, slices
 from ._operator import GramOperator
 from ._tiled import TiledGram
 from ._triangular import solve_rows
@@ -115,7 +115,7 @@ def rpcholesky(
     """
     if not gram.symmetric:
         raise ValueError("rpcholesky needs a symmetric Gram k(X, X); got one with Z")
-    if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)) or rank < 1:
+    if not is_count(rank):
         raise ValueError(f"rank must be a positive integer, got {rank!r}")
     if not 0.0 <= tol < 1.0:
         raise ValueError(f"tol is a part of the trace of K, in [0, 1), got {tol!r}")
@@ -226,15 +226,14 @@ class _Schur:
         i, F, d = self.done, self.F, self.residual
         Ft, columns = np.ascontiguousarray(left.T), columns_of(self.gram, pivots)
 
-        def strip(start: int) -> None:
-            rows = slice(start, start + _STRIP)
+        def strip(rows: slice) -> None:
             G = F[rows, :i] @ Ft
             np.subtract(columns(rows), G, out=G)
             solve_rows(L, G)
             F[rows, i : i + len(pivots)] = G
             d[rows] -= np.einsum("ij,ij->i", G, G)
 
-        run(strip, range(0, len(F), _STRIP), self.n_threads)
+        run(strip, slices(len(F), _STRIP), self.n_threads)
         self.done += len(pivots)
         self._check(self.done)
         np.maximum(d, 0.0, out=d)

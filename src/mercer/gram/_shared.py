@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._runtime import run
+from .._runtime import run, slices
 from ..kernels import Kernel, Radial, node
 from ._dense import DenseGram
 
@@ -74,12 +74,9 @@ def grams(
 def _scaled(kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, unit: float) -> DenseGram:
     K, ratio = np.empty_like(S), (unit / kernel.length_scale) ** 2
 
-    def strip(start: int) -> None:
-        rows = slice(start, start + _STRIP)
+    def strip(rows: slice) -> None:
         np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
         K[rows] = kernel.profile(K[rows])
 
-    run(strip, range(0, len(S), _STRIP), n_threads)
-    result = DenseGram.from_array(K, kernel, X)
-    result._owned, result.n_threads = True, n_threads
-    return result
+    run(strip, slices(len(S), _STRIP), n_threads)
+    return DenseGram.from_array(K, kernel, X, owned=True, n_threads=n_threads)

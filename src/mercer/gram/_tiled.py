@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import MemoryBudgetError
-from .._runtime import budget_in_bytes, in_words, run
+from .._runtime import budget_in_bytes, in_words, run, slices
 from ..kernels import Kernel, Prepared, pair
 from ._operator import GramOperator, points_length
 from ._products import few_columns, padded, product, products, weighted_squares
@@ -65,21 +65,28 @@ class TiledGram(GramOperator):
         n_threads: int | None = None,
         max_memory: Any = None,
     ) -> None:
-        self._P, self._Q = pair(kernel, X, Z)
-        self.n_threads = n_threads
-        self._budget = budget_in_bytes(max_memory)
-        dtype = np.result_type(self._P.dtype, self._Q.dtype)
-        super().__init__(kernel, X, Z, (len(self._P), len(self._Q)), dtype)
+        self._hold(kernel, X, Z, *pair(kernel, X, Z), n_threads, budget_in_bytes(max_memory))
 
     @classmethod
     def on(cls, kernel: Kernel, P: Prepared, Q: Prepared, n_threads: int | None = None) -> Self:
         """Return k(P, Q) of points that are prepared already: products and blocks, no more."""
         self = cls.__new__(cls)
-        self._P, self._Q, self.n_threads = P, Q, n_threads
-        self._budget = budget_in_bytes(None)
-        dtype = np.result_type(P.dtype, Q.dtype)
-        GramOperator.__init__(self, kernel, P, None if P is Q else Q, (len(P), len(Q)), dtype)
+        self._hold(kernel, P, None if P is Q else Q, P, Q, n_threads, budget_in_bytes(None))
         return self
+
+    def _hold(
+        self,
+        kernel: Kernel,
+        X: Any,
+        Z: Any,
+        P: Prepared,
+        Q: Prepared,
+        n_threads: int | None,
+        budget: int,
+    ) -> None:
+        self._P, self._Q, self.n_threads, self._budget = P, Q, n_threads, budget
+        dtype = np.result_type(P.dtype, Q.dtype)
+        GramOperator.__init__(self, kernel, X, Z, (len(P), len(Q)), dtype)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         P, Q = self._P[rows], self._Q[cols]
@@ -90,8 +97,7 @@ class TiledGram(GramOperator):
             return np.asarray(self.kernel.diag(self.X))
         size = min(self.shape)
         out = np.empty(size, dtype=self.dtype)
-        for start in range(0, size, 64):
-            part = slice(start, min(start + 64, size))
+        for part in slices(size, 64):
             out[part] = self.block(part, part).diagonal()
         return out
 
@@ -116,10 +122,8 @@ class TiledGram(GramOperator):
         error = self.kernel._single_error(self._P) if self.symmetric else None
         if error is None or self.dtype == np.float32:
             return None
-        other = TiledGram.__new__(TiledGram)
-        other._P = other._Q = self._P.astype(np.float32)
-        other.n_threads, other._budget = self.n_threads, self._budget
-        GramOperator.__init__(other, self.kernel, self.X, None, self.shape, np.float32)
+        other, P = TiledGram.__new__(TiledGram), self._P.astype(np.float32)
+        other._hold(self.kernel, self.X, None, P, P, self.n_threads, self._budget)
         return other, error + float(np.finfo(np.float32).eps)
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
@@ -130,9 +134,9 @@ class TiledGram(GramOperator):
         out = np.empty((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
         # a few buffers of n rows must fit the budget, so very many columns go in several passes
         most = max(16, self._budget // (8 * 6 * max(1, *self.shape)))
-        for start in range(0, V.shape[1], most):
-            part = np.ascontiguousarray(V[:, start : start + most], dtype=self.dtype)
-            out[:, start : start + most] = product(self._P, self._Q, part)
+        for cols in slices(V.shape[1], most):
+            part = np.ascontiguousarray(V[:, cols], dtype=self.dtype)
+            out[:, cols] = product(self._P, self._Q, part)
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -205,20 +209,19 @@ class TiledGram(GramOperator):
         V = padded(V) if few else V
         out = np.zeros((len(P), V.shape[1]))
 
-        def strip(start: int) -> Iterator[None]:
+        def strip(some: slice) -> Iterator[None]:
             scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
             direct = np.empty((_ROWS, V.shape[1]), dtype=self.dtype)
-            last = min(start + _STRIP, len(P))
-            for j in range(0, len(Q), _COLS):
-                Qj, Vj = Q[j : j + _COLS], V[j : j + _COLS]
+            for cols in slices(len(Q), _COLS):
+                Qj, Vj = Q[cols], V[cols]
                 Vt = np.ascontiguousarray(Vj.T)
-                for i in range(start, last, _ROWS):
+                for i in range(some.start, some.stop, _ROWS):
                     yield
-                    rows = slice(i, min(i + _ROWS, last))
+                    rows = slice(i, min(i + _ROWS, some.stop))
                     T = _tile(self.kernel, P[rows], Qj, scratch)
                     out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
 
-        run(strip, range(0, len(P), _STRIP), self.n_threads)
+        run(strip, slices(len(P), _STRIP), self.n_threads)
         return out[:, :c]
 
 
@@ -229,22 +232,20 @@ def fill(
     n, m = out.shape
     symmetric = P is Q
 
-    def column(j: int) -> Iterator[None]:
+    def column(cols: slice) -> Iterator[None]:
         scratch = np.empty(_ROWS * _COLS, dtype=out.dtype)
-        cols = slice(j, min(j + _COLS, m))
         Qj = Q[cols]
-        for i in range(0, cols.stop if symmetric else n, _ROWS):
+        for rows in slices(cols.stop if symmetric else n, _ROWS):
             yield
-            rows = slice(i, min(i + _ROWS, cols.stop if symmetric else n))
             T = _tile(kernel, P[rows], Qj, scratch)
             out[rows, cols] = T
-            if symmetric and i < j:
+            if symmetric and rows.start < cols.start:
                 out[cols, rows] = T.T
 
-    run(column, reversed(range(0, m, _COLS)), n_threads)
+    run(column, reversed(slices(m, _COLS)), n_threads)
     if symmetric:
-        for j in range(0, n, _COLS):  # the squares on the diagonal, bit by bit
-            square = out[j : j + _COLS, j : j + _COLS]
+        for part in slices(n, _COLS):  # the squares on the diagonal, bit by bit
+            square = out[part, part]
             upper = np.triu_indices(len(square), 1)
             square.T[upper] = square[upper]
 

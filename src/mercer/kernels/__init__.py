@@ -1,7 +1,7 @@
 """What k is: kernels, the algebra that combines them, and the functions that read them."""
 
 from ._algebra import Exp, Power, Product, Scale, Sum
-from ._alignment import AllSubsequences, LocalAlignment, Subsequence, SubsequenceSum
+from ._alignment import LocalAlignment
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._conditional import Distance, Multiquadric, ThinPlate
@@ -15,9 +15,10 @@ from ._features import (
     GaussianSeries,
     PolynomialBasis,
     QuadraticMap,
+    RankOne,
     SigmoidBasis,
 )
-from ._flat import Constant, RankOne, White
+from ._flat import Constant, White
 from ._fourier import FourierBasis, random_features
 from ._graph_collection import Graph, Graphs
 from ._graph_walks import RandomWalk
@@ -29,6 +30,7 @@ from ._graphs import (
     VertexHistogram,
     WeisfeilerLehman,
 )
+from ._hamming import Gapped, Mismatch
 from ._maps import Map, Periodic, Select, Stretch
 from ._mean_of import MeanOf
 from ._precomputed import Precomputed, on_indices, reads_all
@@ -49,7 +51,8 @@ from ._sets import (
 from ._sklearn import SklearnKernel, from_sklearn
 from ._specs import KERNEL_NAMES, as_kernel
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
-from ._strings import Gapped, Mismatch, Spectrum, WeightedDegree
+from ._strings import Spectrum, WeightedDegree
+from ._subsequences import AllSubsequences, Subsequence, SubsequenceSum
 from ._text import BagOfNgrams, BagOfWords
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,38 +54,47 @@ def multiply(a: Any, b: Any) -> Kernel:
 
 @node
 class _Family(Kernel):
-    """A node over several children that see the same points."""
+    """A node over several children that see the same points: its field is a tuple of them."""
 
-    @abstractmethod
-    def _members(self) -> tuple[Kernel, ...]: ...
+    _combine: ClassVar[np.ufunc]  # of the values of two children
+
+    @property
+    def _members(self) -> tuple[Kernel, ...]:
+        return self._items()[0][1]
 
     def _neighbours(self, X: Any) -> Any:
-        steps = (member._neighbours(X) for member in self._members())
+        steps = (member._neighbours(X) for member in self._members)
         return next((step for step in steps if step is not None), None)
 
-    def _check_members(self) -> None:
-        members = self._members()
-        if not isinstance(members, tuple) or not members:
+    def _check(self) -> None:
+        if not isinstance(self._members, tuple) or not self._members:
             raise ValueError(f"{type(self).__name__} needs a tuple of at least one kernel")
-        for child in members:
+        for child in self._members:
             if not isinstance(child, Kernel):
                 raise TypeError(f"{type(self).__name__} combines kernels, got {child!r}")
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        likes = like.children if like is not None else (None,) * len(self._members())
-        children = tuple(
-            child._prepare(X, other) for child, other in zip(self._members(), likes, strict=True)
-        )
-        return Prepared.around(*children)
+    def _evaluated(self) -> tuple[Kernel, ...]:
+        """Return the kernels from which tiles are made."""
+        return self._members
 
-    def _blocks(self, P: Prepared, Q: Prepared, out: np.ndarray) -> Any:
-        """Yield each child's tile; the first fills `out` itself, the others one scratch tile."""
-        scratch = out
-        for child, p, q in zip(self._members(), P.children, Q.children, strict=True):
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        children = self._evaluated()
+        likes = like.children if like is not None else (None,) * len(children)
+        return Prepared.around(
+            *(child._prepare(X, other) for child, other in zip(children, likes, strict=True))
+        )
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        scratch = out  # the first child fills `out` itself, the others one scratch tile
+        for child, p, q in zip(self._evaluated(), P.children, Q.children, strict=True):
             child._tile(p, q, scratch)
-            yield scratch
             if scratch is out:
                 scratch = np.empty_like(out)
+            else:
+                self._combine(out, scratch, out=out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._combine.reduce([child.diag(X) for child in self._members])
 
 
 @node
@@ -101,22 +110,10 @@ class Sum(_Family):
 
     terms: tuple[Kernel, ...] = ()
 
-    def _check(self) -> None:
-        self._check_members()
-
-    def _members(self) -> tuple[Kernel, ...]:
-        return self.terms
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        for block in self._blocks(P, Q, out):
-            if block is not out:
-                out += block
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return np.sum([child.diag(X) for child in self.terms], axis=0)
+    _combine: ClassVar[np.ufunc] = np.add
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {"terms": np.concatenate([child.pullback(X, Z, W) for child in self.terms])}
+        return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
@@ -144,10 +141,9 @@ class Product(_Family):
 
     factors: tuple[Kernel, ...] = ()
 
-    def _check(self) -> None:
-        self._check_members()
+    _combine: ClassVar[np.ufunc] = np.multiply
 
-    def _members(self) -> tuple[Kernel, ...]:
+    def _evaluated(self) -> tuple[Kernel, ...]:
         merged = self._merged()
         return self.factors if merged is None else (merged,)
 
@@ -160,35 +156,19 @@ class Product(_Family):
         inverse = sum(scale.astype(float) ** -2.0 for scale in scales)
         return RBF(length_scale=np.asarray(inverse) ** -0.5)
 
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        for block in self._blocks(P, Q, out):
-            if block is not out:
-                out *= block
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return np.prod([child.diag(X) for child in self.factors], axis=0)
-
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        others = self._others(X, Z)
-        parts = [k.pullback(X, Z, W * rest) for k, rest in zip(self.factors, others, strict=True)]
-        return {"factors": np.concatenate(parts)}
+        pairs = zip(self._children(), self._others(X, Z), strict=True)
+        return {path: child.pullback(X, Z, W * rest) for (path, child), rest in pairs}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        others = self._others(X, Z)
-        parts = [
-            k.input_gradient(X, Z, W * rest) for k, rest in zip(self.factors, others, strict=True)
-        ]
-        return np.sum(parts, axis=0)
+        pairs = zip(self.factors, self._others(X, Z), strict=True)
+        return np.sum([child.input_gradient(X, Z, W * rest) for child, rest in pairs], axis=0)
 
     def _others(self, X: Any, Z: Any) -> list[np.ndarray]:
         """Return, for each factor, the product of all the others (no division: zeros are fine)."""
         blocks = [child(X, Z) for child in self.factors]
-        return [
-            np.prod(
-                [b for j, b in enumerate(blocks) if j != i] or [np.ones_like(blocks[i])], axis=0
-            )
-            for i in range(len(blocks))
-        ]
+        one = np.ones_like(blocks[0])
+        return [np.prod([one, *blocks[:i], *blocks[i + 1 :]], axis=0) for i in range(len(blocks))]
 
     @property
     def diagonal_bound(self) -> float:
@@ -204,7 +184,33 @@ class Product(_Family):
 
 
 @node
-class Scale(Wrapper):
+class _Outer(Wrapper):
+    """k(x, z) = g(k_1(x, z)), for a function g of numbers."""
+
+    @abstractmethod
+    def _outer(self, block: np.ndarray) -> np.ndarray:
+        """Overwrite values of k_1 with those of g, and return them."""
+
+    @abstractmethod
+    def _slope(self, X: Any, Z: Any) -> Any:
+        """Return g'(k_1(x_i, z_j))."""
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        super()._tile(P, Q, out)
+        self._outer(out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._outer(np.array(self.kernel.diag(X)))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"kernel": self.kernel.pullback(X, Z, W * self._slope(X, Z))}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self.kernel.input_gradient(X, Z, W * self._slope(X, Z))
+
+
+@node
+class Scale(_Outer):
     """k(x, z) = factor * k_1(x, z), factor >= 0.
 
     Examples
@@ -224,25 +230,19 @@ class Scale(Wrapper):
             )
         check_positive("Scale", "factor", self.factor, zero=True)
 
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        super()._tile(P, Q, out)
-        out *= self.factor
+    def _outer(self, block: np.ndarray) -> np.ndarray:
+        return np.multiply(block, self.factor, out=block)
+
+    def _slope(self, X: Any, Z: Any) -> float:
+        return self.factor
 
     def _single_error(self, P: Prepared) -> float | None:
         error = self.kernel._single_error(P.children[0])
         return None if error is None else error + 2e-7  # the factor, and the product with it
 
-    def _diag(self, X: Any) -> np.ndarray:
-        return self.factor * self.kernel.diag(X)
-
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {
-            "kernel": self.kernel.pullback(X, Z, self.factor * W),
-            "factor": self.factor * np.sum(W * self.kernel(X, Z)),
-        }
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return self.kernel.input_gradient(X, Z, self.factor * W)
+        own = self.factor * np.sum(W * self.kernel(X, Z))
+        return super()._pullback(X, Z, W) | {"factor": own}
 
     @property
     def diagonal_bound(self) -> float:
@@ -254,7 +254,7 @@ class Scale(Wrapper):
 
 
 @node
-class Power(Wrapper):
+class Power(_Outer):
     """k(x, z) = k_1(x, z)^exponent.
 
     A positive integer for every kernel; any positive real for an infinitely divisible one.
@@ -278,18 +278,8 @@ class Power(Wrapper):
                 f"its power {p!r} need not be a Mercer kernel; use a positive integer exponent"
             )
 
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        super()._tile(P, Q, out)
-        self._raise_to(out, self.exponent)
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return self._raise_to(self.kernel.diag(X), self.exponent)
-
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {"kernel": self.kernel.pullback(X, Z, W * self._slope(X, Z))}
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return self.kernel.input_gradient(X, Z, W * self._slope(X, Z))
+    def _outer(self, block: np.ndarray) -> np.ndarray:
+        return self._raise_to(block, self.exponent)
 
     def _slope(self, X: Any, Z: Any) -> np.ndarray:
         block = self.kernel(X, Z)
@@ -315,7 +305,7 @@ class Power(Wrapper):
 
 
 @node
-class Exp(Wrapper):
+class Exp(_Outer):
     """k(x, z) = exp(k_1(x, z)), a power series with non-negative coefficients.
 
     Examples
@@ -325,26 +315,17 @@ class Exp(Wrapper):
     array([[2.7183]])
     """
 
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        super()._tile(P, Q, out)
-        np.exp(out, out=out)
+    infinitely_divisible: ClassVar[bool] = True
 
-    def _diag(self, X: Any) -> np.ndarray:
-        return np.exp(self.kernel.diag(X))
+    def _outer(self, block: np.ndarray) -> np.ndarray:
+        return np.exp(block, out=block)
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {"kernel": self.kernel.pullback(X, Z, W * self(X, Z))}
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return self.kernel.input_gradient(X, Z, W * self(X, Z))
+    def _slope(self, X: Any, Z: Any) -> np.ndarray:
+        return self(X, Z)
 
     @property
     def diagonal_bound(self) -> float:
         return float(np.exp(self.kernel.diagonal_bound))
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
     def __str__(self) -> str:
         return f"exp({self.kernel})"

@@ -12,8 +12,10 @@ only its mathematics, in five hooks:
     _prepare(X, like)           points made ready for tiles, once per operand
     _tile(P, Q, out)            out <- k(P, Q)
     _diag(X)                    k(x_i, x_i)
-    _pullback(X, Z, W)          {field: sum_ij W_ij dk(x_i, z_j) / d log field}
+    _pullback(X, Z, W)          {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}
     _input_gradient(X, Z, W)    sum_j W_ij dk(x_i, z_j) / dx_i
+
+A path is the name of a field, or `terms__0` for a member of the tuple `terms`.
 
 A kernel whose values are expensive one by one (a dynamic programme, a Python function) says so by
 `costly`, and evaluates single pairs in `_pairs(P, Q, i, j)`: a fit then asks for none twice.
@@ -22,44 +24,36 @@ A kernel whose values are expensive one by one (a dynamic programme, a Python fu
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable as Function
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import length, take
-from ._fields import brief, frozen_parameter, key, same, show
+from .._runtime import slices
+from ._fields import Value, frozen_parameter, node
 from ._prepared import Prepared, pair
 
 __all__ = ["Kernel", "node", "parameter"]
 
-T = TypeVar("T")
-
 _ROWS = 1024  # rows of a block filled at a time, so that scratch stays small
-
-
-@dataclass_transform(frozen_default=True, eq_default=False)
-def node(cls: type[T]) -> type[T]:
-    """Make `cls` a node: a frozen dataclass whose equality and repr come from Kernel."""
-    return dataclass(frozen=True, eq=False, repr=False)(cls)
+_DIAGONAL = 64  # rows of a block of which only the diagonal is read
 
 
 def parameter(
     default: Any = dataclasses.MISSING, *, bounds: tuple[float, float] = (1e-5, 1e5)
 ) -> Any:
     """Declare a tunable positive field; `bounds` are those a search over it respects."""
-    return field(default=default, metadata={"bounds": bounds})
+    return dataclasses.field(default=default, metadata={"bounds": bounds})
 
 
 @node
-class Kernel(ABC):
+class Kernel(Value, ABC):
     """A symmetric function k(x, z) of two points; see the module for the contract."""
 
     __array_ufunc__ = None  # so that numpy.float64(2) * k reaches __rmul__
@@ -81,8 +75,7 @@ class Kernel(ABC):
         """Return the block k(x_i, z_j), shape (n, m); with `Z=None` the matrix k(X, X)."""
         P, Q = pair(self, X, Z)
         out = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
-        for start in range(0, len(P), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for rows in slices(len(P), _ROWS):
             self._tile(P[rows], Q, out[rows])
         return out
 
@@ -111,7 +104,7 @@ class Kernel(ABC):
             return np.zeros(0)
         W = self._check_weights(X, Z, W)
         gradient = self._pullback(X, Z, W)
-        return np.concatenate([np.ravel(gradient[name]) for name, _ in self._free()])
+        return np.concatenate([np.ravel(gradient[path]) for path, _ in self._free()])
 
     def input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d).
@@ -134,7 +127,7 @@ class Kernel(ABC):
         """Diagonals of small blocks: right for every kernel, and for some the only way."""
         P = self.prepare(X)
         out = np.empty(len(P), dtype=P.dtype)
-        for rows in _chunks(len(P)):
+        for rows in slices(len(P), _DIAGONAL):
             Pc = P[rows]
             out[rows] = self.tile(Pc, Pc, np.empty((len(Pc), len(Pc)), dtype=P.dtype)).diagonal()
         return out
@@ -278,7 +271,7 @@ class Kernel(ABC):
     def _diag_pullback(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Return sum_i w_i dk(x_i, x_i) / d theta."""
         total = np.zeros(self.theta.size)
-        for rows in _chunks(length(X)):
+        for rows in slices(length(X), _DIAGONAL):
             total += self.pullback(take(X, rows), None, np.diag(w[rows]))
         return total
 
@@ -286,38 +279,51 @@ class Kernel(ABC):
         """Return w_i d/dx_i k(x_i, x_i): by symmetry twice the derivative of one argument."""
         parts = [
             2.0 * self.input_gradient(take(X, rows), None, np.diag(w[rows]))
-            for rows in [*_chunks(length(X))] or [slice(0)]  # no points have a width, too
+            for rows in slices(length(X), _DIAGONAL) or [slice(0)]  # no points have a width, too
         ]
         return np.concatenate(parts)
 
     # ------------------------------------------------------------------ parameters
 
-    def _children(self) -> Iterator[tuple[str, Kernel]]:
+    @property
+    def _slots(self) -> dict[str, Any]:
+        """The parameters and children by their paths, in field order."""
+        slots: dict[str, Any] = {}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
-            if isinstance(value, Kernel):
-                yield f.name, value
-            elif _is_family(value):
-                yield from ((f"{f.name}__{i}", child) for i, child in enumerate(value))
+            if _is_family(value):
+                slots |= {f"{f.name}__{i}": child for i, child in enumerate(value)}
+            elif "bounds" in f.metadata or isinstance(value, Kernel):
+                slots[f.name] = value
+        return slots
+
+    def _children(self) -> Iterator[tuple[str, Kernel]]:
+        return ((path, v) for path, v in self._slots.items() if isinstance(v, Kernel))
 
     def _free(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield (field, its part of theta) for every field that has one, in field order."""
+        """Yield (path, its part of theta) for every parameter and child that has one."""
         self._require_resolved()
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if "bounds" in f.metadata:
-                value = np.asarray(value, dtype=float)
-                if np.all(value > 0):  # a parameter at 0 has no logarithm: it stays put
-                    yield f.name, np.log(np.ravel(value))
-            elif isinstance(value, Kernel):
-                yield f.name, value._theta
-            elif _is_family(value):
-                yield f.name, np.concatenate([child._theta for child in value])
+        for path, value in self._slots.items():
+            if isinstance(value, Kernel):
+                yield path, value._theta
+            elif np.all((value := np.asarray(value, dtype=float)) > 0):
+                yield path, np.log(np.ravel(value))  # a parameter at 0 has no logarithm: it stays
+
+    def _with(self, changes: dict[str, Any]) -> Self:
+        """Return this kernel with other values at some paths."""
+        fields: dict[str, Any] = {}
+        for path, value in changes.items():
+            name, _, place = path.partition("__")
+            if place:
+                family = list(fields.get(name, getattr(self, name)))
+                family[int(place)] = value
+                value = tuple(family)
+            fields[name] = value
+        return dataclasses.replace(self, **fields)
 
     @cached_property
     def _theta(self) -> np.ndarray:
-        parts = [part for _, part in self._free()]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return np.concatenate([np.zeros(0), *(part for _, part in self._free())])
 
     @property
     def theta(self) -> np.ndarray:
@@ -327,32 +333,24 @@ class Kernel(ABC):
     @property
     def bounds(self) -> np.ndarray:
         """The bounds of `theta`, in log space, shape (p, 2)."""
-        rows: list[np.ndarray] = []
-        for name, part in self._free():
-            value = getattr(self, name)
-            if isinstance(value, Kernel):
+        rows = [np.zeros((0, 2))]
+        for path, part in self._free():
+            if isinstance(value := self._slots[path], Kernel):
                 rows.append(value.bounds)
-            elif _is_family(value):
-                rows.extend(child.bounds for child in value)
             else:
-                limits = next(f for f in dataclasses.fields(self) if f.name == name)
-                rows.append(np.tile(np.log(limits.metadata["bounds"]), (len(part), 1)))
-        return np.concatenate(rows) if rows else np.zeros((0, 2))
+                limits = self.__dataclass_fields__[path].metadata["bounds"]
+                rows.append(np.tile(np.log(limits), (len(part), 1)))
+        return np.concatenate(rows)
 
     @property
     def theta_names(self) -> list[str]:
         """The nested name of each entry of `theta`; entries of a vector carry their place."""
         names: list[str] = []
-        for name, part in self._free():
-            value = getattr(self, name)
-            if isinstance(value, Kernel):
-                names += [f"{name}__{inner}" for inner in value.theta_names]
-            elif _is_family(value):
-                names += [f"{name}__{i}__{s}" for i, c in enumerate(value) for s in c.theta_names]
-            elif np.ndim(value) == 0:
-                names.append(name)
+        for path, part in self._free():
+            if isinstance(value := self._slots[path], Kernel):
+                names += [f"{path}__{inner}" for inner in value.theta_names]
             else:
-                names += [f"{name}[{i}]" for i in range(len(part))]
+                names += [f"{path}[{i}]" for i in range(len(part))] if np.ndim(value) else [path]
         return names
 
     def with_theta(self, theta: Any) -> Self:
@@ -363,26 +361,19 @@ class Kernel(ABC):
                 f"theta has shape {theta.shape}, but {self!r} has {self.theta.size} free "
                 f"parameters: {self.theta_names}"
             )
-        changes: dict[str, Any] = {}
-        for name, part in self._free():
+        changes = self._slots
+        for path, part in self._free():
             mine, theta = theta[: len(part)], theta[len(part) :]
-            value = getattr(self, name)
-            if isinstance(value, Kernel):
-                changes[name] = value.with_theta(mine)
-            elif _is_family(value):
-                ends = list(itertools.accumulate(c._theta.size for c in value))
-                changes[name] = tuple(
-                    c.with_theta(mine[end - c._theta.size : end])
-                    for c, end in zip(value, ends, strict=True)
-                )
+            if isinstance(value := changes[path], Kernel):
+                changes[path] = value.with_theta(mine)
             else:
-                new = np.exp(mine)
-                changes[name] = float(new[0]) if np.ndim(value) == 0 else tuple(new.tolist())
-        return dataclasses.replace(self, **changes)
+                new = np.exp(mine).tolist()
+                changes[path] = tuple(new) if np.ndim(value) else new[0]
+        return self._with(changes)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the fields by name; with `deep`, also those of the children, joined by `__`."""
-        params: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        params = dict(self._items())
         if deep:
             for name, child in self._children():
                 params[name] = child
@@ -391,35 +382,27 @@ class Kernel(ABC):
 
     def set_params(self, **params: Any) -> Self:
         """Return a *new* kernel with these (possibly nested) parameters: kernels do not change."""
-        names = {f.name for f in dataclasses.fields(self)}
-        changes = {path: value for path, value in params.items() if path in names}
-        inside = {path: value for path, value in params.items() if path not in names}
-        if changes and inside:  # a new child first, then what is said about its inside
-            return dataclasses.replace(self, **changes).set_params(**inside)
-        nested: dict[str, dict[str, Any]] = {}
-        children = dict(self._children())
-        for path, value in inside.items():
-            # a child of a family is called `terms__0`: match the longest prefix
-            owner = max(
-                (c for c in children if (path + "__").startswith(c + "__")), default=None, key=len
-            )
+        own = {name: params.pop(name) for name, _ in self._items() if name in params}
+        if own:  # a new child first, then what is said about its inside
+            changed = dataclasses.replace(self, **own)
+            return changed.set_params(**params) if params else changed
+        changes = dict(self._children())
+        nested: dict[str, dict[str, Any]] = {path: {} for path in changes}
+        for path, value in params.items():
+            owner = next((c for c in nested if f"{path}__".startswith(f"{c}__")), None)
             if owner is None:
                 raise ValueError(
                     f"Invalid parameter {path!r} for kernel {type(self).__name__}. "
                     f"Valid parameters are: {sorted(self.get_params())!r}."
                 )
-            nested.setdefault(owner, {})[path[len(owner) + 2 :]] = value
-        for owner, inner in nested.items():
-            child = inner.pop("", children[owner])
-            child = child.set_params(**inner) if inner else child
-            name, _, position = owner.partition("__")
-            if position:
-                family = list(changes.get(name, getattr(self, name)))
-                family[int(position)] = child
-                changes[name] = tuple(family)
+            if path == owner:
+                changes[owner] = value
             else:
-                changes[name] = child
-        return dataclasses.replace(self, **changes)
+                nested[owner][path[len(owner) + 2 :]] = value
+        inside = {
+            path: changes[path].set_params(**inner) for path, inner in nested.items() if inner
+        }
+        return self._with(changes | inside)
 
     def __sklearn_clone__(self) -> Self:
         return self  # a value: nothing of it can be changed by its holder
@@ -435,25 +418,15 @@ class Kernel(ABC):
             self._judge(X)
         if not self._unresolved:
             return self
-        changes = self._resolve_own(X, weights)
-        inner = X
+        inner, own = X, self._resolve_own(X, weights)
         if any(child._unresolved for _, child in self._children()):
             inner, weights = self._inner_points(X), self._inner_weights(X, weights)
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, Kernel):
-                changes[f.name] = value.resolve(inner, weights)
-            elif _is_family(value):
-                changes[f.name] = tuple(child.resolve(inner, weights) for child in value)
-        return dataclasses.replace(self, **changes)
+        children = {path: child.resolve(inner, weights) for path, child in self._children()}
+        return self._with(own | children)
 
     def _rules(self) -> list[str]:
         """Return the names of the own fields that hold a rule, to be replaced by its value."""
-        return [
-            f.name
-            for f in dataclasses.fields(self)
-            if "bounds" in f.metadata and isinstance(getattr(self, f.name), str)
-        ]
+        return [name for name, value in self._slots.items() if isinstance(value, str)]
 
     @cached_property
     def _unresolved(self) -> list[str]:
@@ -501,28 +474,6 @@ class Kernel(ABC):
         kept = ("_theta", "_unresolved")  # at hand for speed, no part of the value
         return {name: value for name, value in self.__dict__.items() if name not in kept}
 
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(
-            same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self)
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), *(key(getattr(self, f.name)) for f in dataclasses.fields(self))))
-
-    def __repr__(self) -> str:
-        inside = ", ".join(
-            f"{f.name}={show(getattr(self, f.name))}" for f in dataclasses.fields(self)
-        )
-        return f"{type(self).__name__}({inside})"
-
-    def __str__(self) -> str:
-        inside = ", ".join(
-            f"{f.name}={brief(getattr(self, f.name))}" for f in dataclasses.fields(self)
-        )
-        return f"{type(self).__name__}({inside})"
-
     # ------------------------------------------------------------------ checks
 
     def _check_weights(self, X: Any, Z: Any, W: Any) -> np.ndarray:
@@ -531,10 +482,6 @@ class Kernel(ABC):
         if W.shape != shape:
             raise ValueError(f"W has shape {W.shape}, but k(X, Z) has shape {shape}")
         return W
-
-
-def _chunks(n: int, size: int = 64) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def _is_family(value: Any) -> bool:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from .._points import length, take
 from ._base import Kernel, node
+from ._fields import name_of
 from ._prepared import Prepared
 
 __all__ = ["Callable", "point"]
@@ -73,8 +74,8 @@ class Callable(Kernel):
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
-                f"Callable: {self._name()} returned {np.sum(~np.isfinite(out))} values that are "
-                f"not finite, the first for the points {P.index[i]} and {Q.index[j]}"
+                f"Callable: {name_of(self.function)} returned {np.sum(~np.isfinite(out))} values "
+                f"that are not finite, the first for the points {P.index[i]} and {Q.index[j]}"
             )
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -110,7 +111,7 @@ class Callable(Kernel):
             except Exception as error:
                 as_pair = error
         raise ValueError(
-            f"Callable: {self._name()} keeps neither contract. Called with a few points: "
+            f"Callable: {name_of(self.function)} keeps neither contract. Called with a few points: "
             f"{_said(as_matrix)}. Called with two points: {_said(as_pair)}. Pass "
             f"contract='matrix' or 'pair' to see where it fails"
         )
@@ -121,8 +122,9 @@ class Callable(Kernel):
         n, m = length(X), length(Z)
         if block.shape != (n, m):
             raise ValueError(
-                f"Callable: {self._name()} returned shape {block.shape} for {n} x {m} points, "
-                f"not {(n, m)}; if it takes two points and returns a number, use contract='pair'"
+                f"Callable: {name_of(self.function)} returned shape {block.shape} for {n} x {m} "
+                f"points, not {(n, m)}; if it takes two points and returns a number, use "
+                f"contract='pair'"
             )
         return block.astype(float, copy=False)
 
@@ -130,13 +132,10 @@ class Callable(Kernel):
         value = np.asarray(self.function(x, z, **(self.params or {})))
         if value.size != 1:
             raise ValueError(
-                f"Callable: {self._name()} returned shape {value.shape} for two points, not a "
-                f"number; if it takes two collections of points, use contract='matrix'"
+                f"Callable: {name_of(self.function)} returned shape {value.shape} for two points, "
+                f"not a number; if it takes two collections of points, use contract='matrix'"
             )
         return float(value.item())
-
-    def _name(self) -> str:
-        return getattr(self.function, "__name__", None) or repr(self.function)
 
 
 def point(X: Any, i: int) -> Any:

@@ -8,22 +8,24 @@ and is then computed from the differences of its rows; for all others 4 eps N is
 the squared distance.  Close pairs are few unless the points form clusters that are far apart
 compared with their size, so that one comparison per entry is the usual cost.
 
-Rows are dense or CSR with sorted columns; for CSR rows the two lists of columns are merged.
+Dense rows go through compiled loops; sparse rows are subtracted by SciPy, some pairs at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._runtime import jit
+from .._runtime import jit, slices
 
 __all__ = ["close_moments", "refine"]
 
 _CLOSE = 1e-4  # |y - w|^2 / (|y|^2 + |w|^2) below which a pair is close
 _AHEAD = 64  # pairs that are looked at together
+_PAIRS = 2**14  # pairs of sparse rows whose differences are held
 
 
 def refine(
@@ -34,10 +36,13 @@ def refine(
     Unless digits `relative` to s are wanted, also below 1, small norms leave nothing to do.
     Dense rows may be longer than their `columns`.
     """
+    if not _some_close(s, left, right, relative):
+        return
     if sp.issparse(Y) or sp.issparse(V):
-        _refine_sparse(*_parts(Y), *_parts(V), left, right, s, relative)
+        for i, j, D in _sparse_differences(Y, V, left, right, s):
+            s[i, j] = D.multiply(D).sum(axis=1)
     else:
-        _refine_dense(Y, V, columns, left, right, s, relative)
+        _refine_dense(Y, V, columns, left, right, s)
 
 
 def close_moments(
@@ -56,14 +61,28 @@ def close_moments(
     second_c <- second_c + sum_ij M_ij (y_ic - v_jc)^2, over close pairs.
     """
     if sp.issparse(Y) or sp.issparse(V):
-        _moments_sparse(M, *_parts(Y), *_parts(V), left, right, s, first, second)
+        for i, j, D in _sparse_differences(Y, V, left, right, s):
+            weights, M[i, j] = M[i, j], 0.0
+            moved = sp.csr_array((weights, (i, np.arange(len(i)))), (len(first), len(i))) @ D
+            first[moved.nonzero()] += moved[moved.nonzero()]
+            second += D.multiply(D).T @ weights
     else:
         _moments_dense(M, Y, V, left, right, s, first, second)
 
 
-def _parts(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows = rows if sp.issparse(rows) else sp.csr_array(rows)
-    return rows.indptr, rows.indices, rows.data
+def _some_close(s: np.ndarray, left: np.ndarray, right: np.ndarray, relative: bool) -> bool:
+    return s.size > 0 and (relative or _CLOSE * (left.max() + right.max()) > 1.0)
+
+
+def _sparse_differences(
+    Y: Any, V: Any, left: np.ndarray, right: np.ndarray, s: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
+    """Yield the places i, j of close pairs with the rows y_i - v_j, in float64."""
+    Y, V = (rows if sp.issparse(rows) else sp.csr_array(rows) for rows in (Y, V))
+    pairs = _close_pairs(s, left, right)
+    for part in slices(pairs.shape[1], _PAIRS):
+        i, j = pairs[:, part]
+        yield i, j, (Y[i] - V[j]).astype(np.float64)
 
 
 # ---------------------------------------------------------------------- loops
@@ -85,8 +104,18 @@ def _count_close(s: Any, left: Any, right: Any) -> int:
 
 
 @jit()
-def _some_close(s: Any, left: Any, right: Any, relative: bool) -> bool:
-    return s.size > 0 and (relative or _CLOSE * (left.max() + right.max()) > 1.0)
+def _close_pairs(s: Any, left: Any, right: Any) -> Any:
+    """Return the places i and j of the close pairs, in two rows."""
+    count = 0
+    for i in range(s.shape[0]):
+        count += _count_close(s[i], left[i], right)
+    pairs = np.empty((2, count), dtype=np.intp)
+    for i in range(s.shape[0]):
+        for j in range(s.shape[1] if count else 0):
+            if _is_close(s[i, j], left[i], right[j]):
+                count -= 1
+                pairs[0, count], pairs[1, count] = i, j
+    return pairs
 
 
 @jit("reassoc", "nsz")
@@ -98,11 +127,7 @@ def _square(y: Any, v: Any, columns: int) -> Any:
 
 
 @jit()
-def _refine_dense(
-    Y: Any, V: Any, columns: int, left: Any, right: Any, s: Any, relative: bool
-) -> None:
-    if not _some_close(s, left, right, relative):
-        return
+def _refine_dense(Y: Any, V: Any, columns: int, left: Any, right: Any, s: Any) -> None:
     for i in range(s.shape[0]):
         for start in range(0, s.shape[1], _AHEAD):
             stop = min(start + _AHEAD, s.shape[1])
@@ -130,66 +155,3 @@ def _moments_dense(
                         t = Y[i, c] - V[j, c]
                         first[i, c] += weight * t
                         second[c] += weight * (t * t)
-
-
-@jit()
-def _step(p: int, stop: int, cols: Any, a: Any, q: int, end: int, others: Any, b: Any) -> Any:
-    """Return the next column of two merged rows, the difference there, and the places after it."""
-    if q == end or (p < stop and cols[p] < others[q]):
-        return cols[p], a[p], p + 1, q
-    if p == stop or others[q] < cols[p]:
-        return others[q], -b[q], p, q + 1
-    return cols[p], a[p] - b[q], p + 1, q + 1
-
-
-@jit()
-def _refine_sparse(
-    starts: Any,
-    cols: Any,
-    a: Any,
-    ends: Any,
-    others: Any,
-    b: Any,
-    left: Any,
-    right: Any,
-    s: Any,
-    relative: bool,
-) -> None:
-    if not _some_close(s, left, right, relative):
-        return
-    for i in range(s.shape[0]):
-        stop = starts[i + 1]
-        for j in range(s.shape[1]):
-            if _is_close(s[i, j], left[i], right[j]):
-                p, q, total = starts[i], ends[j], 0.0
-                while p < stop or q < ends[j + 1]:
-                    _, t, p, q = _step(p, stop, cols, a, q, ends[j + 1], others, b)
-                    total += t * t
-                s[i, j] = total
-
-
-@jit()
-def _moments_sparse(
-    M: Any,
-    starts: Any,
-    cols: Any,
-    a: Any,
-    ends: Any,
-    others: Any,
-    b: Any,
-    left: Any,
-    right: Any,
-    s: Any,
-    first: Any,
-    second: Any,
-) -> None:
-    for i in range(s.shape[0]):
-        stop = starts[i + 1]
-        for j in range(s.shape[1]):
-            if _is_close(s[i, j], left[i], right[j]):
-                p, q, weight = starts[i], ends[j], M[i, j]
-                M[i, j] = 0
-                while p < stop or q < ends[j + 1]:
-                    c, t, p, q = _step(p, stop, cols, a, q, ends[j + 1], others, b)
-                    first[i, c] += weight * t
-                    second[c] += weight * (t * t)

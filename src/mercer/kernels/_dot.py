@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,53 +18,26 @@ from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
 from ._fields import frozen_matrix
 from ._prepared import Prepared
-from ._vectors import VectorKernel, check_gamma, check_positive, inner_products
+from ._vectors import Profiled, VectorKernel, check_positive, check_scale, inner_products
 
 __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"]
 
 
 @node
-class DotProduct(VectorKernel):
+class DotProduct(Profiled):
     """k(x, z) = profile(<x, z>)."""
 
-    @abstractmethod
-    def profile(self, t: np.ndarray) -> np.ndarray:
-        """Return the kernel at inner products t, which may be overwritten."""
-
-    @abstractmethod
-    def slope(self, t: np.ndarray) -> np.ndarray:
-        """Return d profile / dt."""
-
-    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
-        """Return d profile / d log(parameter) by name."""
-        return {}
-
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._vectors(X, like)
-        return Prepared((X,), dtype=X.dtype)
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
+    ) -> np.ndarray:
         inner_products(P.arrays[0], Q.arrays[0], out)
-        result = self.profile(out)
-        if result is not out:
-            out[...] = result
+        return out
 
     def _diag(self, X: Any) -> np.ndarray:
         return self.profile(squared_norms(self._vectors(X)))
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        t = self._products(*self._operands(X, Z))
-        return {name: np.sum(W * g) for name, g in self.parameter_slopes(t).items()}
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        X, Z = self._operands(X, Z)
-        return np.asarray((W * self.slope(self._products(X, Z))) @ Z)
-
-    @staticmethod
-    def _products(X: Any, Z: Any) -> np.ndarray:
-        t = np.empty((X.shape[0], Z.shape[0]), dtype=np.result_type(X.dtype, Z.dtype))
-        inner_products(X, Z, t)
-        return t
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return np.asarray(M @ Q.arrays[0])
 
 
 def squared_norms(X: Any) -> np.ndarray:
@@ -144,7 +117,7 @@ class Polynomial(_Affine, DotProduct):
                 f"a fractional power of a polynomial is not a Mercer kernel"
             )
         check_positive("Polynomial", "coef0", self.coef0, zero=True)
-        check_gamma("Polynomial", self.gamma)
+        check_scale("Polynomial", "gamma", self.gamma)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
@@ -175,8 +148,10 @@ class Sigmoid(_Affine, DotProduct):
     gamma: float | str = parameter(1.0)
     coef0: float = parameter(1.0)
 
+    diagonal_bound: ClassVar[float] = 1.0
+
     def _check(self) -> None:
-        check_gamma("Sigmoid", self.gamma)
+        check_scale("Sigmoid", "gamma", self.gamma)
         if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
             raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
 
@@ -190,10 +165,6 @@ class Sigmoid(_Affine, DotProduct):
         e = np.exp(-2.0 * np.abs(float(self.gamma) * t + self.coef0))
         return 4.0 * e / (1.0 + e) ** 2
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
 
 @node
 class Cosine(VectorKernel):
@@ -206,6 +177,8 @@ class Cosine(VectorKernel):
     array([[1., 0.]])
     """
 
+    diagonal_bound: ClassVar[float] = 1.0
+
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
         return Prepared((_unit_rows(X)[0],), dtype=X.dtype)
@@ -216,13 +189,6 @@ class Cosine(VectorKernel):
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
         return (_unit_rows(X)[1] > 0).astype(X.dtype)
-
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         # d/dx of u.v with u = x/|x| is (v - (u.v) u) / |x|
@@ -257,30 +223,24 @@ class Bilinear(VectorKernel):
                 f"{lowest:.3g}; x^T A z is then not a Mercer kernel"
             )
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._checked(self._vectors(X, like))
-        return Prepared((X,), dtype=X.dtype)
-
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         X, Z = P.arrays[0], Q.arrays[0]
         inner_products(X, Q.once("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        X = self._checked(self._vectors(X))
+        X = self._vectors(X)
         XA = np.asarray(X @ self._matrix(X.dtype))
         return np.asarray((X.multiply(XA) if sp.issparse(X) else X * XA).sum(axis=1)).ravel()
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        return {}
-
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        _, Z = self._operands(X, Z)
-        return np.asarray(W @ np.asarray(self._checked(Z) @ self._matrix(Z.dtype)))
+        Z = self._vectors(X if Z is None else Z)
+        return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         return np.asarray(C.T @ X)  # phi(x) = A^(1/2) x
 
-    def _checked(self, X: Any) -> Any:
+    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
+        X = super()._vectors(X)
         self._same_width(len(self.A), X.shape[1])
         return X
 

@@ -3,30 +3,25 @@
 A new one names its term g, the weights w_c of the columns, `profile(s)` and `slope(s)` =
 profile'(s).  The terms |x - z|, (x - z)^2 / (x + z) and min(x, z) are not inner products, so no
 matrix product gives s.  It is summed directly, one row against a few hundred others at a time,
-which compiles to vector instructions.  Sparse rows are made dense a few at a time.
+which compiles to vector instructions.  Sparse rows are made dense a few at a time, except for
+minima, which are 0 where an entry is.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._runtime import jit
+from .._runtime import jit, slices
 from ._bandwidth import gamma_from_rule, median_distance
 from ._base import node, parameter
 from ._exp import exp_inplace
-from ._prepared import Prepared, pair
-from ._vectors import (
-    VectorKernel,
-    check_gamma,
-    check_length_scale,
-    check_positive,
-    per_column,
-)
+from ._prepared import Prepared
+from ._sparse import shared_minima
+from ._vectors import LengthScaled, Profiled, check_scale
 
 __all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
 
@@ -37,21 +32,12 @@ _DENSE = 1 << 20  # entries of a sparse operand that are made dense at a time
 
 
 @node
-class Elementwise(VectorKernel):
+class Elementwise(Profiled):
     """k(x, z) = profile(s), s = sum_c w_c g(x_c, z_c)."""
 
     _kind: ClassVar[int]
     _nonnegative: ClassVar[bool] = False  # the domain is x >= 0
-
-    # ------------------------------------------------------------------ the mathematics
-
-    @abstractmethod
-    def profile(self, s: np.ndarray) -> np.ndarray:
-        """Return the kernel at sums s, which may be overwritten."""
-
-    @abstractmethod
-    def slope(self, s: np.ndarray) -> np.ndarray:
-        """Return d profile / ds."""
+    _summed_in: ClassVar[Any] = np.float64
 
     def _weights(self, columns: int) -> Any:
         """Return w, a number or one per column."""
@@ -59,18 +45,13 @@ class Elementwise(VectorKernel):
 
     # ------------------------------------------------------------------ tiles
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = self._points(X, like)
-        return Prepared((X,), dtype=X.dtype)
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._sums(P, Q, out)
-        result = self.profile(out)
-        if result is not out:
-            out[...] = result
-
-    def _sums(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
+    ) -> np.ndarray:
         X, Z = P.arrays[0], Q.arrays[0]
+        if self._kind == _MINIMUM and sp.issparse(X) and sp.issparse(Z):
+            shared_minima(X, Z, out)  # where one of them is 0, so is the minimum
+            return out
         weights = np.full(X.shape[1], self._weights(X.shape[1]), dtype=out.dtype)
         for rows, A in _dense_rows(X):
             if sp.issparse(Z):
@@ -79,10 +60,16 @@ class Elementwise(VectorKernel):
             else:
                 Bt = Q.once("columns", lambda: _transposed(Z))
                 _sum_terms(self._kind, A, Bt, weights, out[rows])
+        return out
 
-    def _points(self, X: Any, like: Prepared | None = None) -> Any:
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        self._weights(X.shape[1])  # as many columns as length scales
+        return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
+
+    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         """Check that X holds vectors, and that they lie in the domain."""
-        X = self._vectors(X, like)
+        X = super()._vectors(X, like)
         if self._nonnegative:
             lowest = min((X.data if sp.issparse(X) else X).min(initial=0.0), 0.0)
             if lowest < 0:
@@ -95,19 +82,8 @@ class Elementwise(VectorKernel):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _weighted_slope(
-        self, X: Any, Z: Any, W: np.ndarray
-    ) -> tuple[Prepared, Prepared, np.ndarray, np.ndarray]:
-        """Return both operands, the sums s, and W * slope(s)."""
-        P, Q = pair(self, X, Z)
-        s = np.empty((len(P), len(Q)))
-        self._sums(P, Q, s)
-        return P, Q, s, W * self.slope(s)
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        P, Q, _, M = self._weighted_slope(X, Z, W)
-        slopes = self._per_column(_sum_slopes, P, Q, M)
-        return slopes * self._weights(slopes.shape[1])
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
     def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
         """Return the (n, d) array that `add` fills with sums over j of M_ij times something."""
@@ -121,7 +97,21 @@ class Elementwise(VectorKernel):
 
 
 @node
-class Laplacian(Elementwise):
+class _ExponentialSum(Elementwise):
+    """k(x, z) = exp(-s), where s is 0 for equal points."""
+
+    diagonal_bound: ClassVar[float] = 1.0
+    infinitely_divisible: ClassVar[bool] = True
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return exp_inplace(s, -1.0)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -np.exp(-s)
+
+
+@node
+class Laplacian(LengthScaled, _ExponentialSum):
     """k(x, z) = exp(-sum_c |x_c - z_c| / l_c).
 
     `length_scale` is a number, one number per column, or a rule to be resolved on data: "auto"
@@ -138,61 +128,32 @@ class Laplacian(Elementwise):
     array([[0.3679]])
     """
 
-    length_scale: Any = parameter(1.0)
-
     _kind: ClassVar[int] = _ABSOLUTE
 
-    def _check(self) -> None:
-        check_length_scale("Laplacian", self.length_scale)
-
-    @classmethod
-    def from_gamma(cls, gamma: float | str) -> Self:
-        """Return the kernel exp(-gamma |x - z|_1), that is, length_scale = 1/gamma."""
-        if isinstance(gamma, str):
-            return cls(length_scale=gamma)
-        check_positive("Laplacian", "gamma", gamma)
-        return cls(length_scale=float(1.0 / gamma))
-
-    def profile(self, s: np.ndarray) -> np.ndarray:
-        return exp_inplace(s, -1.0)
-
-    def slope(self, s: np.ndarray) -> np.ndarray:
-        return -np.exp(-s)
+    @staticmethod
+    def _length(gamma: float) -> float:
+        return float(1.0 / gamma)
 
     def _weights(self, columns: int) -> Any:
-        return 1.0 / per_column("Laplacian", self.length_scale, columns)
+        return 1.0 / self._scale(columns)
 
-    def _diag(self, X: Any) -> np.ndarray:
-        X = self._points(X)
-        self._weights(X.shape[1])  # as many columns as length scales
-        return np.ones(X.shape[0], dtype=X.dtype)
-
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        P, Q, s, M = self._weighted_slope(X, Z, W)
+    def _inner_pullback(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
+    ) -> dict[str, Any]:
+        M = W * self.slope(s)
         if np.ndim(self.length_scale) == 0:
             return {"length_scale": -np.sum(M * s)}
         terms = self._per_column(_sum_terms_by_column, P, Q, M).sum(axis=0)
         return {"length_scale": -terms * self._weights(terms.size)}
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        if not isinstance(self.length_scale, str):
-            return {}
-        X = self._points(X)
-        if self.length_scale == "median":
-            return {"length_scale": median_distance(X, "cityblock", weights)}
-        return {"length_scale": 1.0 / gamma_from_rule(self.length_scale, X, weights)}
-
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
+        if isinstance(self.length_scale, str) and self.length_scale == "median":
+            return {"length_scale": median_distance(self._vectors(X), "cityblock", weights)}
+        return super()._resolve_own(X, weights)
 
 
 @node
-class Chi2(Elementwise):
+class Chi2(_ExponentialSum):
     """k(x, z) = exp(-gamma sum_c (x_c - z_c)^2 / (x_c + z_c)), for histograms x, z >= 0.
 
     A column that is 0 in both points adds 0.  `gamma` is a number or a rule: "auto" and "scale"
@@ -211,40 +172,21 @@ class Chi2(Elementwise):
     _nonnegative: ClassVar[bool] = True
 
     def _check(self) -> None:
-        check_gamma("Chi2", self.gamma)
-
-    def profile(self, s: np.ndarray) -> np.ndarray:
-        return exp_inplace(s, -1.0)
-
-    def slope(self, s: np.ndarray) -> np.ndarray:
-        return -np.exp(-s)
+        check_scale("Chi2", "gamma", self.gamma)
 
     def _weights(self, columns: int) -> Any:
         return float(self.gamma)
 
-    def _diag(self, X: Any) -> np.ndarray:
-        X = self._points(X)
-        return np.ones(X.shape[0], dtype=X.dtype)
-
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        _, _, s, M = self._weighted_slope(X, Z, W)
-        return {"gamma": np.sum(M * s)}
+    def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+        return {"gamma": s * self.slope(s)}
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.gamma, str):
             return {}
-        X = self._points(X)
+        X = self._vectors(X)
         if self.gamma == "median":
             return {"gamma": 1.0 / median_distance(X, _chi2_sums, weights)}
         return {"gamma": gamma_from_rule(self.gamma, X, weights)}
-
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 @node
@@ -270,10 +212,6 @@ class AdditiveChi2(Elementwise):
     def slope(self, s: np.ndarray) -> np.ndarray:
         return np.full_like(s, -1.0)
 
-    def _diag(self, X: Any) -> np.ndarray:
-        X = self._points(X)
-        return np.zeros(X.shape[0], dtype=X.dtype)
-
 
 @node
 class HistogramIntersection(Elementwise):
@@ -298,7 +236,7 @@ class HistogramIntersection(Elementwise):
         return np.ones_like(s)
 
     def _diag(self, X: Any) -> np.ndarray:
-        X = self._points(X)
+        X = self._vectors(X)
         return np.asarray(X.sum(axis=1)).ravel()
 
 
@@ -309,8 +247,7 @@ def _dense_rows(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield (rows, X[rows] as a dense array): all of a dense X, a few at a time of a sparse one."""
     n, d = X.shape
     size = max(1, _DENSE // d) if sp.issparse(X) else max(n, 1)
-    for start in range(0, n, size):
-        rows = slice(start, min(start + size, n))
+    for rows in slices(n, size):
         part = X[rows].toarray() if sp.issparse(X) else X
         yield rows, np.ascontiguousarray(part)
 

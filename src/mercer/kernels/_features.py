@@ -7,7 +7,6 @@ here have one.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from typing import Any
@@ -20,7 +19,7 @@ from .._errors import NotDifferentiableError
 from .._points import as_vectors, length
 from ._base import Kernel, node
 from ._dot import squared_norms
-from ._fields import key, same, show
+from ._fields import Value, name_of
 from ._prepared import Prepared
 from ._stationary import RBF
 from ._vectors import check_positive, inner_products
@@ -31,12 +30,64 @@ __all__ = [
     "GaussianSeries",
     "PolynomialBasis",
     "QuadraticMap",
+    "RankOne",
     "SigmoidBasis",
+    "pulled_back",
 ]
 
 
+def pulled_back(owner: str, function: Any, X: Any, G: np.ndarray, value: str) -> np.ndarray:
+    """Return sum_m G_im dphi_m(x_i) / dx_i for the function phi inside `value`, if phi knows it."""
+    if not hasattr(function, "pullback"):
+        raise NotDifferentiableError(
+            f"{owner}: {name_of(function)} has no method pullback(X, G), so {value} has no "
+            f"derivative with respect to x; give it one, or choose a method that does not need "
+            f"input_gradient"
+        )
+    return np.asarray(function.pullback(X, G))
+
+
 @node
-class Features(Kernel):
+class _OfFunction(Kernel):
+    """k(x, z) = phi(x)^T phi(z), given by a function of the points, the only field."""
+
+    @property
+    def _function(self) -> Any:
+        return self._items()[0][1]
+
+    def _check(self) -> None:
+        if not callable(self._function):
+            raise TypeError(
+                f"{type(self).__name__} needs a function of the points, got {self._function!r}"
+            )
+
+    @abstractmethod
+    def _features(self, X: Any) -> Any:
+        """Return phi(X), shape (n, M)."""
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        phi = self._features(X)
+        if like is not None and like.arrays[0].shape[1] != phi.shape[1]:
+            raise ValueError(
+                f"Features: {name_of(self._function)} returned {like.arrays[0].shape[1]} features "
+                f"for some points and {phi.shape[1]} for others; it must always return the same "
+                f"ones"
+            )
+        return Prepared((phi,), dtype=phi.dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return squared_norms(self._features(X))
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        G = np.asarray(W @ self._features(X if Z is None else Z))
+        return pulled_back(type(self).__name__, self._function, X, G, "phi(x)^T phi(z)")
+
+
+@node
+class Features(_OfFunction):
     """k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z), for any basis functions phi_m.
 
     Parameters
@@ -54,59 +105,55 @@ class Features(Kernel):
 
     basis: Any = None
 
-    def _check(self) -> None:
-        if not callable(self.basis):
-            raise TypeError(f"Features needs a function of the points, got {self.basis!r}")
-
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        phi = self._features(X)
-        if like is not None and like.arrays[0].shape[1] != phi.shape[1]:
-            raise ValueError(
-                f"Features: {self._name()} returned {like.arrays[0].shape[1]} features for some "
-                f"points and {phi.shape[1]} for others; it must always return the same ones"
-            )
-        return Prepared((phi,), dtype=phi.dtype)
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        inner_products(P.arrays[0], Q.arrays[0], out)
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return squared_norms(self._features(X))
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        if not hasattr(self.basis, "pullback"):
-            raise NotDifferentiableError(
-                f"Features: {self._name()} has no method pullback(X, G), so phi(x)^T phi(z) has "
-                f"no derivative with respect to x; give it one, or choose a method that does not "
-                f"need input_gradient"
-            )
-        return np.asarray(
-            self.basis.pullback(X, np.asarray(W @ self._features(X if Z is None else Z)))
-        )
-
     def _features(self, X: Any) -> Any:
         phi, n = self.basis(X), length(X)
         phi = phi.tocsr() if sp.issparse(phi) else np.asarray(phi)
         if phi.ndim != 2 or phi.shape[0] != n:
             raise ValueError(
-                f"Features: {self._name()} returned shape {phi.shape} for {n} points; "
+                f"Features: {name_of(self.basis)} returned shape {phi.shape} for {n} points; "
                 f"it must return one row of features per point, shape ({n}, M)"
             )
         if phi.dtype not in (np.float32, np.float64):
             phi = phi.astype(np.float64)
         if not np.all(np.isfinite(phi.data if sp.issparse(phi) else phi)):
-            raise ValueError(f"Features: {self._name()} returned features that are not finite")
+            raise ValueError(
+                f"Features: {name_of(self.basis)} returned features that are not finite"
+            )
         return phi
 
-    def _name(self) -> str:
-        return getattr(self.basis, "__name__", None) or repr(self.basis)
+
+@node
+class RankOne(_OfFunction):
+    """k(x, z) = f(x) f(z) for any real function f, called on all points at once.
+
+    If f has a method `pullback(X, G)` returning G_i df(x_i)/dx_i, the kernel has gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RankOne
+    >>> RankOne(np.ravel)([[2.0], [3.0]])
+    array([[4., 6.],
+           [6., 9.]])
+    """
+
+    function: Any = None
+
+    def _features(self, X: Any) -> np.ndarray:
+        values = np.asarray(self.function(X), dtype=float)
+        if values.size != length(X) or values.ndim > 2:
+            raise ValueError(
+                f"RankOne: the function returned shape {values.shape} for {length(X)} points; "
+                f"it must return one number per point"
+            )
+        return values.reshape(-1, 1)
 
 
 # ---------------------------------------------------------------------- bases
 
 
-class _Basis(ABC):
-    """A value with fields that are shown and compared as those of a kernel are."""
+class _Basis(Value, ABC):
+    """A function phi with its derivative."""
 
     @abstractmethod
     def __call__(self, X: Any) -> Any:
@@ -116,20 +163,19 @@ class _Basis(ABC):
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
 
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(same(getattr(self, name), getattr(other, name)) for name in self._names())
+    def _vectors(self, X: Any, like: np.ndarray | None = None, what: str = "") -> Any:
+        """Check that X holds vectors, with as many columns as those `like` them have."""
+        X = as_vectors(X, type(self).__name__)
+        if like is not None and like.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__}: the {what} have {like.shape[1]} columns, the points "
+                f"{X.shape[1]}"
+            )
+        return X
 
-    def __hash__(self) -> int:
-        return hash((type(self), *(key(getattr(self, name)) for name in self._names())))
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={show(getattr(self, name))}" for name in self._names())
-        return f"{type(self).__name__}({inside})"
-
-    def _names(self) -> list[str]:
-        return [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+    def _dense(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        return X.toarray() if sp.issparse(X) else X
 
 
 @node
@@ -169,14 +215,10 @@ class GaussianBasis(_Basis):
         return RBF(length_scale=float(self.width))
 
     def _both(self, X: Any) -> tuple[Any, np.ndarray]:
-        X = as_vectors(X, "GaussianBasis")
-        C = np.asarray(self.centres, dtype=X.dtype)
+        C = np.asarray(self.centres, dtype=float)
         C = C.reshape(-1, 1) if C.ndim == 1 else C
-        if C.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"GaussianBasis: the centres have {C.shape[1]} columns, the points {X.shape[1]}"
-            )
-        return X, C
+        X = self._vectors(X, C, "centres")
+        return X, C.astype(X.dtype)
 
 
 @node
@@ -209,11 +251,11 @@ class SigmoidBasis(_Basis):
             )
 
     def __call__(self, X: Any) -> np.ndarray:
-        X = _dense(as_vectors(X, "SigmoidBasis"))
+        X = self._dense(X)
         return expit(self._arguments(X)).reshape(len(X), X.shape[1] * len(self.centres))
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        t = self._arguments(_dense(as_vectors(X, "SigmoidBasis")))
+        t = self._arguments(self._dense(X))
         slopes = expit(t) * expit(-t) / self.width
         return np.sum(slopes * G.reshape(t.shape), axis=2)
 
@@ -246,11 +288,11 @@ class PolynomialBasis(_Basis):
             )
 
     def __call__(self, X: Any) -> np.ndarray:
-        return self._evaluate(_dense(as_vectors(X, "PolynomialBasis")))[0]
+        return self._evaluate(self._dense(X))[0]
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
         # reverse mode: each monomial hands its weight on to the two that it was made of
-        X = _dense(as_vectors(X, "PolynomialBasis"))
+        X = self._dense(X)
         phi, places = self._evaluate(X)
         weights, out = np.array(G, dtype=float), np.zeros(X.shape)
         for columns, m in reversed(places.items()):
@@ -296,7 +338,7 @@ class QuadraticMap(_Basis):
         check_positive("QuadraticMap", "coef0", self.coef0, zero=True)
 
     def __call__(self, X: Any) -> np.ndarray:
-        X = _dense(as_vectors(X, "QuadraticMap"))
+        X = self._dense(X)
         c = float(self.coef0)
         parts = [_half_weights(X.shape[1] - i) * X[:, i:] * X[:, [i]] for i in range(X.shape[1])]
         if c > 0:
@@ -304,7 +346,7 @@ class QuadraticMap(_Basis):
         return np.concatenate(parts, axis=1).astype(X.dtype, copy=False)
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        X = _dense(as_vectors(X, "QuadraticMap"))
+        X = self._dense(X)
         out, start = np.zeros(X.shape), 0
         for i in range(X.shape[1]):
             stop = start + X.shape[1] - i
@@ -372,7 +414,7 @@ class GaussianSeries(_Basis):
         return np.where((t < 0) & (m % 2 == 1), -sizes, sizes)
 
     def _line(self, X: Any) -> np.ndarray:
-        X = _dense(as_vectors(X, "GaussianSeries"))
+        X = self._dense(X)
         if X.shape[1] != 1:
             raise ValueError(
                 f"GaussianSeries maps points with one column, got {X.shape[1]}; for more, multiply "
@@ -386,7 +428,3 @@ def _half_weights(size: int) -> np.ndarray:
     weights = np.full(size, np.sqrt(2.0))
     weights[0] = 1.0
     return weights
-
-
-def _dense(X: Any) -> np.ndarray:
-    return X.toarray() if sp.issparse(X) else X

@@ -1,23 +1,66 @@
-"""Fields of values: how they are compared, hashed and shown."""
+"""Values: frozen dataclasses, and how their fields are compared, hashed and shown."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
+from .._runtime import slices
+
 __all__ = [
     "SYMMETRIC",
+    "Value",
     "asymmetry",
     "brief",
     "frozen_matrix",
     "frozen_parameter",
     "key",
+    "name_of",
+    "node",
     "same",
     "show",
 ]
 
+T = TypeVar("T")
+
 SYMMETRIC = 1e-8  # a matrix and its transpose may differ by this part of the largest entry
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def node(cls: type[T]) -> type[T]:
+    """Make `cls` a node: a frozen dataclass whose equality and repr come from Value."""
+    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+
+
+class Value:
+    """What is known by its class and its fields: equal for equal ones, and can be read back."""
+
+    def _items(self) -> list[tuple[str, Any]]:
+        """Return the fields in order, each with its name."""
+        return [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(same(value, getattr(other, name)) for name, value in self._items())
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(key(value) for _, value in self._items())))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={show(value)}" for name, value in self._items())
+        return f"{type(self).__name__}({inside})"
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{name}={brief(value)}" for name, value in self._items())
+        return f"{type(self).__name__}({inside})"
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function for messages, or how an object that is called is written."""
+    return getattr(function, "__name__", None) or repr(function)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -28,7 +71,7 @@ def same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
-    return bool(a == b)
+    return bool(key(a) == key(b)) if _has_parameters(a) else bool(a == b)
 
 
 def key(value: Any) -> Any:
@@ -40,6 +83,8 @@ def key(value: Any) -> Any:
         return frozenset((name, key(v)) for name, v in value.items())
     if isinstance(value, slice):  # not hashable before Python 3.12
         return slice, value.start, value.stop, value.step
+    if _has_parameters(value):
+        return type(value), key(value.get_params(deep=False))
     return value
 
 
@@ -57,14 +102,22 @@ def show(value: Any) -> str:
         return f"[{', '.join(show(v) for v in value)}]"
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
+    if _has_parameters(value):  # with all digits, and with what its own repr leaves out
+        inside = (f"{name}={show(v)}" for name, v in value.get_params(deep=False).items())
+        return f"{type(value).__name__}({', '.join(inside)})"
     return repr(value)
+
+
+def _has_parameters(value: Any) -> bool:
+    """Tell whether a value is an object of scikit-learn, known by its class and its parameters."""
+    return hasattr(value, "get_params") and not isinstance(value, (Value, type))
 
 
 def brief(value: Any) -> str:
     """Write a field for people: a long array by its shape."""
     if isinstance(value, (np.ndarray, list, tuple)) and np.size(value) > 12:
         return f"[{' x '.join(map(str, np.shape(value)))} numbers]"
-    return str(value) if hasattr(value, "theta") else show(value)
+    return str(value) if isinstance(value, Value) or _has_parameters(value) else show(value)
 
 
 def frozen_parameter(value: Any) -> Any:
@@ -82,7 +135,7 @@ def frozen_parameter(value: Any) -> Any:
 
 def asymmetry(A: np.ndarray) -> tuple[float, float]:
     """Return the largest |A_ij - A_ji| and the largest |A_ij|, without a second matrix."""
-    parts = [slice(start, start + 512) for start in range(0, len(A), 512)]
+    parts = slices(len(A), 512)
     gap = max((float(np.abs(A[rows] - A[:, rows].T).max()) for rows in parts), default=0.0)
     return gap, max((float(np.abs(A[rows]).max()) for rows in parts), default=0.0)
 

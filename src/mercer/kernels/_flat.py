@@ -1,8 +1,8 @@
-"""Kernels that do not compare coordinates: constants, noise, and f(x) f(z)."""
+"""Kernels that do not look at where points are: constants and noise."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,12 +11,25 @@ from ._base import Kernel, node, parameter
 from ._prepared import Prepared
 from ._vectors import check_positive
 
-__all__ = ["Constant", "RankOne", "White"]
+__all__ = ["Constant", "White"]
 
 
 @node
 class _Flat(Kernel):
-    """A kernel that ignores where its points are, hence with gradient 0 there."""
+    """A kernel that ignores where its points are, hence with gradient 0: one number, k(x, x)."""
+
+    infinitely_divisible: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        ((name, value),) = self._items()
+        check_positive(type(self).__name__, name, value, zero=True)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(self._items()[0][1])
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.full(length(X), self.diagonal_bound)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         dtype = getattr(X, "dtype", None)
@@ -25,10 +38,6 @@ class _Flat(Kernel):
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.zeros((length(X), np.shape(X)[1] if np.ndim(X) == 2 else 0))
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 @node
@@ -44,21 +53,11 @@ class Constant(_Flat):
 
     value: float = parameter(1.0)
 
-    def _check(self) -> None:
-        check_positive("Constant", "value", self.value, zero=True)
-
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = self.value
 
-    def _diag(self, X: Any) -> np.ndarray:
-        return np.full(length(X), float(self.value))
-
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"value": self.value * np.sum(W)}
-
-    @property
-    def diagonal_bound(self) -> float:
-        return float(self.value)
 
     def __str__(self) -> str:
         return f"{self.value:g}"
@@ -81,69 +80,11 @@ class White(_Flat):
 
     noise: float = parameter(1.0)
 
-    @property
-    def tells_observations_apart(self) -> bool:
-        return True
-
-    def _check(self) -> None:
-        check_positive("White", "noise", self.noise, zero=True)
+    tells_observations_apart: ClassVar[bool] = True
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = 0.0
         out[P.coincidences(Q)] = self.noise
 
-    def _diag(self, X: Any) -> np.ndarray:
-        return np.full(length(X), float(self.noise))
-
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
-
-    @property
-    def diagonal_bound(self) -> float:
-        return float(self.noise)
-
-
-@node
-class RankOne(Kernel):
-    """k(x, z) = f(x) f(z) for any real function f, called on all points at once.
-
-    If f has a method `pullback(X, G)` returning G_i df(x_i)/dx_i, the kernel has gradients.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernels import RankOne
-    >>> RankOne(np.ravel)([[2.0], [3.0]])
-    array([[4., 6.],
-           [6., 9.]])
-    """
-
-    function: Any = None
-
-    def _check(self) -> None:
-        if not callable(self.function):
-            raise TypeError(f"RankOne needs a function of the points, got {self.function!r}")
-
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        return Prepared((self._values(X),))
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        np.multiply(P.arrays[0][:, None], Q.arrays[0], out=out)
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return self._values(X) ** 2
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        if not hasattr(self.function, "pullback"):
-            return super()._input_gradient(X, Z, W)
-        inner = W @ self._values(X if Z is None else Z)
-        return self.function.pullback(X, inner[:, None])
-
-    def _values(self, X: Any) -> np.ndarray:
-        values = np.asarray(self.function(X), dtype=float)
-        if values.size != length(X) or values.ndim > 2:
-            raise ValueError(
-                f"RankOne: the function returned shape {values.shape} for {length(X)} points; "
-                f"it must return one number per point"
-            )
-        return values.reshape(-1)

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from .._points import as_vectors
+from .._runtime import slices
 from ._base import Kernel, node
 from ._features import _Basis
 from ._fields import brief
@@ -82,7 +82,7 @@ class FourierBasis(_Basis):
             object.__setattr__(self, "weights", a)
 
     def __call__(self, X: Any) -> np.ndarray:
-        X = self._vectors(X)
+        X = self._vectors(X, self.frequencies, "frequencies")
         W, a = self.frequencies, self._amplitudes()
         single = X.dtype == np.float32
         if single:
@@ -92,9 +92,8 @@ class FourierBasis(_Basis):
         turned = np.ascontiguousarray(W.T, dtype=np.float32 if single else np.float64)
         both = np.concatenate([a, a]).astype(X.dtype)
         out = np.empty((X.shape[0], both.size), dtype=X.dtype)
-        for start in range(0, len(out), _ROWS):
-            part = out[start : start + _ROWS]
-            phases = X[start : start + _ROWS] @ turned
+        for rows in slices(len(out), _ROWS):
+            part, phases = out[rows], X[rows] @ turned
             np.cos(phases, out=part[:, : len(a)])
             np.sin(phases, out=part[:, len(a) :])
             part *= both
@@ -108,15 +107,6 @@ class FourierBasis(_Basis):
     def _amplitudes(self) -> np.ndarray:
         m = len(self.frequencies)
         return np.full(m, m**-0.5) if self.weights is None else self.weights
-
-    def _vectors(self, X: Any) -> Any:
-        X = as_vectors(X, "FourierBasis")
-        if X.shape[1] != self.frequencies.shape[1]:
-            raise ValueError(
-                f"FourierBasis: the frequencies have {self.frequencies.shape[1]} columns, the "
-                f"points {X.shape[1]}"
-            )
-        return X
 
     def __str__(self) -> str:
         weights = "" if self.weights is None else f", weights={brief(self.weights)}"

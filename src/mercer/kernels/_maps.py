@@ -7,19 +7,22 @@ sum_c G_ic dphi_c(x_i) / dx_i.
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._errors import NotDifferentiableError
 from .._points import as_vectors, column, is_table, length
+from .._runtime import is_count
 from ._base import Kernel, node, parameter
+from ._features import pulled_back
+from ._fields import name_of
 from ._prepared import Prepared
 from ._stationary import RBF
-from ._vectors import VectorKernel, check_length_scale, check_positive, per_column
+from ._vectors import VectorKernel, check_positive, check_scale, per_column
 from ._wrappers import Wrapper
 
 __all__ = ["Map", "Periodic", "Select", "Stretch"]
@@ -140,16 +143,14 @@ class Stretch(_Mapped):
 
     length_scale: Any = parameter(1.0)
 
+    on_vectors: ClassVar[bool] = True
+
     def _check(self) -> None:
         if isinstance(self.length_scale, str):
             raise TypeError(
                 f"Stretch: length_scale must be positive numbers, got {self.length_scale!r}"
             )
-        check_length_scale("Stretch", self.length_scale)
-
-    @property
-    def on_vectors(self) -> bool:
-        return True
+        check_scale("Stretch", "length_scale", self.length_scale, vector=True)
 
     def _inner_points(self, X: Any) -> Any:
         X = as_vectors(X, "Stretch")
@@ -190,6 +191,8 @@ class Map(_Mapped):
 
     function: Any = None
 
+    on_vectors: ClassVar[bool] = False  # whatever the function takes
+
     def _check(self) -> None:
         if not callable(self.function):
             raise TypeError(f"Map needs a function of the points, got {self.function!r}")
@@ -198,29 +201,13 @@ class Map(_Mapped):
         points = self.function(X)
         if length(points) != length(X):
             raise ValueError(
-                f"Map: {self._name()} returned {length(points)} points for {length(X)}; "
+                f"Map: {name_of(self.function)} returned {length(points)} points for {length(X)}; "
                 f"it must map each point to one"
             )
         return points
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        if not hasattr(self.function, "pullback"):
-            raise NotDifferentiableError(
-                f"Map: {self._name()} has no method pullback(X, G), so k(phi(x), phi(z)) has no "
-                f"derivative with respect to x; give it one, or choose a method that does not "
-                f"need input_gradient"
-            )
-        return super()._input_gradient(X, Z, W)
-
     def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
-        return np.asarray(self.function.pullback(X, G))
-
-    @property
-    def on_vectors(self) -> bool:
-        return False  # whatever the function takes
-
-    def _name(self) -> str:
-        return getattr(self.function, "__name__", None) or repr(self.function)
+        return pulled_back("Map", self.function, X, G, "k(phi(x), phi(z))")
 
 
 @node
@@ -246,6 +233,9 @@ class Periodic(VectorKernel):
     period: float = parameter(1.0)
     length_scale: float = parameter(1.0)
 
+    diagonal_bound: ClassVar[float] = 1.0
+    infinitely_divisible: ClassVar[bool] = True
+
     def _check(self) -> None:
         check_positive("Periodic", "period", self.period)
         check_positive("Periodic", "length_scale", self.length_scale)
@@ -265,13 +255,10 @@ class Periodic(VectorKernel):
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         # the angles 2 pi x / period move by minus themselves with log period, on both sides
-        C, D = self._both(X, Z)
+        (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
         left, right = _both_gradients(self._circular(), C, D, W)
-        moved = _column_sums(self._vectors(X), self._turn(C, left)).sum()
-        if D is None:
-            moved += _column_sums(self._vectors(X), self._turn(C, right)).sum()
-        else:
-            moved += _column_sums(self._vectors(Z), self._turn(D, right)).sum()
+        moved = _column_sums(A, self._turn(C, left)).sum()
+        moved += _column_sums(B, self._turn(C if D is None else D, right)).sum()
         return {"period": -moved, "length_scale": self._circular().pullback(C, D, W)[0]}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
@@ -297,17 +284,9 @@ class Periodic(VectorKernel):
         d = C.shape[1] // 2
         return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
-
 
 def _is_place(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_count(value, -math.inf)
 
 
 def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = ["Prepared", "pair"]
 _NOWHERE = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
 
+@dataclass(eq=False, slots=True)
 class Prepared:
     """Points made ready for tiles.
 
@@ -36,31 +38,24 @@ class Prepared:
         happen to.
     """
 
-    __slots__ = ("arrays", "children", "dtype", "frame", "memo", "places", "source")
+    arrays: tuple = ()
+    children: tuple[Prepared, ...] = ()
+    frame: Any = None
+    dtype: Any = np.float64
+    source: Any = field(default_factory=object)
+    places: Any = None
+    memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def __init__(
-        self,
-        arrays: tuple = (),
-        children: tuple[Prepared, ...] = (),
-        frame: Any = None,
-        dtype: Any = np.float64,
-        source: Any = None,
-        places: range | np.ndarray | None = None,
-    ) -> None:
-        if places is None:
-            places = range(length(arrays[0]) if arrays else len(children[0]))
-        self.arrays, self.children, self.frame = arrays, children, frame
-        self.dtype = np.dtype(dtype)
-        self.source = object() if source is None else source
-        self.places = places
-        self.memo: dict[str, Any] = {}
+    def __post_init__(self) -> None:
+        if self.places is None:
+            self.places = range(length(self.arrays[0]) if self.arrays else len(self.children[0]))
+        self.dtype = np.dtype(self.dtype)
 
     @classmethod
-    def around(cls, *children: Prepared) -> Self:
-        """Return the Prepared of a node that holds nothing but its children."""
+    def around(cls, *children: Prepared, arrays: tuple = ()) -> Self:
+        """Return the Prepared of a node over children, with arrays of its own if it has any."""
         dtype = np.result_type(*(c.dtype for c in children))
-        first = children[0]
-        return cls((), children, dtype=dtype, source=first.source, places=first.places)
+        return cls(arrays, children, None, dtype, children[0].source, children[0].places)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -90,14 +85,9 @@ class Prepared:
 
     def astype(self, dtype: Any) -> Prepared:
         """Return the same points in another precision: the arrays of numbers are rounded to it."""
-        return Prepared(
-            tuple(a.astype(dtype) if _is_numeric(a) else a for a in self.arrays),
-            tuple(c.astype(dtype) for c in self.children),
-            self.frame,
-            dtype,
-            self.source,
-            self.places,
-        )
+        arrays = tuple(a.astype(dtype) if _is_numeric(a) else a for a in self.arrays)
+        children = tuple(c.astype(dtype) for c in self.children)
+        return replace(self, arrays=arrays, children=children, dtype=dtype)
 
     def once(self, key: str, make: Function[[], Any]) -> Any:
         """Return `make()`, computed at the first call and kept with these rows."""

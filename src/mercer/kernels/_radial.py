@@ -1,7 +1,7 @@
 """Kernels that are functions of the squared scaled distance s = |(x - z) / l|^2.
 
 A new one needs `profile(s)` and `slope(s)` = profile'(s), and, for parameters beside the length
-scale, `shape_slopes(s)`.  The base class owns distances, diagonal, derivatives and the tile:
+scale, `parameter_slopes(s)`.  The base class owns distances, diagonal, derivatives and the tile:
 
     s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
 
@@ -18,25 +18,17 @@ s has all its digits wherever the points are.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._runtime import jit
-from ._bandwidth import gamma_from_rule
-from ._base import node, parameter
+from .._runtime import jit, slices
+from ._base import node
 from ._close import close_moments, refine
 from ._dot import squared_norms
-from ._prepared import Prepared, pair
-from ._vectors import (
-    VectorKernel,
-    check_length_scale,
-    check_positive,
-    inner_products,
-    per_column,
-)
+from ._prepared import Prepared
+from ._vectors import LengthScaled, inner_products
 
 __all__ = ["Radial", "row_norms"]
 
@@ -61,43 +53,26 @@ class _Frame(NamedTuple):
 
 
 @node
-class Radial(VectorKernel):
-    """k(x, z) = profile(|(x - z) / length_scale|^2); length_scale a number or one per column."""
+class Radial(LengthScaled):
+    """k(x, z) = profile(|(x - z) / length_scale|^2); length_scale a number or one per column.
 
-    length_scale: Any = parameter(1.0)
+    `from_gamma(gamma)` takes gamma = 1 / (2 length_scale^2), the other common spelling.
+    """
 
     # sqrt(s) near 0 magnifies rounding: never in float32, and s needs all its digits there
     _kink: ClassVar[bool] = False
     _takes_negative: ClassVar[bool] = False  # profile itself reads s < 0 (rounding) as 0
 
     def _check(self) -> None:
-        check_length_scale(type(self).__name__, self.length_scale)
+        super()._check()
         self._check_shape()
 
     def _check_shape(self) -> None:
         """Refuse values of the further parameters that make no kernel."""
 
-    @classmethod
-    def from_gamma(cls, gamma: float | str, **options: Any) -> Self:
-        """Return the kernel with gamma = 1 / (2 length_scale^2), the other common spelling."""
-        if isinstance(gamma, str):
-            return cls(length_scale=gamma, **options)
-        check_positive(cls.__name__, "gamma", gamma)
-        return cls(length_scale=float(np.sqrt(0.5 / gamma)), **options)
-
-    # ------------------------------------------------------------------ the mathematics
-
-    @abstractmethod
-    def profile(self, s: np.ndarray) -> np.ndarray:
-        """Return the kernel at squared distances s, which may be overwritten."""
-
-    @abstractmethod
-    def slope(self, s: np.ndarray) -> np.ndarray:
-        """Return d profile / ds."""
-
-    def shape_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
-        """Return d profile / d log(parameter) for the parameters beside the length scale."""
-        return {}
+    @staticmethod
+    def _length(gamma: float) -> float:
+        return float(np.sqrt(0.5 / gamma))
 
     # ------------------------------------------------------------------ tiles
 
@@ -127,17 +102,18 @@ class Radial(VectorKernel):
         arrays = (rows, norms.astype(rows.dtype)) if frame.form == "inner" else (rows,)
         return Prepared(arrays, frame=frame, dtype=rows.dtype)
 
-    def _distances(
-        self, P: Prepared, Q: Prepared, out: np.ndarray, relative: bool = True
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
         """Set out <- squared scaled distances, and return it.
 
-        In float64 they are exact to about 1e-11, relative to themselves or, unless `relative`, to
-        max(s, 1), for the rows as they are prepared: of more than eight columns these are rounded,
-        by eps times their distance from the centre.  In float32 tiles the error is 5e-7 of the
-        squared norms.  They are not negative only if `profile` asks for that.
+        In float64 they are exact to about 1e-11, relative to themselves if that is asked for or if
+        the kernel has a kink at 0, otherwise relative to max(s, 1), for the rows as they are
+        prepared: of more than eight columns these are rounded, by eps times their distance from the
+        centre.  In float32 tiles the error is 5e-7 of the squared norms.  They are not negative
+        only if `profile` asks for that.
         """
-        A, B, frame = P.arrays[0], Q.arrays[0], P.frame
+        A, B, frame, relative = P.arrays[0], Q.arrays[0], P.frame, exact or self._kink
         if frame.form == "direct":
             inverse = frame.inverse.astype(A.dtype, copy=False)
             _direct(A, Q.once("columns", lambda: np.ascontiguousarray(B.T)), inverse, out)
@@ -157,39 +133,26 @@ class Radial(VectorKernel):
             np.maximum(out, 0.0, out=out)
         return out
 
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        result = self.profile(self._distances(P, Q, out, relative=self._kink))
-        if result is not out:
-            out[...] = result
-
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
         self._scale(X.shape[1])  # as many columns as length scales
-        return np.full(X.shape[0], self.profile(np.zeros((1, 1)))[0, 0], dtype=X.dtype)
+        return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
 
     @property
     def diagonal_bound(self) -> float:
-        at_zero = float(self.profile(np.zeros((1, 1)))[0, 0])
+        at_zero = self._at_zero()
         return at_zero if at_zero > 0.0 else np.inf  # not positive semidefinite
 
     # ------------------------------------------------------------------ derivatives
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        P, Q, s = self._squared(X, Z)
+    def _inner_pullback(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
+    ) -> dict[str, Any]:
         M = W * self._finite_slope(s)
-        gradient: dict[str, Any] = {}
-        if np.ndim(self.length_scale) == 0:
-            gradient["length_scale"] = -2.0 * np.sum(M * s)
-        else:
-            gradient["length_scale"] = -2.0 * self._moments(P, Q, s, M)[1]
-        return gradient | {name: np.sum(W * g) for name, g in self.shape_slopes(s).items()}
-
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        P, Q, s = self._squared(X, Z)
-        return self._pulled(P, Q, s, W * self._finite_slope(s))
+        scalar = np.ndim(self.length_scale) == 0
+        return {"length_scale": -2.0 * (np.sum(M * s) if scalar else self._moments(P, Q, s, M)[1])}
 
     def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
-        """Return sum_j M_ij ds_ij / dx_i, overwriting M."""
         return 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
 
     def _moments(
@@ -214,28 +177,12 @@ class Radial(VectorKernel):
         first -= cross
         return first, second
 
-    def _squared(self, X: Any, Z: Any) -> tuple[Prepared, Prepared, np.ndarray]:
-        P, Q = pair(self, X, Z)
-        s = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
-        return P, Q, self._distances(P, Q, s)
-
     def _finite_slope(self, s: np.ndarray) -> np.ndarray:
         """Return the slope, 0 at s = 0 where it is infinite: there the kink is symmetric."""
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = self.slope(s)
         slope[(s == 0) & ~np.isfinite(slope)] = 0.0
         return slope
-
-    # ------------------------------------------------------------------ length scale
-
-    def _scale(self, columns: int) -> Any:
-        return per_column(type(self).__name__, self.length_scale, columns)
-
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        if not isinstance(self.length_scale, str):
-            return {}
-        gamma = gamma_from_rule(self.length_scale, self._vectors(X), weights)
-        return {"length_scale": float(np.sqrt(0.5 / gamma))}
 
 
 # ---------------------------------------------------------------------- rows
@@ -271,8 +218,7 @@ def _rows(X: Any, frame: _Frame, dtype: Any) -> tuple[Any, np.ndarray]:
     rows = np.empty((n, d + 2 if frame.form == "augmented" else d), dtype=dtype)
     norms = np.empty(n)
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite norm is for the caller
-        for start in range(0, n, _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for part in slices(n, _CHUNK):
             Y = X[part] - frame.centre  # in float64: the centre is
             if frame.form == "direct":
                 rows[part] = Y

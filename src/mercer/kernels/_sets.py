@@ -26,7 +26,6 @@ from ._elements import Elements
 from ._elementwise import HistogramIntersection
 from ._explicit import Explicit, Terms, codes_of
 from ._prepared import Prepared
-from ._sparse import shared_minima
 from ._vectors import check_positive, inner_products
 
 __all__ = [
@@ -122,9 +121,10 @@ class _Ratio(SetKernel):
         return a
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Maximise f(z) over z: for each size t, the t elements of the greatest weights.
+        """Maximise f(z) over the sets z of elements that occur: for each size the best elements.
 
-        |phi(z)| is 1, so that the nearest z has the greatest f(z).  A size t allows at most
+        If z has t elements, f(z) is a sum over them: the t of the greatest weights win.  |phi(z)|
+        is 1, so that the nearest z has the greatest f(z).  A size t allows at most
         sum_i |C_i| s_i / size(s_i, t), which falls with t, and ends the search where it is too
         little.
         """
@@ -349,10 +349,7 @@ class MinMax(SetKernel):
         return phi.astype(float)
 
     def _shared(self, X: Any, Z: Any, out: np.ndarray) -> None:
-        if sp.issparse(X) and sp.issparse(Z):
-            shared_minima(X, Z, out)
-        else:
-            out[...] = HistogramIntersection()(X, Z)
+        HistogramIntersection()._statistic(Prepared((X,)), Prepared((Z,)), out)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         x, z = self._read(X), self._read(X if Z is None else Z)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable as Function
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,6 @@ from ._algebra import Power
 from ._base import Kernel, node
 from ._dot import Cosine, Linear, Polynomial, Sigmoid
 from ._elementwise import AdditiveChi2, Chi2, Laplacian
-from ._fields import key, show
 from ._flat import Constant, White
 from ._prepared import Prepared
 from ._stationary import RBF, Matern, RationalQuadratic
@@ -23,17 +23,18 @@ from ._wrappers import Bounded, Fixed
 
 __all__ = ["KERNEL_NAMES", "SklearnKernel", "from_name", "from_sklearn"]
 
-KERNEL_NAMES = (
-    "additive_chi2",
-    "chi2",
-    "cosine",
-    "laplacian",
-    "linear",
-    "poly",
-    "polynomial",
-    "rbf",
-    "sigmoid",
-)
+_NAMED: dict[str, Function[..., Kernel]] = {
+    "additive_chi2": lambda gamma, degree, coef0: AdditiveChi2(),
+    "chi2": lambda gamma, degree, coef0: Chi2(1.0 if gamma is None else gamma),
+    "cosine": lambda gamma, degree, coef0: Cosine(),
+    "laplacian": lambda gamma, degree, coef0: Laplacian.from_gamma(_rate(gamma)),
+    "linear": lambda gamma, degree, coef0: Linear(),
+    "poly": lambda gamma, degree, coef0: Polynomial(degree, coef0, _rate(gamma)),
+    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, coef0, _rate(gamma)),
+    "rbf": lambda gamma, degree, coef0: RBF.from_gamma(_rate(gamma)),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(_rate(gamma), coef0),
+}
+KERNEL_NAMES = tuple(_NAMED)
 
 _DEFAULT_BOUNDS = (1e-5, 1e5)  # of every hyper-parameter in scikit-learn, and here
 
@@ -44,25 +45,11 @@ def from_name(name: str, *, gamma: Any = None, degree: Any = 3, coef0: Any = 1) 
     `gamma=None` means 1 / n_features ("auto"), and 1 for chi2; names that know no gamma, degree
     or coef0 ignore them.
     """
-    rate = "auto" if gamma is None else gamma
-    match name:
-        case "linear":
-            return Linear()
-        case "poly" | "polynomial":
-            return Polynomial(degree=degree, coef0=coef0, gamma=rate)
-        case "rbf":
-            return RBF.from_gamma(rate)
-        case "laplacian":
-            return Laplacian.from_gamma(rate)
-        case "sigmoid":
-            return Sigmoid(gamma=rate, coef0=coef0)
-        case "cosine":
-            return Cosine()
-        case "chi2":
-            return Chi2(gamma=1.0 if gamma is None else gamma)
-        case "additive_chi2":
-            return AdditiveChi2()
-    raise ValueError(f"no kernel has the name {name!r}; the names are {list(KERNEL_NAMES)}")
+    return _NAMED[name](gamma, degree, coef0)
+
+
+def _rate(gamma: Any) -> Any:
+    return "auto" if gamma is None else gamma
 
 
 def from_sklearn(kernel: gp.Kernel) -> Kernel:
@@ -99,21 +86,10 @@ def _translate(kernel: gp.Kernel) -> Kernel | None:
         return _product(kernel)
     if kind is gp.Exponentiation:
         return _power(kernel)
-    if kind is gp.RBF:
-        return _with_bounds(RBF(_scale(kernel)), length_scale=kernel.length_scale_bounds)
-    if kind is gp.Matern:
-        ours: Kernel = Matern(_scale(kernel), nu=kernel.nu)
-        return _with_bounds(ours, length_scale=kernel.length_scale_bounds)
-    if kind is gp.RationalQuadratic:
-        ours = RationalQuadratic(_scale(kernel), alpha=float(kernel.alpha))
-        return _with_bounds(
-            ours, length_scale=kernel.length_scale_bounds, alpha=kernel.alpha_bounds
-        )
-    if kind is gp.ConstantKernel:
-        ours = Constant(float(kernel.constant_value))
-        return _with_bounds(ours, value=kernel.constant_value_bounds)
-    if kind is gp.WhiteKernel:
-        return _with_bounds(White(float(kernel.noise_level)), noise=kernel.noise_level_bounds)
+    if kind in _SIMPLE:
+        make, names = _SIMPLE[kind]
+        theirs = {ours: getattr(kernel, f"{name}_bounds") for ours, name in names.items()}
+        return _with_bounds(make(kernel), **theirs)
     if kind is gp.DotProduct:
         constant = Constant(float(kernel.sigma_0) ** 2)
         bounded = _with_bounds(constant, value=_through(np.square, kernel.sigma_0_bounds))
@@ -155,6 +131,19 @@ def _pairwise(kernel: gp.PairwiseKernel) -> Kernel | None:
 def _scale(kernel: Any) -> Any:
     scale = np.asarray(kernel.length_scale, dtype=float)
     return float(scale.item()) if scale.size == 1 else tuple(scale.tolist())
+
+
+# The kernel that one of scikit-learn's is, and what that calls the parameters.
+_SIMPLE: dict[type, tuple[Function[[Any], Kernel], dict[str, str]]] = {
+    gp.RBF: (lambda k: RBF(_scale(k)), {"length_scale": "length_scale"}),
+    gp.Matern: (lambda k: Matern(_scale(k), nu=k.nu), {"length_scale": "length_scale"}),
+    gp.RationalQuadratic: (
+        lambda k: RationalQuadratic(_scale(k), alpha=float(k.alpha)),
+        {"length_scale": "length_scale", "alpha": "alpha"},
+    ),
+    gp.ConstantKernel: (lambda k: Constant(float(k.constant_value)), {"value": "constant_value"}),
+    gp.WhiteKernel: (lambda k: White(float(k.noise_level)), {"noise": "noise_level"}),
+}
 
 
 def _through(function: Any, bounds: Any) -> Any:
@@ -203,9 +192,8 @@ class SklearnKernel(Kernel):
 
     kernel: Any = None
 
-    @property
-    def tells_observations_apart(self) -> bool:
-        return True  # it may hold a WhiteKernel
+    tells_observations_apart: ClassVar[bool] = True  # it may hold a WhiteKernel
+    pullback_in_tiles: ClassVar[bool] = False
 
     def _check(self) -> None:
         if not isinstance(self.kernel, gp.Kernel):
@@ -249,10 +237,6 @@ class SklearnKernel(Kernel):
         return {"kernel": np.array([np.sum(W * slope) for slope in np.moveaxis(tensor, 2, 0)])}
 
     @property
-    def pullback_in_tiles(self) -> bool:
-        return False
-
-    @property
     def on_vectors(self) -> bool:
         return bool(self.kernel.requires_vector_input)
 
@@ -278,10 +262,8 @@ class SklearnKernel(Kernel):
         names: list[str] = []
         for h in self.kernel.hyperparameters:
             if not h.fixed:
-                one = h.n_elements == 1
-                names += [
-                    f"kernel__{h.name}" + ("" if one else f"[{i}]") for i in range(h.n_elements)
-                ]
+                places = [f"[{i}]" for i in range(h.n_elements)] if h.n_elements > 1 else [""]
+                names += [f"kernel__{h.name}{place}" for place in places]
         return names
 
     def with_theta(self, theta: Any) -> Self:
@@ -298,32 +280,3 @@ class SklearnKernel(Kernel):
         inner = {name[8:]: params.pop(name) for name in list(params) if name[:8] == "kernel__"}
         changed = super().set_params(**params)
         return type(self)(clone(changed.kernel).set_params(**inner)) if inner else changed
-
-    # ------------------------------------------------------------------ values
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SklearnKernel):
-            return NotImplemented
-        return bool(_value(self.kernel) == _value(other.kernel))
-
-    def __hash__(self) -> int:
-        return hash((SklearnKernel, _value(self.kernel)))
-
-    def __repr__(self) -> str:
-        return f"SklearnKernel(kernel={_write(self.kernel)})"
-
-
-def _value(part: Any) -> Any:
-    """Return what makes a GP kernel equal to another: its class and all its parameters."""
-    if not isinstance(part, gp.Kernel):
-        return key(part)
-    params = part.get_params(deep=False)
-    return type(part), tuple((name, _value(params[name])) for name in sorted(params))
-
-
-def _write(part: Any) -> str:
-    """Write a GP kernel with all digits and bounds, unlike its own repr."""
-    if not isinstance(part, gp.Kernel):
-        return show(part)
-    params = part.get_params(deep=False)
-    return f"{type(part).__name__}({', '.join(f'{n}={_write(v)}' for n, v in params.items())})"

@@ -19,7 +19,7 @@ import itertools
 import math
 from collections.abc import Callable as Function
 from functools import singledispatch
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaincinv, ive, ndtri
@@ -80,52 +80,35 @@ def _rule(kernel: Kernel, columns: int) -> list[Term]:
 # ---------------------------------------------------------------------- kernels
 
 
-def _mixture(kernel: Radial, columns: int, uniforms: int, variance: Law) -> list[Term]:
-    """Return the spectrum of a mixture of Gaussians, given the quantiles of v."""
-    scale = per_column(type(kernel).__name__, kernel.length_scale, columns)
-    inverse = np.full(columns, scale) ** -2.0
+# The quantiles of v; without an entry it is 1.
+_VARIANCES: dict[type, Function[[Any, np.ndarray], np.ndarray]] = {
+    Matern: lambda k, U: k.nu / np.maximum(gammaincinv(k.nu, U), 1e-300),
+    RationalQuadratic: lambda k, U: gammaincinv(k.alpha, U) / k.alpha,
+    Cauchy: lambda k, U: 2.0 * gammaincinv(1.0, U),
+    InverseMultiquadric: lambda k, U: 2.0 * gammaincinv(0.5, U),
+}
+
+
+@_rule.register(RBF)
+@_rule.register(Matern)
+@_rule.register(RationalQuadratic)
+@_rule.register(Cauchy)
+@_rule.register(InverseMultiquadric)
+def _mixture(kernel: Radial, columns: int) -> list[Term]:
+    """Return the spectrum of a mixture of Gaussians."""
+    variance = None if getattr(kernel, "nu", 0.0) == np.inf else _VARIANCES.get(type(kernel))
+    inverse = np.full(columns, kernel._scale(columns)) ** -2.0
 
     def law(U: np.ndarray) -> np.ndarray:
-        return np.minimum(variance(U), _HIGHEST**2) * inverse
+        v = np.ones((len(U), 1)) if variance is None else variance(kernel, U)
+        return np.minimum(v, _HIGHEST**2) * inverse
 
-    return [Term(1.0, (Draw(tuple(range(columns)), uniforms, law),))]
-
-
-def _one(U: np.ndarray) -> np.ndarray:
-    return np.ones((len(U), 1))
-
-
-@_rule.register
-def _rbf(kernel: RBF, columns: int) -> list[Term]:
-    return _mixture(kernel, columns, 0, _one)
-
-
-@_rule.register
-def _matern(kernel: Matern, columns: int) -> list[Term]:
-    nu = float(kernel.nu)
-    if nu == np.inf:
-        return _mixture(kernel, columns, 0, _one)
-    return _mixture(kernel, columns, 1, lambda U: nu / np.maximum(gammaincinv(nu, U), 1e-300))
-
-
-@_rule.register
-def _rational_quadratic(kernel: RationalQuadratic, columns: int) -> list[Term]:
-    return _mixture(kernel, columns, 1, lambda U: gammaincinv(kernel.alpha, U) / kernel.alpha)
-
-
-@_rule.register
-def _cauchy(kernel: Cauchy, columns: int) -> list[Term]:
-    return _mixture(kernel, columns, 1, lambda U: 2.0 * gammaincinv(1.0, U))
-
-
-@_rule.register
-def _inverse_multiquadric(kernel: InverseMultiquadric, columns: int) -> list[Term]:
-    return _mixture(kernel, columns, 1, lambda U: 2.0 * gammaincinv(0.5, U))
+    return [Term(1.0, (Draw(tuple(range(columns)), int(variance is not None), law),))]
 
 
 @_rule.register
 def _laplacian(kernel: Laplacian, columns: int) -> list[Term]:
-    scale = per_column("Laplacian", kernel.length_scale, columns)
+    scale = kernel._scale(columns)
     # a Cauchy variable for each column
     return [Term(1.0, (Draw((), columns, lambda U: np.tan(np.pi * (U - 0.5)) / scale),))]
 

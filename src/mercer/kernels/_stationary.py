@@ -31,6 +31,7 @@ class RBF(Radial):
     """
 
     _takes_negative: ClassVar[bool] = True
+    infinitely_divisible: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return exp_inplace(s, -0.5)
@@ -48,10 +49,6 @@ class RBF(Radial):
         size = float(np.sqrt(row_norms(P).max(initial=0.0)))
         largest = 0.5 * size * (min(size, 13.0) if P.frame.form == "direct" else size)
         return 1.2e-6 * max(1.0, largest) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 @node
@@ -71,6 +68,9 @@ class Matern(Radial):
     nu: float = 1.5
 
     _kink: ClassVar[bool] = True
+    infinitely_divisible: ClassVar[bool] = (
+        True  # its spectral density is Student's t, which is (Grosswald 1976)
+    )
 
     def _check_shape(self) -> None:
         if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
@@ -108,10 +108,6 @@ class Matern(Radial):
             return -0.5 * self.nu / (self.nu - 1.0) * _bessel(self.nu - 1.0, u)
         return -self.nu * rgamma(self.nu) * _decay(self.nu - 1.0, 1.0 - self.nu, u)
 
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True  # its spectral density is Student's t, which is (Grosswald 1976)
-
 
 @node
 class RationalQuadratic(Radial):
@@ -126,6 +122,8 @@ class RationalQuadratic(Radial):
 
     alpha: float = parameter(1.0)
 
+    infinitely_divisible: ClassVar[bool] = True
+
     def _check_shape(self) -> None:
         check_positive("RationalQuadratic", "alpha", self.alpha)
 
@@ -137,13 +135,9 @@ class RationalQuadratic(Radial):
         q = s / (2.0 * self.alpha)
         return -0.5 * np.exp(-self.alpha * np.log1p(q)) / (1.0 + q)
 
-    def shape_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+    def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
         q = s / (2.0 * self.alpha)
         return {"alpha": -self.alpha * np.exp(-self.alpha * np.log1p(q)) * _log_excess(q)}
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 @node
@@ -157,16 +151,14 @@ class Cauchy(Radial):
     array([[0.5]])
     """
 
+    infinitely_divisible: ClassVar[bool] = True
+
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
         return np.reciprocal(s, out=s)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         return -np.square(1.0 / (1.0 + s))  # which does not overflow
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 @node
@@ -180,6 +172,8 @@ class InverseMultiquadric(Radial):
     array([[0.5]])
     """
 
+    infinitely_divisible: ClassVar[bool] = True
+
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
         np.sqrt(s, out=s)
@@ -187,10 +181,6 @@ class InverseMultiquadric(Radial):
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         return -0.5 * (1.0 + s) ** -1.5
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
 
 
 def _bessel(nu: float, u: np.ndarray) -> np.ndarray:

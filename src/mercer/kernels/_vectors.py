@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._points import as_vectors
 from .._runtime import blas_threads
-from ._bandwidth import RULES
-from ._base import Kernel, node
-from ._prepared import Prepared
+from ._bandwidth import RULES, gamma_from_rule
+from ._base import Kernel, node, parameter
+from ._prepared import Prepared, pair
 from ._sparse import shared_products
 
 __all__ = [
+    "LengthScaled",
+    "Profiled",
     "VectorKernel",
-    "check_gamma",
-    "check_length_scale",
     "check_positive",
+    "check_scale",
     "inner_products",
     "per_column",
 ]
@@ -32,9 +34,11 @@ _SHARE = 0.02  # of the pairs of rows: a column in which more of them meet is fo
 class VectorKernel(Kernel):
     """A kernel whose points are the rows of a 2-D array or CSR matrix."""
 
-    @property
-    def on_vectors(self) -> bool:
-        return True
+    on_vectors: ClassVar[bool] = True
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._vectors(X, like)
+        return Prepared((X,), dtype=X.dtype)
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         """Check X and, against `like`, its number of columns."""
@@ -57,6 +61,103 @@ class VectorKernel(Kernel):
                 f"{type(self).__name__} compares points with {p} and with {q} columns; "
                 f"both sides need the same features"
             )
+
+
+@node
+class Profiled(VectorKernel):
+    """k(x, z) = profile(s), for a number s of each pair of points: a distance, an inner product.
+
+    A base class says how s follows from the points; a kernel is its profile and its slope.
+    """
+
+    _summed_in: ClassVar[Any] = np.float32  # s of derivatives has at least this precision
+
+    @abstractmethod
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        """Return the kernel at s, which may be overwritten."""
+
+    @abstractmethod
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        """Return d profile / ds."""
+
+    def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+        """Return d profile / d log(parameter), by name, for parameters that do not change s."""
+        return {}
+
+    @abstractmethod
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
+    ) -> np.ndarray:
+        """Set out <- s and return it; `exact` asks for digits that derivatives need."""
+
+    @abstractmethod
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        """Return sum_j M_ij ds_ij / dx_i, overwriting M."""
+
+    def _inner_pullback(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
+    ) -> dict[str, Any]:
+        """Return the part of the pullback of the parameters that s depends on."""
+        return {}
+
+    def _finite_slope(self, s: np.ndarray) -> np.ndarray:
+        """Return the slope, finite also at a kink."""
+        return self.slope(s)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        result = self.profile(self._statistic(P, Q, out, exact=False))
+        if result is not out:
+            out[...] = result
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        P, Q, s = self._statistics(X, Z)
+        own = {name: np.sum(W * g) for name, g in self.parameter_slopes(s).items()}
+        return self._inner_pullback(P, Q, s, W) | own
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        P, Q, s = self._statistics(X, Z)
+        return self._pulled(P, Q, s, W * self._finite_slope(s))
+
+    def _statistics(self, X: Any, Z: Any) -> tuple[Prepared, Prepared, np.ndarray]:
+        P, Q = pair(self, X, Z)
+        dtype = np.result_type(P.dtype, Q.dtype, self._summed_in)
+        return P, Q, self._statistic(P, Q, np.empty((len(P), len(Q)), dtype=dtype))
+
+    def _at_zero(self) -> float:
+        """Return the kernel where s = 0."""
+        return float(self.profile(np.zeros((1, 1)))[0, 0]) + 0.0  # no minus before a zero
+
+
+@node
+class LengthScaled(Profiled):
+    """A kernel of differences of points in units of a length scale, one or one per column."""
+
+    length_scale: Any = parameter(1.0)
+
+    def _check(self) -> None:
+        check_scale(type(self).__name__, "length_scale", self.length_scale, vector=True)
+
+    @staticmethod
+    @abstractmethod
+    def _length(gamma: float) -> float:
+        """Return the length scale that a gamma stands for."""
+
+    @classmethod
+    def from_gamma(cls, gamma: float | str, **options: Any) -> Self:
+        """Return the kernel with gamma in place of the length scale, the other common spelling."""
+        if not isinstance(gamma, str):
+            check_positive(cls.__name__, "gamma", gamma)
+            gamma = cls._length(gamma)
+        return cls(length_scale=gamma, **options)
+
+    def _scale(self, columns: int) -> Any:
+        return per_column(type(self).__name__, self.length_scale, columns)
+
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+        if not isinstance(self.length_scale, str):
+            return {}
+        gamma = gamma_from_rule(self.length_scale, self._vectors(X), weights)
+        return {"length_scale": self._length(gamma)}
 
 
 def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
@@ -115,30 +216,18 @@ def check_positive(
         raise ValueError(f"{owner}: {name} must be {wanted} and finite, got {value!r}")
 
 
-def check_gamma(owner: str, gamma: Any) -> None:
-    """Refuse a gamma that is neither a positive number nor a rule."""
-    if not isinstance(gamma, str):
-        check_positive(owner, "gamma", gamma)
-    elif gamma not in RULES:
+def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> None:
+    """Refuse a scale that is neither a rule nor positive: a number, or a `vector` of them."""
+    if isinstance(value, str) and value not in RULES:
+        wanted = "positive numbers" if vector else "a positive number"
+        raise ValueError(f"{owner}: {name} must be {wanted} or one of {RULES}, got {value!r}")
+    if vector and (np.ndim(value) > 1 or np.size(value) == 0):
         raise ValueError(
-            f"{owner}: gamma must be a positive number or one of {RULES}, got {gamma!r}"
-        )
-
-
-def check_length_scale(owner: str, value: Any) -> None:
-    """Refuse a length scale that is neither a rule nor positive numbers, one or one per column."""
-    if isinstance(value, str):
-        if value not in RULES:
-            raise ValueError(
-                f"{owner}: length_scale must be positive numbers or one of {RULES}, got {value!r}"
-            )
-    elif np.ndim(value) > 1 or np.size(value) == 0:
-        raise ValueError(
-            f"{owner}: length_scale must be a number or one number per column, "
+            f"{owner}: {name} must be a number or one number per column, "
             f"got shape {np.shape(value)}"
         )
-    else:
-        check_positive(owner, "length_scale", value, vector=True)
+    if not isinstance(value, str):
+        check_positive(owner, name, value, vector=vector)
 
 
 def per_column(owner: str, value: Any, columns: int) -> Any:

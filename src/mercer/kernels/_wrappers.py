@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,7 +55,18 @@ class Wrapper(Kernel):
 
 
 @node
-class Fixed(Wrapper):
+class _Same(Wrapper):
+    """k(x, z) = k_1(x, z), on the same points."""
+
+    def _single_error(self, P: Prepared) -> float | None:
+        return self.kernel._single_error(P.children[0])
+
+    def __str__(self) -> str:
+        return str(self.kernel)
+
+
+@node
+class Fixed(_Same):
     """k(x, z) = k_1(x, z), with no free parameters: a search leaves it alone.
 
     Examples
@@ -69,15 +80,9 @@ class Fixed(Wrapper):
         self._require_resolved()
         return iter(())
 
-    def _single_error(self, P: Prepared) -> float | None:
-        return self.kernel._single_error(P.children[0])
-
-    def __str__(self) -> str:
-        return str(self.kernel)
-
 
 @node
-class Bounded(Wrapper):
+class Bounded(_Same):
     """k(x, z) = k_1(x, z), with limits of its own for a search over its parameters.
 
     Parameters
@@ -119,12 +124,6 @@ class Bounded(Wrapper):
             )
         return np.broadcast_to(limits, (p, 2)).copy()
 
-    def _single_error(self, P: Prepared) -> float | None:
-        return self.kernel._single_error(P.children[0])
-
-    def __str__(self) -> str:
-        return str(self.kernel)
-
 
 @node
 class Normalized(Wrapper):
@@ -137,12 +136,11 @@ class Normalized(Wrapper):
     array([[1.]])
     """
 
+    diagonal_bound: ClassVar[float] = 1.0
+
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
-        weights = self._inverse_norms(X).astype(child.dtype)
-        return Prepared(
-            (weights,), (child,), dtype=child.dtype, source=child.source, places=child.places
-        )
+        return Prepared.around(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
@@ -171,27 +169,26 @@ class Normalized(Wrapper):
         norms = np.sqrt(diagonal)
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
+    # d k~ = dk / (|x||z|) - k~/2 (dk(x,x)/k(x,x) + dk(z,z)/k(z,z))
+
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        # d k~ = dk / (|x||z|) - k~/2 (dk(x,x)/k(x,x) + dk(z,z)/k(z,z))
-        a = self._inverse_norms(X)
-        b = a if Z is None else self._inverse_norms(Z)
-        weighted = 0.5 * W * self(X, Z)
-        rows, columns = weighted.sum(axis=1) * a**2, weighted.sum(axis=0) * b**2
-        gradient = self.kernel.pullback(X, Z, W * a[:, None] * b)
+        direct, rows, columns = self._weights(X, Z, W)
+        gradient = self.kernel.pullback(X, Z, direct)
         gradient -= self.kernel._diag_pullback(X, rows)
         gradient -= self.kernel._diag_pullback(X if Z is None else Z, columns)
         return {"kernel": gradient}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        direct, rows, _ = self._weights(X, Z, W)
+        return self.kernel.input_gradient(X, Z, direct) - self.kernel._diag_gradient(X, rows)
+
+    def _weights(self, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the weights of dk(x, z), of dk(x, x) and of dk(z, z)."""
         a = self._inverse_norms(X)
         b = a if Z is None else self._inverse_norms(Z)
-        rows = 0.5 * (W * self(X, Z)).sum(axis=1) * a**2
-        direct = self.kernel.input_gradient(X, Z, W * a[:, None] * b)
-        return direct - self.kernel._diag_gradient(X, rows)
-
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
+        weighted = 0.5 * W * self(X, Z)
+        rows, columns = weighted.sum(axis=1) * a**2, weighted.sum(axis=0) * b**2
+        return W * a[:, None] * b, rows, columns
 
     def __str__(self) -> str:
         return f"normalized({self.kernel})"

@@ -13,12 +13,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._points import concatenate
-from .._runtime import one_blas_thread
+from .._runtime import is_count, one_blas_thread
 from ..expansion import Expansion
 from ._mmd import squared_norm
 from ._recentred import recentred
 from ._summary import Mean, Summary, check_summary, optimal_weights
-from ._validation import is_count
 
 __all__ = ["herd"]
 

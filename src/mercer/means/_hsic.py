@@ -11,20 +11,18 @@ Centring before multiplying loses no digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._points import length
-from .._runtime import one_blas_thread, quiet, reserving, run
+from .._runtime import check_choice, one_blas_thread, ordered_sum, quiet, reserving, slices
 from ..gram import GramOperator, gram, remembering
 from ..kernels import Kernel
 from ._order import is_precomputed
 from ._rounding import not_negative, rounding
 from ._samples import Sample, check_finite, check_sample, make_kernel, moved, resolved
-from ._validation import check_choice
 
 __all__ = ["ESTIMATORS", "Centring", "as_square", "count_of_pairs", "hsic", "paired"]
 
@@ -76,7 +74,6 @@ def hsic(
     >>> hsic(x, x, Linear())  # the variance, squared
     1.5625
     """
-    check_choice("estimator", estimator, *ESTIMATORS)
     samples = [
         (remembering(k, length(P), max_memory), P)
         for k, P in paired(X, Y, kernel, kernel_y, estimator)
@@ -84,20 +81,15 @@ def hsic(
     K, L = (gram(k, moved(k, P), storage="tiled", max_memory=max_memory) for k, P in samples)
     A, B = Centring.of(K, estimator), Centring.of(L, estimator)
     n = K.shape[0]
-    starts = range(0, n, _STRIP)
-    sums = np.zeros((len(starts), 3))
+    strips = slices(n, _STRIP)
+    tiles = [(rows, cols) for i, rows in enumerate(strips) for cols in strips[i:]]
 
-    def strip(i: int) -> Iterator[None]:
-        rows = slice(i, min(i + _STRIP, n))
-        for j in range(i, n, _STRIP):
-            yield
-            cols = slice(j, min(j + _STRIP, n))
-            S, T = A.tile(K.block(rows, cols), rows, cols), B.tile(L.block(rows, cols), rows, cols)
-            both = np.array([np.vdot(S, T), np.vdot(S, S), np.vdot(T, T)])
-            sums[i // _STRIP] += both if i == j else 2.0 * both
+    def sums(tile: tuple[slice, slice]) -> np.ndarray:
+        S, T = A.tile(K.block(*tile), *tile), B.tile(L.block(*tile), *tile)
+        both = np.array([np.vdot(S, T), np.vdot(S, S), np.vdot(T, T)])
+        return both if tile[0] == tile[1] else 2.0 * both
 
-    run(strip, starts)
-    total, a, b = sums.sum(axis=0) / count_of_pairs(n, estimator)
+    total, a, b = ordered_sum(sums, tiles, len(strips)) / count_of_pairs(n, estimator)
     margin = rounding(np.result_type(K.dtype, L.dtype)) * float(np.sqrt(a * b))
     return as_square(float(total), margin, estimator, K.kernel, L.kernel)
 
@@ -109,6 +101,7 @@ def count_of_pairs(n: int, estimator: str) -> int:
 
 def paired(X: Any, Y: Any, kernel: Any, kernel_y: Any, estimator: str) -> tuple[Sample, Sample]:
     """Return the two kernels, resolved, each with its points."""
+    check_choice("estimator", estimator, *ESTIMATORS)
     least = 2 if estimator == "biased" else 4
     first = make_kernel(kernel)
     if kernel_y is None and is_precomputed(first):

@@ -18,15 +18,15 @@ from .._runtime import (
     random_numbers,
     reserving,
     run,
+    slices,
 )
 from ..gram import DenseGram, LowRankGram, remembering
 from ..kernels import Kernel
-from ._hsic import ESTIMATORS, Centring, as_square, count_of_pairs, paired
+from ._hsic import Centring, as_square, count_of_pairs, paired
 from ._landmarks import landmark_grams, truncation
 from ._permutation import check_test, orders, pvalue, warn_of_few
 from ._rounding import rounding
 from ._samples import moved
-from ._validation import check_choice
 
 __all__ = ["IndependenceResult", "independence_test"]
 
@@ -141,7 +141,6 @@ def independence_test(
     >>> independence_test(x, y).pvalue
     0.001
     """
-    check_choice("estimator", estimator, *ESTIMATORS)
     count, rank = check_test(method, _METHODS, n_permutations, rank)
     rng = random_numbers(random_state)
     samples = paired(X, Y, kernel, kernel_y, estimator)
@@ -187,11 +186,10 @@ def _in_chunks(sums: Sums, orders: np.ndarray, step: int) -> np.ndarray:
     """Return the sums for all permutations, `step` of them to a task."""
     out = np.empty(len(orders))
 
-    def chunk(start: int) -> None:
-        part = slice(start, start + step)
+    def chunk(part: slice) -> None:
         sums(orders[part], out[part])
 
-    run(chunk, range(0, len(orders), step))
+    run(chunk, slices(len(orders), step))
     return out
 
 

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._points import length, take
-from .._runtime import one_blas_thread, quiet, reserving
+from .._runtime import check_choice, one_blas_thread, quiet, reserving
 from ..gram import GramOperator, LowRankGram, TiledGram, remembering
 from ..kernels import Kernel
 from ._recentred import entry_sizes, recentred
-from ._rounding import entry_rounding, not_negative, rounding
+from ._rounding import margin_of, not_negative
 from ._samples import check_finite, moved, pooled
-from ._validation import check_choice
 
 __all__ = ["Splits", "as_distance", "mmd", "pair_terms", "squared_norm"]
 
@@ -148,7 +147,7 @@ class Splits:
         size = np.abs(sxx) / m**2 + np.abs(syy) / n**2 + np.abs(sxy) / (m * n)
         size += np.abs(dx) / m**2 + np.abs(dy) / n**2
         entries = entry_sizes(K) @ (Z[:, :-1] / m + (1.0 - Z[:, :-1]) / n)
-        margin = float(rounding(K.dtype) * size.max() + entry_rounding(K.dtype) * entries.max())
+        margin = float(margin_of(K.dtype, size.max(), entries.max()))
         return cls(sxx, sxy, syy, dx, dy, m, n, K.kernel, margin)
 
     def statistics(self, estimator: str) -> np.ndarray:
@@ -196,8 +195,7 @@ def squared_norm(K: GramOperator, w: np.ndarray) -> float:
     """Return w^T K w for weights of sum 0, the squared distance of two means."""
     a = np.abs(w)
     Kw, sizes = np.asarray(K @ np.column_stack([w, a])).T
-    margin = rounding(K.dtype) * (a @ np.abs(sizes))
-    margin += entry_rounding(K.dtype) * (a @ entry_sizes(K))
+    margin = margin_of(K.dtype, a @ np.abs(sizes), a @ entry_sizes(K))
     return float(as_distance(w @ Kw, margin, K.kernel))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import column, is_table, length
+from .._runtime import slices
 from ..gram import TiledGram
 from ..kernels import Kernel, Precomputed
 
@@ -70,9 +71,9 @@ def _by_direction(X: np.ndarray) -> np.ndarray:
 def _by_values(K: TiledGram) -> np.ndarray:
     n = K.shape[0]
     along, direction = np.empty(n), _direction(n)
-    for start in range(0, n, _STRIP):
-        rows = np.sort(K.block(slice(start, start + _STRIP), slice(None)), axis=1)
-        along[start : start + _STRIP] = np.einsum("ij,j->i", rows, direction)
+    for part in slices(n, _STRIP):
+        rows = np.sort(K.block(part, slice(None)), axis=1)
+        along[part] = np.einsum("ij,j->i", rows, direction)
     order = np.lexsort([along, diagonal := K.diagonal()])
     a, b = order[:-1], order[1:]
     same = (along[a] == along[b]) & (diagonal[a] == diagonal[b])

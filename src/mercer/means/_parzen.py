@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._runtime import run
+from .._runtime import run, slices
 from ..kernels import Kernel, Prepared, exp_inplace
 from ._window import Window
 
@@ -31,15 +31,14 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
     P = Q if Z is None else density.kernel.prepare(X, like=Q)
     out = np.empty(len(P))
 
-    def rows(start: int) -> Iterator[None]:
-        part = slice(start, min(start + _ROWS, len(P)))
+    def rows(part: slice) -> Iterator[None]:
         Pi = P[part]
         scratch = np.empty(len(Pi) * _COLS)
         largest, total = np.full(len(Pi), -np.inf), np.zeros(len(Pi))
-        for j, Qj in enumerate(tiles):
+        for cols, Qj in tiles:
             yield
             T = density.log_tile(Pi, Qj, scratch[: len(Pi) * len(Qj)].reshape(len(Pi), -1))
-            T += log_w[j * _COLS : j * _COLS + len(Qj)]
+            T += log_w[cols]
             if Z is None:
                 T[Pi.coincidences(Qj)] = -np.inf
             top = np.maximum(largest, T.max(axis=1))
@@ -50,8 +49,8 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
             largest = top
         out[part] = largest + np.log(total)
 
-    tiles: list[Prepared] = [Q[j : j + _COLS] for j in range(0, len(Q), _COLS)]
-    run(rows, range(0, len(P), _ROWS))
+    tiles: list[tuple[slice, Prepared]] = [(cols, Q[cols]) for cols in slices(len(Q), _COLS)]
+    run(rows, slices(len(P), _ROWS))
     return out
 
 

@@ -12,15 +12,15 @@ each of the others once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations, islice, permutations
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, islice, permutations, product
 from math import comb, factorial
 from typing import Any
 
 import numpy as np
 
 from .._errors import warn_caller
-from ._validation import is_count
+from .._runtime import is_count
 
 __all__ = ["check_test", "orders", "pvalue", "signs", "splits", "warn_of_few", "warn_of_rounding"]
 
@@ -47,38 +47,30 @@ def check_test(method: Any, methods: Any, n_permutations: Any, rank: Any) -> tup
 def splits(m: int, n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
     """Return ways to draw m of m + n points, True where a point belongs to the first sample."""
     if (others := comb(m + n, m) - 1) <= count:
-        return others, _every_split(m, m + n, size)
+        places = np.arange(m + n)  # the first of the combinations is the observed one
+        return others, _every((np.isin(places, way) for way in combinations(places, m)), size)
     return count, _some(np.arange(m + n) < m, count, size, lambda rows: _shuffle(rows, rng))
-
-
-def _every_split(m: int, total: int, size: int) -> Iterator[np.ndarray]:
-    ways = combinations(range(total), m)  # the first of them is the observed one
-    while part := list(islice(ways, size)):
-        block = np.zeros((len(part), total), dtype=bool)
-        block[np.arange(len(part))[:, None], np.array(part)] = True
-        yield block
 
 
 def orders(n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
     """Return permutations of n points; the observed one is the identity."""
-    if n <= 20 and (others := factorial(n) - 1) <= count:
-        return others, _every_order(n, size)
     identity = np.arange(n, dtype=np.int32)
+    if n <= 20 and (others := factorial(n) - 1) <= count:
+        return others, _every(permutations(identity), size)
     return count, _some(identity, count, size, lambda rows: _shuffle(rows, rng))
-
-
-def _every_order(n: int, size: int) -> Iterator[np.ndarray]:
-    ways = permutations(range(n))
-    while part := list(islice(ways, size)):
-        yield np.array(part, dtype=np.int32)
 
 
 def signs(n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
     """Return rows of n signs, True for minus; the observed one has none."""
     if n < 63 and (others := 2**n - 1) <= count:
-        ways = np.arange(2**n)[:, None] >> np.arange(n) & 1 == 1
-        return others, (ways[i : i + size] for i in range(0, len(ways), size))
+        return others, _every(product((False, True), repeat=n), size)
     return count, _some(np.zeros(n, dtype=bool), count, size, lambda rows: _toss(rows, rng))
+
+
+def _every(ways: Iterable[Any], size: int) -> Iterator[np.ndarray]:
+    ways = iter(ways)
+    while part := list(islice(ways, size)):
+        yield np.array(part)
 
 
 def _some(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit, quiet
+from .._runtime import jit, quiet, slices
 from ..gram import GramOperator, TiledGram, gram
 from ..kernels import Kernel, Prepared, node
 from ._samples import check_finite, moved
@@ -36,9 +36,7 @@ class Recentred(Kernel):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         inner = self.kernel.prepare(X, like=None if like is None else like.children[0])
-        P = Prepared.around(inner)
-        P.arrays = (self.r,)
-        return P
+        return Prepared.around(inner, arrays=(self.r,))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
@@ -63,8 +61,8 @@ def recentred(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
     K = gram(kernel, X, storage="tiled", max_memory=max_memory)
     n = K.shape[0]
     centres = np.unique(np.linspace(0, n - 1, min(n, _CENTRES)).astype(int))
-    strips = (slice(i, i + _STRIP) for i in range(0, n, _STRIP))
-    r = np.concatenate([K.block(rows, centres).mean(axis=1, dtype=float) for rows in strips])
+    blocks = (K.block(rows, centres) for rows in slices(n, _STRIP))
+    r = np.concatenate([block.mean(axis=1, dtype=float) for block in blocks])
     check_finite(r, kernel)
     middle = Recentred(kernel, r, float(r[centres].mean()))
     return TiledGram(middle, X, max_memory=max_memory)

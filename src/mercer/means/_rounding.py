@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels import Kernel
 
-__all__ = ["entry_rounding", "not_negative", "rounding"]
+__all__ = ["margin_of", "not_negative", "rounding"]
 
 
 def rounding(dtype: Any) -> float:
@@ -16,9 +16,10 @@ def rounding(dtype: Any) -> float:
     return max(1e-12, 100.0 * float(np.finfo(dtype).eps))
 
 
-def entry_rounding(dtype: Any) -> float:
-    """Return the part of an entry of K that may be rounding before anything is summed."""
-    return 8.0 * float(np.finfo(dtype).eps)
+def margin_of(dtype: Any, sums: Any, entries: Any) -> Any:
+    """Return what rounding may have left of sums of this size over entries of K of that size."""
+    eps = float(np.finfo(dtype).eps)
+    return rounding(dtype) * sums + 8.0 * eps * entries
 
 
 def not_negative(value: Any, margin: float, square: str, *kernels: Kernel) -> Any:

@@ -14,15 +14,14 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._points import length, sliceable, take
-from .._runtime import check_budget, quiet
+from .._runtime import check_budget, check_choice, is_count, quiet, slices
 from ..expansion import Expansion
 from ..gram import TiledGram
 from ..kernels import Kernel
 from ._mmd import as_distance
 from ._recentred import entry_sizes, recentred
-from ._rounding import entry_rounding, rounding
+from ._rounding import margin_of
 from ._samples import check_finite, check_sample, make_kernel, resolved
-from ._validation import check_choice, is_count
 
 __all__ = ["Mean", "Summary", "check_summary", "optimal_weights"]
 
@@ -95,16 +94,15 @@ class Mean:
 
     def columns(self, chosen: np.ndarray, w: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
         """Return sum_s w_s k(x_j, x_s) for the x_j of `rows`, a few columns at a time."""
-        parts = (slice(j, j + _COLUMNS) for j in range(0, len(chosen), _COLUMNS))
+        parts = slices(len(chosen), _COLUMNS)
         return np.asarray(sum(self.K.block(rows, chosen[p]) @ w[p] for p in parts))
 
     def squared_distance(self, chosen: np.ndarray, w: np.ndarray) -> float:
         """Return |sum_s w_s k(x_s, .) - mu|^2."""
         inner = self.columns(chosen, w, chosen) @ w
         between, square = w @ self.values[chosen], self.values.mean()
-        r, dtype = entry_sizes(self.K), self.K.dtype
-        margin = rounding(dtype) * (abs(inner) + 2.0 * abs(between) + abs(square))
-        margin += entry_rounding(dtype) * (np.abs(w) @ r[chosen] + r.mean())
+        r, sums = entry_sizes(self.K), abs(inner) + 2.0 * abs(between) + abs(square)
+        margin = margin_of(self.K.dtype, sums, np.abs(w) @ r[chosen] + r.mean())
         return float(as_distance(inner - 2.0 * between + square, margin, self.kernel))
 
     def summary(self, chosen: np.ndarray, weights: str) -> Summary:

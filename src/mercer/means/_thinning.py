@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit, one_blas_thread, random_numbers, run
+from .._runtime import jit, one_blas_thread, random_numbers, run, slices
 from ..gram import TiledGram
 from ..kernels import Prepared
 from ._summary import Mean, Summary, check_summary
@@ -107,8 +107,7 @@ def _halve(
     def tile(rows: slice, Q: Prepared) -> np.ndarray:
         return K.kernel.tile(Pi := P[rows], Q, np.empty((len(Pi), len(Q)), dtype=K.dtype))
 
-    for start in range(0, n, _BLOCK):
-        part = slice(start, min(start + _BLOCK, n))
+    for part in slices(n, _BLOCK):
         Q, side, pairs = P[part], sides[part], coins[part.start // 2 : part.stop // 2]
         sigma = _walk(tile(part, Q), psi[part], pairs, sigma, width, side)
 

@@ -10,7 +10,13 @@ import numpy as np
 
 from .._errors import warn_caller
 from .._points import length, take
-from .._runtime import budget_in_bytes, one_blas_thread, random_numbers, reserving
+from .._runtime import (
+    budget_in_bytes,
+    check_choice,
+    one_blas_thread,
+    random_numbers,
+    reserving,
+)
 from ..expansion import Expansion
 from ..gram import GramOperator, LowRankGram, remembering
 from ..kernels import Kernel
@@ -20,7 +26,6 @@ from ._permutation import check_test, pvalue, signs, splits, warn_of_few, warn_o
 from ._recentred import recentred
 from ._rounding import rounding
 from ._samples import check_finite, moved, pooled
-from ._validation import check_choice
 
 __all__ = ["TwoSampleResult", "two_sample_test"]
 

@@ -74,12 +74,9 @@ class Window:
     def log_tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> np.ndarray:
         """Set out <- log k(P, Q), which has a value also where k is 0 by underflow."""
         k = self.kernel
-        if isinstance(k, Laplacian):
-            k._sums(P, Q, out)
-            return np.negative(out, out=out)
-        k._distances(P, Q, out)
-        if isinstance(k, RBF):
-            out *= -0.5
+        k._statistic(P, Q, out)
+        if isinstance(k, (Laplacian, RBF)):
+            out *= -1.0 if isinstance(k, Laplacian) else -0.5
         elif isinstance(k, Matern):
             _log_matern(k.nu, out)
         else:

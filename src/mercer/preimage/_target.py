@@ -9,13 +9,14 @@ its minimum, so both are taken off, which shows the radial or dot-product kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._points import length, same_points, take
+from .._runtime import slices
 from ..gram import gram
 from ..kernels import (
     RBF,
@@ -245,15 +246,15 @@ class Target:
         slope = float(self.core._finite_slope(np.zeros((1, 1)))[0, 0])
         return slope if slope < 0 else -1.0
 
-    @cached_property
+    @property
     def at_zero(self) -> float:
         """k(z, z) of a radial kernel."""
-        return float(self.core.profile(np.zeros((1, 1)))[0, 0])
+        return self.core._at_zero()
 
     def _squared(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
         """Return Z prepared, and its squared scaled distances to the points."""
         P = self.core.prepare(Z, like=self._frame)
-        return P, self.core._distances(P, self._frame, np.empty((len(P), len(self._frame))))
+        return P, self.core._statistic(P, self._frame, np.empty((len(P), len(self._frame))))
 
     def _radial_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kernel = self.core
@@ -293,7 +294,6 @@ def _nonnegative(kernel: Kernel) -> bool:
     return bool(own) or any(_nonnegative(child) for _, child in kernel._children())
 
 
-def parts(count: int, width: int) -> Iterator[slice]:
+def parts(count: int, width: int) -> list[slice]:
     """Return slices of `count` rows, so that rows times `width` stay few."""
-    rows = max(1, _ENTRIES // max(1, width))
-    return (slice(start, min(start + rows, count)) for start in range(0, count, rows))
+    return slices(count, max(1, _ENTRIES // max(1, width)))

@@ -45,27 +45,33 @@ def checked(
 ) -> tuple[Any, Options, bool]:
     """Return points, options, and whether the points are vectors; then all of them are arrays."""
     _check(coefficients, method, options)
-    start, candidates = options.start, options.candidates
+    start, candidates, memory = options.start, options.candidates, options.max_memory
+    if candidates is not None and not length(candidates):
+        raise ValueError("there are no candidates; leave the argument out to take the points")
     if not _are_vectors(kernel, points):
         if start is not None:
             raise ValueError("a start is for points that are vectors; for others give candidates")
-        if candidates is not None:
-            _check_candidates(length(candidates))
         return points, options, False
     if options.neighbours is not None and method != "search":
         raise ValueError("neighbours are for method='search', or for points that are not vectors")
-    points = _dense(points, options.max_memory)
+    points = _dense(points, memory)
     columns = points.shape[1]
     if candidates is not None:
-        candidates = _dense(candidates, options.max_memory)
-        _check_candidates(len(candidates))
+        candidates = _dense(candidates, memory)
         if candidates.ndim != 2 or candidates.shape[1] != columns:
             raise ValueError(
                 f"candidates have shape {candidates.shape}, but the points {points.shape}: they "
                 f"need the same columns"
             )
     if start is not None:
-        start = _checked_start(_dense(start, None), coefficients.shape[1], columns)
+        start, count = _dense(start, None), coefficients.shape[1]
+        if start.shape != (count, columns):
+            raise ValueError(
+                f"start has shape {start.shape}, but there are {count} functions on points of "
+                f"{columns} columns: one row for each function is needed"
+            )
+        if not np.all(np.isfinite(start)):
+            raise ValueError("start holds values that are not finite")
     return points, replace(options, start=start, candidates=candidates), True
 
 
@@ -91,22 +97,6 @@ def _check(coefficients: np.ndarray, method: str, options: Options) -> None:
             f"regularization must be at least 0 and tol positive, got {options.regularization} "
             f"and {options.tol}"
         )
-
-
-def _check_candidates(count: int) -> None:
-    if count == 0:
-        raise ValueError("there are no candidates; leave the argument out to take the points")
-
-
-def _checked_start(Z: np.ndarray, count: int, columns: int) -> np.ndarray:
-    if Z.shape != (count, columns):
-        raise ValueError(
-            f"start has shape {Z.shape}, but there are {count} functions on points of {columns} "
-            f"columns: one row for each function is needed"
-        )
-    if not np.all(np.isfinite(Z)):
-        raise ValueError("start holds values that are not finite")
-    return Z
 
 
 def _are_vectors(kernel: Kernel, points: Any) -> bool:

@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from .._errors import NotPositiveDefiniteError
-from .._runtime import one_blas_thread, run
+from .._runtime import one_blas_thread, ordered_sum, slices
 from ._functions import Functions
 
 __all__ = ["construct"]
@@ -57,34 +57,29 @@ class _Energy:
         self.unit = np.where(spread > 0, spread, 1.0)
         self.scale = self.squares = float(f.squares.sum())
         self.lowest, self.best = np.inf, np.empty(shape)
-        n = len(f.X)
-        self.blocks = [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)]
+        self.blocks = slices(len(f.X), _BLOCK)
 
     def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
         if not np.isfinite(z).all():  # a step too long for a float
             return np.inf, np.zeros_like(z)
         f, Z = self.f, z.reshape(self.shape) * self.unit
-        C = self._sum(f.A.shape[1], lambda X, A: f.kernel(Z, X) @ A)
+        C = self._sum(lambda X, A: f.kernel(Z, X) @ A)
         K = f.kernel(Z)
         with one_blas_thread:
             B = cho_solve(_factor(K, f), C)
             value = (self.squares - float(np.einsum("jc,jc->", C, B))) / self.scale
             G = f.kernel.input_gradient(Z, None, B @ B.T)
-        G -= self._sum(Z.shape[1], lambda X, A: f.kernel.input_gradient(Z, X, B @ A.T))
+        G -= self._sum(lambda X, A: f.kernel.input_gradient(Z, X, B @ A.T))
         if value < self.lowest:
             self.lowest, self.best = value, z.reshape(self.shape).copy()
         return value, (2.0 / self.scale * G * self.unit).ravel()
 
-    def _sum(self, columns: int, part: Any) -> np.ndarray:
+    def _sum(self, part: Any) -> np.ndarray:
         """Return the sum of part(X_b, A_b) over blocks of points, always in the same order."""
-        parts = np.empty((len(self.blocks), self.shape[0], columns))
-
-        def task(b: int) -> None:
-            rows = self.blocks[b]
-            parts[b] = part(self.f.X[rows], self.f.A[rows])
-
-        run(task, range(len(self.blocks)), self.n_threads)
-        return parts.sum(axis=0)
+        X, A = self.f.X, self.f.A
+        return ordered_sum(
+            lambda rows: part(X[rows], A[rows]), self.blocks, len(self.blocks), self.n_threads
+        )
 
 
 def _factor(K: np.ndarray, f: Functions) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import is_count
 from ..kernels import Kernel, reads_all
 
 __all__ = ["METHODS", "Request"]
@@ -72,7 +73,7 @@ class Request:
     def _check_seed(self) -> None:
         seed = self.seed
         generator = isinstance(seed, (np.random.Generator, np.random.RandomState))
-        if not generator and not (_is_integer(seed) and 0 <= seed < 2**32):
+        if not generator and not (is_count(seed, 0) and seed < 2**32):
             raise ValueError(
                 f"random_state must be an integer from 0 to 2^32 - 1, a Generator, a RandomState "
                 f"or None, got {seed!r}"
@@ -84,12 +85,8 @@ class Request:
         return 0 if self.random_state is None else self.random_state
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 def _check_count(name: str, value: Any) -> None:
-    if not (_is_integer(value) and value >= 1):
+    if not is_count(value):
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
 

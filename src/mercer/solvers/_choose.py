@@ -1,4 +1,4 @@
-"""choose(): the only table from names and sizes to solvers."""
+"""choose(), and what else turns names and sizes into solvers: all sizes that decide are here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from .eigen import (
 )
 from .linear import Cascade, Cholesky, ConjugateGradient, LeastSquares, MixedCholesky
 
-__all__ = ["EIGEN", "LINEAR", "Problem", "choose", "dense_is_quicker"]
+__all__ = [
+    "EIGEN",
+    "LINEAR",
+    "MOST_EXACT",
+    "Problem",
+    "choose",
+    "columns_are_quicker",
+    "dense_is_quicker",
+]
 
 
 class Problem(Enum):
@@ -31,6 +39,11 @@ LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
 
 _SMALL = 3000  # points up to which a float64 factor costs next to nothing
 _FEW = 1500  # points up to which LAPACK finds the whole spectrum as quickly as a part of it
+# Points up to which "auto" minimises a risk over the whole RKHS, by Newton's method for the
+# log-losses, by any method, and for outputs in order: about a minute on one core.
+MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000}
+# "auto" finds a linear machine from the columns of X if it has more rows than these.
+_LEAST_ROWS, _ROWS_PER_COLUMN = 500, 10
 _SHARE = 5  # for n / 5 eigenpairs or more, the whole spectrum is quicker than an iteration
 
 _NAMES: dict[Problem, dict[str, Any]] = {
@@ -176,3 +189,8 @@ def dense_is_quicker(n: int, k: int | None, *, array: bool = True) -> bool:
     `array` tells whether K is held as one, or would be.
     """
     return k is None or _SHARE * k >= n or (array and n <= _FEW)
+
+
+def columns_are_quicker(n: int, m: int) -> bool:
+    """Tell whether a linear machine of n points comes quicker from their m columns than from K."""
+    return n > max(_LEAST_ROWS, _ROWS_PER_COLUMN * m)

@@ -203,14 +203,17 @@ class Components:
         total = squares.sum(axis=1, keepdims=True)
         return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
 
-    def score(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+    def score(self, X: Any) -> np.ndarray:
         """Return <w_j, phi(x) - mu>, (n, k)."""
-        functions = self.functions
-        return self._by_rows(X, lambda Y: functions(Y, n_threads=n_threads)) - self.offset
+        return self._by_rows(X, self.functions) - self.offset
 
-    def error(self, X: Any, diagonal: np.ndarray, n_threads: int | None = None) -> np.ndarray:
-        """Return |phi(x) - mu - its projection|^2; `diagonal` holds k(x, x)."""
-        both = self._by_rows(X, lambda Y: self.expansion(Y, n_threads=n_threads))
+    def error(self, X: Any, kernel: Kernel) -> np.ndarray:
+        """Return |phi(x) - mu - its projection|^2; random features have norms of their own."""
+        if self.in_features:
+            diagonal = self._by_rows(X, lambda Y: np.einsum("ij,ij->i", Y, Y))
+        else:
+            diagonal = np.asarray(kernel.diag(X))
+        both = self._by_rows(X, self.expansion)
         distances = diagonal - 2.0 * both[:, -1] + self.squared_mean
         return self.left(distances, both[:, :-1] - self.offset)
 
@@ -218,12 +221,6 @@ class Components:
     def left(distances: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Return |phi(x) - mu|^2 - |scores|^2, where what is below 0 is rounding."""
         return np.maximum(distances - np.einsum("ij,ij->i", scores, scores), 0.0)
-
-    def diagonal(self, X: Any, kernel: Kernel) -> np.ndarray:
-        """Return |phi(x)|^2 in the space of the expansion."""
-        if self.in_features:
-            return self._by_rows(X, lambda Y: np.einsum("ij,ij->i", Y, Y))
-        return np.asarray(kernel.diag(X))
 
     def _by_rows(self, X: Any, function: Any) -> np.ndarray:
         """Apply the function to the points, or to their random features, some rows at a time."""

@@ -37,7 +37,6 @@ class LearnedInverse:
         ridge: float | None,
         *,
         max_memory: Any = None,
-        n_threads: int | None = None,
     ) -> Self:
         """Learn the map from the scores of the points X."""
         if sp.issparse(X):
@@ -51,12 +50,12 @@ class LearnedInverse:
         T = scores[some].astype(float)
         choice = choose_map(T @ T.T, X[some].astype(float), ridge)
         kernel: Kernel = Linear() if choice.width is None else RBF(choice.width)
-        K = gram(kernel, scores, storage="dense", max_memory=max_memory, n_threads=n_threads)
+        K = gram(kernel, scores, storage="dense", max_memory=max_memory)
         shift = choice.shift if weights is None else choice.shift / weights
         centre = np.average(X, axis=0, weights=weights)
         solver = Cholesky() if np.all(shift > 0) else LeastSquares()  # alpha=0: K may be singular
         coefficients = solver.factorize(K, shift, overwrite=True).solve(X - centre)
         return cls(Expansion(kernel, scores, coefficients), centre, choice.shift)
 
-    def __call__(self, scores: np.ndarray, n_threads: int | None = None) -> np.ndarray:
-        return self.centre + self.expansion(scores, n_threads=n_threads)
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        return self.centre + self.expansion(scores)

@@ -14,7 +14,7 @@ from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
 from ..solvers import BlockKrylov, DenseEigen, LowRankEigen, dense_is_quicker
 
-__all__ = ["LEAN", "Option", "Plan", "affordable", "dense_bytes", "feature_bytes", "make_plan"]
+__all__ = ["LEAN", "Option", "Plan", "affordable", "feature_bytes", "make_plan"]
 
 _HELD = 2**28  # a K of at most so many bytes is always held
 LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
@@ -95,18 +95,16 @@ def make_plan(
     kernel: Kernel,
     X: Any,
     wanted: int | float | None,
-    *,
-    max_memory: Any = None,
-    n_threads: int | None = None,
     storage: str = "auto",
     rank: int | None = None,
+    max_memory: Any = None,
 ) -> Plan:
     """Return what each method would cost for these points; nothing is evaluated."""
     n, budget = length(X), budget_in_bytes(max_memory)
     k = n if wanted is None else max(1, min(n, int(wanted) if wanted >= 1 else min(n, 100)))
     whole = 8 * n * n
     given = isinstance(kernel, Precomputed)
-    threads = check_threads(n_threads)
+    threads = check_threads(None)
     tiled = working_bytes(kernel, X, None, k + 16, threads)
     tiles = 0 if given else working_bytes(kernel, X, None, 0, threads)
     strips = 8 * n * min(n, _STRIP) * (3 if given else 1)  # weighted sums; checks of what is given
@@ -147,7 +145,10 @@ def affordable(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
     if isinstance(solver, BlockKrylov) and held + workspace(n, k) > budget_in_bytes(max_memory):
         solver = replace(solver, rank=0, prove=False)
         workspace = solver.workspace
-    check_budget(held + workspace(n, k), max_memory, f"{solver} of {n} points, {k} components,")
+    name, needed = f"{solver}", held + workspace(n, k)
+    if isinstance(solver, DenseEigen):
+        name, needed = "a dense eigenproblem", dense_bytes(n, k)
+    check_budget(needed, max_memory, f"{name} of {n} points, {k} components,")
     return solver
 
 
@@ -166,15 +167,10 @@ def feature_bytes(solver: Any, X: Any, k: int, wanted: int | float | None, given
     """
     n = length(X)
     found = k if wanted is not None and wanted >= 1 else solver.features(n, k)
-    return int(solver.workspace(n, k) + 32 * n * found + _block_bytes(X, given))
-
-
-def _block_bytes(X: Any, given: bool = False) -> int:
-    """Return the bytes of two blocks of points, or of three copies of values that were given."""
-    if given:
-        return 3 * 8 * length(X) ** 2
     columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 1
-    return 16 * min(length(X), _BLOCK) * (columns + 3)
+    # two blocks of points, or three copies of values that were given
+    points = 24 * n * n if given else 16 * min(n, _BLOCK) * (columns + 3)
+    return int(solver.workspace(n, k) + 32 * n * found + points)
 
 
 def _choose(
@@ -185,8 +181,5 @@ def _choose(
     stored = whole <= _HELD or columns > _COSTLY or not kernel.on_vectors
     order = [("krylov", "dense" if stored else "tiled"), ("krylov", "tiled"), ("krylov", "dense")]
     order.insert(0 if dense_is_quicker(n, k) else len(order), ("dense", "dense"))
-    for wish in order:
-        for option in options:
-            if option.fits and (option.eigen_solver, option.storage) == wish:
-                return option
-    return None
+    fitting = {(way.eigen_solver, way.storage): way for way in options if way.fits}
+    return next((fitting[wish] for wish in order if wish in fitting), None)

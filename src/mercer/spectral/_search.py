@@ -6,21 +6,21 @@ moments add up exactly over blocks of points.
 
 from __future__ import annotations
 
-import dataclasses
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._errors import warn_caller
 from .._points import length, same_points
 from .._runtime import check_budget
-from ..gram import CentredGram, FourierMap, gram
+from ..gram import CentredGram, FourierMap, Landmarks, gram
 from ..kernels import Kernel, Precomputed
 from ..solvers import (
     EIGEN,
     DenseEigen,
+    EigenPairs,
     FourierEigen,
     LowRankEigen,
     Moments,
@@ -28,14 +28,15 @@ from ..solvers import (
     eigenpairs_of_moments,
     eigenpairs_of_points,
     moments_of,
+    signs_of,
 )
 from ._components import Components
-from ._exact import exact_components, leading_pairs
-from ._plan import LEAN, Plan, dense_bytes, feature_bytes, make_plan
-from ._spectrum import how_many
+from ._plan import LEAN, Plan, affordable, feature_bytes, make_plan
+from ._spectrum import checked_spectrum, gains_of, how_many, mended
 
 __all__ = ["ComponentSearch", "Found", "same_map"]
 
+_FIRST = 16  # components tried first when a share of the variance is asked for
 _UNKNOWN = 50  # components expected when their number depends on the spectrum
 
 
@@ -57,15 +58,12 @@ class ComponentSearch:
     eigen_solver: Any = "auto"
     tol: float = 0.0
     max_iter: int | None = None
-    n_iter: int | str = "auto"
+    iterated_power: int | str = "auto"
     storage: str = "auto"
     indefinite: str = "raise"
     drop_zeros: bool = False
-    rank: int | None = None
-    landmarks: Any = "auto"
-    random_state: Any = 0
+    landmarks: Landmarks = Landmarks()  # noqa: RUF009
     max_memory: Any = None
-    n_threads: int | None = None
     say: Callable[[str], None] = lambda text: None
 
     @property
@@ -85,15 +83,8 @@ class ComponentSearch:
 
     def plan(self, kernel: Kernel, X: Any) -> Plan:
         """Return what each method would cost for these points, before anything is allocated."""
-        return make_plan(
-            kernel,
-            X,
-            self.n_components,
-            max_memory=self.max_memory,
-            n_threads=self.n_threads,
-            storage=self.storage,
-            rank=self.rank,
-        )
+        rank = self.landmarks.rank
+        return make_plan(kernel, X, self.n_components, self.storage, rank, self.max_memory)
 
     def fit(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
         """Find the components of the points X."""
@@ -106,7 +97,7 @@ class ComponentSearch:
         n, whole = length(X), self.indefinite != "raise"
         wanted = n if self.n_components is None or whole else self.n_components
         spec, storage = self._planned(kernel, X)
-        K = gram(kernel, X, storage=storage, max_memory=self.max_memory, n_threads=self.n_threads)
+        K = gram(kernel, X, storage=storage, max_memory=self.max_memory)
         centred = CentredGram(K, weights)
         solver = self._exact_solver(centred, spec, wanted)
         if whole and not isinstance(solver, DenseEigen):
@@ -115,16 +106,9 @@ class ComponentSearch:
                 f"find; use eigen_solver='dense' or 'auto'"
             )
         self.say(f"{wanted:g} components of {K!r} by {solver}")
-        pairs = leading_pairs(centred, solver, wanted, self.say, self.max_memory)
+        pairs = self._leading_pairs(centred, solver, wanted)
         self.say(f"largest residual {pairs.report.residual:.1e} of the largest eigenvalue")
-        parts = exact_components(
-            centred,
-            pairs,
-            X,
-            n_components=self.n_components,
-            policy=self.indefinite,
-            drop_zeros=self.drop_zeros,
-        )
+        parts = self._exact_components(centred, pairs, X)
         errors = parts.left(centred.squared_distances(), np.asarray(parts.scores))
         weight = None if weights is None else float(weights.sum())
         return Found(parts, solver, repr(K), weight, errors)
@@ -142,34 +126,75 @@ class ComponentSearch:
         chosen = self.plan(kernel, X).require()
         if not chosen.lean:
             return chosen.eigen_solver, chosen.storage
-        options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self.random_state}
-        return dataclasses.replace(LEAN, **options), chosen.storage
+        options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self._seed}
+        return replace(LEAN, **options), chosen.storage
 
     def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
         n = centred.shape[0]
-        leading = self.indefinite == "raise"
-        if isinstance(spec, str) and spec == "arpack" and leading and wanted >= n:
-            warnings.warn(
+        few = self.indefinite != "raise" or wanted < n
+        if isinstance(spec, str) and spec == "arpack" and not few:
+            warn_caller(
                 f"ARPACK finds fewer than n eigenpairs, but {wanted} of n = {n} are asked for; "
-                f"the dense solver is used",
-                stacklevel=6,
+                f"the dense solver is used"
             )
             spec = "dense"
-        solver = choose(
+        return choose(
             EIGEN,
             centred,
             spec,
             k=None if wanted == n else wanted,
             tol=self.tol,
             max_iter=self.max_iter,
-            n_iter=self.n_iter,
-            random_state=self.random_state,
+            n_iter=self.iterated_power,
+            random_state=self._seed,
         )
-        if isinstance(solver, DenseEigen):
-            k = min(n, int(wanted)) if wanted >= 1 else n
-            text = f"a dense eigenproblem of {n} points, {k} components,"
-            check_budget(dense_bytes(n, k), self.max_memory, text)
-        return solver
+
+    def _leading_pairs(self, centred: CentredGram, solver: Any, wanted: int | float) -> EigenPairs:
+        """Return as many eigenpairs as are wanted; for a share of the variance, in growing sets."""
+        n = centred.shape[0]
+
+        def run(k: int, start: np.ndarray | None = None) -> EigenPairs:
+            chosen = affordable(solver, centred.gram, k, self.max_memory)
+            more = {} if start is None else {"start": start}
+            return chosen.eigenpairs(centred, k, overwrite=True, say=self.say, **more)
+
+        if wanted >= 1:
+            return run(min(n, int(wanted)))
+        k = n if isinstance(solver, DenseEigen) else min(n, _FIRST)
+        pairs = run(k)
+        while k < n:
+            reached = float(pairs.values.sum()) / max(centred.trace(), 1e-300)
+            self.say(f"{k} components explain {reached:.2%}")
+            if reached >= wanted:
+                break
+            k = min(n, 2 * k)
+            pairs = run(k, pairs.vectors)
+        return pairs.first(how_many(pairs.values, centred.trace(), wanted))
+
+    def _exact_components(self, centred: CentredGram, pairs: EigenPairs, points: Any) -> Components:
+        """Check or mend the spectrum, and return the components in all points."""
+        size = float(np.abs(centred.uncentred_diagonal).sum())
+        if self.indefinite == "raise":
+            pairs = replace(pairs, values=checked_spectrum(pairs.values, size))
+            gains, total, k = gains_of(pairs.values), centred.trace(), len(pairs.values)
+            if pairs.values.sum() > total + 1e-8 * (size + abs(total)):
+                message = (
+                    f"{pairs.report.message} the eigenvalues printed add up to more than the trace "
+                    f"{total:.6g} of all: there are negative ones, and shares and errors mean "
+                    f"little; see indefinite="
+                )
+                pairs = replace(pairs, report=replace(pairs.report, message=message))
+        else:
+            pairs, gains = mended(pairs, self.indefinite, size)
+            total = float(pairs.values.sum())
+            k = how_many(pairs.values, total, self.n_components)
+        if self.drop_zeros:
+            k = min(k, int(np.sum(pairs.values > 0)))
+        pairs = pairs.first(k)
+        if np.any(centred.scale != centred.scale[0]):  # the signs that repeated points would have
+            signs = signs_of(pairs.vectors / centred.scale[:, None])
+            pairs = replace(pairs, vectors=pairs.vectors * signs)
+        return Components.exact(centred, pairs, points, gains[:k], total)
 
     # ------------------------------------------------------------------ features
 
@@ -187,7 +212,6 @@ class ComponentSearch:
             lambda values, total: min(n, self._count(values, total)),
             expected=self._expected(n),
             weights=None if weights is None else scale,
-            n_threads=self.n_threads,
             say=self.say,
         )
         parts = Components.of_features(pairs, np.sqrt(scale), drop_zeros=self.drop_zeros)
@@ -202,11 +226,11 @@ class ComponentSearch:
         """Return the solver and the feature map that a first block of points fixes."""
         solver = self._feature_solver()
         self._check_rank(solver, X)
-        return solver, solver.map(kernel, X, self._expected(length(X)), self.n_threads)
+        return solver, solver.map(kernel, X, self._expected(length(X)))
 
     def moments(self, phi: Any, X: Any, weights: np.ndarray | None) -> Moments:
         """Return the moments of the features of a block of points."""
-        return moments_of(phi, X, weights, n_threads=self.n_threads, say=self.say)
+        return moments_of(phi, X, weights, say=self.say)
 
     def read_out(self, solver: Any, phi: Any, moments: Moments) -> Found:
         """Return the components of points of which only the moments are left."""
@@ -220,11 +244,16 @@ class ComponentSearch:
         if not isinstance(spec, str):
             return spec
         if spec != "features":
-            return LowRankEigen(self.rank, self.landmarks, self.random_state)
-        seed = self.random_state
+            return LowRankEigen(self.landmarks.rank, self.landmarks.method, self._seed)
+        seed = self._seed
         if isinstance(seed, np.random.RandomState):  # no source for SciPy's Sobol points
             seed = int(seed.randint(2**31 - 1))
-        return FourierEigen(rank=self.rank, random_state=seed)
+        return FourierEigen(rank=self.landmarks.rank, random_state=seed)
+
+    @property
+    def _seed(self) -> Any:
+        seed = self.landmarks.random_state
+        return 0 if seed is None else seed
 
     def _check_rank(self, solver: Any, X: Any) -> None:
         n = length(X)
@@ -249,10 +278,9 @@ class ComponentSearch:
             return
         reached = float(parts.values.sum()) / parts.total
         if reached < wanted * (1.0 - 1e-9):
-            warnings.warn(
+            warn_caller(
                 f"all {len(parts.values)} components of the landmarks or features explain "
-                f"{reached:.2%} of the variance, less than the {wanted:.2%} asked for; raise rank",
-                stacklevel=6,
+                f"{reached:.2%} of the variance, less than the {wanted:.2%} asked for; raise rank"
             )
 
     def _expected(self, n: int) -> int:

@@ -14,7 +14,7 @@ from mercer import SVC
 from mercer.gram import KernelRows
 from mercer.kernels import Linear
 from mercer.solvers import Status
-from mercer.solvers.dual import BlockSMO, BoxInterior, Dual, _interior, _interior_step
+from mercer.solvers.dual import BlockSMO, BoxInterior, Dual, _barrier, _interior
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -293,7 +293,7 @@ def test_a_hard_margin_that_was_not_waited_for_is_not_denied(monkeypatch):
     F = numbers.normal(size=(2000, 40)) + 2.0 * signs[:, None]
     dual = Dual.classify(signs, np.full(2000, np.inf))
     assert BoxInterior().minimize(F, dual).report.status is Status.CONVERGED
-    monkeypatch.setattr(_interior_step, "corner", lambda F, dual, v, tol: _interior.at(F, dual, v))
+    monkeypatch.setattr(_barrier, "corner", lambda F, dual, v, tol: _interior.at(F, dual, v))
     report = BoxInterior(tol=1e-12, max_iter=1).minimize(F, dual).report
     assert report.status is Status.NOT_CONVERGED and "no hard margin" not in report.message
 
@@ -394,7 +394,7 @@ def test_more_columns_than_points(kind):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     check(F, dual, found)
-    assert peak <= _interior.bytes_needed(60, 500, len(dual)) < 8 * 1000**2  # not (500 + 60)^2
+    assert peak <= BoxInterior.workspace(60, 500, len(dual)) < 8 * 1000**2  # not (500 + 60)^2
 
 
 @pytest.mark.parametrize(("n", "m"), [(20_000, 5), (600, 400), (100, 900)])
@@ -402,7 +402,7 @@ def test_the_budget_is_kept(n, m):
     numbers = np.random.default_rng(0)
     F = numbers.normal(size=(n, m))
     dual = dual_of("classify", numbers, F, np.full(n, 0.1))
-    needed = _interior.bytes_needed(n, m, n)
+    needed = BoxInterior.workspace(n, m, n)
     with pytest.raises(MemoryError, match=f"{n} rows of {m} columns.*solver='smo'.*max_memory"):
         BoxInterior(max_memory=needed - 1).minimize(F, dual)
     tracemalloc.start()
@@ -454,7 +454,7 @@ def test_what_the_corner_leaves_is_moved_in_pairs(monkeypatch):
     F = numbers.normal(size=(80, 3))
     dual = dual_of("classify", numbers, F, np.ones(80))
     expected = BoxInterior().minimize(F, dual).values
-    monkeypatch.setattr(_interior_step, "corner", lambda F, dual, v, tol: _interior.at(F, dual, v))
+    monkeypatch.setattr(_barrier, "corner", lambda F, dual, v, tol: _interior.at(F, dual, v))
     steps = []
     found = BoxInterior(max_iter=6).minimize(F, dual, steps.append)
     numbers = check(F, dual, found)

@@ -9,8 +9,7 @@ import zoo
 from threadpoolctl import threadpool_limits
 
 from mercer import NotPositiveDefiniteError
-from mercer.gram import CentredGram, DenseGram, TiledGram, gram
-from mercer.gram import _nystroem as nystroem_module
+from mercer.gram import CentredGram, DenseGram, TiledGram, _feature_map, gram
 from mercer.kernels import (
     RBF,
     Callable,
@@ -276,7 +275,7 @@ def test_progress_through_many_points(monkeypatch):
     solver = LowRankEigen(rank=30, landmarks="uniform", random_state=0)
     whole = solver.eigenpairs(CentredGram(TiledGram(Laplacian(), many)), 2, say=said.append)
     assert len(said) == 1  # one block
-    monkeypatch.setattr(nystroem_module, "_STRIP", 2**16)
+    monkeypatch.setattr(_feature_map, "_STRIP", 2**16)
     parts = solver.eigenpairs(CentredGram(TiledGram(Laplacian(), many)), 2, say=said.append)
     told = [re.fullmatch(r"(\d+) of 3000 points", line) for line in said[2:]]
     assert told and all(told) and all(0 < int(t[1]) < 3000 for t in told)

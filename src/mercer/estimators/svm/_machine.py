@@ -10,26 +10,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
-from ..._points import length, refuse_structured, take
+from ..._points import length, take
 from ..._runtime import budget_in_bytes, check_budget
 from ...expansion import Expansion
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
-from ...solvers import BlockSMO, BoxInterior, Dual, DualSolution, Report, Status, Whitened
-from .._base import KernelLike, Landmarked, NamedKernel
-from .._parameters import POSITIVE, estimator, learned, parameter
+from ...solvers import (
+    BlockSMO,
+    BoxInterior,
+    Dual,
+    DualSolution,
+    Report,
+    Status,
+    Whitened,
+    columns_are_quicker,
+)
+from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
+from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
 from ._pairs import expansion_of_pairs
-from ._problem import Follower, Problem, merged, scales, takes_primal
+from ._problem import Follower, Problem, merged, scales
 
 __all__ = ["SupportVectorMachine"]
 
@@ -54,11 +63,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     max_iter : int
         Steps of the solver, for each pair of classes; -1 for a limit that only guards against
         searches without end.  Their end warns, and says what to scale.
-    solver : {"auto", "smo", "primal", "nystroem"}
+    solver : {"auto", "exact", "smo", "primal", "nystroem"} or a solver
         "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
         "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
-        "auto" is exact: "primal" for dense vectors with more than 10 rows for each column (and more
-        than 500) and a linear kernel, else "smo".
+        "auto" and "exact" are the same here: "primal" for dense vectors with more than 10 rows for
+        each column (and more than 500) and a linear kernel, else "smo".  Or a `BlockSMO` or, for a
+        linear kernel, a `BoxInterior` of `mercer.solvers`, with a tol and max_iter of its own.
     """
 
     kernel: KernelLike = "rbf"
@@ -68,8 +78,18 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     shrinking: bool = parameter("boolean", default=True)
     cache_size: float | str = parameter(POSITIVE, StrOptions({"auto"}), default=200)
     max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
-    solver: str = parameter(StrOptions({"auto", "smo", "primal", "nystroem"}), default="auto")
+    solver: Any = solver(
+        *("smo", "primal", "nystroem"), given=[BlockSMO, BoxInterior], default="auto"
+    )
     verbose: int = False
+
+    _vectors: ClassVar[dict[str, Any]] = {
+        "dtype": np.float64,
+        "order": "C",
+        "accept_sparse": "csr",
+        "accept_large_sparse": False,
+    }
+    _numbers: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
     n_support_: np.ndarray = learned()
     classes_: np.ndarray = learned()
@@ -82,7 +102,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     # ------------------------------------------------------------------ what a fit is given
 
     def _sample_of(
-        self, X: Any, y: Any = "no_validation", sample_weight: Any = None, **options: Any
+        self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
     ) -> tuple[Sample, Any]:
         """Return the points of positive weight in float64, and the targets of all that came."""
         if self._precomputed and sp.issparse(X):
@@ -90,24 +110,16 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 "Sparse precomputed kernels are not supported: a K with zeros that are not stored "
                 "is rare, and reading its rows slow; use X.toarray()"
             )
-        supervised = not isinstance(y, str)
-        if self._takes(X):
-            refuse_structured(X, type(self).__name__)
-            checked = validate_data(self, X, y, **_VECTORS, **options)
-            X, y = checked if supervised else (checked, None)
-            if not self._precomputed:
-                _check_size(X)
-            elif X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x"
-                    f"{X.shape[1]} matrix; fit needs the values of all training points with each "
-                    f"other"
-                )
-        else:
-            X = self._check_points(X, reset=True)
-            y = validate_data(self, X="no_validation", y=y, **options) if supervised else None
-            if supervised and len(y) != length(X):
-                raise ValueError(f"{length(X)} points, but {len(y)} targets")
+        supervised = y is not NO_TARGETS
+        checked = self._check_points(X, y, reset=True, supervised=supervised, labels=labels)
+        X, y = checked if supervised else (checked, None)
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
+                f"matrix; fit needs the values of all training points with each other"
+            )
+        if not self._precomputed and self._takes(X):
+            _check_size(X)
         weights = None if sample_weight is None else _check_weights(sample_weight, length(X))
         return Sample.of(X, weights, precomputed=self._precomputed), y
 
@@ -115,9 +127,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         """Return the points as the solver reads them that is to have them."""
         kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
         values, points = sample.evaluated(kernel, self.max_memory), sample.points
-        name = self.solver
-        if name == "auto":
-            name = "primal" if takes_primal(kernel, points) else "smo"
+        name, given = by_size(self.solver), None
+        if not isinstance(name, str):
+            name, given = "smo" if isinstance(name, BlockSMO) else "primal", name
+        elif name == "auto":
+            explicit = isinstance(kernel, Linear) and isinstance(points, np.ndarray)
+            name = "primal" if explicit and columns_are_quicker(*points.shape) else "smo"
         if name == "smo":
             several = sample.classes is not None and len(sample.classes) > 2
             rows = KernelRows(
@@ -127,9 +142,10 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
                 max_memory=self.max_memory,
             )
-            return Problem(sample, kernel, BlockSMO(self.tol, self.max_iter, self.shrinking), rows)
+            solver: Any = given or BlockSMO(self.tol, self.max_iter, self.shrinking)
+            return Problem(sample, kernel, solver, rows)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
-        solver = BoxInterior(self.tol, steps, max_memory=self.max_memory)
+        solver = given or BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name == "primal":
             if not isinstance(kernel, Linear):
                 raise ValueError(
@@ -145,27 +161,29 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         left = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
         return Problem(sample, kernel, replace(solver, max_memory=max(1, left)), phi.F, phi)
 
-    def _follow(self) -> Follower | None:
-        return Follower(self._say) if self.verbose else None
-
     # ------------------------------------------------------------------ what a fit has learned
 
-    def _learn_one(self, sample: Sample, dual: Dual) -> DualSolution:
-        """Solve the dual of a machine of one function, and set all that a fit learns."""
-        problem = self._problem(sample)
-        (pair,) = problem.pairs
-        found = problem.minimize(dual, pair, self._follow())
-        self._keep(problem, [found], [1.0])
-        self.n_iter_: Any = int(found.report.n_iter)
-        self._tell(problem, [found])
+    def _learn(self, problem: Problem, duals: list[Dual], note: str = "") -> list[DualSolution]:
+        """Solve the dual of each pair, set all that a fit learns, and return the solutions."""
+        follow = Follower(self._say) if self.verbose else None
+        before, found = problem.counts, []
+        for pair, dual in zip(problem.pairs, duals, strict=True):
+            if follow:
+                follow.title = problem.title(pair)
+            found.append(problem.minimize(dual, pair, follow))
+        self._keep(problem, found, [self._scale(solution) for solution in found])
+        self._tell(problem, found, before, note or self._read(problem, found))
         return found
 
-    def _keep(
-        self,
-        problem: Problem,
-        found: list[DualSolution],
-        divisors: Sequence[float],
-    ) -> None:
+    def _scale(self, solution: DualSolution) -> float:
+        """Return what f and b are to be divided by, so that the margin is at f + b = +-1."""
+        return 1.0
+
+    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
+        """Set what a machine learns beside f and b; return what the report is to say of it."""
+        return ""
+
+    def _keep(self, problem: Problem, found: list[DualSolution], divisors: Sequence[float]) -> None:
         """Set what predictions need, from solutions that are to be divided by these numbers."""
         sample, pairs = problem.sample, problem.pairs
         D, held = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
@@ -182,7 +200,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             )
         some = np.flatnonzero(np.any(D != 0.0, axis=1))
         some = some[np.argsort(pairs.labels[some], kind="stable")]
-        n_classes = 1 if sample.classes is None else pairs.q
+        steps = np.array([solution.report.n_iter for solution in found], dtype=np.int32)
+        n_classes = 1
+        self.n_iter_: Any = int(steps[0])
+        if sample.classes is not None:
+            n_classes, self.n_iter_ = pairs.q, steps
+            self.classes_, self.class_weight_ = sample.classes, problem.class_weights
         self.kernel_, self.solver_ = problem.kernel, problem.solver
         self.gamma_ = self._resolved_gamma(self.kernel_)
         self._sparse = sp.issparse(sample.given)
@@ -200,11 +223,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
 
     def _tell(
-        self,
-        problem: Problem,
-        found: list[DualSolution],
-        before: tuple[int, int] = (0, 0),
-        note: str = "",
+        self, problem: Problem, found: list[DualSolution], before: tuple[int, int], note: str
     ) -> None:
         """Set the report, and warn of what a user has to know."""
         self.reports_ = [solution.report for solution in found]
@@ -226,12 +245,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 "The solver cannot go on: what is left to gain is lost in rounding; raise tol, or "
                 "choose smaller weights or features"
                 if early
-                else f"Solver terminated early (max_iter={self.max_iter}).  Consider "
+                else f"Solver terminated early (max_iter={problem.solver.max_iter}).  Consider "
                 f"pre-processing your data with StandardScaler or MinMaxScaler"
             )
             text += (
                 f". After {worst.n_iter} steps the conditions of a minimum are violated by "
-                f"{worst.residual:.2e}, and tol is {self.tol:g}{where}"
+                f"{worst.residual:.2e}, and tol is {problem.solver.tol:g}{where}"
             )
             text += f"; {worst.message}" if "given up" in worst.message else ""
             advice = [scales(problem.sample.given, self._has_C)]
@@ -276,6 +295,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     def expansion_(self, f: Expansion) -> None:
         self._given_expansion = f
 
+    @threaded
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x_i) + b, (n, number of functions)."""
         X = self._check_new(X)
@@ -285,11 +305,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = (
-            validate_data(self, X, reset=False, **_VECTORS)
-            if self._takes(X)
-            else self._check_points(X, reset=False)
-        )
+        X = self._check_points(X, reset=False)
         if sp.issparse(X) and not self._sparse and not callable(self.kernel):
             raise ValueError(
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data; use "
@@ -342,14 +358,6 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     @property
     def _gamma(self) -> Any:
         return self.gamma_
-
-
-_VECTORS: dict[str, Any] = {
-    "dtype": np.float64,
-    "order": "C",
-    "accept_sparse": "csr",
-    "accept_large_sparse": False,
-}
 
 
 def _check_size(X: Any) -> None:

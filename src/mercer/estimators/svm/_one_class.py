@@ -10,8 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual
-from .._fitting import fitting
-from .._parameters import estimator, parameter
+from .._parameters import estimator, fitting, parameter
 from ._machine import SupportVectorMachine
 
 __all__ = ["OneClassSVM"]
@@ -64,7 +63,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the region; y is ignored, and a point of weight 0 or less is left out."""
         sample, _ = self._sample_of(X, sample_weight=sample_weight)
-        found = self._learn_one(sample, Dual.one_class(sample.counts, float(self.nu)))
+        dual = Dual.one_class(sample.counts, float(self.nu))
+        (found,) = self._learn(self._problem(sample), [dual])
         # f = rho at free support vectors; with a rho that is a little smaller, rounding cannot
         # put them outside
         slack = min(_SLACK * float(np.abs(found.values).max()), self.tol)

@@ -7,8 +7,9 @@ q (q - 1) / 2 times.  A machine of one function is the case q = 2, whatever its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -70,12 +71,6 @@ class Pairs:
         (a, b), members = pair, self.members(pair)
         return members, np.where(self.labels[members] == a, b - 1, a)
 
-    def numbers(self, c: int) -> np.ndarray:
-        """Return the numbers of the pairs that class c is in, by the other class."""
-        other = np.delete(np.arange(self.q), c)
-        a, b = np.minimum(c, other), np.maximum(c, other)
-        return a * self.q - a * (a + 1) // 2 + b - a - 1
-
     def parts(self) -> list[slice]:
         """Return the points of each class, if they are sorted by class."""
         ends = np.searchsorted(self.labels, np.arange(self.q + 1))
@@ -83,35 +78,48 @@ class Pairs:
 
     def functions(self, D: np.ndarray) -> np.ndarray:
         """Return the coefficients of each f, (n, pairs), from the transpose of `dual_coef_`."""
-        if self.q == 2:
-            return D
+        (a, b), numbers = np.triu_indices(self.q, 1), np.empty((self.q, self.q - 1), dtype=int)
+        numbers[a, b - 1] = numbers[b, a] = np.arange(len(self))
         A = np.zeros((len(D), len(self)))
-        for c, own in enumerate(self.parts()):
-            A[own, self.numbers(c)] = D[own]
+        np.put_along_axis(A, numbers[self.labels], D, axis=1)
         return A
 
+    def values(self, parts: Iterable[np.ndarray]) -> np.ndarray:
+        """Return each f, (n, pairs), from what each class adds to those it is in, (n, q - 1)."""
+        G = np.stack(list(parts))
+        a, b = np.triu_indices(self.q, 1)
+        return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
 
-@dataclass(frozen=True, eq=False)
+
 class _PairExpansion(Expansion):
     """The functions of all pairs, evaluated class by class: most coefficients are 0."""
 
-    pairs: Any = None
+    pairs: Pairs
+    dual: np.ndarray  # (n, q - 1), the transpose of `dual_coef_`
+
+    def __init__(self, kernel: Kernel, points: Any, dual: np.ndarray, pairs: Pairs) -> None:
+        # A prediction for a few points must not wait for the coefficients of all pairs.
+        self.__dict__.update(kernel=kernel, points=points, dual=dual, pairs=pairs)
+
+    @cached_property
+    def coefficients(self) -> np.ndarray:
+        """The coefficients of each f, (n, pairs)."""
+        return self.pairs.functions(self.dual)
 
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        out = np.zeros((length(X), len(self)))
-        few = length(X) * length(self.points) <= _FEW_ENTRIES
-        K = gram(self.kernel, X, self.points, n_threads=n_threads).to_array() if few else None
-        for c, own in enumerate(self.pairs.parts()):
-            if own.start < own.stop:
-                numbers = self.pairs.numbers(c)
-                V = np.ascontiguousarray(self.coefficients[own, numbers])
-                part = (
-                    gram(self.kernel, X, take(self.points, own), n_threads=n_threads)
-                    if K is None
-                    else K[:, own]
-                )
-                out[:, numbers] += np.asarray(part @ V)
-        return out
+        K: Any = None
+        if length(X) * length(self.points) <= _FEW_ENTRIES:
+            K = gram(self.kernel, X, self.points, n_threads=n_threads).to_array()
+
+        def part(own: slice) -> np.ndarray:
+            if own.start == own.stop:
+                return np.zeros((length(X), self.pairs.q - 1))
+            rows: Any = None if K is None else K[:, own]
+            if K is None:
+                rows = gram(self.kernel, X, take(self.points, own), n_threads=n_threads)
+            return np.asarray(rows @ self.dual[own])
+
+        return self.pairs.values(map(part, self.pairs.parts()))
 
 
 def expansion_of_pairs(
@@ -122,7 +130,7 @@ def expansion_of_pairs(
         return Expansion(kernel, points, dual_coef.T)
     q = len(n_support)
     pairs = Pairs(np.repeat(np.arange(q), n_support), q)
-    return _PairExpansion(kernel, points, pairs.functions(dual_coef.T), pairs=pairs)
+    return _PairExpansion(kernel, points, dual_coef.T, pairs)
 
 
 def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:

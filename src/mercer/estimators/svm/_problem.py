@@ -23,25 +23,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...gram import KernelRows
-from ...kernels import Kernel, Linear
+from ...kernels import Kernel
 from ...solvers import Dual, DualSolution, Progress, Report, Status, Whitened
 from .._sample import Sample
 from ._pairs import Pair, Pairs
 
-__all__ = ["Follower", "Problem", "merged", "scales", "takes_primal"]
+__all__ = ["Follower", "Problem", "merged", "scales"]
 
-# "auto" finds a linear machine from the columns of X if it has more rows than these.
-_LEAST_ROWS, _ROWS_PER_COLUMN = 500, 10
 _FAR_FROM_ZERO = 1e4  # a mean of so many standard deviations: the column needs centring
 _SECONDS_BETWEEN_LINES = 1.0
-
-
-def takes_primal(kernel: Kernel, X: Any) -> bool:
-    """Tell whether "auto" works on the columns of X; see the module."""
-    if not isinstance(kernel, Linear) or not isinstance(X, np.ndarray):
-        return False
-    n, m = X.shape
-    return bool(n > max(_LEAST_ROWS, _ROWS_PER_COLUMN * m))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +49,8 @@ class Problem:
         Of K, or of features F with F F^T = K.
     phi : Whitened or None
         Where features on landmarks come from.
+    class_weights : ndarray of shape (n_classes,) or None
+        What multiplies the weights of the points of each class.
     """
 
     sample: Sample
@@ -66,6 +58,7 @@ class Problem:
     solver: Any
     rows: Any
     phi: Whitened | None = None
+    class_weights: Any = None
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -86,6 +79,23 @@ class Problem:
         return self.solver.minimize(rows, dual, follow)
 
     @property
+    def sums(self) -> np.ndarray:
+        """The weight of each class, without the weights of classes."""
+        return np.bincount(self.sample.labels, self.sample.counts)
+
+    def names(self, pair: Pair) -> list[Any]:
+        """Return the labels that the user has given to the classes of a pair."""
+        return self.sample.classes[list(pair)].tolist()
+
+    def title(self, pair: Pair) -> str:
+        """Return which of several pairs of classes is meant, as words before others."""
+        if len(self.pairs) == 1:
+            return ""
+        a, b = self.names(pair)
+        number = list(self.pairs).index(pair) + 1
+        return f"{a} against {b} ({number} of {len(self.pairs)}): "
+
+    @property
     def counts(self) -> tuple[int, int]:
         """How many rows of K were asked for so far, and how many of them were in the cache."""
         if isinstance(self.rows, KernelRows):
@@ -102,8 +112,7 @@ class Follower:
     """Says how far a search is: where it starts, and then about once a second."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self.say, self.title = say, ""
-        self._next = 0.0
+        self.say, self.title, self._next = say, "", 0.0
 
     def __call__(self, at: Progress) -> None:
         now = time.perf_counter()

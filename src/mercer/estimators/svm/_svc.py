@@ -1,25 +1,123 @@
-"""Support vector classification by C or by nu."""
+"""Support vector classification by C or by nu: a machine for each pair of classes, and a vote."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
 from ...solvers import BlockSMO, Dual, DualSolution
-from .._fitting import fitting
-from .._parameters import estimator, parameter
-from ._classifier import Classes, SupportVectorClassifier
+from .._parameters import estimator, fitting, parameter
+from .._sample import class_weights
+from ._machine import SupportVectorMachine
+from ._pairs import votes_of_pairs
+from ._problem import Problem
 
 __all__ = ["SVC", "NuSVC"]
 
 _NO_MARGIN = 1e-12  # a rho that is smaller than this times the largest |f| is rounding
+
+
+@estimator(kw_only=True)
+class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
+    """A vote of machines, one for each pair of classes; see SVC.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
+        of the weights of all classes equal.
+    decision_function_shape : {"ovr", "ovo"}
+        Whether `decision_function` has a column for each class, or for each pair of classes.
+    break_ties : bool
+        Whether equal votes are decided by the values of f.
+    """
+
+    class_weight: dict | str | None = parameter(StrOptions({"balanced"}), dict, None, default=None)
+    decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
+    break_ties: bool = parameter("boolean", default=False)
+
+    _one_class_left: ClassVar[str] = (
+        "Invalid input - all samples with positive weights belong to the same class: {!r}"
+    )
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a machine to each pair of classes of the labels y, (n,).
+
+        Weights multiply C, point by point; a point of weight 0 or less is left out.  A class is
+        one that has points of positive weight.
+        """
+        problem = self._classes(X, y, sample_weight)
+        self._learn(problem, self._duals(problem))
+        return self
+
+    @abstractmethod
+    def _duals(self, problem: Problem) -> list[Dual]:
+        """Return the dual of each pair of classes."""
+
+    def _classes(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        """Check what a fit was given; more than two classes are sorted."""
+        sample, y = self._sample_of(X, y, sample_weight, labels=True)
+        check_classification_targets(y)
+        classes, labels = np.unique(y[sample.kept], return_inverse=True)
+        if len(classes) < 2:
+            if len(np.unique(y)) < 2:
+                raise ValueError(
+                    f"The number of classes has to be greater than one; got 1 class: "
+                    f"{classes.tolist()}"
+                )
+            raise ValueError(self._one_class_left.format(classes.tolist()[0]))
+        sample = replace(sample, classes=classes, labels=labels)
+        if len(classes) > 2:
+            sample = sample.take(np.argsort(labels, kind="stable"))
+        problem = replace(self._problem(sample), class_weights=np.ones(len(classes)))
+        if self.class_weight is not None:
+            weights = class_weights(self.class_weight, classes, problem.sums)
+            problem = replace(problem, class_weights=weights)
+        return problem
+
+    # ------------------------------------------------------------------ predictions
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) + b for two classes, (n,), positive for `classes_[1]`.
+
+        For more classes and "ovo" the f of each pair, (n, pairs), positive for its first class; for
+        "ovr" the votes for each class, (n, n_classes), plus something smaller than 1/3 that rises
+        with the sum of the f.  For a precomputed kernel X is k(X, training points).
+        """
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        if self.decision_function_shape == "ovo":
+            return values
+        return _ovr_decision_function(values < 0, -values, len(self.classes_))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label with the most votes; of equals the first, unless `break_ties`."""
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo': ties are broken "
+                "by the values of 'ovr'"
+            )
+        if len(self.classes_) == 2:
+            # f = 0 is the second class, as in LIBSVM.
+            best = (self.decision_function(X) >= 0).astype(np.intp)
+        elif self.break_ties:
+            best = self.decision_function(X).argmax(axis=1)
+        else:
+            best = votes_of_pairs(self._values(X), len(self.classes_)).argmax(axis=1)
+        return self.classes_[best]
 
 
 @estimator(kw_only=True)
@@ -118,12 +216,12 @@ class SVC(SupportVectorClassifier):
             model._validate_params()
         if not models:
             return models
-        data, found = models[0]._classes(X, y, sample_weight), None
+        problem, found = models[0]._classes(X, y, sample_weight), None
         known = {name: value for name, value in vars(models[0]).items() if name.endswith("_in_")}
         for place, model in enumerate(models):
             model.__dict__.update(known)  # n_features_in_ and the like
-            duals, note = model._duals(data), ""
-            if found is not None and isinstance(data.problem.solver, BlockSMO):
+            duals, note = model._duals(problem), ""
+            if found is not None and isinstance(problem.solver, BlockSMO):
                 factors = [_best_factor(d, s) for d, s in zip(duals, found, strict=True)]
                 duals = [
                     replace(d, start=_on_bounds(d, t * s.variables))
@@ -134,12 +232,12 @@ class SVC(SupportVectorClassifier):
                     if len(factors) == 1
                     else f"{min(factors):.3g} to {max(factors):.3g}"
                 )
-            found = model._learn(data, duals, note)
+            found = model._learn(problem, duals, note)
         return models
 
-    def _duals(self, data: Classes) -> list[Dual]:
-        pairs, sample = data.pairs, data.problem.sample
-        C = self.C * sample.counts * data.weights[sample.labels]
+    def _duals(self, problem: Problem) -> list[Dual]:
+        pairs, sample = problem.pairs, problem.sample
+        C = self.C * sample.counts * problem.class_weights[sample.labels]
         return [Dual.classify(pairs.signs(pair), C[pairs.members(pair)]) for pair in pairs]
 
 
@@ -192,14 +290,14 @@ class NuSVC(SupportVectorClassifier):
         "{!r}, which allows no nu > 0"
     )
 
-    def _duals(self, data: Classes) -> list[Dual]:
-        pairs, sample, sums = data.pairs, data.problem.sample, data.sums
-        plain, weighted = _largest_nu(sums), _largest_nu(sums * data.weights)
+    def _duals(self, problem: Problem) -> list[Dual]:
+        pairs, sample, sums = problem.pairs, problem.sample, problem.sums
+        plain, weighted = _largest_nu(sums), _largest_nu(sums * problem.class_weights)
         worst = int(np.argmin(np.maximum(plain, weighted)))
         largest = max(plain[worst], weighted[worst])
         if self.nu > largest * (1.0 + 1e-12):
             first, second = list(pairs)[worst]
-            a, b = data.name((first, second))
+            a, b = problem.names((first, second))
             raise ValueError(
                 f"specified nu is infeasible: nu={self.nu:g}, but the weights of the classes {a!r} "
                 f"and {b!r}, {sums[first]:g} and {sums[second]:g}, allow at most nu={largest:.6g}"
@@ -207,7 +305,7 @@ class NuSVC(SupportVectorClassifier):
         duals = []
         for (a, b), nu in zip(pairs, np.minimum(self.nu, weighted), strict=True):
             members = pairs.members((a, b))
-            w = sample.counts[members] * data.weights[sample.labels[members]]
+            w = sample.counts[members] * problem.class_weights[sample.labels[members]]
             # f is to be as large as without weights of classes
             w *= self.nu * (sums[a] + sums[b]) / (nu * w.sum())
             dual = Dual.nu_classify(pairs.signs((a, b)), w, nu)
@@ -232,8 +330,8 @@ class NuSVC(SupportVectorClassifier):
             )
         return rho
 
-    def _read(self, data: Classes) -> str:
-        self.nu_ = np.minimum(self.nu, _largest_nu(data.sums * data.weights))
+    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
+        self.nu_ = np.minimum(self.nu, _largest_nu(problem.sums * problem.class_weights))
         lowest = float(self.nu_.min())
         return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"
 

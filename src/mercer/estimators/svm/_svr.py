@@ -11,9 +11,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual, DualSolution
-from .._fitting import fitting
-from .._parameters import AT_LEAST_0, POSITIVE, estimator, parameter
+from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter
 from ._machine import SupportVectorMachine
+from ._problem import Problem
 
 __all__ = ["SVR", "NuSVR"]
 
@@ -27,9 +27,9 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
         Weights multiply C, point by point; a point of weight 0 or less is left out.
         """
-        sample, y = self._sample_of(X, y, sample_weight, y_numeric=True)
+        sample, y = self._sample_of(X, y, sample_weight)
         y = np.asarray(y, dtype=float)[sample.kept]
-        self._read(self._learn_one(sample, self._dual(y, sample.counts)))
+        self._learn(self._problem(sample), [self._dual(y, sample.counts)])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -39,9 +39,6 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
     @abstractmethod
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         """Return the dual for targets and weights of the points."""
-
-    def _read(self, found: DualSolution) -> None:
-        """Set what a machine learns beside f and b."""
 
 
 @estimator(kw_only=True)
@@ -138,6 +135,7 @@ class NuSVR(_SupportVectorRegressor):
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.nu_regress(y, self.C * w, float(self.nu))
 
-    def _read(self, found: DualSolution) -> None:
-        m = found.multipliers
+    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
+        m = found[0].multipliers
         self.epsilon_ = float(max(0.5 * (m[1] - m[0]), 0.0))
+        return ""

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg import qr
 from scipy.linalg.lapack import dgetrf, dgetrs
 
-from ._dual import Dual
-from ._row_blocks import pulled, times
+from .._row_blocks import pulled, times
+from ._dual import Dual, filled
 
 __all__ = ["Corner", "at", "better", "corner"]
 
@@ -113,16 +113,9 @@ def _repaired(dual: Dual, v: np.ndarray) -> np.ndarray:
         for among in (members[dual.free(v)[members]], members):
             room = dual.upper[among] - v[among] if short > 0 else v[among] - dual.lower[among]
             order = np.argsort(-room, kind="stable")
-            if not len(order) or not short:
-                continue
-            many = room[order[0]] < abs(short)
-            if many:
-                before = np.cumsum(room[order]) - room[order]
-                part = np.clip(abs(short) - before, 0.0, room[order])
-            else:
-                order, part = order[:1], np.array([abs(short)])
-            v[among[order]] += np.copysign(part, short)
-            short -= float(np.copysign(part.sum(), short))
+            part = np.copysign(filled(room[order], abs(short)), short)
+            v[among[order]] += part
+            short -= float(part.sum())
     return np.clip(v, dual.lower, dual.upper)
 
 

@@ -33,7 +33,7 @@ import numpy as np
 
 from .._report import Report
 
-__all__ = ["HIDDEN", "Dual", "DualSolution"]
+__all__ = ["HIDDEN", "Dual", "DualSolution", "filled"]
 
 HIDDEN = 10.0  # a violation is called small if rounding hides at most so many times tol of it
 
@@ -100,7 +100,7 @@ class Dual:
         groups = (signs[points] < 0).astype(np.int64)
         lower, upper = _boxes(signs[points], weights[points])
         half = 0.5 * nu * weights.sum()
-        start = _filled(upper, half) - _filled(-lower, half)
+        start = filled(upper, half) - filled(-lower, half)
         return cls(n, points, np.zeros(n), lower, upper, groups, start)
 
     @classmethod
@@ -121,7 +121,7 @@ class Dual:
     def nu_regress(cls, y: np.ndarray, C: np.ndarray, nu: float) -> Self:
         """nu-SVR: epsilon is found too, such that a share nu of the points lie outside of it."""
         both = cls.regress(y, C, 0.0)
-        start = _filled(C, 0.5 * nu * C.sum())
+        start = filled(C, 0.5 * nu * C.sum())
         groups = np.repeat(np.arange(2), len(y))
         return replace(both, groups=groups, start=np.concatenate([start, -start]))
 
@@ -129,7 +129,7 @@ class Dual:
     def one_class(cls, weights: np.ndarray, nu: float) -> Self:
         """One-class SVM: a share nu of the weight may lie outside of {f >= m}."""
         n = len(weights)
-        start = _filled(weights, nu * weights.sum())
+        start = filled(weights, nu * weights.sum())
         return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)
 
     # ------------------------------------------------------------------ what v says
@@ -155,10 +155,7 @@ class Dual:
 
         Not above 0 at a minimum; what `tol` bounds.
         """
-        worst = -np.inf
-        for _, low, up in self.bounds(v, g):
-            worst = max(worst, low - up)
-        return worst
+        return max(low - up for _, low, up in self.bounds(v, g))
 
     def multipliers(self, v: np.ndarray, g: np.ndarray) -> np.ndarray:
         """Return m: the mean of g over free variables, else the middle of what is possible."""
@@ -259,7 +256,7 @@ def _zeros(n: int) -> np.ndarray:
     return np.zeros(n, dtype=np.int64)
 
 
-def _filled(room: np.ndarray, total: float) -> np.ndarray:
+def filled(room: np.ndarray, total: float) -> np.ndarray:
     """Return 0 <= v <= room with this sum, the first ones full."""
     before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
     return np.clip(total - before, 0.0, room)

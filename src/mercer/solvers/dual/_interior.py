@@ -23,14 +23,15 @@ import numpy as np
 from ..._runtime import Stopwatch, check_budget
 from ...gram import KernelRows
 from ...kernels import Linear
+from .._box_program import Point
 from .._report import Report, Status
+from .._row_blocks import pulled, row_norms, times
+from ._barrier import Barrier
 from ._crossover import Corner, at, better
 from ._dual import HIDDEN, Dual, DualSolution
-from ._interior_step import Barrier, Point
-from ._row_blocks import pulled, row_norms, times
 from ._smo import BlockSMO, Follow, Progress
 
-__all__ = ["BoxInterior", "bytes_needed"]
+__all__ = ["BoxInterior"]
 
 _STALLED_STEPS = 15  # without progress; infinite boxes need some before they make any
 _MAX_CORNERS = 6  # attempts to find a corner, each at an error a thousand times smaller
@@ -75,13 +76,20 @@ class BoxInterior:
     max_iter: int = 200
     max_memory: Any = field(default=None, repr=False)
 
+    @staticmethod
+    def workspace(n: int, m: int, variables: int) -> int:
+        """Return the bytes beside F: systems and their factors, vectors, blocks, and R."""
+        reduced = n * m + 2 * n * n if m > n else 0
+        numbers = 2 * _equations(n, m, variables) ** 2 + _VECTORS * variables + reduced
+        return 8 * numbers + min(_BLOCK_BYTES, 16 * n * m)
+
     @np.errstate(all="ignore")  # values that are not finite end the search, with a reason
     def minimize(self, F: np.ndarray, dual: Dual, follow: Follow = None) -> DualSolution:
         """Return the minimum for K = F F^T, its variables on their bounds where they belong."""
         watch = Stopwatch()
         n, m = F.shape
         check_budget(
-            bytes_needed(n, m, len(dual)),
+            self.workspace(n, m, len(dual)),
             self.max_memory,
             f"the interior point for {n} rows of {m} columns, which solves up to "
             f"{_equations(n, m, len(dual))} equations (solver='smo' solves none),",
@@ -94,14 +102,15 @@ class BoxInterior:
         while found.violation > self.tol and tries and point.n_iter < self.max_iter:
             moved = barrier.step(point)
             if moved is not None:
-                stalled = 0 if moved.falls_below(point) else stalled + 1
+                stalled = 0 if barrier.falls(point, moved) else stalled + 1
                 point = moved
-                if follow is not None:
-                    follow(Progress(point.n_iter, watch.seconds, point.error, -point.value))
+            error = barrier.error(point)
+            if moved is not None and follow is not None:
+                follow(Progress(point.n_iter, watch.seconds, error, -barrier.value(point)))
             last = moved is None or stalled == _STALLED_STEPS or point.n_iter == self.max_iter
-            if last or (point.error <= target and barrier.is_close(point, self.tol)):
+            if last or (error <= target and barrier.is_close(point, self.tol)):
                 found = better(found, barrier.corner(point, self.tol), self.tol)
-                target, tries = 1e-3 * point.error, 0 if last else tries - 1
+                target, tries = 1e-3 * error, 0 if last else tries - 1
         pairs, inside = None, barrier.inside(point)
         endless = found.violation > self.tol and _is_ray(F, dual, inside)
         stuck = endless or barrier.is_rounded(found) or _overflows(F, dual)
@@ -185,13 +194,6 @@ def _equations(n: int, m: int, variables: int) -> int:
     """Return how many equations free variables, w and b have at most."""
     columns = min(n, m) + 2
     return columns + min(2 * columns, variables)
-
-
-def bytes_needed(n: int, m: int, variables: int) -> int:
-    """Return what is allocated beside F: systems and their factors, vectors, blocks, and R."""
-    reduced = n * m + 2 * n * n if m > n else 0
-    numbers = 2 * _equations(n, m, variables) ** 2 + _VECTORS * variables + reduced
-    return 8 * numbers + min(_BLOCK_BYTES, 16 * n * m)
 
 
 def _width(dual: Dual) -> np.ndarray:

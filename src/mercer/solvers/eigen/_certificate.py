@@ -143,23 +143,11 @@ def certify(
         upper, outside, rest = upper + slack, outside + slack, rest + slack
     else:
         upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following + slack, k
-    r = r + slack
+    t, r = t[:k], r[:k] + slack
     upper = np.minimum.accumulate(upper)  # eigenvalues descend, and so do their bounds
-    upper = _kato_temple(t[:k], r[:k], upper, outside, slack)
-    sines, clusters = _davis_kahan(t[:k], r[:k], upper, outside, slack)
-    return Certificate(
-        lower=t[:k] - slack,
-        upper=np.maximum(upper, t[:k]),
-        residuals=r[:k],
-        sines=sines,
-        clusters=clusters,
-        outside=float(outside),
-        found=found,
-        rest=float(rest),
-        nothing_missed=following is not None
-        or bool(rest < t[k - 1] - slack and outside <= t[k - 1] + r[k - 1]),
-        slack=slack,
-    )
+    upper = _kato_temple(t, r, upper, outside, slack)
+    proved = bool(rest < t[-1] - slack and outside <= t[-1] + r[-1])
+    return _bounded(t, r, upper, outside, found, rest, following is not None or proved, slack)
 
 
 def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Certificate:
@@ -177,21 +165,9 @@ def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Ce
     )
     upper = np.minimum.accumulate(upper) + slack
     t = known[:k]
-    residuals = np.full(k, trace + slack)
     outside = float(upper[k]) if len(upper) > k else float(trace + slack)
-    sines, clusters = _davis_kahan(t, residuals, upper[:k], outside, slack)
-    return Certificate(
-        lower=t - slack,
-        upper=upper[:k],
-        residuals=residuals,
-        sines=sines,
-        clusters=clusters,
-        outside=outside,
-        found=k,
-        rest=outside,
-        nothing_missed=bool(outside < t[k - 1] - slack),
-        slack=slack,
-    )
+    proved, residuals = bool(outside < t[-1] - slack), np.full(k, trace + slack)
+    return _bounded(t, residuals, upper[:k], outside, k, outside, proved, slack)
 
 
 def unknown(values: np.ndarray) -> Certificate:
@@ -208,6 +184,32 @@ def unknown(values: np.ndarray) -> Certificate:
         rest=np.inf,
         nothing_missed=False,
         slack=0.0,
+    )
+
+
+def _bounded(
+    t: np.ndarray,
+    r: np.ndarray,
+    upper: np.ndarray,
+    outside: float,
+    found: int,
+    rest: float,
+    nothing_missed: bool,
+    slack: float,
+) -> Certificate:
+    """Return the certificate of all these bounds, with the angles that follow from them."""
+    sines, clusters = _davis_kahan(t, r, upper, outside, slack)
+    return Certificate(
+        t - slack,
+        np.maximum(upper, t),
+        r,
+        sines,
+        clusters,
+        float(outside),
+        found,
+        float(rest),
+        nothing_missed,
+        slack,
     )
 
 

@@ -11,12 +11,11 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigh
 
-from ..._runtime import cut, ordered_sum
 from ...gram import rpcholesky
+from ..linear import outer
 
 __all__ = ["DavidsonPreconditioner"]
 
-_GROUPS = 8  # strips of F whose products are added in order
 _CLOSEST = 0.05  # the least divisor t - s_j, relative to t, as A^ knows s_j no better
 
 
@@ -25,7 +24,7 @@ class DavidsonPreconditioner:
 
     def __init__(self, F: np.ndarray, tail: float, n_threads: int | None = None) -> None:
         self.F = F
-        s, W = eigh(_outer(F, n_threads))
+        s, W = eigh(outer(F, n_threads))
         keep = s > 1e-12 * s.max(initial=1e-300)
         self.s, W = s[keep][::-1], W[:, keep][:, ::-1]
         self.B = W / np.sqrt(self.s)  # v_j = F^T B_j
@@ -59,12 +58,3 @@ class DavidsonPreconditioner:
         B = self.B[:, self.used :]
         inside = 1.0 / np.minimum(self.s[self.used :, None] - t, -_CLOSEST * scale)
         return R * beyond + self.F.T @ (B @ ((B.T @ (self.F @ R)) * (inside - beyond)))
-
-
-def _outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
-    """Return F F^T, in threads whose number does not change the bits."""
-
-    def share(rows: slice) -> np.ndarray:
-        return F[:, rows] @ F[:, rows].T
-
-    return np.asarray(ordered_sum(share, cut(F.shape[1], _GROUPS), _GROUPS, n_threads))

@@ -48,8 +48,42 @@ class FeatureBasis(NamedTuple):
     distances: np.ndarray | None = None  # |phi(x_i) - mean|^2 of the points, if they are at hand
 
 
+class _FeatureSolver:
+    """A solver on features: those of a `map` that it makes."""
+
+    def eigenpairs(
+        self,
+        gram: Any,
+        k: int | None = None,
+        *,
+        say: Callable[[str], None] | None = None,
+        **_: Any,
+    ) -> EigenPairs:
+        """Return the k largest eigenpairs of K^; with landmarks they lie below those of K.
+
+        Of the Gram only the kernel, the points and the weights are used.
+        """
+        n = gram.shape[0]
+        k = check_k(k, n)
+        held = getattr(gram, "gram", gram)
+        pairs = eigenpairs_of_points(
+            self,
+            held.kernel,
+            held.X,
+            lambda *_: k,
+            expected=k,
+            weights=gram.weights * n if held is not gram else None,
+            centred=held is not gram,
+            n_threads=held.n_threads,
+            say=say,
+        )
+        signs = signs_of(pairs.vectors)
+        basis = pairs.basis._replace(axes=pairs.basis.axes * signs)
+        return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
+
+
 @dataclass(frozen=True)
-class LowRankEigen:
+class LowRankEigen(_FeatureSolver):
     """The eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
 
     Parameters
@@ -99,13 +133,9 @@ class LowRankEigen:
         self.choice(1).require(length(X))
         return self.choice(k).map(kernel, X, n_threads)
 
-    def eigenpairs(self, gram: Any, k: int | None = None, **options: Any) -> EigenPairs:
-        """Return the k largest eigenpairs of K^, which lie below those of K."""
-        return _of_gram(self, gram, k, **options)
-
 
 @dataclass(frozen=True)
-class FourierEigen:
+class FourierEigen(_FeatureSolver):
     """The eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
 
     Approximate, without bounds: K^ is K in the mean over the draw, and the error falls with the
@@ -142,42 +172,10 @@ class FourierEigen:
             random_state=self.random_state,
         )
 
-    def eigenpairs(self, gram: Any, k: int | None = None, **options: Any) -> EigenPairs:
-        """Return the k largest eigenpairs of K^."""
-        return _of_gram(self, gram, k, **options)
-
 
 def _workspace(n: int, k: int, m: int) -> int:
     """Return the bytes of a few m x m matrices, two blocks of features, some tiles, the vectors."""
     return 8 * (8 * m * m + n * (k + 2)) + 2 * min(8 * n * m, 2**25) + 2**22
-
-
-def _of_gram(
-    solver: Any,
-    gram: Any,
-    k: int | None,
-    *,
-    say: Callable[[str], None] | None = None,
-    **_: Any,
-) -> EigenPairs:
-    """Solve for a Gram, of which only the kernel, the points and the weights are used."""
-    n = gram.shape[0]
-    k = check_k(k, n)
-    held = getattr(gram, "gram", gram)
-    pairs = eigenpairs_of_points(
-        solver,
-        held.kernel,
-        held.X,
-        lambda *_: k,
-        expected=k,
-        weights=gram.weights * n if held is not gram else None,
-        centred=held is not gram,
-        n_threads=held.n_threads,
-        say=say,
-    )
-    signs = signs_of(pairs.vectors)
-    basis = pairs.basis._replace(axes=pairs.basis.axes * signs)
-    return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
 
 
 @one_blas_thread
@@ -314,5 +312,4 @@ def _message(phi: Any, moments: Moments) -> str:
     if not isinstance(phi, NystroemMap):
         return "random features: right in the mean, without bounds"
     text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace"
-    text += f"; {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
-    return text + (f"; jitter {phi.jitter:.1e}" if phi.jitter else "")
+    return "; ".join([text, *phi.flaws])

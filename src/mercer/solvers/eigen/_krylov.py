@@ -12,7 +12,6 @@ semidefinite) M is left out, and span(Z) is the block Krylov space of a random s
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import NotPositiveDefiniteError
+from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._runtime import Stopwatch, generator, one_blas_thread
 from .._report import Status
 from ._certificate import certify
@@ -122,7 +121,7 @@ class BlockKrylov:
         with one_blas_thread:  # so that the bits do not depend on the number of threads
             M = self._factor(gram, self._rank(n, b), rng)
             Z = _orthonormal(_first_block(n, b, M, start, rng), np.empty((n, 0)), rng, fill=b)
-            found, A, slack, message = self._run(gram, Z, k, M, rng, say or _silent)
+            found, A, slack, message = self._run(gram, Z, k, M, rng, say or (lambda _: None))
             squared, norm = norms_of(A)
             values, vectors = in_order(found.t[:k], found.U, rounding(float, norm))
             residuals = found.r[:k].copy()
@@ -148,12 +147,11 @@ class BlockKrylov:
         if not found.converged:
             worst = relative_residual(found.r[:k], found.t[:k])
             message = f"relative residual {worst:.1e} after {found.passes} passes. {message}"
-            warnings.warn(
+            warn_caller(
                 f"block Krylov did not converge: largest relative residual {worst:.1e} after "
                 f"{found.passes} passes, {self.tol or _TOL:.1e} was asked for; the usual cause is "
                 f"a slowly decaying spectrum. Raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return EigenPairs.reported(
             *(repr(self), status, watch, values, vectors, residuals, certificate),
@@ -171,25 +169,24 @@ class BlockKrylov:
         say: Callable[[str], None],
     ) -> tuple[_Found, Any, float, str]:
         """Iterate in float32 first, if asked for, and in float64 if that does not resolve all."""
-        if self.precision == "double":
-            return self._iterate(gram, Z, k, M, rng, say, 0.0), gram, 0.0, ""
-        single, message = _in_single(gram)
-        if single is None:
-            return self._iterate(gram, Z, k, M, rng, say, 0.0), gram, 0.0, message
-        A, relative = single
-        say(f"float32 tiles, relative error of K at most {relative:.1e}")
-        found = self._iterate(A, Z, k, M, rng, say, relative)
-        slack = found.blur
-        if found.t[k - 1] >= _RESOLVED * slack:
-            return found, A, slack, f"float32 tiles: {slack:.1e} is added to every bound"
-        message = (
-            f"float32 tiles may move eigenvalues by {slack:.1e}, too much for the last one, "
-            f"{found.t[k - 1]:.1e}: float64 was used"
-        )
-        say(message)
-        Z = _orthonormal(found.U, np.empty((len(Z), 0)), rng)
-        again = self._iterate(gram, Z, k, M, rng, say, 0.0)
-        return again._replace(passes=again.passes + found.passes), gram, 0.0, message
+        message, before, single = "", 0, None
+        if self.precision == "mixed":
+            single, message = _in_single(gram)
+        if single is not None:
+            A, relative = single
+            say(f"float32 tiles, relative error of K at most {relative:.1e}")
+            found = self._iterate(A, Z, k, M, rng, say, relative)
+            slack, before = found.blur, found.passes
+            if found.t[k - 1] >= _RESOLVED * slack:
+                return found, A, slack, f"float32 tiles: {slack:.1e} is added to every bound"
+            message = (
+                f"float32 tiles may move eigenvalues by {slack:.1e}, too much for the last one, "
+                f"{found.t[k - 1]:.1e}: float64 was used"
+            )
+            say(message)
+            Z = _orthonormal(found.U, np.empty((len(Z), 0)), rng)
+        found = self._iterate(gram, Z, k, M, rng, say, 0.0)
+        return found._replace(passes=found.passes + before), gram, 0.0, message
 
     def _iterate(
         self,
@@ -367,7 +364,3 @@ def _largest_row_sum(A: Any) -> float:
     if hasattr(A, "means"):
         return n * float(np.max(A.means))
     return float(np.max(np.asarray(A @ np.ones(n), dtype=float)))
-
-
-def _silent(_: str) -> None:
-    return

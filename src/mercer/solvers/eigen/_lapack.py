@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._errors import warn_caller
 from ..._runtime import Stopwatch, generator
 from .._report import Status
 from ..linear import Triangle, matrix_of
@@ -109,25 +109,23 @@ class Arpack:
             values, vectors = eigsh(
                 counted, k, which="LA", tol=self.tol, maxiter=self.max_iter, v0=start, **_seed()
             )
-        except ArpackError as stopped:
-            if not isinstance(stopped, ArpackNoConvergence):
-                if np.any(gram @ start):
-                    raise
-                # K maps the start to 0, as only a K that is 0 does: every vector is an eigenvector
-                values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
-                message, counted.products = "K is 0", 0
-            elif len(stopped.eigenvalues) == 0:
+        except ArpackNoConvergence as stopped:
+            values, vectors = stopped.eigenvalues, stopped.eigenvectors
+            if not len(values):
                 raise
-            else:
-                values, vectors = stopped.eigenvalues, stopped.eigenvectors
-                status = Status.NOT_CONVERGED
-                message = f"{len(values)} of {k} eigenpairs after {counted.products} products"
-                warnings.warn(
-                    f"ARPACK found {message}; the others are missing. Raise max_iter "
-                    f"(now {self.max_iter}) or tol (now {self.tol:g})",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
+            status = Status.NOT_CONVERGED
+            message = f"{len(values)} of {k} eigenpairs after {counted.products} products"
+            warn_caller(
+                f"ARPACK found {message}; the others are missing. Raise max_iter "
+                f"(now {self.max_iter}) or tol (now {self.tol:g})",
+                ConvergenceWarning,
+            )
+        except ArpackError:
+            if np.any(gram @ start):
+                raise
+            # K maps the start to 0, as only a K that is 0 does: every vector is an eigenvector
+            values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
+            message, counted.products = "K is 0", 0
         return measured(
             repr(self),
             gram.dot,

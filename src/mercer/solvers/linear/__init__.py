@@ -7,7 +7,7 @@ from ._conjugate import ConjugateGradient
 from ._in_place import Triangle, matrix_of, mirror
 from ._mixed import MixedCholesky
 from ._pcg import Recurrence, check_stopping, columnwise, conjugate_gradients, ended
-from ._woodbury import ShiftedLowRank
+from ._woodbury import ShiftedLowRank, outer
 
 __all__ = [
     "Bordered",
@@ -26,6 +26,7 @@ __all__ = [
     "ended",
     "matrix_of",
     "mirror",
+    "outer",
     "relative",
     "unit_columns",
     "warn_inaccurate",

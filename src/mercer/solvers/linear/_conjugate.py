@@ -19,7 +19,8 @@ from ..._errors import NotPositiveDefiniteError
 from ..._runtime import budget_in_bytes, check_budget
 from ...gram import GramOperator, rpcholesky
 from ._cholesky import Factor, check_shift
-from ._pcg import PreconditionedFactor, check_points, check_stopping
+from ._in_place import check_points
+from ._pcg import PreconditionedFactor, check_stopping
 from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]

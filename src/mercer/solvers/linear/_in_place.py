@@ -13,15 +13,20 @@ from scipy.linalg import blas
 
 from ..._errors import DensifyWarning, not_finite, warn_caller
 
-__all__ = ["Triangle", "matrix_of", "mirror"]
+__all__ = ["Triangle", "check_points", "matrix_of", "mirror"]
 
 
-def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
-    """Return the matrix of a symmetric Gram as an array to work in, saying so if it was none."""
+def check_points(gram: Any) -> None:
+    """Refuse a Gram that is not k(X, X) of at least one point."""
     if not getattr(gram, "symmetric", True):
         raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
     if not gram.shape[0]:
         raise ValueError("there are no points: K is 0 x 0, and there is nothing to solve")
+
+
+def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
+    """Return the matrix of a symmetric Gram as an array to work in, saying so if it was none."""
+    check_points(gram)
     held = getattr(gram, "gram", gram)  # beneath a centred one
     if not hasattr(held, "release"):
         n = gram.shape[0]

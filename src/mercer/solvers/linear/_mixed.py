@@ -21,8 +21,8 @@ from ..._errors import NotPositiveDefiniteError, not_finite
 from ..._runtime import check_budget, run
 from ...gram import GramOperator
 from ._cholesky import Cholesky, Factor, check_shift
-from ._in_place import Triangle
-from ._pcg import PreconditionedFactor, check_points, check_stopping
+from ._in_place import Triangle, check_points
+from ._pcg import PreconditionedFactor, check_stopping
 
 __all__ = ["MixedCholesky"]
 
@@ -191,7 +191,9 @@ def _factor(A: Triangle) -> tuple[np.ndarray, float]:
             return L, extra
         A.restore()
         if not extra:
-            norm = max(_column_sum(A.work[:, j : j + _TILE]) for j in range(0, len(L), _TILE))
+            # The largest sum over a column of |A_ij|.
+            strips = (np.abs(A.work[:, j : j + _TILE]) for j in range(0, len(L), _TILE))
+            norm = max(float(strip.sum(axis=0, dtype=float).max()) for strip in strips)
         extra = max(4.0 * extra, _UNIT * norm)
         if extra > _MOST_ADDED * norm:
             raise NotPositiveDefiniteError(
@@ -201,8 +203,3 @@ def _factor(A: Triangle) -> tuple[np.ndarray, float]:
             )
         A.diagonal = np.full(len(L), 1.0 + extra, dtype=np.float32)
         A.restore_diagonal()
-
-
-def _column_sum(A: np.ndarray) -> float:
-    """Return the largest sum over a column of |A_ij|."""
-    return float(np.abs(A).sum(axis=0, dtype=float).max())

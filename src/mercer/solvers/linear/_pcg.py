@@ -26,7 +26,6 @@ __all__ = [
     "Iterates",
     "PreconditionedFactor",
     "Recurrence",
-    "check_points",
     "check_stopping",
     "columnwise",
     "conjugate_gradients",
@@ -118,7 +117,7 @@ def conjugate_gradients(
         worst = float(np.max(left / np.maximum(goal, 1e-300)))
         stable = bool(np.all(left <= np.maximum(goal, _STABLE * floor)))
         if say is not None:
-            say(f"step {run.n_iter}: relative residual {_relative(left, size):.1e}")
+            say(f"step {run.n_iter}: relative residual {relative(run.R, run.Y):.1e}")
         # Where the recurrence has reached the goal, or rounding is in sight, go on only as long as
         # the true residual is halved.
         ending = claimed or stable
@@ -248,14 +247,6 @@ def check_stopping(solver: Any) -> None:
         raise ValueError(f"{name}: max_iter must be at least 1, got {solver.max_iter!r}")
 
 
-def check_points(gram: GramOperator) -> None:
-    """Refuse a Gram that is not k(X, X) of at least one point."""
-    if not gram.symmetric:
-        raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
-    if not gram.shape[0]:
-        raise ValueError("there are no points: K is 0 x 0, and there is nothing to solve")
-
-
 def ended(found: Iterates, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
     """Return how an iteration ended, and what to say of it."""
     if found.converged:
@@ -288,10 +279,6 @@ def _not_finite() -> ValueError:
 def columnwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Return u_j . v_j for each column j."""
     return np.einsum("ij,ij->j", U, V)
-
-
-def _relative(left: np.ndarray, size: np.ndarray) -> float:
-    return float(np.max(left / np.where(size > 0, size, 1.0)))
 
 
 def _hopeless(

@@ -1,24 +1,23 @@
 """P = F^T F + shift I for a wide F: what stands for K + shift where F^T F stands for K.
 
     P^-1 v    = (v - F^T (F F^T + shift)^-1 F v) / shift                        (Woodbury)
-    P^-1/2 v  = (v - F^T W g(s) W^T F v) / sqrt(shift),   F F^T = W diag(s) W^T,
-                g(s) = 1 / (r (shift r + shift)),         r = sqrt(1 + s / shift)
     log det P = (n - k) log shift + log det(F F^T + shift)
 
-Only k x k matrices are factored, in float64, and g is written so that an s of 0 is no exception.
+Only k x k matrices are factored, in float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 
 from ..._runtime import cut, ordered_sum, run
 
-__all__ = ["ShiftedLowRank"]
+__all__ = ["ShiftedLowRank", "outer"]
 
 _GROUPS = 8  # strips of F whose products are added in order
 
@@ -71,15 +70,6 @@ class ShiftedLowRank:
         inner = cho_solve(self._factor, self._times(columns), check_finite=False)
         return (self._minus(columns, inner) / self.shift).reshape(np.shape(V))
 
-    def root_inverse(self, V: np.ndarray) -> np.ndarray:
-        """Return P^-1/2 V, of the symmetric root, for V of shape (n,) or (n, q)."""
-        columns = self._columns(V)
-        s, W = self._spectrum
-        r = np.sqrt(1.0 + s / self.shift)
-        g = 1.0 / (self.shift * r * (r + 1.0))
-        inner = W @ (g[:, None] * (W.T @ self._times(columns)))
-        return (self._minus(columns, inner) / np.sqrt(self.shift)).reshape(np.shape(V))
-
     def logdet(self) -> float:
         """Return log det P."""
         inner = 2.0 * float(np.sum(np.log(self._factor[0].diagonal())))
@@ -97,13 +87,8 @@ class ShiftedLowRank:
         return cho_factor(inner, lower=True, overwrite_a=True)
 
     @cached_property
-    def _spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        s, W = eigh(self._square)
-        return np.maximum(s, 0.0), W
-
-    @cached_property
     def _square(self) -> np.ndarray:
-        return self._times(None)
+        return outer(self.F, self.n_threads)
 
     # ------------------------------------------------------------------ products with F
 
@@ -113,14 +98,9 @@ class ShiftedLowRank:
             raise ValueError(f"V has shape {V.shape}, but P has {self.size} rows")
         return V.reshape(self.size, -1)
 
-    def _times(self, V: np.ndarray | None) -> np.ndarray:
-        """Return F V, for None F F^T."""
-
-        def share(part: slice) -> np.ndarray:
-            strip = self.F[:, part]
-            return strip @ (strip.T if V is None else V[part])
-
-        return np.asarray(ordered_sum(share, cut(self.size, _GROUPS), _GROUPS, self.n_threads))
+    def _times(self, V: np.ndarray) -> np.ndarray:
+        """Return F V."""
+        return _summed(lambda part: self.F[:, part] @ V[part], self.size, self.n_threads)
 
     def _minus(self, V: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Return V - F^T C."""
@@ -131,3 +111,12 @@ class ShiftedLowRank:
 
         run(group, cut(self.size, _GROUPS), self.n_threads)
         return out
+
+
+def outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
+    """Return F F^T, in threads whose number does not change the bits."""
+    return _summed(lambda part: F[:, part] @ F[:, part].T, F.shape[1], n_threads)
+
+
+def _summed(share: Callable[[slice], np.ndarray], n: int, n_threads: int | None) -> np.ndarray:
+    return np.asarray(ordered_sum(share, cut(n, _GROUPS), _GROUPS, n_threads))

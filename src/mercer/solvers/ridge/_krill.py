@@ -131,7 +131,8 @@ class Krill:
             return phi.points, np.zeros((0, *np.shape(Y)[1:])), report
         passes = _Passes(phi, X, weights, n_threads)
         with one_blas_thread:  # so that the bits do not depend on the number of threads
-            sketch = passes.sketch(np.random.default_rng(self._seed))
+            seed = 0 if self.random_state is None else self.random_state
+            sketch = passes.sketch(np.random.default_rng(seed))
             if say is not None:
                 say(f"sketch of {n} x {len(phi)} by {len(sketch)} rows")
             square = sketch.T @ sketch
@@ -150,7 +151,8 @@ class Krill:
                 say=say,
             )
         residual = relative(found.gap, b)
-        status, message = ended(found, residual, self.tol, _message(phi))
+        note = ", ".join([f"{len(phi)} landmarks", *phi.flaws])
+        status, message = ended(found, residual, self.tol, note)
         status, message = judged(status, message, residual, self.tol)
         norms = np.linalg.norm(found.gap, axis=0)
         report = Report(
@@ -170,10 +172,6 @@ class Krill:
             )
         coefficients = phi.expansion_coefficients(np.ldexp(found.a, exponents))
         return phi.points, coefficients[:, 0] if np.ndim(Y) == 1 else coefficients, report
-
-    @property
-    def _seed(self) -> Any:
-        return 0 if self.random_state is None else self.random_state
 
     @property
     def _choice(self) -> Landmarks:
@@ -254,12 +252,6 @@ def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.nda
             f"with a minimum of {weights.min(initial=np.inf):.3g}"
         )
     return Y.reshape(n, -1), weights
-
-
-def _message(phi: NystroemMap) -> str:
-    text = f"{len(phi)} landmarks"
-    text += f", {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
-    return text + (f", jitter {phi.jitter:.1e}" if phi.jitter else "")
 
 
 def _largest_eigenvalue(A: np.ndarray) -> float:

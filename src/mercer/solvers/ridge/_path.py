@@ -30,7 +30,7 @@ from ..eigen import Moments
 from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
 from ._tridiagonal import Tridiagonal
 
-__all__ = ["ExactPath", "NystroemPath", "RidgePath"]
+__all__ = ["ExactPath", "NystroemPath", "RidgePath", "for_each"]
 
 _COLUMNS = 256  # solutions held at a time
 _STRIP = 512  # rows of features rotated at a time
@@ -61,13 +61,7 @@ class RidgePath(ABC):
         self, alphas: np.ndarray, *, warn: bool = True
     ) -> tuple[np.ndarray, np.ndarray, Report]:
         """Return coefficients, intercepts and the worst report, with an alpha for each target."""
-        solutions, reports = {}, []
-        for alpha in np.unique(alphas).tolist():
-            solutions[alpha] = self.solve(alpha, warn=warn)
-            reports.append(self.report)
-        parts = [solutions[alpha] for alpha in alphas.tolist()]
-        A = np.stack([a[:, c] for c, (a, _) in enumerate(parts)], axis=1)
-        return A, np.array([b[c] for c, (_, b) in enumerate(parts)]), worst(reports)
+        return for_each(alphas, lambda alpha: (*self.solve(alpha, warn=warn), self.report))
 
     @abstractmethod
     def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -282,10 +276,9 @@ class NystroemPath(RidgePath):
         def strip(job: tuple[slice, np.ndarray]) -> None:
             rows, F = job
             Z = (F - self._mean[:m]) @ self._V
-            fitted = self._fitted(Z, solutions, len(alphas))
+            gap = self._gaps(rows, Z, solutions)
             np.square(Z, out=Z)
             h = self.weights[rows, None] * (Z @ inverse + self._constant)
-            gap = (self.Y[rows] - self._mean[m:])[:, None, :] - fitted
             errors[:, rows] = (gap / (1.0 - h)[:, :, None]).transpose(1, 0, 2)
 
         for block, F in self._blocks():
@@ -313,23 +306,22 @@ class NystroemPath(RidgePath):
     def _squares(self, alphas: np.ndarray) -> np.ndarray:
         """Return sum w r^2 for each alpha, from the residuals of all points."""
         m, total = len(self.phi), np.zeros((len(alphas), self.Y.shape[1]))
-        inverse = 1.0 / (self._s[:, None] + alphas)
-        solutions = self._rotated_solutions(inverse)
+        solutions = self._rotated_solutions(1.0 / (self._s[:, None] + alphas))
         for rows, F in self._blocks():
-            fitted = self._fitted((F - self._mean[:m]) @ self._V, solutions, len(alphas))
-            gap = (self.Y[rows] - self._mean[m:])[:, None, :] - fitted
+            gap = self._gaps(rows, (F - self._mean[:m]) @ self._V, solutions)
             total += np.einsum("i,ijc->jc", self.weights[rows], np.square(gap))
         return total
 
     def _rotated_solutions(self, inverse: np.ndarray) -> np.ndarray:
         """Return V^T w of all alphas and targets, so that one product predicts all of them."""
-        m = len(self.phi)
-        return (self._c[:, None, :] * inverse[:, :, None]).reshape(m, -1 if m else 0)
+        (m, q), alphas = self._c.shape, inverse.shape[1]
+        return (self._c[:, None, :] * inverse[:, :, None]).reshape(m, alphas * q)
 
-    def _fitted(self, Z: np.ndarray, solutions: np.ndarray, alphas: int) -> np.ndarray:
-        if not solutions.size:  # no landmark was kept: f is 0
-            return np.zeros((len(Z), alphas, self.Y.shape[1]))
-        return (Z @ solutions).reshape(len(Z), alphas, -1)
+    def _gaps(self, rows: slice, Z: np.ndarray, solutions: np.ndarray) -> np.ndarray:
+        """Return y - f - b at some points, (rows, alphas, targets)."""
+        right = self.Y[rows] - self._mean[len(self.phi) :]
+        fitted = (Z @ solutions).reshape(len(Z), -1, right.shape[1])
+        return right[:, None, :] - fitted
 
     def variance(self, F: np.ndarray, alpha: float) -> np.ndarray:
         """Return alpha phi^T (G + alpha)^-1 phi for the rows phi of F, with what b adds."""
@@ -347,3 +339,14 @@ class NystroemPath(RidgePath):
     @property
     def _floor(self) -> float:
         return _FLOOR * float(self._s.max(initial=0.0))
+
+
+def for_each(
+    alphas: np.ndarray, solve: Callable[[float], tuple[np.ndarray, np.ndarray, Report]]
+) -> tuple[np.ndarray, np.ndarray, Report]:
+    """Return what `solve` returns, for all targets, with an alpha for each; the worst report."""
+    solutions = {alpha: solve(alpha) for alpha in np.unique(alphas).tolist()}
+    parts = [solutions[alpha] for alpha in alphas.tolist()]
+    A = np.stack([a[:, c] for c, (a, _, _) in enumerate(parts)], axis=1)
+    b = np.array([b[c] for c, (_, b, _) in enumerate(parts)])
+    return A, b, worst(report for *_, report in solutions.values())

@@ -26,7 +26,7 @@ from .._report import Report, Status, worst
 from ..eigen import LowRankEigen
 from ..linear import Bordered, LeastSquares
 from ._krill import Krill
-from ._path import NystroemPath
+from ._path import NystroemPath, for_each
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
 
@@ -355,31 +355,25 @@ class LandmarkRidge(_Ridge):
         """Solve for the targets and, where b is free, for the constant 1, and put them together."""
         n, q = self.Y.shape
         right = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
-        A, b, reports = np.empty((0, q)), np.zeros(q), []
-        for alpha in np.unique(self.alphas).tolist():
-            chosen = self.landmarks
+        w = np.ones(n) if self.weights is None else self.weights
+
+        def solve(alpha: float) -> tuple[np.ndarray, np.ndarray, Report]:
             solver = Krill(
-                chosen.rank,
-                chosen.method if self.points is None else self.points,
-                random_state=chosen.random_state,
+                self.landmarks.rank,
+                self.landmarks.method if self.points is None else self.points,
+                random_state=self.landmarks.random_state,
                 max_memory=self.max_memory,
             )
-            points, W, report = solver.regress(
+            self.points, W, report = solver.regress(
                 self.kernel, self.X, right, alpha, self.weights, say=self.say
             )
-            reports.append(report)
-            if self.points is None:
-                self.points, A = points, np.empty((length(points), q))
-            columns = np.flatnonzero(self.alphas == alpha)
-            if self.intercept:
-                fitted = TiledGram(self.kernel, self.X, points) @ W
-                w = np.ones(n) if self.weights is None else self.weights
-                u = w @ (1.0 - fitted[:, -1])
-                b[columns] = w @ (self.Y - fitted[:, :-1])[:, columns] / u
-                A[:, columns] = W[:, columns] - W[:, -1:] * b[columns]
-            else:
-                A[:, columns] = W[:, columns]
-        self.report = worst(reports)
+            if not self.intercept:
+                return W, np.zeros(q), report
+            left = right - TiledGram(self.kernel, self.X, self.points) @ W
+            b = w @ left[:, :-1] / (w @ left[:, -1])
+            return W[:, :-1] - W[:, -1:] * b, b, report
+
+        A, b, self.report = for_each(self.alphas, solve)
         if self.report.status is Status.CONVERGED:  # in the span of the landmarks
             self.report = replace(self.report, status=Status.APPROXIMATE)
         self._forget()

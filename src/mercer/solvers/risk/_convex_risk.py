@@ -80,6 +80,11 @@ class Machine:
     tol: float = 1e-10
     max_iter: int = 100
 
+    @staticmethod
+    def workspace(n: int, m: int, q: int) -> int:
+        """Return the bytes for q functions: F and two like it, systems, values at the points."""
+        return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
+
     def minimize(
         self, risk: RegularisedRisk, penalty: Penalty, say: Callable[[str], None] | None = None
     ) -> Minimum:

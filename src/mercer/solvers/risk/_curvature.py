@@ -1,4 +1,4 @@
-"""Factors of the second derivatives of a regularised risk, to precondition Newton's systems.
+"""The second derivatives H of a regularised risk: factors of them, and Newton steps by CG.
 
     H = sum_i v_i [F 1]_i^T (d^2 loss_i) [F 1]_i + mu I,      the intercepts without mu
 
@@ -10,18 +10,18 @@ joint H is small, it is factored as a whole.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
-from scipy.linalg.blas import dsyr, dsyrk
+from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf
 
+from .._row_blocks import weighted_gram
 from ._losses import Local
 
-__all__ = ["Blocks", "Joint", "coupled", "weighted_gram"]
-
-_ROWS = 2048  # as many rows of F are scaled at a time
+__all__ = ["Blocks", "Joint", "coupled", "newton_direction"]
 
 
 class Blocks:
@@ -101,20 +101,6 @@ def coupled(local: Local) -> bool:
     return bool(np.any(local.times(V)[:, 1:]))
 
 
-def weighted_gram(F: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Return the lower half of F^T diag(d) F for d >= 0; neither order of F in memory is copied."""
-    m = F.shape[1]
-    H = np.zeros((m, m), order="F")
-    if m:
-        root = np.sqrt(d)[:, None]
-        for i in range(0, len(F), _ROWS):
-            part = root[i : i + _ROWS] * F[i : i + _ROWS]
-            by_columns = not part.flags.c_contiguous
-            A = part if by_columns else part.T
-            H = dsyrk(1.0, A, beta=1.0, c=H, trans=by_columns, lower=1, overwrite_c=1)
-    return H
-
-
 def _factor(H: np.ndarray) -> np.ndarray:
     """Return the Cholesky factor of H; where rounding outweighs mu, of H + jitter.
 
@@ -131,3 +117,36 @@ def _factor(H: np.ndarray) -> np.ndarray:
             return L
         jitter = max(10.0 * jitter, float(np.finfo(float).eps * np.trace(H)))
     raise np.linalg.LinAlgError("the second derivatives of the loss are not finite")
+
+
+def newton_direction(
+    times: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    precondition: Callable[[np.ndarray], np.ndarray],
+    gradient: np.ndarray,
+    digits: Callable[[float], float],
+    most: int,
+) -> tuple[np.ndarray, Any, int]:
+    """Return d with H d = -gradient, nearly, the values of f along d, and the products it took.
+
+    Conjugate gradients, of all outputs together; `times` returns H p and the values of p.  They end
+    when the squared decrement that is left is `digits` of the first one, or after `most` products,
+    or where rounding leaves no curvature: each of these is a direction of descent.
+    """
+    R = -gradient
+    Z = precondition(R)
+    d, P, products = np.zeros_like(R), Z, 0
+    values: Any = 0.0
+    left = float(np.sum(R * Z))
+    enough = max(left * digits(left), 0.0)
+    while products < most and left > enough:
+        HP, moved = times(P)
+        products += 1
+        bend = float(np.sum(P * HP))
+        if not bend > 0:
+            break
+        size = left / bend
+        d, values, R = d + size * P, values + size * moved, R - size * HP
+        Z = precondition(R)
+        left, before = float(np.sum(R * Z)), left
+        P = Z + (left / before) * P
+    return d, values, products

@@ -17,13 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import warn_caller
-from ..._runtime import Stopwatch
-from .._report import Report, Status
 from ._losses import Logistic, Softmax
-from ._regularised_risk import Minimum, RegularisedRisk, Start
+from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
 
 __all__ = ["GradientDescent"]
 
@@ -33,7 +29,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
-class GradientDescent:
+class GradientDescent(RiskSolver):
     """Accelerated gradient descent for `Logistic` and `Softmax`.
 
     Parameters
@@ -55,21 +51,19 @@ class GradientDescent:
     tol: float = 1e-10
     max_iter: int = 10_000
 
-    def minimize(
-        self,
-        risk: RegularisedRisk,
-        start: Start | None = None,
-        say: Callable[[str], None] | None = None,
-        *,
-        warn: bool = True,
-    ) -> Minimum:
-        """Return the minimum of J; see `Newton.minimize`."""
+    @staticmethod
+    def workspace(n: int, m: int, q: int) -> int:
+        """Return the bytes needed beside F: K and its factor before it, and vectors."""
+        return 16 * n * n + 160 * n * q
+
+    def _search(
+        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+    ) -> Found:
         if type(risk.loss) not in _CURVATURE:
             raise TypeError(
                 f"GradientDescent knows no Lipschitz constant of {risk.loss!r}; use Newton"
             )
-        watch, F = Stopwatch(), risk.F
-        state = risk.start(start)
+        F, state = risk.F, risk.start(start)
         L = _CURVATURE[type(risk.loss)] * _largest(F, risk.weights) + risk.shift
         root = np.sqrt(risk.shift / L)
         share = (1.0 - root) / (1.0 + root)
@@ -81,28 +75,18 @@ class GradientDescent:
             last, moved = state.w, ahead - g / L
             state = risk.settle(risk.at(moved, state.b, F @ moved + state.b))
             gap, taken = risk.gap(state), taken + 1
-            if say is not None and taken % _ITERATIONS_PER_MESSAGE == 0:
+            if taken % _ITERATIONS_PER_MESSAGE == 0:
                 say(f"iteration {taken}: objective {state.value:.8g}, gap at most {gap:.1e}")
-        converged, message = gap <= self.tol * state.value, ""
-        if not converged:
-            message = (
+        failure = ""
+        if not gap <= self.tol * state.value:
+            failure = (
                 f"gradient descent took {taken} iterations (max_iter={self.max_iter}) and ended "
                 f"{gap / max(state.value, _TINY):.1e} of the objective or less above the minimum, "
                 f"where {self.tol:g} was asked for. L / mu is {L / risk.shift:.1e}: use "
                 f"solver='newton', raise max_iter or tol, or regularise more"
             )
-            if warn:
-                warn_caller(message, ConvergenceWarning)
-        report = Report(
-            solver=repr(self),
-            status=Status.CONVERGED if converged else Status.NOT_CONVERGED,
-            n_iter=taken,
-            residual=risk.residual(state),
-            seconds=watch.seconds,
-            message=message,
-            certificate={"objective": state.value, "gap": gap, "L / mu": L / risk.shift},
-        )
-        return Minimum(state.w, state.b, risk.dual(state.w, state.b), state.value, report)
+        numbers = {"objective": state.value, "gap": gap, "L / mu": L / risk.shift}
+        return Found(*risk.solution(state), taken, risk.residual(state), numbers, failure)
 
 
 def _largest(F: np.ndarray, weights: np.ndarray) -> float:

@@ -16,8 +16,7 @@ has shift w = F^T a and, with an intercept, sum_i a_i = 0: the dual to maximise 
 A loss that bends from slope to slope (Huber's) loosens both inequalities by `bend` times s / c and
 t / c, and has - bend (s^2 + t^2) / (2 c) in the dual.
 
-A Newton step on the perturbed complementarity (Mehrotra's predictor and corrector) eliminates,
-point by point, all but the coordinates, and leaves
+In s, -t and z that is a `BoxProgram`, whose steps eliminate all but the coordinates and leave
 
     (F^T H F + shift I) dw = right,      H_i the q x q curvature of the barriers at point i:
 
@@ -34,29 +33,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf
-from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import warn_caller
-from ..._runtime import Stopwatch
-from .._report import Report, Status
-from ._curvature import weighted_gram
-from ._regularised_risk import Minimum, RegularisedRisk, Start
+from .._box_program import BoxProgram, Point, factored
+from .._row_blocks import weighted_gram
+from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
 
 __all__ = ["InteriorPoint"]
 
-_STEP_BACK = 0.995  # the part of the way to the boundary that a step takes
-_REFINEMENTS = 2  # needed because h grows without bound where f meets a kink
 _STALLED = 10  # steps without progress that end the search
 _ROUNDING = 1e-3  # products below this part of tol prove that what is left of the gap is rounding
 _NEGLIGIBLE = 1e-4  # an objective is 0 below this part of the losses of the best constants
 
-Pairs = list[tuple[np.ndarray, np.ndarray]]
-
 
 @dataclass(frozen=True)
-class InteriorPoint:
+class InteriorPoint(RiskSolver):
     """Minimise  sum_i c_i loss(y_i, (F w + b)_i) + shift/2 |w|^2  for a loss of bounded slope.
+
+    A start is of no use to it, and not read.
 
     Parameters
     ----------
@@ -82,87 +75,67 @@ class InteriorPoint:
     tol: float = 1e-10
     max_iter: int = 100
 
-    def minimize(
-        self,
-        risk: RegularisedRisk,
-        start: Start | None = None,
-        say: Callable[[str], None] | None = None,
-        *,
-        warn: bool = True,
-    ) -> Minimum:
-        """Return the minimum of J; see `Newton.minimize`.  A start is of no use, and not read."""
-        watch, Y = Stopwatch(), risk.Y
+    def _search(
+        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+    ) -> Found:
+        Y = risk.Y
         # targets far from 0 would lose digits to their distance
         centre = np.median(Y, axis=None if risk.ordered else 0) if risk.intercept else 0.0
         problem = _Problem(replace(risk, Y=Y - centre))
-        point = best = problem.start()
+        point = problem.start()
+        best = at = problem.assessed(point)
         stalled = 0
         for _ in range(self.max_iter if best.gap else 0):
             moved = problem.step(point)
             if moved is None:
                 break
-            stalled = 0 if moved.mean < 0.9 * point.mean else stalled + 1
-            point = moved
-            if point.gap + point.crossing < best.gap + best.crossing:
-                best = point
-            if say is not None:
-                say(f"step {point.n_iter}: objective {point.value:.8g}, gap {point.gap:.1e}")
-            rounding = point.mean <= _ROUNDING * self.tol * best.mean
+            stalled = 0 if moved.products < 0.9 * point.products else stalled + 1
+            point, at = moved, problem.assessed(moved)
+            if at.gap + at.crossing < best.gap + best.crossing:
+                best = at
+            say(f"step {point.n_iter}: objective {at.value:.8g}, gap {at.gap:.1e}")
+            rounding = at.products <= _ROUNDING * self.tol * best.products
             if problem.left(best) <= self.tol or rounding or stalled == _STALLED:
                 break
-        left, message = problem.left(best), ""
+        left, failure = problem.left(best), ""
         if not left <= self.tol:
-            message = (
+            failure = (
                 f"the interior point stopped after {point.n_iter} steps with a duality gap of "
                 f"{best.gap:.1e}, {left:.1e} of the objective {best.value:.6g}, not {self.tol:g}; "
                 f"the usual cause is a penalty too small to be told from rounding. Raise alpha, or "
                 f"max_iter, or tol"
             )
-            if warn:
-                warn_caller(message, ConvergenceWarning)
-        report = Report(
-            repr(self),
-            Status.NOT_CONVERGED if message else Status.CONVERGED,
-            point.n_iter,
-            left,
-            watch.seconds,
-            message,
-            {"gap": best.gap},
-        )
         m = risk.F.shape[1]
         b = best.B[m] + centre if risk.intercept else np.zeros(Y.shape[1])
-        return Minimum(best.B[:m], b, best.a, best.value, report)
+        solution = best.B[:m], b, best.a, best.value
+        return Found(*solution, point.n_iter, left, {"gap": best.gap}, failure)
 
 
-class _Point(NamedTuple):
-    """A point inside: both of each pair are positive, and their products go to 0 together.
-
-    p = f - y + epsilon + u + bend s / c with s, u with c above - s; m and v the same with t for
-    the other side; d with z, where d is to be the differences of f.
-    """
+class _Assessed(NamedTuple):
+    """What a point is worth."""
 
     B: np.ndarray  # [w; b]
-    pairs: Pairs
-    n_iter: int
     a: np.ndarray
-    f: np.ndarray
-    slope: np.ndarray  # the gradient of the Lagrangian in B
     value: float
     gap: float
-    mean: float  # the mean product of a pair, for a weight of 1
-    crossing: float  # what it costs that d is not yet the differences of f
+    products: float
+    crossing: float  # what it costs that outputs in order still cross
 
 
-class _Problem:
-    """Everything that does not change from step to step."""
+class _Problem(BoxProgram):
+    """The variables s and -t of all outputs, and z of their order, one after the other.
+
+    Products aim at the weights of their points: a point of weight 2 is two points, all along the
+    path.
+    """
+
+    refined = 1  # the path matters: the point where it ends is all that is returned
 
     def __init__(self, risk: RegularisedRisk) -> None:
         F, Y, weights, intercept = risk.F, risk.Y, risk.weights, risk.intercept
         loss: Any = risk.loss  # a PiecewiseQuadratic
         n, q = Y.shape
         self.G = np.asfortranarray(np.column_stack([F, np.ones((n, int(intercept)))]))
-        self.ridge = np.full((self.G.shape[1], 1), float(risk.shift))
-        self.ridge[F.shape[1] :] = 0.0
         self.m, self.intercept = F.shape[1], intercept
         self.Y, self.loss, self.c, self.ordered = Y, loss, weights[:, None], risk.ordered
         self.constants = np.zeros(q)
@@ -173,43 +146,83 @@ class _Problem:
         self.constant = float(weights @ loss(np.zeros_like(Y) + self.constants, Y).values)
         spread = float(np.average(np.abs(Y - self.constants).mean(axis=1), weights=weights))
         self.spread = spread or float(np.abs(Y).max()) or 1.0
+        ridge = np.full((self.G.shape[1], 1), float(risk.shift))
+        ridge[self.m :] = 0.0
+        super().__init__(
+            self.joined(0.0, -self.c * loss.below, 0.0),
+            self.joined(self.c * loss.above, 0.0, np.inf),
+            self.joined(loss.epsilon - Y, -loss.epsilon - Y, 0.0),
+            ridge,
+            bend=self.joined(loss.bend / self.c, loss.bend / self.c, 0.0),
+            shares=self.joined(self.c, self.c, self.c),
+        )
 
-    def start(self) -> _Point:
+    def joined(self, s: Any, t: Any, z: Any) -> np.ndarray:
+        """Return numbers for all s, t and z in a row."""
+        n, q = self.Y.shape
+        parts = [(s, q), (t, q), (z, q - 1)][: 2 + self.ordered]
+        return np.concatenate([np.broadcast_to(x, (n, width)).ravel() for x, width in parts])
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the parts that were joined."""
+        (n, q), size = self.Y.shape, self.Y.size
+        return *x[: 2 * size].reshape(2, n, q), x[2 * size :].reshape(n, -1)
+
+    def by_output(self, x: np.ndarray) -> np.ndarray:
+        """Return x summed to a number for each point and output; z passes from one to the next."""
+        s, t, z = self.split(x)
+        return s + t + _passed(z)
+
+    def times(self, u: np.ndarray) -> np.ndarray:
+        f = self.G @ u
+        return self.joined(f, f, np.diff(f, axis=1))
+
+    def pulled(self, v: np.ndarray) -> np.ndarray:
+        return self.G.T @ self.by_output(v)
+
+    def factor(self, h: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+        s, t, band = self.split(h)
+        curvature = s + t + np.pad(band, ((0, 0), (0, 1))) + np.pad(band, ((0, 0), (1, 0)))
+        found = _Band.of(self.G, curvature, band, self.ridge[:, 0])
+        return None if found is None else found.solve
+
+    def start(self) -> Point:
         """Return f = the best constants, with multipliers in the middle of their boxes."""
         gap, e = self.Y - self.constants, self.loss.epsilon
         u, v = np.maximum(gap - e, 0.0) + self.spread, np.maximum(-gap - e, 0.0) + self.spread
-        upper, lower = np.zeros_like(gap) + self.c * self.loss.above, self.c * self.loss.below
-        s = 0.5 * np.minimum(upper, lower)
+        upper, lower = self.c * self.loss.above, self.c * self.loss.below
+        s = np.zeros_like(gap) + 0.5 * np.minimum(upper, lower)
         give = self.loss.bend * s / self.c
-        pairs = [(u - gap + e + give, s), (u, upper - s), (v + gap + e + give, s), (v, lower - s)]
-        if self.ordered:
-            d = np.diff(self.constants) + np.full((len(gap), 1), self.spread)
-            pairs.append((d, np.zeros_like(d) + 0.1 * s.min(axis=1, keepdims=True)))
+        d = self.spread + np.diff(self.constants)
+        a = self.joined(s, lower - s, 0.1 * s.min(axis=1, keepdims=True))
+        c = self.joined(upper - s, s, 1.0)
+        z = self.joined(u - gap + e + give, v, d)
+        y = self.joined(u, v + gap + e + give, 0.0)
         B = np.zeros((self.G.shape[1], gap.shape[1]))
         B[self.m :] = self.constants
-        point = self.at(B, pairs, 0)
-        # constants that cost nothing are the minimum, and multipliers of 0 prove it
-        return point if self.constant else point._replace(a=np.zeros_like(gap), gap=0.0)
+        return Point(B, a, c, z, y, self.times(B), self.pulled(self.variables(a, c)))
 
-    def at(self, B: np.ndarray, pairs: Pairs, n_iter: int) -> _Point:
-        """Return the point with its values, its slope and its gap."""
-        f = self.G @ B
+    def assessed(self, point: Point) -> _Assessed:
+        """Return what a point is worth."""
+        B, f = point.u, self.G @ point.u
         value = float(self.c[:, 0] @ self.loss(f, self.Y).values)
         value += 0.5 * float(np.sum(self.ridge * B * B))
-        a, crossing = pairs[0][1] - pairs[2][1], 0.0
+        crossing = 0.0
         if self.ordered:
-            a = a + _passed(pairs[4][1])
             crossing = float(np.sum(self.c * np.maximum(-np.diff(f, axis=1), 0.0)))
-        slope = self.ridge * B - self.G.T @ a
-        gap = abs(value - self.dual(a, pairs))
-        return _Point(B, pairs, n_iter, a, f, slope, value, gap, self.mean(pairs), crossing)
+        if not self.constant:
+            # constants that cost nothing are the minimum, and multipliers of 0 prove it
+            return _Assessed(B, np.zeros_like(f), value, 0.0, point.products, crossing)
+        a = self.by_output(self.variables(point.a, point.c))
+        gap = abs(value - self.dual(a, point))
+        return _Assessed(B, a, value, gap, point.products, crossing)
 
-    def dual(self, a: np.ndarray, pairs: Pairs) -> float:
+    def dual(self, a: np.ndarray, point: Point) -> float:
         """Return the dual objective, a lower bound on the primal one."""
-        s, t = pairs[0][1], pairs[2][1]
+        (s, _, _), (S, t, _) = self.split(point.a), self.split(point.c)
         if self.intercept:
             # rounding leaves a sum that is not 0; multipliers with room in their boxes absorb it
-            room = np.minimum(s, pairs[1][1])
+            room = np.minimum(s, S)
             moved = room * (a.sum(axis=0) / np.maximum(room.sum(axis=0), np.finfo(float).tiny))
             if np.any(np.abs(moved) > 0.5 * room):
                 return -np.inf
@@ -219,89 +232,10 @@ class _Problem:
         pulled = self.G[:, : self.m].T @ a
         return gain - 0.5 * float(np.sum(pulled**2 / self.ridge[: self.m]))
 
-    def left(self, point: _Point) -> float:
+    def left(self, at: _Assessed) -> float:
         """Return how far the point is from the minimum, as a part of the objective."""
-        unit = max(point.value, _NEGLIGIBLE * self.constant, np.finfo(float).tiny)
-        return (point.gap + point.crossing) / unit
-
-    def step(self, point: _Point) -> _Point | None:
-        """Return the next point; None if the system cannot be told from a singular one."""
-        system = _System.of(self, point)
-        if system is None:
-            return None
-        products = [x * y for x, y in point.pairs]
-        _, moves = system.direction([-xy for xy in products])
-        after = self.mean(_moved(point.pairs, moves, _room(point.pairs, moves)))
-        target = point.mean * (after / point.mean) ** 3
-        R = [self.c * target - xy - dx * dy for xy, (dx, dy) in zip(products, moves, strict=True)]
-        dB, moves = system.direction(R)
-        size = min(1.0, _STEP_BACK * _room(point.pairs, moves))
-        pairs = _moved(point.pairs, moves, size)
-        return self.at(point.B + size * dB, pairs, point.n_iter + 1)
-
-    def mean(self, pairs: Pairs) -> float:
-        """Return the mean product; a point of weight 2 is two points, all along the path."""
-        total = float(self.c.sum()) * sum(x.shape[1] for x, _ in pairs)
-        return sum(float(np.sum(x * y)) for x, y in pairs) / total
-
-
-@dataclass(frozen=True, eq=False)
-class _System:
-    """The equations of a Newton step at a point, all but dB eliminated, and factored."""
-
-    problem: _Problem
-    point: _Point
-    below: np.ndarray  # (p + give s) S + s u, what ds is divided by
-    above: np.ndarray
-    h: np.ndarray
-    band: np.ndarray
-    factor: _Band
-
-    @classmethod
-    def of(cls, problem: _Problem, point: _Point) -> _System | None:
-        (p, s), (u, S), (m, t), (v, T) = point.pairs[:4]
-        give = problem.loss.bend / problem.c
-        below, above = (p + give * s) * S + s * u, (m + give * t) * T + t * v
-        h, band = s * S / below + t * T / above, np.zeros((len(s), 0))
-        if problem.ordered:
-            d, z = point.pairs[4]
-            band = z / d
-            h = h + np.pad(band, ((0, 0), (0, 1))) + np.pad(band, ((0, 0), (1, 0)))
-        factor = _Band.of(problem.G, h, band, problem.ridge[:, 0])
-        return None if factor is None else cls(problem, point, below, above, h, band, factor)
-
-    def direction(self, R: list[np.ndarray]) -> tuple[np.ndarray, Pairs]:
-        """Solve x dy + y dx = R for all pairs, with everything else linear."""
-        (_, s), (u, S), (_, t), (v, T) = self.point.pairs[:4]
-        es, et = (S * R[0] - s * R[1]) / self.below, (T * R[2] - t * R[3]) / self.above
-        e = es - et
-        if self.problem.ordered:
-            d, z = self.point.pairs[4]
-            wrong = np.diff(self.point.f, axis=1) - d
-            e = e + _passed((R[4] - z * wrong) / d)
-        dB = self._solve(e)
-        df = self.problem.G @ dB
-        ds, dt = es - s * S / self.below * df, et + t * T / self.above * df
-        du, dv = (R[1] + u * ds) / S, (R[3] + v * dt) / T
-        give = self.problem.loss.bend / self.problem.c
-        moves = [(df + du + give * ds, ds), (du, -ds), (dv - df + give * dt, dt), (dv, -dt)]
-        if self.problem.ordered:
-            dd = np.diff(df, axis=1) + wrong
-            moves.append((dd, (R[4] - z * dd) / d))
-        return dB, moves
-
-    def _solve(self, e: np.ndarray) -> np.ndarray:
-        """Return dB with (G^T H G + ridge) dB = G^T e - slope, refined."""
-        G, ridge = self.problem.G, self.problem.ridge
-        dB = self.factor.solve(G.T @ e - self.point.slope)
-        for _ in range(_REFINEMENTS):
-            df = G @ dB
-            bent = self.h * df
-            if self.band.size:
-                bent -= np.pad(self.band * df[:, 1:], ((0, 0), (0, 1)))
-                bent -= np.pad(self.band * df[:, :-1], ((0, 0), (1, 0)))
-            dB += self.factor.solve(G.T @ (e - bent) - ridge * dB - self.point.slope)
-        return dB
+        unit = max(at.value, _NEGLIGIBLE * self.constant, np.finfo(float).tiny)
+        return (at.gap + at.crossing) / unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,11 +257,8 @@ class _Band:
             A.flat[:: len(A) + 1] += ridge
             if beside and A.size:
                 A = dsyrk(-1.0, beside[-1], beta=1.0, c=A, trans=1, lower=1, overwrite_c=1)
-            L, info = dpotrf(A, lower=1, clean=1) if A.size else (A, 0)
-            if info:  # once more, with what rounding took from the diagonal given back
-                A.flat[:: len(A) + 1] *= 1.0 + 1e-13
-                L, info = dpotrf(A, lower=1, clean=1)
-            if info or not np.isfinite(L.sum()):
+            L = factored(A)
+            if L is None:
                 return None
             diagonal.append(L)
             if k < band.shape[1]:
@@ -350,19 +281,5 @@ class _Band:
 
 
 def _passed(z: np.ndarray) -> np.ndarray:
-    """Return what the multipliers of f_k <= f_k+1 add to each output: z_(k-1) - z_k."""
+    """Return what the multipliers of f_k <= f_k+1 add to each output: z_(k-1) - z_k, or just 0."""
     return np.pad(z, ((0, 0), (1, 0))) - np.pad(z, ((0, 0), (0, 1)))
-
-
-def _moved(pairs: Pairs, moves: Pairs, size: float) -> Pairs:
-    both = zip(pairs, moves, strict=True)
-    return [(x + size * dx, y + size * dy) for (x, y), (dx, dy) in both]
-
-
-def _room(pairs: Pairs, moves: Pairs) -> float:
-    """Return the largest step, up to 1 / _STEP_BACK, that leaves everything non-negative."""
-    size = 1.0 / _STEP_BACK
-    for pair, move in zip(pairs, moves, strict=True):
-        for x, dx in zip(pair, move, strict=True):
-            size = min(size, 1.0 / max(float((-dx / x).max(initial=0.0)), _STEP_BACK))
-    return size

@@ -12,15 +12,16 @@ for the next.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._errors import warn_caller
 from ..._runtime import Stopwatch, one_blas_thread
 from ...kernels import Kernel
 from .._report import Report, Status
@@ -91,7 +92,7 @@ class LearnedVectors:
         if self.max_iter and best.value > nothing:
             message = search.run(self.max_iter)
             exact = search.risk_of(search.best.kernel).best(search.best.vectors, search.best)
-            best = min(search.best, exact, key=_value)
+            best = min(search.best, exact, key=attrgetter("value"))
         curve = np.minimum.accumulate([*search.curve[:-1], min(search.curve[-1], best.value)])
         report = Report(
             solver=repr(self),
@@ -153,7 +154,7 @@ class _Search:
             f"for; it fell from {self._first:.6g} to {self.best.value:.6g}. The vectors found are "
             f"usable; for better ones raise max_iter"
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=7)
+        warn_caller(message, ConvergenceWarning)
         return message
 
     def done(self) -> bool:
@@ -176,7 +177,7 @@ class _Search:
         gradient = risk.pull(Z, fit.weights, fit.slopes) * self._unit
         in_theta = risk.pull_theta(Z, fit.weights, fit.slopes) if self.learn_kernel else np.zeros(0)
         self._last = fit
-        self.best = min(self.best, fit, key=_value)
+        self.best = min(self.best, fit, key=attrgetter("value"))
         # in units of the start, so that the first step, of length 1, suits any targets
         return fit.value / self._first, self._pack(gradient, in_theta) / self._first
 
@@ -196,10 +197,6 @@ class _Search:
             self.say(f"iteration {taken}: objective {self.curve[-1]:.6g}")
         if self.done():
             raise StopIteration
-
-
-def _value(fit: Fit) -> float:
-    return fit.value
 
 
 def _lowest(kernel: Kernel, Z: np.ndarray) -> float | None:

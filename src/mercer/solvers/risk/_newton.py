@@ -33,12 +33,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import warn_caller
-from ..._runtime import Stopwatch
-from .._report import Report, Status
-from ._regularised_risk import Minimum, RegularisedRisk, Start, State
+from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start, State
 
 __all__ = ["Newton"]
 
@@ -50,7 +46,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(RiskSolver):
     """Newton's method, by conjugate gradients, with a search along each step.
 
     Parameters
@@ -92,61 +88,36 @@ class Newton:
         """Return the bytes needed beside F, with one factor: H, copies, rows of F, and vectors."""
         return 8 * (3 * m * m + min(n, 2048) * m) + 160 * n * q
 
-    def minimize(
-        self,
-        risk: RegularisedRisk,
-        start: Start | None = None,
-        say: Callable[[str], None] | None = None,
-        *,
-        warn: bool = True,
-    ) -> Minimum:
-        """Return the minimum of J.
-
-        Parameters
-        ----------
-        risk : RegularisedRisk
-            With a smooth loss.
-        start : (w, b), optional
-            Where to begin; 0 by default.
-        say : function of a text, optional
-            Told about each step.
-        warn : bool
-            Whether to warn of what has not converged; the report says so in any case.
-        """
-        run, state = _Run(self, say or (lambda _: None)), risk.start(start)
+    def _search(
+        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+    ) -> Found:
+        run, state = _Run(self, say), risk.start(start)
         shifts = risk.path(state, self.path if start is None else None)
         for large in shifts[:-1]:
             state = run.descend(replace(risk, shift=large), state, final=False)
         state = risk.settle(run.descend(risk, state, final=True))
         gap = risk.gap(state)
         converged = gap <= risk.enough(state, self.tol)
-        messages = [f"a path of {len(shifts)} shifts from {shifts[0]:.1e}"] if shifts[1:] else []
-        if not converged:
-            messages.append(run.failure(gap / max(abs(state.value), _TINY)))
-            if warn:
-                warn_caller(messages[-1], ConvergenceWarning)
-        report = Report(
-            solver=repr(self),
-            status=Status.CONVERGED if converged else Status.NOT_CONVERGED,
-            n_iter=run.steps,
-            residual=risk.residual(state),
-            seconds=run.watch.seconds,
-            message="; ".join(messages),
-            certificate={
+        return Found(
+            *risk.solution(state),
+            run.steps,
+            risk.residual(state),
+            {
                 "objective": state.value,
                 "decrement": run.decrement,
                 "gap": gap,
                 "corrections": run.corrections,
             },
+            "" if converged else run.failure(gap / max(abs(state.value), _TINY)),
+            f"a path of {len(shifts)} shifts from {shifts[0]:.1e}" if shifts[1:] else "",
         )
-        return Minimum(state.w, state.b, risk.dual(state.w, state.b), state.value, report)
 
 
 class _Run:
     """What Newton's method has done so far, over the stages of a path."""
 
     def __init__(self, newton: Newton, say: Callable[[str], None]) -> None:
-        self.newton, self.say, self.watch = newton, say, Stopwatch()
+        self.newton, self.say = newton, say
         self.steps, self.corrections, self.products = 0, 0, 0
         self.decrement, self.stalled = np.inf, False
 

@@ -8,17 +8,22 @@ and searches along them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from .._report import Report
-from ._curvature import Blocks, Joint, coupled
+from ..._errors import warn_caller
+from ..._runtime import Stopwatch
+from .._report import Report, Status
+from ._curvature import Blocks, Joint, coupled, newton_direction
 from ._losses import Local, Loss
 
-__all__ = ["Minimum", "RegularisedRisk", "Start", "State"]
+__all__ = ["Found", "Minimum", "RegularisedRisk", "RiskSolver", "Start", "State"]
 
 _MAX_EVALUATIONS = 30  # along one step
 _FLAT = 0.1  # a search ends where the slope is this part of that at its start
@@ -80,6 +85,65 @@ class Minimum(NamedTuple):
         return float(np.linalg.norm(self.weights))
 
 
+class Found(NamedTuple):
+    """Where a search has ended: w, b, the dual and J there, and what its report is to say."""
+
+    w: np.ndarray
+    b: np.ndarray
+    dual: Any
+    value: float
+    n_iter: int
+    residual: float
+    certificate: dict[str, Any]
+    failure: str = ""  # why this is not the minimum
+    note: str = ""
+
+
+class RiskSolver(ABC):
+    """A method that minimises a `RegularisedRisk`."""
+
+    def minimize(
+        self,
+        risk: RegularisedRisk,
+        start: Start | None = None,
+        say: Callable[[str], None] | None = None,
+        *,
+        warn: bool = True,
+    ) -> Minimum:
+        """Return the minimum of J.
+
+        Parameters
+        ----------
+        risk : RegularisedRisk
+            With a loss that the method can use.
+        start : (w, b), optional
+            Where to begin; 0 by default.
+        say : function of a text, optional
+            Told about the progress.
+        warn : bool
+            Whether to warn of what has not converged; the report says so in any case.
+        """
+        watch = Stopwatch()
+        found = self._search(risk, start, say or (lambda _: None))
+        if found.failure and warn:
+            warn_caller(found.failure, ConvergenceWarning)
+        report = Report(
+            repr(self),
+            Status.NOT_CONVERGED if found.failure else Status.CONVERGED,
+            found.n_iter,
+            found.residual,
+            watch.seconds,
+            "; ".join(filter(None, [found.note, found.failure])),
+            found.certificate,
+        )
+        return Minimum(*found[:4], report)
+
+    @abstractmethod
+    def _search(
+        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+    ) -> Found: ...
+
+
 @dataclass(frozen=True, eq=False)
 class RegularisedRisk:
     """J and, for a smooth loss, its derivatives.
@@ -123,6 +187,10 @@ class RegularisedRisk:
     def pull(self, dual: np.ndarray) -> float:
         """Return |F^T dual|, the slope of the losses in the norm."""
         return float(np.linalg.norm(self.F.T @ dual))
+
+    def solution(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Return w, b, the dual and J of a state."""
+        return state.w, state.b, self.dual(state.w, state.b), state.value
 
     def start(self, given: Start | None) -> State:
         m, q = self.F.shape[1], self.Y.shape[1]
@@ -207,30 +275,23 @@ class RegularisedRisk:
 
         It is exact enough, or what `most` products give: that, too, is a direction of descent.
         """
-        g, h = self.gradient(state)
-        r, s = -g, -h
-        z, t = precondition(r, s)
-        w, b, f = np.zeros_like(g), np.zeros_like(h), np.zeros(self.Y.shape)
-        p, u = z, t
-        left = float(np.sum(r * z) + s @ t)
-        # few digits while far away, many when close: then Newton's method keeps its speed
-        enough = left * np.clip(left / max(abs(state.value), 1e-300), 1e-10, 1e-2)
-        products = 0
-        while products < most and left > enough and left > 0:
-            moved = self.F @ p + u
+
+        def times(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            moved = self.F @ P[:-1] + P[-1]
             bent = self.weights[:, None] * state.local.times(moved)
-            Hp, Hu = self.F.T @ bent + self.shift * p, self.intercept * bent.sum(axis=0)
-            bend = float(np.sum(p * Hp) + u @ Hu)
-            products += 1
-            if not bend > 0:
-                break
-            size = left / bend
-            w, b, f = w + size * p, b + size * u, f + size * moved
-            r, s = r - size * Hp, s - size * Hu
-            z, t = precondition(r, s)
-            left, before = float(np.sum(r * z) + s @ t), left
-            p, u = z + (left / before) * p, t + (left / before) * u
-        return Step(w, b, f, -float(np.sum(g * w) + h @ b), products)
+            pulled = self.F.T @ bent + self.shift * P[:-1]
+            return np.vstack([pulled, self.intercept * bent.sum(axis=0)]), moved
+
+        def digits(left: float) -> float:
+            # few while far away, many when close: then Newton's method keeps its speed
+            return float(np.clip(left / max(abs(state.value), 1e-300), 1e-10, 1e-2))
+
+        g = np.vstack(self.gradient(state))
+        d, f, products = newton_direction(
+            times, lambda R: np.vstack(precondition(R[:-1], R[-1])), g, digits, most
+        )
+        f = np.broadcast_to(f, self.Y.shape)  # without a product it is 0
+        return Step(d[:-1], d[-1], f, -float(np.sum(g * d)), products)
 
     def search(self, state: State, step: Step) -> tuple[State, float]:
         """Return the state near the minimum along a step, and its length; 0 if there is none.

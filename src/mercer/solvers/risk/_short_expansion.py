@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from ..._errors import NotPositiveDefiniteError
 from ..._points import take
 from ..._runtime import budget_in_bytes, ordered_sum, quiet, run
 from ...kernels import Kernel, Prepared
+from ._curvature import newton_direction
 from ._losses import Local, Loss
 
 __all__ = ["Fit", "OverflowingKernelError", "ShortExpansionRisk"]
@@ -181,13 +182,16 @@ class ShortExpansionRisk:
             g = columns.adjoint(self._slopes(local)) + self._pull(K, B)
             if T is None or taken > _STALE:
                 T = self._whitener(columns, K, local)
-            if np.sum(np.square(_each(T.transpose(0, 2, 1), g))) <= 1e-3 * accuracy * value:
+            whitened = _each(T.transpose(0, 2, 1), g)
+            if np.sum(np.square(whitened)) <= 1e-3 * accuracy * value:
                 break
-            D, taken = self._step(columns, K, local, T, g, value)
+            C, moved, taken = newton_direction(
+                partial(self._bent, columns, K, local, T), _same, whitened, _digits(value), _MAX_CG
+            )
+            D, size = _each(T, C), 1.0
             promise = -0.5 * float(np.sum(g * D))
             if not promise > accuracy * value:
                 break
-            moved, size = columns.times(D), 1.0
             for _ in range(_MAX_HALVINGS):
                 tried = self.loss(F + size * moved, self.Y)
                 new = float(self.weights @ tried.values) + self._penalty(K, B + size * D)
@@ -219,40 +223,14 @@ class ShortExpansionRisk:
         kept = values > floor
         return Q * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)[:, None, :]
 
-    def _step(
-        self,
-        columns: _Columns,
-        K: np.ndarray,
-        local: Local,
-        T: np.ndarray,
-        g: np.ndarray,
-        value: float,
-    ) -> tuple[np.ndarray, int]:
-        """Return the Newton step and how many products with the second derivative it took."""
-
-        def times(C: np.ndarray) -> np.ndarray:
-            V = _each(T, C)
-            bent = self.weights[:, None] * local.times(columns.times(V))
-            return _each(T.transpose(0, 2, 1), columns.adjoint(bent) + self._pull(K, V))
-
-        R = -_each(T.transpose(0, 2, 1), g)
-        C, P, left = np.zeros_like(R), R.copy(), float(np.sum(R * R))
-        # few digits while far away, many when close: then Newton's method keeps its speed
-        enough, taken = left * min(0.01, np.sqrt(left / value)), 0
-        while taken < _MAX_CG:
-            if left <= enough or left == 0.0:
-                break
-            HP = times(P)
-            bend = float(np.sum(P * HP))
-            if not bend > 0:  # a direction that no loss sees: rounding
-                break
-            step = left / bend
-            C += step * P
-            R -= step * HP
-            left, before = float(np.sum(R * R)), left
-            P = R + (left / before) * P
-            taken += 1
-        return _each(T, C), taken
+    def _bent(
+        self, columns: _Columns, K: np.ndarray, local: Local, T: np.ndarray, C: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the second derivatives times T C, whitened, and the values of T C."""
+        V = _each(T, C)
+        moved = columns.times(V)
+        bent = columns.adjoint(self.weights[:, None] * local.times(moved)) + self._pull(K, V)
+        return _each(T.transpose(0, 2, 1), bent), moved
 
     # ------------------------------------------------------------------ rows
 
@@ -338,6 +316,16 @@ class _Columns:
 def _each(T: np.ndarray, C: np.ndarray) -> np.ndarray:
     """Return T_c times column c of C; there may be one T for all."""
     return T[0] @ C if len(T) == 1 else np.matmul(T, C.T[:, :, None])[:, :, 0].T
+
+
+def _same(R: np.ndarray) -> np.ndarray:
+    """Return R: whitened coordinates need no preconditioner."""
+    return R
+
+
+def _digits(value: float) -> Callable[[float], float]:
+    """Return few digits while far away, many when close: then Newton's method keeps its speed."""
+    return lambda left: min(0.01, float(np.sqrt(left / value)))
 
 
 def _threads(cost: float) -> int | None:

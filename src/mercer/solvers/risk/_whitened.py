@@ -26,6 +26,7 @@ from ..._points import doubled, length, sliceable, take
 from ..._runtime import budget_in_bytes, check_budget
 from ...gram import RANK, Landmarks, NystroemMap, gram, significance
 from ...kernels import Kernel, on_indices, reads_all
+from .._choose import MOST_EXACT
 
 __all__ = ["Whitened", "whiten"]
 
@@ -118,8 +119,7 @@ class Whitened:
         left = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
         residual = float(left.sum()) / max(float(diagonal.sum()), _TINY)
         text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
-        text += f"; {phi.dropped} more depended on others and were dropped" if phi.dropped else ""
-        text += f"; jitter {phi.jitter:.1e}" if phi.jitter else ""
+        text = "; ".join([text, *phi.flaws])
         return cls(phi.points, F, phi.factor, left, residual, True, text)
 
     def missed(self, A: np.ndarray) -> float:
@@ -147,8 +147,8 @@ def whiten(
     needed: Callable[[str, int], int],
     *,
     exact: str,
-    most: int,
     what: str,
+    ordered: bool = False,
     max_memory: Any = None,
 ) -> Whitened:
     """Return coordinates of all points, or on landmarks.
@@ -157,8 +157,9 @@ def whiten(
     spec         coordinates
     ============ ================================================================================
     "nystroem"   on landmarks
-    "auto"       as for the solver `exact`, for at most `most` points whose problem fits the memory;
-                 else on landmarks, with a warning: as many as fit, if their number is free
+    "auto"       as for the solver `exact`, for the points that MOST_EXACT allows it if its problem
+                 fits the memory; else on landmarks, with a warning: as many as fit, if their number
+                 is free
     another      of all points
     ============ ================================================================================
 
@@ -168,8 +169,11 @@ def whiten(
         The bytes that this solver needs for so many coordinates.
     what : str
         What needs them, for an error.
+    ordered : bool
+        Whether outputs are in order.
     """
     n, budget = length(X), budget_in_bytes(max_memory)
+    most = MOST_EXACT["ordered" if ordered else exact]
     if spec == "auto":
         solver = exact if n <= most and needed(exact, n) <= budget else "nystroem"
     else:

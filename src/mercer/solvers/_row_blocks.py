@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-__all__ = ["gram_of_columns", "pulled", "row_norms", "times"]
+__all__ = ["pulled", "row_norms", "times", "weighted_gram"]
 
 _WORKED_ON = 1 << 17  # entries of a block that is changed: it stays in the cache
 _READ_ONLY = 1 << 23  # entries of a block that is read once
@@ -40,14 +40,15 @@ def row_norms(F: np.ndarray) -> np.ndarray:
     return out
 
 
-def gram_of_columns(F: np.ndarray, h: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def weighted_gram(F: np.ndarray, h: np.ndarray, centre: np.ndarray | None = None) -> np.ndarray:
     """Return the lower half of (F - centre)^T diag(h) (F - centre) for h >= 0."""
-    m, root = F.shape[1], np.sqrt(h)
+    m, root = F.shape[1], np.sqrt(h)[:, None]
     A = np.zeros((m, m), order="F")
     for rows in _blocks(F, _WORKED_ON):
-        block = F[rows] - centre
-        block *= root[rows, None]
-        A = dsyrk(1.0, block.T, beta=1.0, c=A, lower=1, overwrite_c=1)
+        block = root[rows] * (F[rows] if centre is None else F[rows] - centre)
+        by_columns = not block.flags.c_contiguous
+        block = block if by_columns else block.T  # neither order in memory is copied
+        A = dsyrk(1.0, block, beta=1.0, c=A, trans=by_columns, lower=1, overwrite_c=1)
     return A
 
 

@@ -16,7 +16,7 @@ def check_choice(name: str, value: Any, *options: str) -> None:
         raise ValueError(f"{name} must be {names} or {options[-1]!r}, got {value!r}")
 
 
-def is_count(value: Any, least: int = 1) -> bool:
+def is_count(value: Any, least: float = 1) -> bool:
     """Tell whether a value is an integer of at least `least`."""
     integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return bool(integer and value >= least)

@@ -1,4 +1,4 @@
-"""What a search over alphas and kernels works with, and how it scores."""
+"""What searches over parameters share: folds, values to try, scores, and what was found."""
 
 from __future__ import annotations
 
@@ -63,16 +63,32 @@ def score(scoring: Any, values: np.ndarray, Y: np.ndarray, weights: np.ndarray |
         ) from why
 
 
-def folds(cv: Any, y: np.ndarray, own: Sample) -> list[tuple[np.ndarray, ...]]:
-    """Return the folds of all points, as places among those of positive weight."""
-    places = own.places
-    parts = [
-        tuple(places[rows][places[rows] >= 0] for rows in split)
-        for split in check_cv(cv).split(np.arange(len(y)), y)
-    ]
-    if any(not len(rows) for part in parts for rows in part):
-        raise ValueError("a fold has no training or no test points of positive weight; use fewer")
+def folds(
+    cv: Any, X: Any, y: Any, sample: Sample, *, classifier: bool = False
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds of all points that came, as places among those of positive weight."""
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    for split in check_cv(cv, y, classifier=classifier).split(X, y):
+        train, test = (_places(part, sample) for part in split)
+        if not (len(train) and len(test)):
+            raise ValueError(
+                f"fold {len(parts) + 1} has {len(train)} points to train and {len(test)} to test "
+                f"with that have a weight; it needs both. Use fewer folds"
+            )
+        parts.append((train, test))
+    if not parts:
+        raise ValueError(
+            f"cv={cv!r} made no folds; the usual cause is a generator that has been used up. Give "
+            f"a list of its splits"
+        )
     return parts
+
+
+def _places(part: Any, sample: Sample) -> np.ndarray:
+    """Return a part of a split, given by indices or a mask, without points that have no weight."""
+    index = np.asarray(part)
+    places = sample.places[index if index.dtype == bool else index.astype(np.intp)]
+    return places[places >= 0]
 
 
 def best_places(scores: np.ndarray, q: int) -> np.ndarray:

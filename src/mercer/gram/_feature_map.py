@@ -1,0 +1,72 @@
+"""Features of points in blocks: phi(x_1), phi(x_2), ... for a map phi to R^m."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .._points import length, sliceable
+from .._runtime import is_count, run, slices
+
+__all__ = ["FeatureMap"]
+
+_STRIP = 2**22  # bytes of the features that one task computes
+_STRIPS = 8  # strips in a block, which has 32 MiB
+
+
+class FeatureMap(ABC):
+    """A map phi whose products approximate a kernel; `len` is the number m of features."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+        """Set out <- phi(x_i), i in rows; not whitened, the values that phi is made of."""
+
+    def features(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """Return phi(x_i) in the rows of an array of shape (n, m)."""
+        X = sliceable(X)
+        return self._some_features(X, slice(0, length(X)), n_threads)
+
+    def blocks(
+        self,
+        X: Any,
+        rows: int | None = None,
+        *,
+        n_threads: int | None = None,
+        whiten: bool = True,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (slice of X, its features), `rows` at a time or about 32 MiB.
+
+        Only these rows of X are looked at: X may be a memory map larger than the memory.  Without
+        `whiten`, k_S(x) takes the place of phi(x).
+        """
+        if rows is not None and not is_count(rows):
+            raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
+        X = sliceable(X)
+        for part in slices(length(X), _STRIPS * self._strip if rows is None else int(rows)):
+            yield part, self._some_features(X, part, n_threads, whiten)
+
+    def _some_features(
+        self, X: Any, rows: slice, n_threads: int | None, whiten: bool = True
+    ) -> np.ndarray:
+        out = np.empty((rows.stop - rows.start, len(self)))
+
+        def strip(part: slice) -> None:
+            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start], whiten)
+
+        run(strip, self._strips(rows), n_threads)
+        return out
+
+    def _strips(self, rows: slice) -> list[slice]:
+        """Cut rows into the parts of one task each; their size depends on m alone, as bits must."""
+        starts = range(rows.start, rows.stop, self._strip) or [rows.start]
+        return [slice(start, min(start + self._strip, rows.stop)) for start in starts]
+
+    @property
+    def _strip(self) -> int:
+        return int(np.clip(_STRIP // (8 * max(1, len(self))), 64, 4096))

@@ -1,0 +1,138 @@
+"""One word means the same in every estimator: solver, landmarks, random_state, n_jobs."""
+
+import importlib
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils._param_validation import InvalidParameterError
+
+import mercer.estimators
+from mercer import ParzenDensity
+from mercer.solvers import (
+    BlockSMO,
+    BoxInterior,
+    Cholesky,
+    DenseEigen,
+    GradientDescent,
+    Machine,
+    Newton,
+    Status,
+)
+
+CLASSES = {
+    name: model
+    for name, model in vars(mercer.estimators).items()
+    if inspect.isclass(model) and issubclass(model, BaseEstimator)
+}
+SOLVERS = {
+    name: word
+    for name, model in CLASSES.items()
+    for word in ("solver", "eigen_solver")
+    if word in inspect.signature(model).parameters
+}
+LANDMARKED = [n for n, m in CLASSES.items() if "landmarks" in inspect.signature(m).parameters]
+OBJECTS = {
+    "KernelRidge": [Cholesky()],
+    "KernelPCA": [DenseEigen()],
+    "KernelLogisticRegression": [Newton(), GradientDescent(1e-8)],
+    "KernelLogisticRegressionCV": [Newton()],
+    "KernelMachineRegressor": [Machine()],
+    "KernelMachineClassifier": [Machine()],
+    **{name: [BlockSMO(1e-6), BoxInterior(1e-6)] for name in ("SVC", "SVR", "NuSVR")},
+    **{name: [BlockSMO(1e-6)] for name in ("NuSVC", "OneClassSVM")},
+}
+# names that were there before "exact"
+SYNONYMS = {
+    "GaussianProcessRegressor": "cholesky",
+    "KernelLogisticRegression": "newton",
+    "KernelLogisticRegressionCV": "newton",
+    "KernelPCA": "dense",
+    "KernelRidge": "cholesky",
+    **dict.fromkeys(("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), "smo"),
+}
+# where the number of points stands beyond which "auto" is approximate
+LIMITS = ("estimators._logistic._EXACT", "estimators._machine._EXACT", "gp._choose._MOST_EXACT")
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 3))
+y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let 60 points count as many."""
+    for limit in LIMITS:
+        module, _, constant = limit.rpartition(".")
+        monkeypatch.setattr(importlib.import_module(f"mercer.{module}"), constant, 10)
+
+
+def fitted(name, **options):
+    model = CLASSES[name](**options)
+    if "nu" in model.get_params():
+        model.set_params(nu=0.2)
+    return model.fit(X, (y > 0).astype(int) if is_classifier(model) else y)
+
+
+def values(model):
+    for method in ("decision_function", "predict", "transform"):
+        if hasattr(model, method):
+            return np.asarray(getattr(model, method)(X))
+    return model.score_samples(X)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_exact_is_exact(name, many):
+    model = fitted(name, **{SOLVERS[name]: "exact"})  # and without a warning
+    assert model.report_.status is not Status.APPROXIMATE
+    if name in SYNONYMS:
+        same = fitted(name, **{SOLVERS[name]: SYNONYMS[name]})
+        np.testing.assert_allclose(values(model), values(same), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_auto_is_exact_or_warns(name, many):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = fitted(name)
+    assert (model.report_.status is Status.APPROXIMATE) == bool(said)
+
+
+@pytest.mark.parametrize(("name", "solver"), [(n, s) for n, all in OBJECTS.items() for s in all])
+def test_a_solver_is_taken_as_it_is(name, solver):
+    options = {"kernel": "linear"} if isinstance(solver, BoxInterior) else {}
+    options |= {"tol": 1e-6} if "SV" in name else {}
+    model = fitted(name, **{SOLVERS[name]: solver}, **options)
+    exact = fitted(name, **{SOLVERS[name]: "exact"}, **options)
+    assert getattr(model, "solver_", solver) is solver
+    np.testing.assert_allclose(values(model), values(exact), rtol=1e-3, atol=1e-3)
+
+
+def test_every_family_of_solvers_has_objects_or_says_why_not():
+    # these two search over many alphas, or theta: what they do is no solver of one problem
+    assert SOLVERS.keys() - OBJECTS.keys() == {"KernelRidgeCV", "GaussianProcessRegressor"}
+
+
+@pytest.mark.parametrize("name", LANDMARKED)
+def test_landmarks_are_checked_and_drawn_by_a_seed(name):
+    assert "random_state" in inspect.signature(CLASSES[name]).parameters
+    with pytest.raises(InvalidParameterError, match="The 'landmarks' parameter"):
+        fitted(name, landmarks="nearest")
+    options = {SOLVERS[name]: "nystroem", "rank": 10, "kernel": "rbf", "landmarks": "uniform"}
+    if name == "GaussianProcessRegressor":
+        options |= {"optimizer": None, "alpha": 1.0}
+    first, again, other = (
+        values(fitted(name, random_state=seed, **options)) for seed in (1, np.int64(1), 2)
+    )
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("name", [n for n, m in CLASSES.items() if m is not ParzenDensity])
+def test_threads_change_nothing(name):
+    assert np.array_equal(*(values(fitted(name, n_jobs=jobs)) for jobs in (1, -1)))
+    with pytest.raises(ValueError, match="n_jobs == 0 has no meaning"):
+        fitted(name, n_jobs=0)
+    with pytest.raises(InvalidParameterError, match="The 'n_jobs' parameter"):
+        fitted(name, n_jobs="all")
