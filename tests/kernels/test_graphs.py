@@ -322,6 +322,9 @@ def test_both_directions_count_where_there_are_directions():
     assert ShortestPath()(one_way)[0, 0] == 14
     with pytest.raises(ValueError, match="one of the two collections is directed"):
         RandomWalk()(X, one_way)
+    for k in (ShortestPath(), WeisfeilerLehman(), EdgeHistogram(ends=True)):
+        with pytest.raises(TypeError, match="are directed graphs with points that are undirected"):
+            k(X, one_way)
 
 
 def test_degrees_can_take_the_place_of_labels():

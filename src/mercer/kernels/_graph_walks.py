@@ -101,8 +101,7 @@ class RandomWalk(GraphKernel):
             )
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        i, j = np.indices(out.shape).reshape(2, -1)
-        out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
+        self._tile_by_pairs(P, Q, out)
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         return self._sums(P, Q, i, j, False)

@@ -171,7 +171,7 @@ class EdgeHistogram(GraphKernel, Explicit):
         if self.ends:
             first, second = (X.codes[end[once]] for end in (X.source, X.indices))
             code = mix(code + _pair(first, second, X.directed))
-        return Terms.counted(len(X), X.owner[X.source[once]], code)
+        return Terms.counted(len(X), X.owner[X.source[once]], code, _kind(X))
 
 
 @node
@@ -229,7 +229,7 @@ class WeisfeilerLehman(GraphKernel, Explicit):
         labels = X.codes
         marks = mix(X.edge_codes, 1) if self.edges else np.uint64(0)
         proof = _Sorted(X, self.edges) if self.exact else None
-        rounds = [Terms.counted(len(X), X.owner, labels)]
+        rounds = [Terms.counted(len(X), X.owner, labels, _kind(X))]
         for i in range(self.h):
             sums = _over_neighbours(X, mix(mix(labels, 2)[X.indices] + marks))
             labels = mix(mix(labels, 3) + sums, 4 + i)
@@ -310,7 +310,8 @@ class ShortestPath(GraphKernel, Explicit):
     def _terms(self, X: Any) -> Terms:
         X = self._graphs(X)
         ends = mix(X.codes, 5)
-        parts = [Terms.counted(len(X), np.zeros(0, np.int64), np.zeros(0, np.uint64))]
+        nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        parts = [Terms.counted(len(X), *nothing, _kind(X))]
         for graphs in _batches(X.sizes**2, _PAIRS):
             room = int(np.sum(X.sizes[graphs] ** 2))
             owner, code, value = np.empty(room, np.int64), np.empty(room, np.uint64), np.empty(room)
@@ -384,6 +385,13 @@ def _check_flag(kernel: Kernel, name: str) -> None:
     value = getattr(kernel, name)
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{type(kernel).__name__}: {name} must be True or False, got {value!r}")
+
+
+def _kind(X: Graphs) -> str:
+    """Return what two collections must have in common to be compared by their edges."""
+    if not len(X.indices):
+        return ""
+    return "directed graphs" if X.directed else "undirected graphs"
 
 
 def _pair(first: np.ndarray, second: np.ndarray, directed: bool) -> np.ndarray:

@@ -17,14 +17,14 @@ from .._runtime import jit
 __all__ = ["shared_minima", "shared_products"]
 
 
-def shared_products(A: Any, B: Any, out: np.ndarray) -> None:
-    """Set out_ij <- sum_c a_ic b_jc for CSR rows."""
-    _scatter(False, *_parts(A), *_parts(B.T.tocsr()), out)
+def shared_products(A: Any, B: Any, out: np.ndarray, *, add: bool = False) -> None:
+    """Set out_ij <- sum_c a_ic b_jc for CSR rows; or add it to what is there."""
+    _scatter(False, add, *_parts(A), *_parts(B.T.tocsr()), out)
 
 
 def shared_minima(A: Any, B: Any, out: np.ndarray) -> None:
     """Set out_ij <- sum_c min(a_ic, b_jc) for CSR rows of non-negative entries."""
-    _scatter(True, *_parts(A), *_parts(B.T.tocsr()), out)
+    _scatter(True, False, *_parts(A), *_parts(B.T.tocsr()), out)
 
 
 def _parts(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -35,6 +35,7 @@ def _parts(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @jit()
 def _scatter(
     minimum: bool,
+    add: bool,
     starts: Any,
     columns: Any,
     values: Any,
@@ -45,7 +46,8 @@ def _scatter(
 ) -> None:
     for i in range(out.shape[0]):
         sums = out[i]
-        sums[:] = 0
+        if not add:
+            sums[:] = 0
         for p in range(starts[i], starts[i + 1]):
             a, c = values[p], columns[p]
             if minimum:
