@@ -53,7 +53,7 @@ def same(first, second):
 
 
 def test_every_public_name_is_tested():
-    readers = ["read_fasta", "read_lines"]
+    readers = ["read_fasta", "read_lines", "read_tudataset"]
     assert datasets.__all__ == sorted([*readers, *(make.__name__ for make in COLUMNS)])
 
 

@@ -1,6 +1,5 @@
 """One word means the same in every estimator: solver, landmarks, random_state, n_jobs."""
 
-import importlib
 import inspect
 import warnings
 
@@ -12,6 +11,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 import mercer.estimators
 from mercer import ParzenDensity
 from mercer.solvers import (
+    MOST_EXACT,
     BlockSMO,
     BoxInterior,
     Cholesky,
@@ -53,8 +53,6 @@ SYNONYMS = {
     "KernelRidge": "cholesky",
     **dict.fromkeys(("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), "smo"),
 }
-# where the number of points stands beyond which "auto" is approximate
-LIMITS = ("estimators._logistic._EXACT", "estimators._machine._EXACT", "gp._choose._MOST_EXACT")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -64,9 +62,9 @@ y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
 @pytest.fixture
 def many(monkeypatch):
     """Let 60 points count as many."""
-    for limit in LIMITS:
-        module, _, constant = limit.rpartition(".")
-        monkeypatch.setattr(importlib.import_module(f"mercer.{module}"), constant, 10)
+    monkeypatch.setattr("mercer.gp._choose._MOST_EXACT", 10)
+    for name in MOST_EXACT:
+        monkeypatch.setitem(MOST_EXACT, name, 10)
 
 
 def fitted(name, **options):

@@ -132,9 +132,13 @@ VECTORS = [e for e in zoo.LEAVES if takes_positive(e)]
 VECTORS += {type(e.kernel): e for e in zoo.COMPOSITES if takes_positive(e)}.values()
 
 
+PAIRS = [*itertools.combinations_with_replacement(VECTORS, 2)]
+
+
 def triples(third):
-    pairs = itertools.combinations_with_replacement(VECTORS, 2)
-    return ((a.kernel, b.kernel, third.kernel) for a, b in pairs)
+    """Yield sums of two kernels with a third: a fifth of all pairs, others for each third."""
+    for a, b in PAIRS[VECTORS.index(third) % 5 :: 5]:
+        yield a.kernel, b.kernel, third.kernel
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +147,7 @@ def blocks():
 
 
 def test_sums_commute(blocks):  # so that unordered pairs are enough below
-    for a, b in itertools.product(VECTORS, VECTORS):
+    for a, b in PAIRS:
         np.testing.assert_allclose((a.kernel + b.kernel)(POSITIVE), (b.kernel + a.kernel)(POSITIVE))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -71,9 +71,7 @@ class RandomWalk(GraphKernel):
         if not isinstance(self.labelled, (bool, np.bool_)):
             raise TypeError(f"RandomWalk: labelled must be True or False, got {self.labelled!r}")
 
-    @property
-    def costly(self) -> bool:
-        return True
+    costly: ClassVar[bool] = True
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._graphs(X)

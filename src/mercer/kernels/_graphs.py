@@ -12,7 +12,7 @@ neighbour.  Weights of edges are not looked at.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,15 +37,14 @@ __all__ = [
 class GraphKernel(Kernel):
     """A kernel whose points are graphs: a `Graphs`, or a list of them in any form."""
 
+    on_vectors: ClassVar[bool] = False  # whatever a base kernel of attributes takes
+    reads_matrix: ClassVar[bool] = False
+
     def _graphs(self, X: Any) -> Graphs:
         return as_graphs(X, type(self).__name__)
 
     def _neighbours(self, X: Any) -> Any:
         return edits(self._graphs(X))
-
-    @property
-    def reads_matrix(self) -> bool:
-        return False
 
 
 @node

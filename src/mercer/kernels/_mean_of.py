@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -110,13 +110,9 @@ class MeanOf(Wrapper):
     def _inner_weights(self, X: Any, weights: np.ndarray | None) -> np.ndarray | None:
         return None if weights is None else np.repeat(weights, [length(x) for x in X])
 
-    @property
-    def on_vectors(self) -> bool:
-        return False
+    on_vectors: ClassVar[bool] = False
 
-    @property
-    def infinitely_divisible(self) -> bool:
-        return False
+    infinitely_divisible: ClassVar[bool] = False
 
 
 def _averages(X: Any) -> sp.csr_array:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -149,13 +149,9 @@ class RankingKernel(Kernel):
     def reads_matrix(self) -> bool:
         return False  # NaN has a meaning
 
-    @property
-    def discrete(self) -> bool:
-        return True
+    discrete: ClassVar[bool] = True
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
+    diagonal_bound: ClassVar[float] = 1.0
 
     # ------------------------------------------------------------------ back to rankings
 
@@ -264,9 +260,7 @@ class Mallows(RankingKernel):
         d = self.decay * _discordant(t, P.arrays[2][:, None], Q.arrays[2])
         return {"decay": -np.sum(W * d * np.exp(-d))}
 
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
+    infinitely_divisible: ClassVar[bool] = True
 
 
 # ---------------------------------------------------------------------- features

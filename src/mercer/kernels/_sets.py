@@ -230,9 +230,7 @@ class Subsets(SetKernel):
             "weight": np.sum(W * self(X, Z) * shared) * self.weight / (1.0 + self.weight),
         }
 
-    @property
-    def infinitely_divisible(self) -> bool:
-        return True
+    infinitely_divisible: ClassVar[bool] = True
 
 
 @node

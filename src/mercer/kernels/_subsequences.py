@@ -60,9 +60,7 @@ class StringProgramme(OnStrings):
     def _diag(self, X: Any) -> np.ndarray:
         return self._diag_prepared(self._prepare(X, None))
 
-    @property
-    def costly(self) -> bool:
-        return True
+    costly: ClassVar[bool] = True
 
 
 # ---------------------------------------------------------------------- subsequences

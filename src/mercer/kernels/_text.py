@@ -138,13 +138,9 @@ class TextKernel(Explicit):
         names = vectorizer.get_feature_names_out()[kept]
         return {"tfidf": dict(zip(names.tolist(), idf.tolist(), strict=True))}
 
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0
+    diagonal_bound: ClassVar[float] = 1.0
 
-    @property
-    def discrete(self) -> bool:
-        return True
+    discrete: ClassVar[bool] = True
 
     def __str__(self) -> str:
         shown = f"{len(self.tfidf)} weights" if isinstance(self.tfidf, dict) else f"{self.tfidf}"
