@@ -23,17 +23,18 @@ from mercer.plotting import embedding
 root = Path(__file__).resolve().parent.parent
 file = Path(os.environ.get("MERCER_DATA", root.parent / "shared" / "data")) / "graphs" / "MUTAG.zip"
 if file.exists():
-    X, y = read_tudataset(file)
+    (X, y), names = read_tudataset(file), ["not", "mutagenic"]
 else:  # chains of 8 to 19 atoms, every other one with rings of six
     rng, sizes, y = np.random.default_rng(0), np.arange(120) % 12 + 8, np.arange(120) // 12 % 2
     edges = [[(i, i + 1) for i in range(n - 1)] for n in sizes]
     edges = [e + y[g] * [(i, i + 5) for i in range(0, len(e) - 5, 7)] for g, e in enumerate(edges)]
+    names = ["chain", "rings"]
     X = Graphs.from_edges(edges, labels=[rng.choice([0] * 9 + [2], size=n) for n in sizes])
 model = KernelPCA(2, kernel=Normalized(WeisfeilerLehman(h=2))).fit(X)
 scores, angles = model.transform(X), np.linspace(0, 2 * np.pi, 10)
 print(X, "\nshare of the variance:", model.explained_variance_ratio_.round(3))
 figure, ax = plt.subplots(figsize=(11, 8), layout="constrained")
-embedding(model, np.where(y > 0, "mutagenic (or rings)", "not (or chain)"), ax=ax)
+embedding(model, np.where(y > 0, names[1], names[0]), ax=ax)
 for i in np.unique(np.argmax(scores @ [np.cos(angles), np.sin(angles)], axis=0)):
     flat = KernelPCA(2, kernel="precomputed").fit_transform(-(shortest_path(X[i].adjacency) ** 2))
     at = scores[i] * (1 + 0.18 / np.linalg.norm(scores[i])) + 0.014 * flat
