@@ -2,8 +2,8 @@
 
 MUTAG, 188 molecules that cause mutations or do not, if graphs/MUTAG.zip is in the folder
 MERCER_DATA or in shared/data beside the repository; else chains, and chains of rings, made here.
-One should see that the classes part along the first component: what causes mutations has many fused
-rings.  Molecules at the border are drawn, each by kernel PCA of its own distances.
+One should see that the classes part: what causes mutations has many fused rings.  Molecules at the
+border are drawn, each by kernel PCA of its own distances; carbon is black, all else red.
 
 It writes ``out/molecules.png``.
 """
@@ -39,6 +39,7 @@ for i in np.unique(np.argmax(scores @ [np.cos(angles), np.sin(angles)], axis=0))
     flat = KernelPCA(2, kernel="precomputed").fit_transform(-(shortest_path(X[i].adjacency) ** 2))
     at = scores[i] * (1 + 0.18 / np.linalg.norm(scores[i])) + 0.014 * flat
     ax.plot(*at[X[i].edges].T, color="0.4", linewidth=1, zorder=1)
-    ax.scatter(*at.T, c=X[i].labels, cmap="tab10", vmin=0, vmax=9, s=16, zorder=2)
+    ax.scatter(*at.T, c=np.where(X[i].labels == 0, "0.2", "crimson"), s=16, zorder=2)
+    ax.plot(*np.array([scores[i], at.mean(axis=0)]).T, color="0.85", zorder=0)
 (root / "out").mkdir(exist_ok=True)
 figure.savefig(root / "out" / "molecules.png", dpi=130)

@@ -22,6 +22,7 @@ __all__ = [
     "doubled",
     "is_table",
     "length",
+    "only_column",
     "refuse_structured",
     "same_points",
     "sliceable",
@@ -64,6 +65,26 @@ def is_table(X: Any) -> bool:
 def column(X: Any, place: int) -> Any:
     """Return one column of a data frame."""
     return X.iloc[:, place] if hasattr(X, "iloc") else X.to_series(place)
+
+
+def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
+    """Return the points of a table, or an array of objects, that has one column of them.
+
+    A table of several is refused, unless rows of numbers are points as well (`matrix`).
+    """
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) != 2 or not (is_table(X) or X.dtype.kind in "OUST"):
+        return X
+    if shape[1] == 1:
+        one = column(X, 0) if is_table(X) else X[:, 0]
+        numeric = np.asarray(one[:0]).dtype.kind in "biuf"
+        return X if numeric and matrix else one
+    if is_table(X) and not matrix:
+        raise TypeError(
+            f"{owner}: X is a table of {shape[1]} columns, and a point is one value; name the "
+            f"column that holds them, Select({owner}(...), {next(iter(X.columns))!r})"
+        )
+    return X
 
 
 def take(X: Any, rows: Any) -> Any:
@@ -153,6 +174,7 @@ _GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 def refuse_structured(X: Any, owner: str) -> None:
     """Refuse strings, sets and graphs where vectors are meant, and name the kernels for them."""
     if hasattr(X, "shape") and len(X.shape) != 1:
+        _refuse_columns(X, owner)
         return
     try:
         first = X.iloc[0] if hasattr(X, "iloc") else X[0]
@@ -166,6 +188,31 @@ def refuse_structured(X: Any, owner: str) -> None:
             f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for {what} "
             f"are {kernels} (docs/structured.md)"
         )
+
+
+def _refuse_columns(X: Any, owner: str) -> None:
+    """Refuse a table with a column of texts or objects, and say how it is compared."""
+    if not (is_table(X) and len(X.shape) == 2 and X.shape[0]):
+        return
+    for place, name in enumerate(X.columns):
+        first = next(iter(column(X, place)))
+        if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
+            raise ValueError(
+                f"{owner} takes vectors, but the column {name!r} holds {first!r}; compare columns "
+                f"by kernels of their own, Select(Spectrum(3), {name!r}) * Select(RBF(), [...]) "
+                f"(docs/structured.md)"
+            )
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether a value is a text other than a number, which scikit-learn reads."""
+    if not isinstance(value, (str, bytes)):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 def sliceable(X: Any) -> Any:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from .._points import is_table, length, refuse_structured, take
 from ..expansion import Expansion
@@ -129,13 +129,15 @@ class KernelEstimator(BaseEstimator):
                 self.__dict__.pop(learned, None)  # of an earlier fit, on vectors
         if copy:
             X = X.copy() if hasattr(X, "copy") else take(X, slice(None))
-        if not supervised:
-            return X
-        y = validate_data(self, y=y, X="no_validation", **numbers)
-        if len(y) != length(X):
-            what = "labels" if labels else "targets"
-            raise ValueError(f"{length(X)} points, but {len(y)} {what}")
-        return X, y
+        if supervised:
+            y = validate_data(self, y=y, X="no_validation", **numbers)
+            if len(y) != length(X):
+                what = "labels" if labels else "targets"
+                raise ValueError(f"{length(X)} points, but {len(y)} {what}")
+        by_places = isinstance(self.kernel, Kernel) and not self.kernel._reads_names()
+        if is_table(X) and len(X.shape) == 2 and by_places:
+            _check_feature_names(self, X, reset=reset)
+        return (X, y) if supervised else X
 
     def _sample(
         self,

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._points import refuse_structured
 from .._runtime import random_numbers
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
@@ -77,6 +78,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep the points, with their weights, and choose the bandwidth."""
+        refuse_structured(X, type(self).__name__)
         X = validate_data(self, X, dtype=np.float64, copy=True)
         given = None if sample_weight is None else check_weights(sample_weight, X)
         sample = Sample.of(X, given)

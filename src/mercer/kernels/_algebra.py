@@ -230,6 +230,10 @@ class Scale(_Outer):
             )
         check_positive("Scale", "factor", self.factor, zero=True)
 
+    def features(self, X: Any, like: Any = None) -> Any:
+        """Return sqrt(factor) phi_1(x), where k_1 has explicit features."""
+        return np.sqrt(self.factor) * self.kernel.features(X, like)  # type: ignore[attr-defined]
+
     def _outer(self, block: np.ndarray) -> np.ndarray:
         return np.multiply(block, self.factor, out=block)
 

@@ -157,6 +157,12 @@ class LocalAlignment(StringProgramme):
         place = np.minimum(np.searchsorted(letters, S.symbols, sorter=order), len(letters) - 1)
         return np.where(letters[order][place] == S.symbols, order[place], len(letters))
 
+    def _reads(self, S: Sequences) -> np.ndarray:
+        if self._is_pair:
+            return super()._reads(S)
+        letters = _RESIDUES if isinstance(self.scores, str) else self.alphabet
+        return np.isin(S.symbols, symbols_of(letters, S.kind))
+
     @property
     def _is_pair(self) -> bool:
         return not isinstance(self.scores, str) and np.ndim(self.scores) == 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._points import is_table
+from .._points import is_table, only_column
 from ._explicit import Terms, codes_of, mix
 
 __all__ = ["Elements"]
@@ -33,6 +33,7 @@ class Elements:
         self.owner, self.bags = owner, bags
         self.phi: Any
         self.width: int | None = None  # columns of the matrix, if X is one
+        X = only_column(X, owner, matrix=True)
         matrix = _matrix_of(X)
         if matrix is None:
             self.points = list(X)

@@ -86,6 +86,7 @@ class Explicit(Kernel):
         of their codes: `features(test, like=train)` fits a model in the primal of
         `features(train)`.
         """
+        self._require_resolved()
         if like is None:
             return self._terms(X).matrix()[0]
         others = self._terms(like)
@@ -171,7 +172,9 @@ def _code(value: Any) -> int | None:
             return None
         parts = [str(code) for code in inner]
         text = repr((type(value).__name__, parts if isinstance(value, tuple) else sorted(parts)))
-    elif value is None or isinstance(value, (str, bytes, int, float)):
+    elif isinstance(value, str):
+        text = repr(str.__str__(value))  # of a subclass, too: equal strings have equal codes
+    elif value is None or isinstance(value, (bytes, int, float)):
         text = repr(value)
     else:
         return None

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .._points import Collection
+from .._points import Collection, only_column
 from ._explicit import codes_of
 from ._graph_files import read_graphml, read_tudataset
 from ._graph_sources import (
@@ -321,6 +321,9 @@ class Graph:
     collection: Graphs
     index: int
 
+    def __reduce__(self) -> Any:
+        return Graph, (self.collection[self.index : self.index + 1], 0)  # not with all the others
+
     def _entries(self) -> slice:
         first, last = self.collection.offsets[self.index : self.index + 2]
         return slice(*self.collection.indptr[[first, last]])
@@ -394,7 +397,7 @@ def as_graphs(X: Any, owner: str) -> Graphs:
         raise TypeError(f"{owner} takes a collection of graphs, got one graph; put it in a list")
     if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
         raise TypeError(f"{owner} takes Graphs or a list of graphs, got {X!r}")
-    graphs = list(X)
+    graphs = list(only_column(X, owner)) if not sp.issparse(X) else list(X)
     if not graphs:
         return Graphs([], Entries.none())
     kind, read = _reader(graphs[0], 0, owner)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ._graph_collection import Graph, Graphs
+from ._graph_collection import Graph, Graphs, as_graphs
 from ._graph_sources import Entries, as_values
 
 __all__ = ["edits"]
 
 
-def edits(X: Graphs) -> Callable[[Graph], Graphs]:
+def edits(X: Graphs) -> Callable[[Any], Graphs]:
     """Return the function that lists all graphs one edit away from a graph.
 
     An edit adds or removes an edge between two different nodes, or gives a node or an edge another
@@ -31,7 +31,9 @@ def edits(X: Graphs) -> Callable[[Graph], Graphs]:
     labels = [] if X.labels is None else list(dict.fromkeys(X.labels.tolist()))
     marks = [None] if X.edge_labels is None else list(dict.fromkeys(X.edge_labels.tolist()))
 
-    def around(graph: Graph) -> Graphs:
+    def around(graph: Any) -> Graphs:
+        if not isinstance(graph, Graph):  # a point as it was given
+            graph = as_graphs([graph], "a pre-image")[0]
         pairs, n, names = graph.edges, graph.n_nodes, graph.edge_labels
         present = {tuple(pair): i for i, pair in enumerate(pairs.tolist())}
         # Each edit of edges: the place of the one that goes, or -1, and the one that comes, if any.

@@ -237,7 +237,7 @@ def edges_of_networkx(
         for u, v, data in graph.edges(data=True):
             ends.append((index[u], index[v]))
             marks.append((place, (u, v), data.get(labels)))
-            weights.append(float(data.get("weight", 1.0)))
+            weights.append(_weight(data.get("weight", 1.0), place, (u, v)))
     given = _given(names, "node", labels), _given(marks, "edge", labels)
     if labels not in (None, "label") and names and given[0] is None and given[1] is None:
         raise ValueError(
@@ -264,8 +264,8 @@ def _given(marks: list[tuple[int, Any, Any]], what: str, labels: str | None) -> 
         graph, thing = missing[0]
         raise ValueError(
             f"graph {graph}: the {what} {thing!r} has no attribute {labels!r}, which "
-            f"{len(marks) - len(missing)} other {what}s have; give every {what} one, or pass "
-            f"labels=None"
+            f"{len(marks) - len(missing)} other {what}s have; give every {what} one, or leave all "
+            f"out by Graphs.from_networkx(..., labels=None)"
         )
     return as_values([label for _, _, label in marks])
 
@@ -285,3 +285,16 @@ def _row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
             f"graph {graph}: the attributes {names} of the node {node!r} are not numbers"
         ) from None
     return np.concatenate(parts)
+
+
+def _weight(weight: Any, graph: int, edge: Any) -> float:
+    """Return the weight of an edge; None stands for none, that is 1."""
+    try:
+        value = 1.0 if weight is None else float(weight)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise ValueError(
+            f"graph {graph}: the edge {edge!r} has the weight {weight!r}, which is no finite number"
+        )
+    return value

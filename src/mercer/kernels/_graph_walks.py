@@ -17,6 +17,7 @@ __all__ = ["RandomWalk"]
 
 _KINDS = ("exponential", "geometric")
 _LIMIT = 700.0  # exp of more overflows
+_TERMS = 100_000  # of a series
 
 
 @node
@@ -117,6 +118,13 @@ class RandomWalk(GraphKernel):
         sums = _spectral_sums if isinstance(P.frame, _Spectra) else _series
         a, b = ((p.arrays[0][k], p.arrays[1][k]) for p, k in ((P, i), (Q, j)))
         sums(*P.frame.arrays, *Q.frame.arrays, *a, *b, float(self.decay), geometric, slope, out)
+        if np.isnan(out).any():
+            worst = int(np.argmax(np.isnan(out)))
+            raise ValueError(
+                f"RandomWalk: the geometric series has not converged after {_TERMS} terms for the "
+                f"points {P.index[i[worst]]} and {Q.index[j[worst]]}: decay={self.decay:g} is too "
+                f"close to where it diverges; lower it, or take kind='exponential'"
+            )
         return out
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
@@ -232,7 +240,7 @@ def _series(
                 v[i, j] = 1.0 if codes[a[p] + i] == codes2[b[p] + j] else 0.0
         step = np.empty_like(v)
         total = 0.0 if slope else v.sum()
-        for length in range(1, 100000):
+        for length in range(1, _TERMS + 1):
             step[:] = 0.0
             for i in range(m[p]):
                 for e in range(indptr[a[p] + i], indptr[a[p] + i + 1]):
@@ -256,4 +264,6 @@ def _series(
             # Terms may grow at first: 1e-17 of the sum and falling is the end.
             if (length + 1) * size <= 1e-17 * abs(total) or size == 0.0:
                 break
+        else:
+            total = np.nan  # still not the end
         out[p] = total

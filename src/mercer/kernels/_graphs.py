@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._runtime import check_budget
 from ._base import Kernel, node
 from ._explicit import Explicit, Terms, mix
 from ._graph_collection import Graphs, as_graphs, spans
@@ -87,7 +88,9 @@ class VertexHistogram(GraphKernel, Explicit):
         if self.base is not None:
             raise ValueError("VertexHistogram has counts as features only without a base kernel")
         X = self._graphs(X)
-        return Terms.counted(len(X), X.owner, X.codes)
+        labels = "no labels" if X.labels is None else "labels"
+        kind = f"graphs whose nodes have {labels}" if len(X.owner) else ""
+        return Terms.counted(len(X), X.owner, X.codes, kind)
 
     # With a base kernel all nodes are prepared together, and a graph is a span of them.
 
@@ -311,6 +314,8 @@ class ShortestPath(GraphKernel, Explicit):
         ends = mix(X.codes, 5)
         nothing = np.zeros(0, np.int64), np.zeros(0, np.uint64)
         parts = [Terms.counted(len(X), *nothing, _kind(X))]
+        largest = int(X.sizes.max(initial=0))
+        check_budget(48 * largest**2, None, f"ShortestPath of a graph of {largest} nodes")
         for graphs in _batches(X.sizes**2, _PAIRS):
             room = int(np.sum(X.sizes[graphs] ** 2))
             owner, code, value = np.empty(room, np.int64), np.empty(room, np.uint64), np.empty(room)
@@ -387,10 +392,11 @@ def _check_flag(kernel: Kernel, name: str) -> None:
 
 
 def _kind(X: Graphs) -> str:
-    """Return what two collections must have in common to be compared by their edges."""
+    """Return what two collections must have in common to be compared by edges and labels."""
     if not len(X.indices):
         return ""
-    return "directed graphs" if X.directed else "undirected graphs"
+    labels = "no labels" if X.labels is None else "labels"
+    return f"{'directed' if X.directed else 'undirected'} graphs whose nodes have {labels}"
 
 
 def _pair(first: np.ndarray, second: np.ndarray, directed: bool) -> np.ndarray:

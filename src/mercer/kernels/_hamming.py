@@ -56,14 +56,10 @@ class HammingProfile(OnStrings, Explicit):
         Each is a mask of the words that have it, and their codes.
         """
 
-    def _counts(self, S: Sequences) -> np.ndarray:
-        """Tell for each symbol whether words that contain it count."""
-        return np.ones(len(S.symbols), dtype=bool)
-
     def _blocked(self, S: Sequences) -> np.ndarray:
         """Return 128 for every place where a word begins that does not count, 0 elsewhere."""
         g = self._shortest()[1]
-        outside = np.append(~self._counts(S), np.zeros(g, dtype=bool))
+        outside = np.append(~self._reads(S), np.zeros(g, dtype=bool))
         holds_one = np.any(sliding_window_view(outside, g)[: len(S.symbols)], axis=1)
         return np.where(holds_one, 128, 0).astype(np.uint8)
 
@@ -282,7 +278,9 @@ class Mismatch(HammingProfile):
         others = len(self.alphabet) - 1 if self.alphabet is not None else 0
         return sum(comb(self.k, j) * others**j for j in range(self.m + 1))
 
-    def _counts(self, S: Sequences) -> np.ndarray:
+    def _reads(self, S: Sequences) -> np.ndarray:
+        if self.alphabet is None:  # it will be that of the strings
+            return super()._reads(S)
         return np.isin(S.symbols, symbols_of(self.alphabet, S.kind))
 
     def _features_of_words(

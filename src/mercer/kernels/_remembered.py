@@ -134,12 +134,18 @@ class Remembered(Wrapper):
         return values
 
 
-def remember(kernel: Kernel, n: int) -> Kernel:
-    """Return the kernel with each costly part made to remember its values at n points."""
+def remember(kernel: Kernel, n: int, known: dict[Kernel, Kernel] | None = None) -> Kernel:
+    """Return the kernel with each costly part made to remember its values at n points.
+
+    Parts that are equal share what they remember; `known` are those met so far.
+    """
     if not kernel.costly:
         return kernel
-    parts = {name: remember(child, n) for name, child in kernel._children() if child.costly}
-    return kernel.set_params(**parts) if parts else Remembered(kernel, Table(n))
+    known = {} if known is None else known
+    costly = {name: child for name, child in kernel._children() if child.costly}
+    if costly:
+        return kernel.set_params(**{p: remember(child, n, known) for p, child in costly.items()})
+    return known.setdefault(kernel, Remembered(kernel, Table(n)))
 
 
 def forget(kernel: Kernel) -> Kernel:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._points import column, is_table, length
+from .._points import only_column
 from ._base import Kernel, node
 from ._explicit import codes_of, mix
 
@@ -70,6 +70,15 @@ class OnStrings(Kernel):
                 f"all of them; the longest of the {len(S)}, point {int(np.argmax(S.lengths))}, has "
                 f"{S.longest} symbols: choose a smaller {name}"
             )
+        if S.longest and not self._reads(S).any():
+            raise ValueError(
+                f"{type(self).__name__}: no symbol of the {len(S)} strings is in the alphabet, so "
+                f"they cannot be told apart; the usual cause is lower case, s.upper()"
+            )
+
+    def _reads(self, S: Sequences) -> np.ndarray:
+        """Tell for each symbol whether it is in the alphabet."""
+        return np.ones(len(S.symbols), dtype=bool)
 
 
 def sequences(X: Any, owner: str, kind: str = "") -> Sequences:
@@ -100,10 +109,7 @@ def sequences(X: Any, owner: str, kind: str = "") -> Sequences:
 def _as_list(X: Any, owner: str) -> list:
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{owner} takes a collection of strings, got one, {X!r}; pass [{X!r}]")
-    shape: tuple[int, ...] = getattr(X, "shape", (length(X),))
-    if len(shape) == 2 and shape[1] == 1 and (is_table(X) or X.dtype.kind in "OUST"):
-        X = column(X, 0) if is_table(X) else X[:, 0]  # a table with one column of strings
-    return list(X)
+    return list(only_column(X, owner))
 
 
 def _kind(point: Any) -> str | None:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
+from .._points import only_column
 from ._base import node
 from ._dot import squared_norms
 from ._explicit import Explicit, Terms, codes_of
@@ -82,7 +83,7 @@ class TextKernel(Explicit):
         name = type(self).__name__
         if isinstance(X, (str, bytes)):
             raise TypeError(f"{name} takes a collection of texts, got the one text {X!r:.60}")
-        texts = list(X)
+        texts = list(only_column(X, name))
         for place, text in enumerate(texts):
             if not isinstance(text, (str, bytes)):
                 raise TypeError(f"{name}: point {place} is {text!r:.60}, not a string")

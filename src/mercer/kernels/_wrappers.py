@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from ._base import Kernel, node
 from ._prepared import Prepared
@@ -141,6 +142,11 @@ class Normalized(Wrapper):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
         return Prepared.around(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
+
+    def features(self, X: Any, like: Any = None) -> Any:
+        """Return phi_1(x) / |phi_1(x)|, where k_1 has explicit features."""
+        phi = self.kernel.features(X, like)  # type: ignore[attr-defined]
+        return sp.diags_array(self._inverse_norms(X)) @ phi
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)

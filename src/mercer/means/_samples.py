@@ -59,7 +59,7 @@ def check_finite(values: np.ndarray, kernel: Kernel) -> None:
 
 def resolved(kernel: Kernel, X: Any) -> Kernel:
     """Return the kernel with its rules resolved on X, in whatever order its points come."""
-    if not kernel._unresolved:
+    if not kernel._unresolved and not kernel._judges:
         return kernel
     try:
         return kernel.resolve(take(X, canonical_order(X)))

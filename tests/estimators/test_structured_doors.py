@@ -1,0 +1,166 @@
+"""What estimators do with structured points that come in an unusual form, or are the wrong ones."""
+
+import enum
+import pickle
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from mercer import SVC, Expansion, Graphs, KernelPCA, KernelRidge, ParzenDensity, two_sample_test
+from mercer.kernels import (
+    RBF,
+    BagOfWords,
+    Callable,
+    EdgeHistogram,
+    Jaccard,
+    Kendall,
+    LocalAlignment,
+    MinMax,
+    Mismatch,
+    Normalized,
+    RandomWalk,
+    Scale,
+    Select,
+    ShortestPath,
+    Spectrum,
+    VertexHistogram,
+    WeisfeilerLehman,
+)
+
+rng = np.random.default_rng(0)
+TABLE = pd.DataFrame({"t": ["cat dog", "dog", "tea", "milk tea"], "n": [1.0, 2.0, 3.0, 4.0]})
+LABELS = [0, 1, 0, 1]
+LOWER = ["acgtacgtaa", "ggtacctagg"] * 3
+
+
+@pytest.mark.parametrize("kernel", [Jaccard(), MinMax(), Kendall()], ids=str)
+def test_columns_of_a_table_keep_their_names(kernel):
+    X = pd.DataFrame([rng.permutation(4) + 1.0 for _ in range(12)], columns=list("abcd"))
+    X = X if isinstance(kernel, Kendall) else (X > 2).astype(int)
+    model = SVC(kernel=kernel).fit(X, np.arange(12) % 2)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    model.predict(X)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(X[list("dcba")])
+
+
+def test_a_table_of_one_column_is_its_column():
+    texts, sets = TABLE["t"].tolist(), [set(t) for t in TABLE["t"]]
+    words = BagOfWords(tfidf=False)
+    np.testing.assert_array_equal(Select(words, ["t"])(TABLE), words(texts))
+    np.testing.assert_array_equal(words(TABLE[["t"]]), words(texts))
+    np.testing.assert_array_equal(Spectrum(1)(np.array([["ab"], ["b"]])), Spectrum(1)(["ab", "b"]))
+    np.testing.assert_array_equal(Jaccard()(pd.DataFrame({"s": sets})), Jaccard()(sets))
+    graphs = [nx.path_graph(3), nx.path_graph(2)]
+    walk = Select(WeisfeilerLehman(1), ["g"])(pd.DataFrame({"g": graphs}))
+    np.testing.assert_array_equal(walk, WeisfeilerLehman(1)(graphs))
+    assert SVC(kernel=BagOfWords()).fit(TABLE[["t"]], LABELS).predict(["dog"]).shape == (1,)
+
+
+@pytest.mark.parametrize("kernel", [BagOfWords(), Spectrum(1), WeisfeilerLehman()], ids=str)
+def test_a_table_of_several_columns_wants_a_choice(kernel):
+    with pytest.raises(TypeError, match=r"a table of 2 columns.*Select\(\w+\(\.\.\.\), 't'\)"):
+        KernelPCA(1, kernel=kernel).fit(TABLE)
+
+
+def test_a_vector_kernel_names_the_column_that_is_none():
+    for model in (SVC(kernel=RBF(1.0)), KernelRidge()):
+        with pytest.raises(ValueError, match=r"the column 't' holds 'cat dog'; .* Select"):
+            model.fit(TABLE, LABELS)
+    with pytest.raises(ValueError, match="ParzenDensity takes vectors, but X holds strings"):
+        ParzenDensity().fit(["a", "b"])
+
+
+def test_graphs_with_and_without_labels_are_not_compared():
+    labelled = Graphs.from_edges([[(0, 1)]], labels=["CO"])
+    bare = Graphs.from_edges([[(0, 1)]])
+    for kernel in (
+        WeisfeilerLehman(1),
+        VertexHistogram(),
+        ShortestPath(),
+        EdgeHistogram(ends=True),
+    ):
+        for X, Z in ((labelled, bare), (bare, labelled)):
+            with pytest.raises(TypeError, match=r"nodes have no labels|nodes have labels"):
+                kernel(X, Z)
+    assert WeisfeilerLehman(1)(labelled, Graphs.from_edges([[]])).tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize("of", [nx.path_graph, lambda n: nx.to_numpy_array(nx.path_graph(n))])
+def test_the_mean_of_graphs_in_any_form(of):
+    found = Expansion.mean(WeisfeilerLehman(1), [of(3), of(4), of(4)]).preimage()
+    held = Graphs.from_networkx([nx.path_graph(3), nx.path_graph(4), nx.path_graph(4)])
+    same = Expansion.mean(WeisfeilerLehman(1), held).preimage()
+    np.testing.assert_allclose(found.residuals, same.residuals)
+
+
+def test_attributes_of_nodes_pass_through_estimators():
+    attributes = [rng.normal(label, size=(3, 1)) for label in range(2) for _ in range(8)]
+    X = Graphs.from_edges([[(0, 1), (1, 2)]] * 16, attributes=attributes)
+    kernel = Normalized(VertexHistogram(RBF(1.0)))
+    assert SVC(kernel=kernel).fit(X, np.repeat([0, 1], 8)).score(X, np.repeat([0, 1], 8)) > 0.8
+    assert Expansion.mean(kernel, X).preimage().residuals[0] > 0
+
+
+def test_one_graph_is_stored_without_the_others():
+    X = Graphs.from_edges([[(0, 1), (1, 2)]] * 300, labels=["CCO"] * 300)
+    again = pickle.loads(pickle.dumps(X[7]))
+    assert len(pickle.dumps(X[7])) < len(pickle.dumps(X)) / 20
+    assert again.labels.tolist() == ["C", "C", "O"] and again.edges.tolist() == X[7].edges.tolist()
+
+
+def test_strings_outside_the_alphabet_are_refused():
+    for kernel in (Mismatch(3, 1, "ACGT"), LocalAlignment()):
+        with pytest.raises(ValueError, match=r"no symbol of the 6 strings is in the alphabet"):
+            SVC(kernel=kernel).fit(LOWER, [0, 1] * 3)
+    assert SVC(kernel=Mismatch(3, 1)).fit(LOWER, [0, 1] * 3).score(LOWER, [0, 1] * 3) == 1.0
+
+
+def test_words_longer_than_every_string_are_refused_by_a_test_too():
+    with pytest.raises(ValueError, match="p=9 is longer than every string"):
+        two_sample_test(["ab", "ba"], ["ab", "b"], Spectrum(9))
+
+
+def test_features_wait_for_data_and_go_through_norms_and_factors():
+    for kernel, what in ((BagOfWords(), "tfidf=True"), (Mismatch(2, 1), "alphabet=None")):
+        with pytest.raises(ValueError, match=f"{what}, a rule that needs data"):
+            kernel.features(["ab", "b"])
+    X, Z = ["abab", "ba"], ["abx", "b"]
+    kernel = Scale(Normalized(Spectrum(2)), 3.0)
+    phi, psi = kernel.features(X), kernel.features(Z, like=X)
+    np.testing.assert_allclose((phi @ phi.T).toarray(), kernel(X))
+    np.testing.assert_allclose((psi @ phi.T).toarray(), kernel(Z, X))
+
+
+def test_a_walk_close_to_divergence_is_refused():
+    ring = Graphs.from_edges([[(i, (i + 1) % 6) for i in range(6)]], labels=["CCCCCC"])
+    walk = RandomWalk(0.9 / 4, kind="geometric", labelled=True)
+    np.testing.assert_allclose(walk(ring), [[36 / (1 - 0.9)]])
+    with pytest.raises(
+        ValueError, match=r"not converged after 100000 terms for the points 0 and 0"
+    ):
+        RandomWalk(0.99995 / 4, kind="geometric", labelled=True)(ring)
+
+
+@pytest.mark.parametrize("weight", [float("nan"), "x"])
+def test_a_weight_that_is_no_number_is_named(weight):
+    graph = nx.path_graph(3)
+    graph.edges[0, 1]["weight"] = weight
+    with pytest.raises(ValueError, match=r"graph 1: the edge \(0, 1\) has the weight"):
+        WeisfeilerLehman()([nx.path_graph(2), graph])
+
+
+def test_equal_parts_of_a_kernel_share_what_they_remember():
+    calls = []
+    kernel = Callable(lambda s, t: calls.append(1) or float(s == t), contract="pair")
+    KernelRidge(kernel=kernel * kernel + 0.5 * kernel).fit(["a", "b", "c"], [0, 1, 2])
+    assert len(calls) == 6
+
+
+def test_equal_strings_have_equal_codes_whatever_their_class():
+    class Colour(enum.StrEnum):
+        RED = "red"
+
+    assert Jaccard()([{Colour.RED}], [{"red"}]) == 1.0
