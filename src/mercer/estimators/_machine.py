@@ -16,7 +16,9 @@ from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import column_or_1d
 
+from .._runtime import check_threads
 from ..expansion import Expansion
+from ..gram import working_bytes
 from ..solvers import (
     Absolute,
     EpsilonInsensitive,
@@ -86,12 +88,14 @@ class KernelMachine(Landmarked, NamedKernel):
         _check_loss(loss, Y, w)
         penalty = Penalty.of(self.penalty, float(self.alpha))
         kernel, points = sample.resolve(self._make_kernel(self.gamma)), sample.points
+        values = sample.evaluated(kernel, self.max_memory)
+        tiles = working_bytes(values, points, None, 0, check_threads(None))
         phi = whiten(
-            sample.evaluated(kernel, self.max_memory),
+            values,
             points,
             self.solver,
             self._chosen,
-            lambda _, m: Machine.workspace(n, m, q),
+            lambda _, m: tiles + Machine.workspace(n, m, q),
             exact="exact",
             ordered=ordered,
             what=f"the fit of {q} functions of {n} points",
