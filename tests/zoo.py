@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, Whi
 from mercer import (
     SVC,
     SVR,
+    GaussianProcessClassifier,
     GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelLogisticRegressionCV,
@@ -533,6 +534,8 @@ SOLVERS = [
     *RIDGE_SOLVERS,
 ]
 ESTIMATORS = [
+    GaussianProcessClassifier(),
+    GaussianProcessClassifier(2.0 * RBF("median"), optimizer=None, multi_class="one_vs_one"),
     GaussianProcessRegressor(),
     GaussianProcessRegressor(1.0 * RBF("median") + White(0.1), normalize_y=True),
     GaussianProcessRegressor(GPKernel(2.0) + WhiteKernel(0.5), optimizer=None),

@@ -15,6 +15,7 @@ from ._version import __version__
 from .estimators import (
     SVC,
     SVR,
+    GaussianProcessClassifier,
     GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelLogisticRegressionCV,
@@ -41,6 +42,7 @@ __all__ = [
     "SVR",
     "DensifyWarning",
     "Expansion",
+    "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "Graphs",
     "KernelLogisticRegression",

@@ -8,6 +8,7 @@ import pytest
 import sklearn.decomposition
 import sklearn.decomposition.tests.test_kernel_pca as their_pca
 import sklearn.gaussian_process
+import sklearn.gaussian_process.tests.test_gpc as their_gpc
 import sklearn.gaussian_process.tests.test_gpr as their_gpr
 import sklearn.kernel_ridge
 import sklearn.svm
@@ -78,6 +79,12 @@ GPR = _with_our_class(
     "from mercer import GaussianProcessRegressor",
     "GaussianProcessRegressor",
 )
+GPC = _with_our_class(
+    their_gpc,
+    "from sklearn.gaussian_process import GaussianProcessClassifier",
+    "from mercer import GaussianProcessClassifier",
+    "GaussianProcessClassifier",
+)
 SVM = _with_our_class(
     their_svm,
     "from sklearn import base, datasets, linear_model, metrics, svm\n",
@@ -105,13 +112,14 @@ vars(svm).update({name: getattr(mercer, name) for name in ours})
 )
 # Six points without noise: most of their kernels end on a bound, or where rounding ends a search.
 # scikit-learn's own estimator warns there as well.
-for _name, _test in GPR.items():
-    for _message in ("The optimal value found for", "the search for the best theta ended"):
-        _mark = pytest.mark.filterwarnings(f"ignore:{_message}")
-        GPR[_name] = _test = _mark(_test)
-GPR["test_lml_gradient"] = pytest.mark.skip(
-    reason="expected to fail there too: differences of step 1e-9 are mostly rounding"
-)(GPR["test_lml_gradient"])
+for _tests in (GPC, GPR):
+    for _name, _test in _tests.items():
+        for _message in ("The optimal value found for", "the search for the best theta ended"):
+            _mark = pytest.mark.filterwarnings(f"ignore:{_message}")
+            _tests[_name] = _test = _mark(_test)
+    _tests["test_lml_gradient"] = pytest.mark.skip(
+        reason="expected to fail there too: differences of step 1e-9 are mostly rounding"
+    )(_tests["test_lml_gradient"])
 # One of their tests gives a matrix that is not symmetric, and ours says so.
 PCA["test_kernel_pca_precomputed_non_symmetric"] = pytest.mark.filterwarnings(
     "ignore:the precomputed matrix is not symmetric"
@@ -175,6 +183,7 @@ for _name in ("test_svr", "test_linearsvr"):
 # pytest finds them here, with their parameters and fixtures
 globals().update({f"test_their_ridge{name[4:]}": test for name, test in RIDGE.items()})
 globals().update({f"test_their_pca{name[4:]}": test for name, test in PCA.items()})
+globals().update({f"test_their_gpc{name[4:]}": test for name, test in GPC.items()})
 globals().update({f"test_their_gpr{name[4:]}": test for name, test in GPR.items()})
 globals().update({f"test_their_svm{name[4:]}": test for name, test in SVM.items()})
 
@@ -187,7 +196,13 @@ def global_random_seed(request):
 
 @pytest.mark.parametrize(
     ("theirs", "ours", "least"),
-    [(their_ridge, RIDGE, 7), (their_pca, PCA, 23), (their_gpr, GPR, 30), (their_svm, SVM, 56)],
+    [
+        (their_ridge, RIDGE, 7),
+        (their_pca, PCA, 23),
+        (their_gpc, GPC, 16),
+        (their_gpr, GPR, 30),
+        (their_svm, SVM, 56),
+    ],
 )
 def test_their_files_are_all_there(theirs, ours, least):
     assert len(ours) >= least

@@ -3,6 +3,7 @@
 from ._compress import compress
 from ._density import ParzenDensity
 from ._gaussian_process import GaussianProcessRegressor
+from ._gaussian_process_classifier import GaussianProcessClassifier
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine import KernelMachineClassifier, KernelMachineRegressor
@@ -15,6 +16,7 @@ from .svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 __all__ = [
     "SVC",
     "SVR",
+    "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",

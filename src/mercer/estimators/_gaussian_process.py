@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .. import gp
@@ -18,9 +15,10 @@ from .._points import length
 from .._runtime import check_budget
 from ..gp import Conditioned, Posterior
 from ..gram import remembering
-from ..kernels import KERNEL_NAMES, Kernel, White, reads_all
+from ..kernels import Kernel, White, reads_all
 from ..solvers import Report, Status
-from ._base import KernelEstimator, Landmarked
+from ._base import Landmarked
+from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import KernelTranslation, SpelledObjective, default_kernel
 from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
 
@@ -30,7 +28,7 @@ _EPS = np.finfo(float).eps
 
 
 @estimator()
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, KernelEstimator):
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, GaussianProcess):
     """y = f(x) + noise with f a Gaussian process of covariance k, whose theta maximises p(y).
 
         mean  k_X(x)^T C^-1 y,     covariance  k(x, z) - k_X(x)^T C^-1 k_X(z),     C = K + alpha
@@ -50,15 +48,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         ``+ White(1.0)``: they need a noise that can grow.  Names as in `KernelRidge` are taken too.
     alpha : float or array of shape (n,)
         Variance of the noise beside that of the kernel, for all observations or for each.
-    optimizer : "fmin_l_bfgs_b", callable or None
-        How theta is found; None leaves it as it is.  A function is called as
-        ``optimizer(obj_func, initial_theta, bounds=bounds)`` and returns theta and the value;
-        ``obj_func(theta, eval_gradient=True)`` is minus the log marginal likelihood.
-    n_restarts_optimizer : int
-        How often the search starts again, from a theta drawn within the bounds.
     normalize_y : bool
         Whether targets are centred and scaled to variance 1 for the model.
-    copy_X_train : bool
     n_targets : int or None
         For predictions before `fit`.
     solver : {"auto", "exact", "cholesky", "nystroem", "cg"}
@@ -108,17 +99,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
     (array([0.1, 0. ]), array([0.1, 0.8]))
     """
 
-    kernel: Any = parameter(
-        None, Kernel, SklearnGPKernel, StrOptions({*KERNEL_NAMES, "precomputed"}), default=None
-    )
+    kernel: Any = None
     _: KW_ONLY
     alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1e-10)
-    optimizer: Any = parameter(
-        StrOptions({"fmin_l_bfgs_b"}), callable, None, default="fmin_l_bfgs_b"
-    )
-    n_restarts_optimizer: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
     normalize_y: bool = parameter("boolean", default=False)
-    copy_X_train: bool = parameter("boolean", default=True)
     n_targets: int | None = parameter(COUNT, None, default=None)
     solver: str = solver("cholesky", "nystroem", "cg", default="auto")
 
@@ -135,31 +119,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Ker
         tags.requires_fit = False  # before fit, predictions are those of the prior
         return tags
 
-    @property
-    def _precomputed(self) -> bool:
-        return super()._precomputed or (isinstance(self.kernel, Kernel) and reads_all(self.kernel))
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the kernel included: `kernel__length_scale=2.0`."""
-        inside = sorted(name for name in params if name.startswith("kernel__"))
-        if inside and params.get("kernel", self.kernel) is None:
-            raise ValueError(
-                f"kernel=None stands for {default_kernel()!r} and has no parameters of its own to "
-                f"set; give a kernel, such as 1.0 * RBF(), to set {inside}"
-            )
-        return super().set_params(**params)
-
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
         coefficients = self.expansion_.coefficients / self._y_train_std
         self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
-
-    def _takes(self, X: Any) -> bool:
-        if self.kernel is None:
-            return True
-        if isinstance(self.kernel, SklearnGPKernel):
-            return bool(self.kernel.requires_vector_input)
-        return super()._takes(X)
 
     # ------------------------------------------------------------------ fit
 

@@ -3,6 +3,7 @@
 from ._choose import choose_objective
 from ._exact import LeaveOneOut, MarginalLikelihood
 from ._inducing import InducingBound
+from ._laplace import LaplaceLikelihood, expected_probability
 from ._posterior import Conditioned, Posterior
 from ._search import Optimum, maximise
 from ._stochastic import Estimate, StochasticLikelihood
@@ -11,11 +12,13 @@ __all__ = [
     "Conditioned",
     "Estimate",
     "InducingBound",
+    "LaplaceLikelihood",
     "LeaveOneOut",
     "MarginalLikelihood",
     "Optimum",
     "Posterior",
     "StochasticLikelihood",
     "choose_objective",
+    "expected_probability",
     "maximise",
 ]

@@ -15,7 +15,7 @@ from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
 from ..solvers.linear import Triangle, relative
 
-__all__ = ["System", "lower_tile", "pullback_workspace", "symmetric_pullback"]
+__all__ = ["System", "dense_matrix", "lower_tile", "pullback_workspace", "symmetric_pullback"]
 
 _SMALL = 256  # points that are not worth the start of threads
 _TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
@@ -41,7 +41,7 @@ class System:
 
     def __init__(self, kernel: Kernel, X: Any, noise: Any, max_memory: Any = None) -> None:
         self.kernel = kernel
-        self._C = Triangle(_matrix(kernel, X, max_memory), noise)
+        self._C = Triangle(dense_matrix(kernel, X, max_memory), noise)
         self.L, info = lapack.dpotrf(self._C.work, lower=1, clean=0, overwrite_a=1)
         if info != 0 or not np.isfinite(self.L[-1, -1]):
             where = f"pivot {info} of {len(self.L)} is not positive" if info > 0 else "not finite"
@@ -75,7 +75,7 @@ class System:
         return np.asarray(inverse)
 
 
-def _matrix(kernel: Kernel, X: Any, max_memory: Any) -> np.ndarray:
+def dense_matrix(kernel: Kernel, X: Any, max_memory: Any) -> np.ndarray:
     """Return K as an array of its own."""
     if length(X) <= _SMALL and not reads_all(kernel):
         return np.asarray(kernel(X), dtype=np.float64)

@@ -1,0 +1,149 @@
+"""Gaussian process classification: scikit-learn's numbers, several classes, structured points."""
+
+import numpy as np
+import pytest
+import sklearn.gaussian_process as theirs
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF as TheirRBF
+from sklearn.gaussian_process.kernels import ConstantKernel
+
+from mercer import GaussianProcessClassifier, MemoryBudgetError, compress
+from mercer.gp import LaplaceLikelihood, expected_probability
+from mercer.kernels import RBF, Linear, Normalized, Precomputed, Spectrum, White
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 2))
+Z = rng.normal(size=(15, 2))
+Y = (np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=80) > 0).astype(int)
+THREE = np.digitize(X[:, 0] + X[:, 1], [-0.7, 0.7])
+KERNEL = 2.0 * RBF((1.0, 2.0))
+THEIRS = ConstantKernel(2.0) * TheirRBF([1.0, 2.0])
+
+
+def test_values_and_gradients_are_those_of_scikit_learn():
+    ours = GaussianProcessClassifier(THEIRS, optimizer=None).fit(X, Y)
+    peer = theirs.GaussianProcessClassifier(THEIRS, optimizer=None).fit(X, Y)
+    for theta in (THEIRS.theta, THEIRS.theta + 0.7):
+        value, gradient = ours.log_marginal_likelihood(theta, eval_gradient=True)
+        expected, slopes = peer.log_marginal_likelihood(theta, eval_gradient=True)
+        assert value == pytest.approx(expected, rel=1e-9)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-5)
+    for mine, their in zip(
+        ours.latent_mean_and_variance(Z), peer.latent_mean_and_variance(Z), strict=True
+    ):
+        np.testing.assert_allclose(mine, their, rtol=1e-6)
+    np.testing.assert_array_equal(ours.predict(Z), peer.predict(Z))
+    np.testing.assert_allclose(ours.predict_proba(Z), peer.predict_proba(Z), atol=1e-3)
+
+
+def test_the_optimum_is_as_good_as_that_of_scikit_learn():
+    ours = GaussianProcessClassifier(THEIRS).fit(X, Y)
+    peer = theirs.GaussianProcessClassifier(THEIRS).fit(X, Y)
+    least = peer.log_marginal_likelihood_value_ - 1e-4
+    assert ours.log_marginal_likelihood_value_ >= least
+    assert ours.report_.status.value == "converged"
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, 0.5 * Linear() + White(0.3), KERNEL + 1.0], ids=str)
+def test_the_gradient_is_that_of_differences(kernel):
+    objective = LaplaceLikelihood(kernel, X, Y)
+    _, gradient = objective.value_and_gradient()
+    steps = 1e-5 * np.eye(kernel.theta.size)
+    slopes = [
+        (objective.value(kernel.theta + e) - objective.value(kernel.theta - e)) / 2e-5
+        for e in steps
+    ]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_probabilities_are_expectations():
+    means, variances = np.array([-3.0, 0.0, 0.4, 8.0]), np.array([0.0, 2.0, 30.0, 4.0])
+    expected = [
+        quad(lambda f, m=m, v=v: expit(f) * norm.pdf(f, m, np.sqrt(v)), m - 60, m + 60, points=[m])[
+            0
+        ]
+        if v
+        else expit(m)
+        for m, v in zip(means, variances, strict=True)
+    ]
+    np.testing.assert_allclose(expected_probability(means, variances), expected, atol=1e-7)
+
+
+def test_several_classes_by_rest_and_by_pairs():
+    rest = GaussianProcessClassifier(KERNEL, optimizer=None).fit(X, THREE)
+    assert len(rest.expansions_) == len(rest.kernel_) == len(rest.reports_) == 3
+    P = rest.predict_proba(Z)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(rest.predict(Z), P.argmax(axis=1))
+    peer = theirs.GaussianProcessClassifier(THEIRS, optimizer=None).fit(X, THREE)
+    np.testing.assert_allclose(P, peer.predict_proba(Z), atol=1e-3)
+    assert rest.log_marginal_likelihood() == pytest.approx(peer.log_marginal_likelihood())
+    pairs = GaussianProcessClassifier(KERNEL, optimizer=None, multi_class="one_vs_one")
+    pairs.fit(X, THREE)
+    assert pairs.score(X, THREE) > 0.85
+    assert not hasattr(pairs, "predict_proba")
+    np.testing.assert_array_equal(
+        pairs.predict(Z),
+        theirs.GaussianProcessClassifier(THEIRS, optimizer=None, multi_class="one_vs_one")
+        .fit(X, THREE)
+        .predict(Z),
+    )
+
+
+def test_a_theta_for_all_functions_or_for_each():
+    model = GaussianProcessClassifier(KERNEL, optimizer=None).fit(X, THREE)
+    one = model.log_marginal_likelihood(KERNEL.theta)
+    assert one == pytest.approx(model.log_marginal_likelihood(np.tile(KERNEL.theta, 3)))
+    assert one == pytest.approx(model.log_marginal_likelihood())
+    with pytest.raises(ValueError, match="Shape of theta must be either 3 or 9"):
+        model.log_marginal_likelihood(np.zeros(4))
+    with pytest.raises(NotImplementedError, match="not implemented for multi-class"):
+        model.log_marginal_likelihood(KERNEL.theta, eval_gradient=True)
+
+
+def test_strings():
+    words = ["".join(rng.choice(list("ab" if i % 2 else "bc"), size=8)) for i in range(30)]
+    labels = np.where(np.arange(30) % 2, "first", "second")
+    model = GaussianProcessClassifier(3.0 * Normalized(Spectrum(2)), optimizer=None)
+    assert model.fit(words, labels).score(words, labels) > 0.9
+    assert model.predict_proba(["abab", "cbcb"]).argmax(axis=1).tolist() == [0, 1]
+
+
+def test_a_warm_start_ends_where_a_cold_one_does():
+    cold = GaussianProcessClassifier(KERNEL).fit(X, Y)
+    warm = GaussianProcessClassifier(KERNEL, warm_start=True).fit(X, Y)
+    np.testing.assert_allclose(warm.predict_proba(Z), cold.predict_proba(Z), atol=1e-4)
+
+
+def test_bad_input():
+    model = GaussianProcessClassifier(KERNEL)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        model.fit(X, np.zeros(80))
+    with pytest.raises(ValueError, match=r"no k\(x, x\) of new points: keep the matrix"):
+        GaussianProcessClassifier("precomputed").fit(X @ X.T, Y)
+    with pytest.raises(MemoryBudgetError, match="a Gaussian process on 80 points"):
+        clone(model).set_params(max_memory=10_000).fit(X, Y)
+    with pytest.raises(ValueError, match="one column of 0 and 1"):
+        LaplaceLikelihood(KERNEL, X, 2 * Y)
+    with pytest.raises(ValueError, match="compress its expansion_"):
+        compress(clone(model).set_params(optimizer=None).fit(X, Y), 5)
+    with pytest.raises(ValueError, match="only supported for binary classification, received 3"):
+        clone(model).set_params(optimizer=None).fit(X, THREE).latent_mean_and_variance(Z)
+    indices = np.arange(80)
+    held = GaussianProcessClassifier(Precomputed(KERNEL(X)), optimizer=None).fit(indices, Y)
+    assert held.score(indices, Y) > 0.8
+
+
+def test_few_steps_are_told():
+    with pytest.warns(UserWarning, match="not converged after 1 Newton steps"):
+        GaussianProcessClassifier(9.0 * KERNEL, optimizer=None, max_iter_predict=1).fit(X, Y)
+
+
+def test_a_bound_is_told():
+    kernel = ConstantKernel(1.0, (0.9, 1.1)) * TheirRBF(1.0)
+    with pytest.warns(ConvergenceWarning, match="k1__constant_value is close to the specified"):
+        GaussianProcessClassifier(kernel).fit(X, Y)
