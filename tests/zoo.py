@@ -16,6 +16,7 @@ from mercer import (
     SVC,
     SVR,
     GaussianProcessRegressor,
+    KernelKMeans,
     KernelLogisticRegression,
     KernelLogisticRegressionCV,
     KernelMachineClassifier,
@@ -565,6 +566,10 @@ ESTIMATORS = [
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="krylov", storage="tiled"),
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="nystroem"),
     KernelPCA(n_components=2, kernel="rbf", whiten=True),
+    # of 15 points, so that weights and repetitions lead to the same clusters from all starts
+    KernelKMeans(2, n_init=100),
+    KernelKMeans(3, kernel=RBF(2.0) + Linear(), init="random", n_init=30),
+    KernelKMeans(3, kernel="linear", solver="nystroem"),
     KernelLogisticRegression(),
     KernelLogisticRegression(C=100.0, kernel=RBF(2.0) + Linear(), class_weight="balanced"),
     KernelLogisticRegression(solver="nystroem", landmarks="rpcholesky"),

@@ -3,6 +3,7 @@
 from ._compress import compress
 from ._density import ParzenDensity
 from ._gaussian_process import GaussianProcessRegressor
+from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine import KernelMachineClassifier, KernelMachineRegressor
@@ -16,6 +17,7 @@ __all__ = [
     "SVC",
     "SVR",
     "GaussianProcessRegressor",
+    "KernelKMeans",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",
     "KernelMachineClassifier",
