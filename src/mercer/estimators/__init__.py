@@ -7,6 +7,11 @@ from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine import KernelMachineClassifier, KernelMachineRegressor
+from ._neighbours import (
+    KernelKNeighborsClassifier,
+    KernelKNeighborsRegressor,
+    KernelRadiusNeighborsClassifier,
+)
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
@@ -18,11 +23,14 @@ __all__ = [
     "SVR",
     "GaussianProcessRegressor",
     "KernelKMeans",
+    "KernelKNeighborsClassifier",
+    "KernelKNeighborsRegressor",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
     "KernelPCA",
+    "KernelRadiusNeighborsClassifier",
     "KernelRidge",
     "KernelRidgeCV",
     "NuSVC",

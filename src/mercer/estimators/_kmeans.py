@@ -238,3 +238,9 @@ class KernelKMeans(
     @property
     def _n_features_out(self) -> int:
         return self.n_clusters
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        self.squared_norms_ = np.where(
+            np.isfinite(self.squared_norms_), np.square(self.expansion_.norm()), np.inf
+        )
