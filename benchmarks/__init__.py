@@ -4,6 +4,7 @@ A new suite is a file with a SUITE, and a line here; `pca` stands for all suites
 """
 
 from . import (
+    clusters,
     compress,
     cost,
     fit,
@@ -12,6 +13,7 @@ from . import (
     kv,
     logistic,
     means,
+    neighbours,
     pca,
     predict,
     preimage,
@@ -40,6 +42,8 @@ SUITES = {
     "logistic": logistic.SUITE,
     **svm.SUITES,
     "compress": compress.SUITE,
+    "clusters": clusters.SUITE,
+    "neighbours": neighbours.SUITE,
     "graphs": graphs.SUITE,
     "sets": sets.SUITE,
     **strings.SUITES,

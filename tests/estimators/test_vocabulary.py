@@ -17,6 +17,7 @@ from mercer.solvers import (
     Cholesky,
     DenseEigen,
     GradientDescent,
+    Lloyd,
     Machine,
     Newton,
     Status,
@@ -37,6 +38,7 @@ LANDMARKED = [n for n, m in CLASSES.items() if "landmarks" in inspect.signature(
 OBJECTS = {
     "KernelRidge": [Cholesky()],
     "KernelPCA": [DenseEigen()],
+    "KernelKMeans": [Lloyd(8, n_init=10)],
     "KernelLogisticRegression": [Newton(), GradientDescent(1e-8)],
     "KernelLogisticRegressionCV": [Newton()],
     "KernelMachineRegressor": [Machine()],

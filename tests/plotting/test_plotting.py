@@ -14,11 +14,13 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import silhouette_score
 
 from mercer import (
     SVC,
     SVR,
     Expansion,
+    KernelKMeans,
     KernelPCA,
     KernelRidge,
     NuSVC,
@@ -33,6 +35,7 @@ from mercer.gram import CentredGram, DenseGram, TiledGram
 from mercer.kernels import RBF, Callable, Features, GaussianBasis, Linear, Polynomial
 from mercer.plotting import (
     basis_functions,
+    cluster_numbers,
     contours,
     credible_band,
     eigenfunctions,
@@ -52,11 +55,13 @@ WITNESS = Expansion.mean(RBF(0.2), X[:40]) - Expansion.mean(RBF(0.2), X[40:])
 BASIS = GaussianBasis(centres=[-1.0, 0.0, 1.0], width=0.4)
 
 RIDGE = KernelRidge(0.1, kernel=RBF(0.5)).fit(LINE[::5, None], np.sin(LINE[::5]))
+CLUSTERS = KernelKMeans(kernel="linear")
 TWO = KernelRidge().fit(LINE[:, None], np.c_[LINE, LINE])
 
 CALLS = {
     "spectrum": lambda **to: spectrum(MODEL, **to),
     "embedding": lambda **to: embedding(MODEL, y, **to),
+    "cluster_numbers": lambda **to: cluster_numbers(CLUSTERS, X, range(2, 5), **to),
     "contours": lambda **to: contours(lambda P: P[:, 0], X, **to),
     "gram_heatmap": lambda **to: gram_heatmap(RBF(0.2), X, **to),
     "credible_band": lambda **to: credible_band(RIDGE, LINE, **to),
@@ -747,3 +752,22 @@ def test_what_has_no_margin_is_refused():
             with pytest.raises(ValueError, match=rf"n_grid={n_grid} leaves no grid - .* - try"):
                 margin(*drawn, n_grid=n_grid)
     assert plt.get_fignums() == []
+
+
+# --- cluster numbers ----------------------------------------------------------------------------
+
+
+def test_cluster_numbers_are_those_of_the_fits(ax):
+    cluster_numbers(CLUSTERS, X, [3, 2, 4], ax)
+    inertia = ax.lines[0].get_xydata()
+    fits = [KernelKMeans(c, kernel="linear").fit(X) for c in (2, 3, 4)]
+    np.testing.assert_allclose(inertia, [(m.n_clusters, m.inertia_) for m in fits])
+    right = ax.figure.axes[-1]
+    score = [silhouette_score(X, m.labels_) for m in fits]
+    np.testing.assert_allclose(right.lines[0].get_ydata(), score)
+    assert right.lines[0].get_label() == "mean silhouette, largest at 3"
+
+
+def test_cluster_numbers_start_at_two(ax):
+    with pytest.raises(ValueError, match=r"\[1, 2\] - usually the range begins at 1"):
+        cluster_numbers(CLUSTERS, X, [1, 2], ax)

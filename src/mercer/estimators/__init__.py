@@ -4,9 +4,15 @@ from ._compress import compress
 from ._density import ParzenDensity
 from ._gaussian_process import GaussianProcessRegressor
 from ._gaussian_process_classifier import GaussianProcessClassifier
+from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine import KernelMachineClassifier, KernelMachineRegressor
+from ._neighbours import (
+    KernelKNeighborsClassifier,
+    KernelKNeighborsRegressor,
+    KernelRadiusNeighborsClassifier,
+)
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
@@ -18,11 +24,15 @@ __all__ = [
     "SVR",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
+    "KernelKMeans",
+    "KernelKNeighborsClassifier",
+    "KernelKNeighborsRegressor",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
     "KernelPCA",
+    "KernelRadiusNeighborsClassifier",
     "KernelRidge",
     "KernelRidgeCV",
     "NuSVC",

@@ -8,6 +8,7 @@ from ._fourier import FourierMap
 from ._gram import gram
 from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
+from ._nearest import nearest, within
 from ._nystroem import NystroemMap, factor_landmarks, without_rounding
 from ._operator import GramOperator
 from ._remembering import remembering
@@ -37,12 +38,14 @@ __all__ = [
     "gram",
     "grams",
     "lloyd",
+    "nearest",
     "radial_inside",
     "remembering",
     "rpcholesky",
     "share_distances",
     "significance",
     "solve_rows",
+    "within",
     "without_rounding",
     "working_bytes",
 ]

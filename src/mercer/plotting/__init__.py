@@ -5,6 +5,7 @@ shows or saves anything.  matplotlib is an extra, `pip install mercer[plot]`, an
 a function is called.
 """
 
+from ._clusters import cluster_numbers
 from ._embedding import embedding
 from ._heatmap import gram_heatmap
 from ._line import basis_functions, credible_band, kernel_sections
@@ -15,6 +16,7 @@ from ._witness import witness
 
 __all__ = [
     "basis_functions",
+    "cluster_numbers",
     "contours",
     "credible_band",
     "eigenfunctions",

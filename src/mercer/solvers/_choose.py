@@ -41,7 +41,8 @@ _SMALL = 3000  # points up to which a float64 factor costs next to nothing
 _FEW = 1500  # points up to which LAPACK finds the whole spectrum as quickly as a part of it
 # Points up to which "auto" minimises a risk over the whole RKHS, by Newton's method for the
 # log-losses, by any method, and for outputs in order: about a minute on one core.
-MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000}
+# "clusters": up to which it looks for clusters by passes over K.
+MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
 # "auto" finds a linear machine from the columns of X if it has more rows than these.
 _LEAST_ROWS, _ROWS_PER_COLUMN = 500, 10
 _SHARE = 5  # for n / 5 eigenpairs or more, the whole spectrum is quicker than an iteration

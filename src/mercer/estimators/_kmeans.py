@@ -1,0 +1,246 @@
+"""Kernel k-means: clusters of points around centroids in feature space."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._points import as_vectors, length
+from ..expansion import Expansion
+from ..kernels import Kernel
+from ..solvers import Lloyd, cluster
+from ._base import KernelLike, Landmarked, NamedKernel
+from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, parameter, solver, threaded
+from ._sample import Sample, check_weights
+
+__all__ = ["KernelKMeans"]
+
+_STARTS = 10  # what n_init="auto" stands for, unless the start is given
+_ROUNDING = 32 * np.finfo(np.float64).eps
+
+
+@estimator()
+class KernelKMeans(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Landmarked, NamedKernel
+):
+    """Minimise  sum_i w_i min_c |k(x_i, .) - f_c|^2  over centroids f_1, ..., f_C in the RKHS.
+
+    A centroid is the mean of its points, f_c = sum_{i in c} w_i k(x_i, .) / sum_{i in c} w_i, and
+    |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2, so that K is all that is needed.  Parameters
+    and attributes are those of scikit-learn's `KMeans`, to which the linear kernel leads back.
+    The kernel may be one of strings, graphs or any other points, and need only be conditionally
+    positive definite.
+
+    With weights w_i = sum_j A_ij and K = D^-1 A D^-1 + s D^-1, D = diag(w), s large enough for K to
+    be positive semidefinite, the normalised cut of a graph with edges A is minimised (Dhillon, Guan
+    and Kulis 2004).
+
+    Parameters
+    ----------
+    n_clusters : int
+        C.
+    init : {"k-means++", "random"}, points or labels
+        First centroids: points drawn by their squared distance in feature space to those drawn
+        before; points drawn with equal chances; `n_clusters` points (their places, for a
+        precomputed kernel); or the first label of every point, from 0 to n_clusters - 1.
+    n_init : int or "auto"
+        How many starts, of which the one that ends with the lowest inertia is kept; "auto" is 10,
+        or 1 if `init` is points or labels.  They share the evaluation of K.
+    max_iter : int
+        Rounds of a start, at most.
+    tol : float
+        A start ends when no point moves, or when a round lowers the inertia by less than this
+        share of the variance that the clusters explain.
+    algorithm : {"lloyd", "hartigan"}
+        "lloyd" ends when every point is nearest to its own centroid.  With a narrow kernel a point
+        is much of its own centroid, and stays where it is; "hartigan" goes on with points whose
+        move lowers the inertia because the centroids move with them.
+    solver : {"auto", "exact", "nystroem"} or Lloyd
+        "exact" makes passes over K, which is evaluated in tiles if it has more than 4000 rows or
+        does not fit `max_memory`.  "nystroem" takes centroids in the span of landmarks.  "auto" is
+        exact up to 50 000 points; beyond, it takes landmarks, with a warning.  Or a `Lloyd` of
+        `mercer.solvers`, exact, which has parameters of its own.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        The nearest centroid of each point.  Clusters are numbered by their weight, the heaviest
+        first; if `init` is points or labels, as there.
+    inertia_ : float
+        The objective, also with landmarks that of the kernel itself.
+    expansion_ : Expansion
+        The centroids, as a value.
+    X_fit_, dual_coef_
+        The points that centroids are expanded in (their indices for a precomputed kernel), and
+        coefficients, (n, n_clusters).
+    squared_norms_ : ndarray of shape (n_clusters,)
+        |f_c|^2; infinite for a cluster without points.
+    inertia_history_ : ndarray
+        After each round of the start that was kept.
+    n_iter_ : int
+        Rounds of that start.
+    kernel_ : Kernel
+        The kernel with all its values.
+    solver_, report_
+        The solver, and what it did.
+
+    Examples
+    --------
+    Two rings around the same centre:
+
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from mercer import KernelKMeans
+    >>> from mercer.datasets import circles
+    >>> X, ring = circles(200, random_state=0)
+    >>> model = KernelKMeans(2, kernel="rbf", gamma=5.0).fit(X)
+    >>> adjusted_rand_score(ring, model.labels_)
+    1.0
+    """
+
+    n_clusters: int = parameter(COUNT, default=8)
+    _: KW_ONLY
+    init: Any = parameter(
+        StrOptions({"k-means++", "random"}), "array-like", "sparse matrix", default="k-means++"
+    )
+    n_init: int | str = parameter(COUNT, StrOptions({"auto"}), default="auto")
+    max_iter: int = parameter(COUNT, default=300)
+    tol: float = parameter(AT_LEAST_0, default=1e-4)
+    algorithm: str = parameter(StrOptions({"lloyd", "hartigan"}), default="lloyd")
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    solver: Any = solver("nystroem", given=[Lloyd], default="auto")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find clusters of the points; those of weight 0 are given to them afterwards."""
+        sample = self._sample(X, sample_weight=sample_weight)
+        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
+        self.solver_ = lloyd = self._lloyd()
+        found = cluster(
+            sample.evaluated(self.kernel_, self.max_memory),
+            sample.points,
+            lloyd,
+            self.solver if isinstance(self.solver, str) else "exact",
+            self._chosen,
+            weights=sample.weights,
+            start=self._start(sample),
+            say=self._teller,
+        )
+        A = found.coefficients
+        if found.approximate:
+            f = Expansion(self.kernel_, found.points, A)
+        else:
+            f = sample.expansion(self.kernel_, A)
+        self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
+        self.squared_norms_, self.inertia_ = found.squared_norms, found.inertia
+        self.inertia_history_, self.report_ = found.history, found.report
+        self.n_iter_ = found.report.n_iter
+        self.labels_ = np.empty(length(sample.given), dtype=np.int32)
+        self.labels_[sample.kept] = found.labels
+        if len(without := np.flatnonzero(sample.places < 0)):
+            self.labels_[without] = self._scores(sample.rows(without)).argmin(axis=1)
+        self._say(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
+        return self
+
+    def _lloyd(self) -> Lloyd:
+        """Return the solver: the one given, or one made of the parameters."""
+        if isinstance(self.solver, Lloyd):
+            if self.solver.n_clusters != self.n_clusters:
+                raise ValueError(
+                    f"n_clusters is {self.n_clusters}, but the solver is {self.solver}; both need "
+                    f"the same number of clusters"
+                )
+            return self.solver
+        named = isinstance(self.init, str)
+        starts = (_STARTS if named else 1) if self.n_init == "auto" else self.n_init
+        return Lloyd(
+            self.n_clusters,
+            self.init if named else "k-means++",
+            int(starts),
+            self.algorithm,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            self.max_memory,
+        )
+
+    def _start(self, sample: Sample) -> Any:
+        """Return the points or labels to start from, or None; labels for points that take part."""
+        if isinstance(self.init, str):
+            return None
+        start, n = self.init, length(sample.given)
+        flat = np.ndim(start) == 1 and np.asarray(start).dtype.kind in "iu"
+        if flat and len(start) == n:
+            return np.asarray(start)[sample.kept]
+        if not flat and self.kernel_.on_vectors:
+            start = as_vectors(start, "init")
+            if start.shape[1] != sample.points.shape[1]:
+                raise ValueError(
+                    f"init has {start.shape[1]} columns, but X has {sample.points.shape[1]}; both "
+                    f"need the same features"
+                )
+        return start
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Return |f_c|^2 - 2 f_c(x), the squared distance less k(x, x)."""
+        return self.squared_norms_ - 2.0 * self.expansion_(X)
+
+    @threaded
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the nearest centroid of each point; for a precomputed kernel X is k(X, X_fit)."""
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        return self._scores(X).argmin(axis=1).astype(np.int32)
+
+    @threaded
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distances |k(x, .) - f_c|, (n, n_clusters).
+
+        For a precomputed kernel, X must be the matrix of the training points: k(x, x), which is on
+        its diagonal, is not known for others.
+        """
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        return np.sqrt(self._squared(X))
+
+    @threaded
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the inertia of points around the centroids, the greater the better."""
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        nearest = self._squared(X).min(axis=1)
+        w = np.ones(len(nearest)) if sample_weight is None else check_weights(sample_weight, X)
+        return -float(np.sum(w * nearest))
+
+    def _squared(self, X: Any) -> np.ndarray:
+        if self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"distances need k(x, x), which k(X, X_fit) of shape {X.shape} does not hold; fit "
+                f"with a kernel, or with kernel=Precomputed(K) and indices as points"
+            )
+        own, scores = np.asarray(self.kernel_.diag(X))[:, None], self._scores(X)
+        terms = np.abs(own) + np.abs(self.squared_norms_)
+        squared = own + scores  # 0 where rounding leaves nothing of it
+        return np.where(
+            squared > _ROUNDING * np.where(np.isfinite(terms), terms, 0.0), squared, 0.0
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        self.squared_norms_ = np.where(
+            np.isfinite(self.squared_norms_), np.square(self.expansion_.norm()), np.inf
+        )

@@ -1,0 +1,7 @@
+"""Clusters in feature space: k-means from K alone."""
+
+from ._cluster import Clusters, cluster
+from ._lloyd import Lloyd, Partition
+from ._silhouette import silhouette
+
+__all__ = ["Clusters", "Lloyd", "Partition", "cluster", "silhouette"]
