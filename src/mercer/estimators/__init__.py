@@ -10,11 +10,20 @@ from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
+from .features import (
+    AdditiveChi2Sampler,
+    Nystroem,
+    PolynomialCountSketch,
+    RandomFeatures,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
 from .svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",
     "SVR",
+    "AdditiveChi2Sampler",
     "GaussianProcessRegressor",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",
@@ -25,8 +34,13 @@ __all__ = [
     "KernelRidgeCV",
     "NuSVC",
     "NuSVR",
+    "Nystroem",
     "OneClassSVM",
     "ParzenDensity",
+    "PolynomialCountSketch",
+    "RBFSampler",
+    "RandomFeatures",
+    "SkewedChi2Sampler",
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "compress",
