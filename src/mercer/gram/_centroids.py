@@ -26,6 +26,7 @@ from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
 __all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
 
+_FEWER = 5000  # points among which medoids are sought: centroids move little with more
 _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
 
@@ -74,7 +75,8 @@ def medoids(
 ) -> np.ndarray:
     """Return the places of the points of X that are nearest to the `centroids`, all different.
 
-    Where two centroids have the same nearest point, others drawn with equal chances fill up.
+    Both are found among max(5000, 20 m) of the points.  Where two centroids have the same nearest
+    point, others drawn with equal chances fill up.
 
     Examples
     --------
@@ -85,7 +87,7 @@ def medoids(
     >>> np.sort(medoids(RBF(5.0), X, 2, random_state=0))
     array([1, 4])
     """
-    rng, among = generator(random_state), max(CANDIDATES, PER_LANDMARK * m)
+    rng, among = generator(random_state), max(_FEWER, PER_LANDMARK * m)
     some = np.arange(length(X))
     if len(some) > among:
         some = np.sort(rng.choice(len(some), among, replace=False))

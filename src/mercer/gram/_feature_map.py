@@ -30,11 +30,20 @@ class FeatureMap(ABC):
         """Set out <- phi(x_i), i in rows; not whitened, the values that phi is made of."""
 
     def features(
-        self, X: Any, *, n_threads: int | None = None, dtype: Any = np.float64
+        self,
+        X: Any,
+        *,
+        n_threads: int | None = None,
+        dtype: Any = np.float64,
+        squares: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return phi(x_i) in the rows of an array of shape (n, m) and this precision."""
+        """Return phi(x_i) in the rows of an array of shape (n, m) and this precision.
+
+        `squares`, of shape (n,), is set to |phi(x_i)|^2 on the way.
+        """
         X = sliceable(X)
-        return self._some_features(X, slice(0, length(X)), n_threads, dtype=dtype)
+        rows = slice(0, length(X))
+        return self._some_features(X, rows, n_threads, dtype=dtype, squares=squares)
 
     def blocks(
         self,
@@ -62,16 +71,19 @@ class FeatureMap(ABC):
         n_threads: int | None,
         whiten: bool = True,
         dtype: Any = np.float64,
+        squares: np.ndarray | None = None,
     ) -> np.ndarray:
         out = np.empty((rows.stop - rows.start, len(self)), dtype=dtype)
 
         def strip(part: slice) -> None:
             mine = out[part.start - rows.start : part.stop - rows.start]
-            if mine.dtype == np.float64 or self.in_single:
-                return self._fill(X, part, mine, whiten)
-            exact = np.empty(mine.shape)  # computed in float64, and rounded once
+            in_place = mine.dtype == np.float64 or self.in_single
+            exact = mine if in_place else np.empty(mine.shape)  # in float64, and rounded once
             self._fill(X, part, exact, whiten)
-            mine[...] = exact
+            if squares is not None:
+                np.einsum("ij,ij->i", exact, exact, out=squares[part])
+            if exact is not mine:
+                mine[...] = exact
 
         run(strip, self._strips(rows), n_threads)
         return out
