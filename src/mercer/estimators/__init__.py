@@ -12,6 +12,7 @@ from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
 from .features import (
     AdditiveChi2Sampler,
+    ExplicitFeatures,
     Nystroem,
     PolynomialCountSketch,
     RandomFeatures,
@@ -24,6 +25,7 @@ __all__ = [
     "SVC",
     "SVR",
     "AdditiveChi2Sampler",
+    "ExplicitFeatures",
     "GaussianProcessRegressor",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",

@@ -19,6 +19,7 @@ from ._features import (
     RankOne,
     SigmoidBasis,
 )
+from ._finite import finite_features
 from ._flat import Constant, White
 from ._fourier import FourierBasis, random_features, skewed_features
 from ._graph_collection import Graph, Graphs
@@ -140,6 +141,7 @@ __all__ = [
     "additive_chi2_features",
     "as_kernel",
     "exp_inplace",
+    "finite_features",
     "forget",
     "from_sklearn",
     "node",
