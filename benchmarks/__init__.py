@@ -6,6 +6,7 @@ A new suite is a file with a SUITE, and a line here; `pca` stands for all suites
 from . import (
     compress,
     cost,
+    features,
     fit,
     gp,
     graphs,
@@ -39,6 +40,7 @@ SUITES = {
     "gp": gp.SUITE,
     "logistic": logistic.SUITE,
     **svm.SUITES,
+    **features.SUITES,
     "compress": compress.SUITE,
     "graphs": graphs.SUITE,
     "sets": sets.SUITE,
