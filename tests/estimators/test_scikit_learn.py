@@ -4,15 +4,18 @@ import importlib.util
 import sys
 import zlib
 
+import numpy as np
 import pytest
 import sklearn.decomposition
 import sklearn.decomposition.tests.test_kernel_pca as their_pca
 import sklearn.gaussian_process
 import sklearn.gaussian_process.tests.test_gpc as their_gpc
 import sklearn.gaussian_process.tests.test_gpr as their_gpr
+import sklearn.kernel_approximation
 import sklearn.kernel_ridge
 import sklearn.svm
 import sklearn.svm.tests.test_svm as their_svm
+import sklearn.tests.test_kernel_approximation as their_features
 import sklearn.tests.test_kernel_ridge as their_ridge
 import zoo
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -110,6 +113,18 @@ vars(svm).update({name: getattr(mercer, name) for name in ours})
         "from mercer import SVR, NuSVR, OneClassSVM\n",
     ),
 )
+FEATURES = _with_our_class(
+    their_features, "from sklearn.kernel_approximation import (", "from mercer import (", "Nystroem"
+)
+# pytest wants a list where they give a generator.
+for _mark in FEATURES["test_nystroem_approximation_array_api"].pytestmark:
+    if _mark.name == "parametrize":
+        object.__setattr__(_mark, "args", (_mark.args[0], list(_mark.args[1])))
+# More features than points are asked for there; and "sigmoid" and "additive_chi2" are no Mercer
+# kernels, which ours says.
+for _name in ("test_nystroem_approximation", "test_nystroem_approximation_array_api"):
+    for _message in ("n_components > n_samples", ".*not positive semidefinite"):
+        FEATURES[_name] = pytest.mark.filterwarnings(f"ignore:{_message}")(FEATURES[_name])
 # Six points without noise: most of their kernels end on a bound, or where rounding ends a search.
 # scikit-learn's own estimator warns there as well.
 for _tests in (GPC, GPR):
@@ -185,6 +200,7 @@ globals().update({f"test_their_ridge{name[4:]}": test for name, test in RIDGE.it
 globals().update({f"test_their_pca{name[4:]}": test for name, test in PCA.items()})
 globals().update({f"test_their_gpc{name[4:]}": test for name, test in GPC.items()})
 globals().update({f"test_their_gpr{name[4:]}": test for name, test in GPR.items()})
+globals().update({f"test_their_features{name[4:]}": test for name, test in FEATURES.items()})
 globals().update({f"test_their_svm{name[4:]}": test for name, test in SVM.items()})
 
 
@@ -192,6 +208,12 @@ globals().update({f"test_their_svm{name[4:]}": test for name, test in SVM.items(
 def global_random_seed(request):
     """scikit-learn's fixture, which lives in its conftest: any seed must do."""
     return request.param
+
+
+@pytest.fixture(params=["float32", "float64"])
+def global_dtype(request):
+    """Another of its fixtures."""
+    return np.dtype(request.param)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +224,7 @@ def global_random_seed(request):
         (their_gpc, GPC, 16),
         (their_gpr, GPR, 30),
         (their_svm, SVM, 56),
+        (their_features, FEATURES, 24),
     ],
 )
 def test_their_files_are_all_there(theirs, ours, least):
@@ -215,6 +238,8 @@ def test_their_classes_are_left_alone():
     theirs = sklearn.gaussian_process.GaussianProcessRegressor
     assert sys.modules[their_gpr.__name__].GaussianProcessRegressor is theirs
     assert sys.modules[their_svm.__name__].svm is sklearn.svm
+    theirs = sklearn.kernel_approximation.Nystroem
+    assert sys.modules[their_features.__name__].Nystroem is theirs
 
 
 def test_every_estimator_is_in_the_zoo():

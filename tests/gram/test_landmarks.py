@@ -430,12 +430,15 @@ def test_points_are_doubled_only_where_needed():
 @pytest.mark.parametrize("locked", [False, True])
 def test_triangular_solves(locked, monkeypatch):
     if locked:  # a SciPy without the table of routines
-        monkeypatch.setattr(triangular, "_unlocked", lambda: None)
+        monkeypatch.setattr(triangular, "_unlocked", lambda routine: None)
     L = np.asfortranarray(np.tril(rng.normal(size=(7, 7))) + 5 * np.eye(7))
     for B in (rng.normal(size=(30, 7)), rng.normal(size=(1, 7)), rng.normal(size=(30, 9))[:, 1:8]):
         wanted = np.linalg.solve(L, B.T).T
+        before = B.copy()
         triangular.solve_rows(L, B)
         np.testing.assert_allclose(B, wanted, rtol=1e-12)
+        triangular.multiply_rows(L, B)
+        np.testing.assert_allclose(B, before, rtol=1e-12)
     triangular.solve_rows(L, np.empty((0, 7)))
     with pytest.raises(ValueError, match="L in Fortran order and contiguous rows"):
         triangular.solve_rows(np.ascontiguousarray(L), B)

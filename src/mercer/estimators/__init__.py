@@ -17,11 +17,22 @@ from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
+from .features import (
+    AdditiveChi2Sampler,
+    ExplicitFeatures,
+    Nystroem,
+    PolynomialCountSketch,
+    RandomFeatures,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
 from .svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 __all__ = [
     "SVC",
     "SVR",
+    "AdditiveChi2Sampler",
+    "ExplicitFeatures",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "KernelKMeans",
@@ -37,8 +48,13 @@ __all__ = [
     "KernelRidgeCV",
     "NuSVC",
     "NuSVR",
+    "Nystroem",
     "OneClassSVM",
     "ParzenDensity",
+    "PolynomialCountSketch",
+    "RBFSampler",
+    "RandomFeatures",
+    "SkewedChi2Sampler",
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "compress",

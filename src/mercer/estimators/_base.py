@@ -276,8 +276,9 @@ class Landmarked(BaseEstimator):
     rank : int or None
         How many landmarks; 1000 by default, or all points if there are fewer.
     landmarks : str or points
-        How landmarks are chosen ("kmeans", "rpcholesky", "uniform", "kmeans++", "leverage"), or
-        they themselves.  "auto" is "kmeans" for radial kernels on dense vectors, else "rpcholesky".
+        How landmarks are chosen ("kmeans", "medoids", "rpcholesky", "uniform", "kmeans++",
+        "leverage"), or they themselves.  "auto" is "kmeans" for radial kernels on dense vectors,
+        else "rpcholesky".
     random_state : int, RandomState or None
         For all that is drawn, such as landmarks; None stands for 0, so that fits repeat.
     """

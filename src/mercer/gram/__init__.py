@@ -1,9 +1,12 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
 from ._centred import CentredGram
-from ._centroids import lloyd, radial_inside
+from ._centroids import has_centroids, lloyd, radial_inside
 from ._choose_landmarks import choose_landmarks
+from ._count_sketch import CountSketchMap
 from ._dense import DenseGram
+from ._feature_map import FeatureMap
+from ._flipped import FlippedMap
 from ._fourier import FourierMap
 from ._gram import gram
 from ._landmarks import METHODS, RANK, Landmarks
@@ -22,7 +25,10 @@ __all__ = [
     "METHODS",
     "RANK",
     "CentredGram",
+    "CountSketchMap",
     "DenseGram",
+    "FeatureMap",
+    "FlippedMap",
     "FourierMap",
     "GramOperator",
     "KernelRows",
@@ -37,6 +43,7 @@ __all__ = [
     "fill",
     "gram",
     "grams",
+    "has_centroids",
     "lloyd",
     "nearest",
     "radial_inside",

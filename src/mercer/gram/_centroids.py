@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import threadpool_limits
 
 from .._points import doubled, length, sliceable, take
@@ -23,8 +24,9 @@ from .._runtime import generator, one_blas_thread
 from ..kernels import Kernel, Radial, Wrapper
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
-__all__ = ["centroids", "has_centroids", "lloyd", "radial_inside"]
+__all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
 
+_FEWER = 5000  # points among which medoids are sought: centroids move little with more
 _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
 
@@ -66,6 +68,37 @@ def centroids(
     # means of few points shrink towards the middle of the data: then one round is best
     rounds = _ROUNDS if len(X) >= _MANY * len(first) else 1
     return lloyd(X, len(first), scale, rounds, init=X[first] / scale)
+
+
+def medoids(
+    kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
+) -> np.ndarray:
+    """Return the places of the points of X that are nearest to the `centroids`, all different.
+
+    Both are found among max(5000, 20 m) of the points.  Where two centroids have the same nearest
+    point, others drawn with equal chances fill up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram._centroids import medoids
+    >>> from mercer.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
+    >>> np.sort(medoids(RBF(5.0), X, 2, random_state=0))
+    array([1, 4])
+    """
+    rng, among = generator(random_state), max(_FEWER, PER_LANDMARK * m)
+    some = np.arange(length(X))
+    if len(some) > among:
+        some = np.sort(rng.choice(len(some), among, replace=False))
+    X = doubled(take(sliceable(X), some))
+    C = centroids(kernel, X, m, random_state=rng, n_threads=n_threads)
+    radial = radial_inside(kernel)
+    scale = 1.0 if radial is None else radial._scale(X.shape[1])
+    nearest = np.unique(pairwise_distances_argmin(C / scale, X / scale))
+    others = np.setdiff1d(np.arange(len(some)), nearest)
+    extra = rng.choice(others, min(len(C) - len(nearest), len(others)), replace=False)
+    return some[np.concatenate([nearest, extra])]
 
 
 def lloyd(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ _STRIPS = 8  # strips in a block, which has 32 MiB
 class FeatureMap(ABC):
     """A map phi whose products approximate a kernel; `len` is the number m of features."""
 
+    in_single: ClassVar[bool] = False  # whether `_fill` works in float32, too
+
     @abstractmethod
     def __len__(self) -> int: ...
 
@@ -27,10 +29,21 @@ class FeatureMap(ABC):
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         """Set out <- phi(x_i), i in rows; not whitened, the values that phi is made of."""
 
-    def features(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """Return phi(x_i) in the rows of an array of shape (n, m)."""
+    def features(
+        self,
+        X: Any,
+        *,
+        n_threads: int | None = None,
+        dtype: Any = np.float64,
+        squares: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return phi(x_i) in the rows of an array of shape (n, m) and this precision.
+
+        `squares`, of shape (n,), is set to |phi(x_i)|^2 on the way.
+        """
         X = sliceable(X)
-        return self._some_features(X, slice(0, length(X)), n_threads)
+        rows = slice(0, length(X))
+        return self._some_features(X, rows, n_threads, dtype=dtype, squares=squares)
 
     def blocks(
         self,
@@ -52,12 +65,25 @@ class FeatureMap(ABC):
             yield part, self._some_features(X, part, n_threads, whiten)
 
     def _some_features(
-        self, X: Any, rows: slice, n_threads: int | None, whiten: bool = True
+        self,
+        X: Any,
+        rows: slice,
+        n_threads: int | None,
+        whiten: bool = True,
+        dtype: Any = np.float64,
+        squares: np.ndarray | None = None,
     ) -> np.ndarray:
-        out = np.empty((rows.stop - rows.start, len(self)))
+        out = np.empty((rows.stop - rows.start, len(self)), dtype=dtype)
 
         def strip(part: slice) -> None:
-            self._fill(X, part, out[part.start - rows.start : part.stop - rows.start], whiten)
+            mine = out[part.start - rows.start : part.stop - rows.start]
+            in_place = mine.dtype == np.float64 or self.in_single
+            exact = mine if in_place else np.empty(mine.shape)  # in float64, and rounded once
+            self._fill(X, part, exact, whiten)
+            if squares is not None:
+                np.einsum("ij,ij->i", exact, exact, out=squares[part])
+            if exact is not mine:
+                mine[...] = exact
 
         run(strip, self._strips(rows), n_threads)
         return out

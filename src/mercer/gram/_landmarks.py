@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .._points import as_vectors, doubled, length, sliceable, take
 from .._runtime import is_count, random_numbers
 from ..kernels import Kernel
-from ._centroids import centroids, has_centroids
+from ._centroids import centroids, has_centroids, medoids
 from ._choose_landmarks import choose_landmarks, choosing_bytes
 from ._nystroem import NystroemMap
 
 __all__ = ["METHODS", "RANK", "Landmarks"]
 
-METHODS = ("auto", "kmeans", "rpcholesky", "uniform", "kmeans++", "leverage")
+METHODS = ("auto", "kmeans", "medoids", "rpcholesky", "uniform", "kmeans++", "leverage")
 RANK = 1000  # landmarks by default
 
 
@@ -27,9 +29,9 @@ class Landmarks:
     rank : int, optional
         How many; 1000 by default, or all points if there are fewer.
     method : str or points
-        "kmeans" (centroids, for a radial kernel on dense vectors), a method of
-        `choose_landmarks`, or the landmarks themselves.  "auto": "kmeans" where that is possible,
-        else "rpcholesky".
+        "kmeans" (centroids, for a radial kernel on dense vectors), "medoids" (the points nearest
+        to these), a method of `choose_landmarks`, or the landmarks themselves.  "auto": "kmeans"
+        where that is possible, else "rpcholesky".
     random_state : int, Generator, RandomState or None
         None stands for 0.
 
@@ -85,16 +87,25 @@ class Landmarks:
 
     def draw(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> Any:
         """Return the landmarks: those given, or those that the method chooses for the points X."""
+        return self.choose(kernel, X, n_threads)[0]
+
+    def choose(
+        self, kernel: Kernel, X: Any, n_threads: int | None = None
+    ) -> tuple[Any, np.ndarray | None]:
+        """Return the landmarks and their places in X, None if they do not come from there."""
         if self.given:
-            return self._checked(kernel, X)
+            return self._checked(kernel, X), None
         method, m = self.method, self.count(length(X))
         if method == "auto":
             method = "kmeans" if has_centroids(kernel, X) else "rpcholesky"
         rng = random_numbers(self.random_state)
         if method == "kmeans":
-            return centroids(kernel, X, m, random_state=rng, n_threads=n_threads)
-        chosen = choose_landmarks(kernel, X, m, method, random_state=rng, n_threads=n_threads)
-        return take(sliceable(X), chosen)
+            return centroids(kernel, X, m, random_state=rng, n_threads=n_threads), None
+        if method == "medoids":
+            chosen = medoids(kernel, X, m, random_state=rng, n_threads=n_threads)
+        else:
+            chosen = choose_landmarks(kernel, X, m, method, random_state=rng, n_threads=n_threads)
+        return take(sliceable(X), chosen), chosen
 
     def map(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> NystroemMap:
         """Draw them among the points X and factor their kernel matrix."""

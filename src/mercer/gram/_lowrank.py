@@ -107,7 +107,9 @@ class LowRankGram(GramOperator):
         n = length(X)
         self._F: np.ndarray | None = None
         if 8 * n * len(self.map) <= self._budget:
-            self._F = self.map.features(self._points, n_threads=n_threads)
+            # squared norms on the way, while rows are in the cache
+            squares = self.__dict__["_squared_norms"] = np.empty(n)
+            self._F = self.map.features(self._points, n_threads=n_threads, squares=squares)
         super().__init__(kernel, X, None, (n, n), np.float64)
 
     def _on(self, kernel: Kernel, landmarks: Any) -> tuple[NystroemMap, np.ndarray | None]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cython_blas
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dtrmm, dtrsm
 
-__all__ = ["solve_rows"]
+__all__ = ["multiply_rows", "solve_rows"]
 
 # the shape of the signature; a build whose integers have 64 bits spells it in another way
 _KINDS = ("char", "char", "char", "char", "int", "int", "real", "real", "int", "real", "int")
@@ -23,13 +23,22 @@ _KINDS = ("char", "char", "char", "char", "int", "int", "real", "real", "int", "
 
 def solve_rows(L: np.ndarray, B: np.ndarray) -> None:
     """Set B <- B L^-T; L is in Fortran order, the rows of B are contiguous, both float64."""
+    _apply("dtrsm", dtrsm, L, B)
+
+
+def multiply_rows(L: np.ndarray, B: np.ndarray) -> None:
+    """Set B <- B L^T; L lower triangular, and both as in `solve_rows`."""
+    _apply("dtrmm", dtrmm, L, B)
+
+
+def _apply(name: str, wrapper: Any, L: np.ndarray, B: np.ndarray) -> None:
     if not B.size:
         return
     if not (L.flags.f_contiguous and L.dtype == B.dtype == np.float64 and B.strides[1] == 8):
-        raise ValueError("solve_rows needs float64, L in Fortran order and contiguous rows of B")
-    routine = _unlocked()
+        raise ValueError(f"{name} needs float64, L in Fortran order and contiguous rows of B")
+    routine = _unlocked(name)
     if routine is None:
-        B[...] = dtrsm(1.0, L, B.T, lower=1).T
+        B[...] = wrapper(1.0, L, B.T, lower=1).T
         return
     # a row-major B is B^T to the BLAS: it solves L B^T <- B^T with as many columns as B has rows
     m, n, one = ctypes.c_int(B.shape[1]), ctypes.c_int(B.shape[0]), ctypes.c_double(1.0)
@@ -43,9 +52,9 @@ def solve_rows(L: np.ndarray, B: np.ndarray) -> None:
 
 
 @cache
-def _unlocked() -> Any:
-    """Return the BLAS routine dtrsm as a function that lets the lock go, or None without one."""
-    capsule = getattr(cython_blas, "__pyx_capi__", {}).get("dtrsm")
+def _unlocked(routine: str = "dtrsm") -> Any:
+    """Return a BLAS routine as a function that lets the lock go, or None without one."""
+    capsule = getattr(cython_blas, "__pyx_capi__", {}).get(routine)
     if capsule is None:
         return None
     python = ctypes.pythonapi  # prototypes of our own: those of this table are everybody's

@@ -4,6 +4,7 @@ from ._algebra import Exp, Power, Product, Scale, Sum
 from ._alignment import LocalAlignment
 from ._base import Kernel, node, parameter
 from ._callable import Callable
+from ._chi2_basis import additive_chi2_features
 from ._conditional import Distance, Multiquadric, ThinPlate
 from ._dot import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
 from ._elementwise import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
@@ -18,8 +19,9 @@ from ._features import (
     RankOne,
     SigmoidBasis,
 )
+from ._finite import finite_features
 from ._flat import Constant, White
-from ._fourier import FourierBasis, random_features
+from ._fourier import FourierBasis, random_features, skewed_features
 from ._graph_collection import Graph, Graphs
 from ._graph_walks import RandomWalk
 from ._graphs import (
@@ -136,8 +138,10 @@ __all__ = [
     "WeisfeilerLehman",
     "White",
     "Wrapper",
+    "additive_chi2_features",
     "as_kernel",
     "exp_inplace",
+    "finite_features",
     "forget",
     "from_sklearn",
     "node",
@@ -147,5 +151,6 @@ __all__ = [
     "random_features",
     "reads_all",
     "remember",
+    "skewed_features",
     "table_bytes",
 ]

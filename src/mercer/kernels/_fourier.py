@@ -25,9 +25,10 @@ from .._runtime import slices
 from ._base import Kernel, node
 from ._features import _Basis
 from ._fields import brief
-from ._spectrum import Term, spectrum
+from ._spectrum import Draw, Term, spectrum
+from ._waves import waves
 
-__all__ = ["FourierBasis", "random_features"]
+__all__ = ["FourierBasis", "random_features", "skewed_features"]
 
 _METHODS = ("auto", "orthogonal", "qmc", "iid")
 _ROWS = 256  # rows whose phases are held at a time
@@ -83,6 +84,13 @@ class FourierBasis(_Basis):
 
     def __call__(self, X: Any) -> np.ndarray:
         X = self._vectors(X, self.frequencies, "frequencies")
+        out = np.empty((X.shape[0], 2 * len(self.frequencies)), dtype=X.dtype)
+        self.fill(X, out)
+        return out
+
+    def fill(self, X: Any, out: np.ndarray) -> None:
+        """Set out <- phi(X), in the precision of X or a higher one."""
+        X = self._vectors(X, self.frequencies, "frequencies")
         W, a = self.frequencies, self._amplitudes()
         single = X.dtype == np.float32
         if single:
@@ -90,14 +98,8 @@ class FourierBasis(_Basis):
             largest = np.abs(X.data if sp.issparse(X) else X).max(initial=0.0)
             single = mean * largest <= _PHASE
         turned = np.ascontiguousarray(W.T, dtype=np.float32 if single else np.float64)
-        both = np.concatenate([a, a]).astype(X.dtype)
-        out = np.empty((X.shape[0], both.size), dtype=X.dtype)
         for rows in slices(len(out), _ROWS):
-            part, phases = out[rows], X[rows] @ turned
-            np.cos(phases, out=part[:, : len(a)])
-            np.sin(phases, out=part[:, len(a) :])
-            part *= both
-        return out
+            waves(X[rows] @ turned, a, out[rows])
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
         # a cosine has the slope -w sine, a sine w cosine: both are in phi already
@@ -189,6 +191,29 @@ def random_features(
         return FourierBasis(frequencies)
     sizes = np.array([term.size for term in terms])
     return FourierBasis(frequencies, np.repeat(np.sqrt(sizes / shares), shares))
+
+
+def skewed_features(
+    n_columns: int, n_features: int, *, method: str = "auto", random_state: Any = None
+) -> FourierBasis:
+    """Return a basis phi with phi(u)^T phi(v) ≈ prod_c sech((u_c - v_c) / 2).
+
+    With u = log(x + s) that is the skewed chi-squared kernel, the product of
+    2 sqrt(x_c + s) sqrt(z_c + s) / (x_c + z_c + 2 s) (Li, Ionescu and Sminchisescu, DAGM 2010).
+    The frequencies have the density sech(pi w), whose quantiles are log(tan(pi q / 2)) / pi.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import skewed_features
+    >>> phi = skewed_features(1, 512, random_state=0)
+    >>> F = phi([[0.0], [2.0]])
+    >>> bool(abs(F[0] @ F[1] - 1 / np.cosh(1.0)) < 0.01)
+    True
+    """
+    law = Draw((), int(n_columns), lambda U: np.log(np.tan(0.5 * np.pi * U)) / np.pi)
+    rng, pairs = np.random.default_rng(random_state), int(n_features) // 2
+    return FourierBasis(_draw(Term(1.0, (law,)), pairs, int(n_columns), method, rng))
 
 
 def _share(sizes: np.ndarray, pairs: int) -> np.ndarray:

@@ -1,0 +1,81 @@
+"""What feature maps do the same way: checks, the precision of features, threads."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...gram import FeatureMap
+from .._base import Seed
+from .._parameters import estimator, learned, parameter, threaded
+
+__all__ = ["FeatureTransformer", "check_features", "precision"]
+
+
+@estimator(kw_only=True)
+class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer of vectors by a map that its kernel has, whatever the points are.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        None stands for 0, so that fits repeat.
+    n_jobs : int or None
+        Threads; None for all processors.  Results do not depend on it.
+    """
+
+    random_state: Seed = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(None, Integral, default=None)
+
+    _map: FeatureMap = learned()
+    _sparse: ClassVar[bool] = True  # whether points may be sparse
+
+    @threaded
+    def transform(self, X: Any) -> np.ndarray:
+        """Return phi(x_i), shape (n, n_components)."""
+        check_is_fitted(self)
+        X = self._ready(self._check(X, reset=False))
+        return self._map.features(X, dtype=precision(X))
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        kinds: Any = "csr" if self._sparse else False
+        types = [np.float64, np.float32]
+        return validate_data(self, X, accept_sparse=kinds, dtype=types, reset=reset)
+
+    def _ready(self, X: Any) -> Any:
+        """Return the points as the map takes them."""
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_map")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._map)
+
+
+def precision(X: Any) -> np.dtype:
+    """Return the type of the features of X: float32 for float32, else float64."""
+    return np.dtype(np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
+
+
+def check_features(X: Any, m: int) -> np.ndarray:
+    """Return features as finite numbers, m columns."""
+    X = np.asarray(X, dtype=float)
+    if X.ndim != 2 or X.shape[1] != m:
+        raise ValueError(
+            f"features have shape {X.shape}, but the map has {m}: one column for each is needed"
+        )
+    if not np.all(np.isfinite(X)):
+        raise ValueError("features hold values that are not finite")
+    return X

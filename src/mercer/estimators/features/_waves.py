@@ -1,0 +1,237 @@
+"""Random Fourier features: sqrt(2 / D) cos(w.x + b), in pairs of a cosine and a sine."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..._runtime import random_numbers
+from ...gram import FourierMap
+from ...kernels import RBF, Features, FourierBasis, Kernel, random_features, skewed_features
+from .._base import NamedKernel, Seed
+from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, threaded
+from ._features import FeatureTransformer, precision
+
+__all__ = ["RBFSampler", "RandomFeatures", "SkewedChi2Sampler"]
+
+METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
+
+
+@estimator(kw_only=True)
+class _Cosines(FeatureTransformer):
+    """A map sqrt(2 / D) cos(x W + b) of vectors.
+
+    Parameters
+    ----------
+    n_components : int
+        The number D of features; an even one makes the products of points with themselves exact.
+    method : {"auto", "orthogonal", "qmc", "iid"}
+        Where frequencies come from; see `mercer.kernels.random_features`.
+    """
+
+    n_components: int = parameter(COUNT, default=100)
+    method: str = parameter(METHODS, default="auto")
+
+    random_weights_: np.ndarray = learned()
+    random_offset_: np.ndarray = learned()
+
+    def _learn(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
+        """Keep the map with these frequencies, and scikit-learn's names for it."""
+        phi = FourierMap(Features(basis), basis)
+        self._map = phi.odd(rng) if self.n_components % 2 else phi
+        W, b = self._map.as_cosines()
+        self.random_weights_, self.random_offset_ = W.astype(dtype), b.astype(dtype)
+        return self
+
+
+@estimator()
+class RBFSampler(_Cosines):
+    """phi(x) = sqrt(2 / D) cos(x W + b), with E phi(x) . phi(z) = exp(-gamma |x - z|^2).
+
+    A drop-in for scikit-learn's transformer of this name: same parameters, defaults, attributes and
+    formula.  But frequencies come in pairs, with b = 0 and b = -pi/2, a cosine and a sine, and are
+    not independent: Sobol points in up to 25 dimensions, orthogonal in blocks above.  The error is
+    smaller for as many features (Yu et al., NeurIPS 2016, on orthogonal ones; Sutherland and
+    Schneider, UAI 2015, on pairs).  An odd D leaves one cosine with a random b.
+
+    Parameters
+    ----------
+    gamma : float, "scale", "auto" or "median"
+        Of the kernel; "scale" is 1 / (n_features X.var()).
+
+    Attributes
+    ----------
+    random_weights_ : ndarray of shape (n_features, D)
+        W.
+    random_offset_ : ndarray of shape (D,)
+        b.
+    kernel_ : RBF
+        The kernel that is approximated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import RBFSampler
+    >>> X = np.random.default_rng(0).standard_normal((100, 2))
+    >>> F = RBFSampler(gamma=0.5, n_components=512).fit_transform(X)
+    >>> K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    >>> bool(np.abs(F @ F.T - K).max() < 0.03)
+    True
+    """
+
+    _: KW_ONLY
+    gamma: float | str = parameter(POSITIVE, StrOptions({"scale", "auto", "median"}), default=1.0)
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the frequencies; of X, only the number of columns and the rule for gamma matter."""
+        X = self._check(X, reset=True)
+        self.kernel_ = RBF.from_gamma(self.gamma).resolve(X)
+        rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
+        options: dict[str, Any] = {"method": self.method, "random_state": rng}
+        basis = random_features(self.kernel_, X.shape[1], even, **options)
+        return self._learn(basis, rng, precision(X))
+
+    @property
+    def _gamma(self) -> float:
+        return float(0.5 / self.kernel_.length_scale**2)
+
+
+@estimator()
+class SkewedChi2Sampler(_Cosines):
+    """phi(x) = sqrt(2 / D) cos(log(x + s) W + b), for the skewed chi-squared kernel.
+
+        k(x, z) = prod_c 2 sqrt(x_c + s) sqrt(z_c + s) / (x_c + z_c + 2 s),   x_c > -s
+
+    A drop-in for scikit-learn's transformer of this name.  The kernel is one of u - v, where
+    u = log(x + s): a product of sech((u_c - v_c) / 2).  Frequencies are paired as in RBFSampler.
+
+    Parameters
+    ----------
+    skewedness : float
+        s.
+
+    Attributes
+    ----------
+    random_weights_ : ndarray of shape (n_features, D)
+    random_offset_ : ndarray of shape (D,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SkewedChi2Sampler
+    >>> F = SkewedChi2Sampler(n_components=512).fit_transform([[0.0, 1.0], [1.0, 0.0]])
+    >>> bool(abs(F[0] @ F[1] - 8 / 9) < 0.01)
+    True
+    """
+
+    _: KW_ONLY
+    skewedness: float = parameter(POSITIVE, default=1.0)
+
+    _sparse: ClassVar[bool] = False
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the frequencies; of X, only the number of columns matters."""
+        X = self._check(X, reset=True)
+        rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
+        options: dict[str, Any] = {"method": self.method, "random_state": rng}
+        return self._learn(skewed_features(X.shape[1], even, **options), rng, precision(X))
+
+    def _ready(self, X: Any) -> Any:
+        if (-self.skewedness >= X).any():
+            raise ValueError(
+                f"X may not contain entries smaller than -skewedness: got {X.min():g}, with "
+                f"skewedness={self.skewedness:g}"
+            )
+        return np.log(X + X.dtype.type(self.skewedness))
+
+
+@estimator()
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+    """phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...], with E phi(x) . phi(z) = k(x, z).
+
+    For every kernel that is a function of x - z: RBF, Laplacian, Matern, RationalQuadratic, Cauchy,
+    Periodic and others, with a length scale for each column, and what +, *, Select and Stretch make
+    of them.  Features come in pairs, a cosine and a sine, with which |phi(x)|^2 = k(x, x) exactly.
+
+    Parameters
+    ----------
+    n_components : int
+        The number of features: some hundreds for each term of a sum.  An odd one leaves a cosine
+        without its sine, and |phi(x)|^2 is then not exact.
+    method : {"auto", "orthogonal", "qmc", "iid"}
+        "qmc" takes scrambled Sobol points, with an error near 1/D in a few dimensions.
+        "orthogonal" makes Gaussian frequencies orthogonal in blocks.  "auto" is "qmc" up to 25
+        dimensions, "orthogonal" above.
+    random_state : int, RandomState or None
+        None stands for 0, so that fits repeat.
+
+    Attributes
+    ----------
+    basis_ : FourierBasis
+        The frequencies and their weights: `mercer.kernels.Features(basis_)` is the kernel
+        phi(x) . phi(z).
+    kernel_ : Kernel
+        The kernel that is approximated, with all its values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import RandomFeatures
+    >>> from mercer.kernels import Laplacian, RBF
+    >>> k = RBF((1.0, 3.0)) * Laplacian(5.0) + 0.5 * RBF(10.0)
+    >>> X = np.random.default_rng(0).standard_normal((100, 2))
+    >>> F = RandomFeatures(2048, kernel=k).fit_transform(X)
+    >>> bool(np.abs(F @ F.T - k(X)).max() < 0.03)
+    True
+    """
+
+    n_components: int = parameter(COUNT, default=100)
+    _: KW_ONLY
+    kernel: Any = "rbf"
+    method: str = parameter(METHODS, default="auto")
+    random_state: Seed = parameter("random_state", default=None)
+
+    kernel_: Kernel = learned()
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the frequencies; of X, only the columns and rules such as gamma="scale" matter."""
+        sample = self._sample(X, copy=False)
+        if len(np.shape(sample.points)) != 2:
+            raise TypeError(
+                "random features are waves in the space of vectors; for other points use Nystroem, "
+                "or ExplicitFeatures"
+            )
+        self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
+        rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
+        options: dict[str, Any] = {"method": self.method, "random_state": rng}
+        self.basis_ = random_features(self.kernel_, sample.points.shape[1], even, **options)
+        phi = FourierMap(self.kernel_, self.basis_)
+        self._map = phi.odd(rng) if self.n_components % 2 else phi
+        return self
+
+    @threaded
+    def transform(self, X: Any) -> np.ndarray:
+        """Return phi(x_i), shape (n, n_components)."""
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        return self._map.features(X, dtype=precision(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "basis_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._map)

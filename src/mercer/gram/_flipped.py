@@ -1,0 +1,89 @@
+"""Nyström features of a kernel that is not positive semidefinite: those of |K_SS|.
+
+    phi(x) = |K_SS|^-1/2 sgn(K_SS) k_S(x),     so that  phi(s) . phi(t) = |K_SS|_st
+
+Eigenvalues below 0 have their signs changed ("flipped"; Chen, Garcia, Gupta, Rahimi and Cazzanti,
+JMLR 2009): what scikit-learn's `Nystroem` does with the singular values of any matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import eigh
+
+from .._errors import not_finite
+from .._points import doubled, sliceable, take
+from ..kernels import Kernel, Prepared
+from ._feature_map import FeatureMap
+from ._rpcholesky import significance
+from ._tiled import fill
+
+__all__ = ["FlippedMap"]
+
+
+@dataclass(frozen=True, eq=False)
+class FlippedMap(FeatureMap):
+    """phi(x) = U |l|^-1/2 sgn(l) U^T k_S(x) with K_SS = U l U^T: m features, whatever k is.
+
+    Where k is positive semidefinite these are the features of `NystroemMap`, turned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import FlippedMap
+    >>> from mercer.kernels import Callable
+    >>> k = Callable(lambda x, z: 0.0 if x == z else -1.0)
+    >>> F = FlippedMap.on(k, ["a", "b"]).features(["a", "b"])
+    >>> (F @ F.T + 0.0).round(6)  # K has the eigenvalues -1 and 1
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    kernel: Kernel
+    points: Any
+    normalization: np.ndarray
+
+    @classmethod
+    def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
+        """Return the map with these landmarks; eigenvalues that rounding may make are left out."""
+        points = doubled(sliceable(points))
+        P = kernel.prepare(points)
+        K = np.empty((len(P), len(P)))
+        fill(kernel, P, P, K, n_threads)
+        if not np.isfinite(K.sum()):
+            raise not_finite(kernel, "K_SS", "the landmarks")
+        values, U = eigh(0.5 * (K + K.T))
+        sizes = np.abs(values)
+        known = sizes > significance(P.dtype)[0] * sizes.max()
+        scale = np.zeros(len(values))
+        scale[known] = np.sign(values[known]) / np.sqrt(sizes[known])
+        return cls(kernel, points, (U * scale) @ U.T)
+
+    @property
+    def flaws(self) -> list[str]:
+        """What a report should say of the landmarks."""
+        return ["features of |K_SS|, because k is not positive semidefinite"]
+
+    def __len__(self) -> int:
+        return len(self.normalization)
+
+    def __repr__(self) -> str:
+        return f"<FlippedMap on {len(self)} landmarks, {self.kernel}>"
+
+    def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
+        """Return the functions phi(.)^T V as sums of k(s, .), one column each."""
+        return np.asarray(self.normalization @ V)
+
+    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+        P = self.kernel.prepare(doubled(take(X, rows)), like=self._landmarks)
+        self.kernel.tile(P, self._landmarks, out)
+        if whiten:
+            out[...] = out @ self.normalization
+
+    @cached_property
+    def _landmarks(self) -> Prepared:
+        return self.kernel.prepare(self.points)

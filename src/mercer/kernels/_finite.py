@@ -1,0 +1,181 @@
+"""The features of kernels that have finitely many: k(x, z) = phi(x)^T phi(z), exactly.
+
+They follow the algebra: features of a sum stand side by side, those of a product are all products,
+a factor c multiplies by sqrt(c).  Features of structured points are known by their codes; those
+that occur in the first points make the columns, and others, which have no product with these
+points, are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._points import as_vectors, length
+from .._runtime import check_budget
+from ._algebra import Power, Product, Scale, Sum
+from ._base import Kernel
+from ._dot import Cosine, Linear, Polynomial
+from ._explicit import Explicit
+from ._features import Features, PolynomialBasis, RankOne
+from ._flat import Constant
+from ._maps import Map, Select, Stretch
+from ._wrappers import Bounded, Fixed, Normalized
+
+__all__ = ["finite_features"]
+
+
+def finite_features(
+    kernel: Kernel, X: Any, frame: Any = None, max_memory: Any = None
+) -> tuple[Any, Any]:
+    """Return phi(X), an array or CSR, and a frame: with it, other points get the same columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Linear, Polynomial, Spectrum, finite_features
+    >>> phi, frame = finite_features(Polynomial(2, coef0=1.0) + 4 * Linear(), np.array([[3.0]]))
+    >>> phi.round(4)  # 1, sqrt(2) x, x^2 and 2 x
+    array([[1.    , 4.2426, 9.    , 6.    ]])
+    >>> phi, frame = finite_features(Spectrum(1), ["abba"])
+    >>> finite_features(Spectrum(1), ["cab"], frame)[0].sum()  # c is not in abba
+    np.float64(2.0)
+    """
+    kernel._require_resolved()
+    return _phi(kernel, X, frame, max_memory)
+
+
+@singledispatch
+def _phi(kernel: Kernel, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    if hasattr(kernel, "features"):  # with columns that are always the same
+        return kernel.features(X), None
+    raise TypeError(
+        f"{type(kernel).__name__} has no finite features here; Nystroem approximates every kernel, "
+        f"RandomFeatures those of x - z"
+    )
+
+
+@_phi.register
+def _(kernel: Linear, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return as_vectors(X, "Linear").copy(), None
+
+
+@_phi.register
+def _(kernel: Cosine, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return _phi(Normalized(Linear()), X, frame, budget)
+
+
+@_phi.register
+def _(kernel: Constant, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return np.full((length(X), 1), np.sqrt(kernel.value)), None
+
+
+@_phi.register
+def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    # (c + sum_i g x_i z_i)^p by the multinomial theorem: a monomial x^k of degree |k| has the
+    # weight p! / (k_1! ... k_d! (p - |k|)!) g^|k| c^(p - |k|)
+    X = as_vectors(X, "Polynomial")
+    p, g, c = int(kernel.degree), float(kernel.gamma), float(kernel.coef0)
+    count = math.comb(X.shape[1] + p, p)
+    check_budget(8 * X.shape[0] * count, budget, f"an array of {count} monomials for each point")
+    dense = X.toarray() if sp.issparse(X) else X
+    phi, places = PolynomialBasis(p)._evaluate(dense)
+    weights = np.zeros(count)
+    for columns, place in places.items():
+        size = len(columns)
+        ways = math.factorial(p) // math.factorial(p - size)
+        for column in set(columns):
+            ways //= math.factorial(columns.count(column))
+        weights[place] = ways * g**size * c ** (p - size)
+    kept = weights > 0
+    return np.ascontiguousarray(phi[:, kept]) * np.sqrt(weights[kept]).astype(phi.dtype), None
+
+
+@_phi.register
+def _(kernel: Features, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return kernel._features(X), None
+
+
+@_phi.register
+def _(kernel: RankOne, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return kernel._features(X), None
+
+
+@_phi.register
+def _(kernel: Explicit, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    columns, kind = (None, "") if frame is None else frame
+    terms = kernel._terms_like(X, kind)
+    phi, columns = terms.matrix(columns)
+    return phi, (columns, terms.kind or kind)
+
+
+@_phi.register
+def _(kernel: Scale, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    phi, frame = _phi(kernel.kernel, X, frame, budget)
+    return phi * np.sqrt(kernel.factor), frame
+
+
+@_phi.register
+def _(kernel: Normalized, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    phi, frame = _phi(kernel.kernel, X, frame, budget)
+    norms = kernel._inverse_norms(X).astype(phi.dtype, copy=False)
+    return (sp.diags_array(norms) @ phi if sp.issparse(phi) else norms[:, None] * phi), frame
+
+
+@_phi.register(Fixed)
+@_phi.register(Bounded)
+def _same(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return _phi(kernel.kernel, X, frame, budget)
+
+
+@_phi.register(Select)
+@_phi.register(Stretch)
+@_phi.register(Map)
+def _mapped(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return _phi(kernel.kernel, kernel._inner_points(X), frame, budget)
+
+
+@_phi.register
+def _(kernel: Sum, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    parts, frames = _each(kernel.terms, X, frame, budget)
+    if any(map(sp.issparse, parts)):
+        return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), frames
+    return np.hstack(parts), frames
+
+
+@_phi.register
+def _(kernel: Product, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    parts, frames = _each(kernel.factors, X, frame, budget)
+    return _products(parts, budget), frames
+
+
+@_phi.register
+def _(kernel: Power, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    if kernel.exponent != int(kernel.exponent):
+        raise TypeError(f"{kernel} has no finite features: its exponent is no integer")
+    phi, frame = _phi(kernel.kernel, X, frame, budget)
+    return _products([phi] * int(kernel.exponent), budget), frame
+
+
+def _each(kernels: Any, X: Any, frame: Any, budget: Any) -> tuple[list[Any], tuple[Any, ...]]:
+    frames = [None] * len(kernels) if frame is None else frame
+    pairs = [_phi(k, X, f, budget) for k, f in zip(kernels, frames, strict=True)]
+    return [phi for phi, _ in pairs], tuple(frame for _, frame in pairs)
+
+
+def _products(parts: list[Any], budget: Any) -> Any:
+    """Return all products of features, one of each part, for each point."""
+    total = parts[0]
+    for part in parts[1:]:
+        i = np.repeat(np.arange(total.shape[1]), part.shape[1])
+        j = np.tile(np.arange(part.shape[1]), total.shape[1])
+        if sp.issparse(total) or sp.issparse(part):
+            total = sp.csr_array(sp.csr_array(total)[:, i].multiply(sp.csr_array(part)[:, j]))
+            continue
+        check_budget(8 * len(total) * len(i), budget, f"an array of {len(i)} products of features")
+        total = total[:, i] * part[:, j]
+    return total
