@@ -6,6 +6,7 @@ from ._gaussian_process import GaussianProcessRegressor
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine import KernelMachineClassifier, KernelMachineRegressor
+from ._online import KernelPerceptron, KernelRecursiveLeastSquares, OnlineKernelRegressor
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
@@ -21,11 +22,14 @@ __all__ = [
     "KernelMachineClassifier",
     "KernelMachineRegressor",
     "KernelPCA",
+    "KernelPerceptron",
+    "KernelRecursiveLeastSquares",
     "KernelRidge",
     "KernelRidgeCV",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
+    "OnlineKernelRegressor",
     "ParzenDensity",
     "SparseKernelClassifier",
     "SparseKernelRegressor",
