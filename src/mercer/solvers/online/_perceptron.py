@@ -101,8 +101,8 @@ class BudgetPerceptron(Perceptron):
     A mistake that depends on the points kept is written in them (as in the Projectron of Orabona,
     Keshet and Caputo, 2009).  One too many takes the place of the point whose loss moves f least:
     without point s, the nearest function is at the squared distance sum_c A_sc^2 / (K^-1)_ss, and
-    the others take over what they can.  K^-1 is updated, in O(budget^2) for each mistake, and
-    computed afresh for each block.
+    the others take over what they can; with `average` the mean of all f counts beside the last.
+    K^-1 is updated, in O(budget^2) for each mistake, and computed afresh for each block.
 
     Parameters
     ----------
@@ -161,6 +161,7 @@ class BudgetPerceptron(Perceptron):
             inverse,
             self.budget,
             _DEPENDENT,
+            self.average,
             losses,
             mistakes,
         )
@@ -238,6 +239,7 @@ def _on_budget(
     inverse: Any,
     budget: Any,
     dependent: Any,
+    average: Any,
     losses: Any,
     mistakes: Any,
 ) -> Any:
@@ -276,7 +278,7 @@ def _on_budget(
                     U[m, e] = seen[e] * g[e]
                 m += 1
                 if m > budget:
-                    moved += np.sqrt(_remove(A, U, slots, inner, inverse, m))
+                    moved += np.sqrt(_remove(A, U, slots, inner, inverse, m, seen, average))
                     m -= 1
                     removed += 1
         for e in range(q):
@@ -286,7 +288,7 @@ def _on_budget(
 
 
 @jit("reassoc", "nsz")
-def _remove(A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any) -> Any:
+def _remove(A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any, seen: Any, average: Any) -> Any:
     """Remove the point that f needs least, and return the squared distance that f moves."""
     q = A.shape[1]
     least, out = np.inf, 0
@@ -294,6 +296,9 @@ def _remove(A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any) -> Any:
         cost = 0.0
         for e in range(q):
             cost += A[s, e] * A[s, e]
+            if average:
+                mean = A[s, e] - U[s, e] / (seen[e] + 1.0)
+                cost += mean * mean
         cost /= Q[s, s]
         if cost < least:
             least, out = cost, s
