@@ -2,6 +2,7 @@
 
 from ._compress import compress
 from ._density import ParzenDensity
+from ._fisher import KernelFisherDiscriminant
 from ._gaussian_process import GaussianProcessRegressor
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
@@ -17,6 +18,7 @@ __all__ = [
     "SVC",
     "SVR",
     "GaussianProcessRegressor",
+    "KernelFisherDiscriminant",
     "KernelLogisticRegression",
     "KernelLogisticRegressionCV",
     "KernelMachineClassifier",
