@@ -2,6 +2,7 @@
 
 from ._compress import compress
 from ._density import ParzenDensity
+from ._fisher import KernelFisherDiscriminant
 from ._gaussian_process import GaussianProcessRegressor
 from ._gaussian_process_classifier import GaussianProcessClassifier
 from ._kmeans import KernelKMeans
@@ -13,6 +14,7 @@ from ._neighbours import (
     KernelKNeighborsRegressor,
     KernelRadiusNeighborsClassifier,
 )
+from ._online import KernelPerceptron, KernelRecursiveLeastSquares, OnlineKernelRegressor
 from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
@@ -35,6 +37,7 @@ __all__ = [
     "ExplicitFeatures",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
+    "KernelFisherDiscriminant",
     "KernelKMeans",
     "KernelKNeighborsClassifier",
     "KernelKNeighborsRegressor",
@@ -43,13 +46,16 @@ __all__ = [
     "KernelMachineClassifier",
     "KernelMachineRegressor",
     "KernelPCA",
+    "KernelPerceptron",
     "KernelRadiusNeighborsClassifier",
+    "KernelRecursiveLeastSquares",
     "KernelRidge",
     "KernelRidgeCV",
     "NuSVC",
     "NuSVR",
     "Nystroem",
     "OneClassSVM",
+    "OnlineKernelRegressor",
     "ParzenDensity",
     "PolynomialCountSketch",
     "RBFSampler",

@@ -14,7 +14,7 @@ from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
 from ._parameters import estimator, learned, parameter
 from ._sample import Sample
 
-__all__ = ["LOSSES", "Decisions", "coded"]
+__all__ = ["LOSSES", "Decisions", "Outputs", "coded"]
 
 _LOG_LOSS = {"log_loss", "logistic"}
 LOSSES = {*_LOG_LOSS, "squared_hinge"}
@@ -37,32 +37,14 @@ def coded(labels: np.ndarray, n_classes: int, loss: Any = "log_loss") -> tuple[n
 
 
 @estimator(kw_only=True)
-class Decisions(ClassifierMixin, BaseEstimator):
+class Outputs(ClassifierMixin, BaseEstimator):
     """A classifier with `_values(X)`: one f for two classes, else one for each.
 
     The f are log-odds, and there are probabilities, if its `loss` is a log-loss, or it has none.
-
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
-        of the weights of all classes equal.
     """
 
-    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
-
     classes_: np.ndarray = learned()
-    intercept_: Any = learned()
     _values: ClassVar[Any]
-    _learn: ClassVar[Any]
-
-    def _learn_labels(self, sample: Sample, spec: Any) -> None:
-        """Learn f from the labels of a sample, by a `_learn` that takes targets and their loss."""
-        Y, loss = coded(sample.labels, len(sample.classes), spec)
-        self._learn(sample, Y, loss)
-        self.classes_ = sample.classes
-        if isinstance(loss, Softmax):
-            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant
 
     def _has_probabilities(self) -> bool:
         loss = getattr(self, "loss_", None) or getattr(self, "loss", "log_loss")
@@ -102,3 +84,28 @@ class Decisions(ClassifierMixin, BaseEstimator):
         if values.ndim == 1:
             return np.column_stack([log_expit(-values), log_expit(values)])
         return log_softmax(values, axis=1)
+
+
+@estimator(kw_only=True)
+class Decisions(Outputs):
+    """A classifier whose classes may have weights.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
+        of the weights of all classes equal.
+    """
+
+    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+
+    intercept_: Any = learned()
+    _learn: ClassVar[Any]
+
+    def _learn_labels(self, sample: Sample, spec: Any) -> None:
+        """Learn f from the labels of a sample, by a `_learn` that takes targets and their loss."""
+        Y, loss = coded(sample.labels, len(sample.classes), spec)
+        self._learn(sample, Y, loss)
+        self.classes_ = sample.classes
+        if isinstance(loss, Softmax):
+            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant

@@ -80,6 +80,10 @@ class Sample:
             w = w * class_weights(class_weight, classes, np.bincount(labels, w))[labels]
         return replace(self, weights=w, classes=classes, labels=labels)
 
+    def with_indicators(self) -> Self:
+        """Return a sample of labels with a column of zeros and ones for each class as targets."""
+        return replace(self, targets=np.eye(len(self.classes))[self.labels], flat=False)
+
     def doubled(self) -> Self:
         """Return the sample with points in float64."""
         return replace(self, given=doubled(self.given))

@@ -1,14 +1,16 @@
 """Frozen values that solve: `factorize` systems, `eigenpairs` of K, `minimize` risks, ..."""
 
-from . import _choose, _report, clusters, dual, eigen, linear, ridge, risk
+from . import _choose, _report, clusters, dual, eigen, linear, online, ridge, risk
 from ._choose import *
 from ._report import *
 from .clusters import *
 from .dual import *
 from .eigen import *
 from .linear import *
+from .online import *
 from .ridge import *
 from .risk import *
 
 __all__ = _choose.__all__ + _report.__all__ + linear.__all__ + eigen.__all__
 __all__ += ridge.__all__ + risk.__all__ + dual.__all__ + clusters.__all__
+__all__ += ridge.__all__ + risk.__all__ + dual.__all__ + online.__all__

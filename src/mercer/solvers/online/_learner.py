@@ -1,0 +1,264 @@
+"""What all online learners share: blocks of points, passes over them, and when to stop.
+
+A learner holds functions f = sum_s a_s k(x_s, .) + b and sees points one after the other.  To do so
+at the speed of matrices, points come in blocks: the values of k within a block, and between it and
+the points of f, are evaluated at once, and a compiled loop then walks through the rows.  What a
+learner does depends on the order of the points, and not on how they are cut into blocks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from ..._errors import NotPositiveDefiniteError
+from ..._runtime import Stopwatch, jit, one_blas_thread, random_numbers, slices
+from ...gram import GramOperator
+from .._report import Report, Status
+
+__all__ = ["OnlineLearner", "Schedule", "grow", "inverse_of", "projected"]
+
+BLOCK = 256  # rows of a block
+_MOST_JITTER = 1e-9  # of the mean of k(x, x)
+_COLUMNS = 1024  # of k(block, points of f) held at a time
+
+
+@dataclass(eq=False)
+class OnlineLearner(ABC):
+    """Functions f_c = sum_s A_sc k(x_s, .) + b_c that change with every point they see.
+
+    Attributes
+    ----------
+    support : ndarray of int
+        The places of the x_s among the points whose matrix is given to `learn`.
+    A : ndarray of shape (m, q)
+    b : ndarray of shape (q,)
+    seen : ndarray of shape (q,)
+        How many points each function has seen.
+    jitter : float
+        The most that was added to the diagonal of K for its inverse; mostly 0.
+    """
+
+    n_functions: int
+    intercept: bool = True
+    support: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    A: Any = None
+    b: Any = None
+    seen: Any = None
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        q = self.n_functions
+        self.A, self.b = np.zeros((0, q)), np.zeros(q)
+        self.seen = np.zeros(q)
+
+    @one_blas_thread
+    def learn(
+        self,
+        K: GramOperator,
+        order: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray,
+        active: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """See the points `order` of K once, and return losses and mistakes of each function.
+
+        Y and weights belong to the points in this order.  The loss of a point is that of f before
+        it sees the point.  Functions that are not `active` stay as they are.
+        """
+        q = self.n_functions
+        active = np.ones(q, dtype=bool) if active is None else active
+        losses, mistakes = np.zeros(q), np.zeros(q)
+        for rows in slices(len(order), BLOCK):
+            # C order, whatever came: a compiled loop is one for each layout
+            block = np.ascontiguousarray(Y[rows]), np.ascontiguousarray(weights[rows])
+            self._learn_block(K, order[rows], *block, active, losses, mistakes)
+        return losses, mistakes
+
+    @abstractmethod
+    def _learn_block(
+        self,
+        K: GramOperator,
+        ids: np.ndarray,
+        Y: np.ndarray,
+        w: np.ndarray,
+        active: np.ndarray,
+        losses: np.ndarray,
+        mistakes: np.ndarray,
+    ) -> None:
+        """See the points `ids`, and add to losses and mistakes."""
+
+    def solution(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients on `support`, and the constants."""
+        return self.A, self.b
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What a report should say."""
+        jitter = {"jitter": self.jitter} if self.jitter else {}
+        return {"points": len(self.support), **jitter}
+
+    def workspace(self) -> int:
+        """Return the bytes of the state at its largest, as far as that is known."""
+        return 8 * BLOCK * (BLOCK + _COLUMNS)
+
+    def _inverse(self, K: np.ndarray) -> np.ndarray:
+        Q, jitter = inverse_of(K)
+        self.jitter = max(self.jitter, jitter)
+        return Q
+
+    def _against(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
+        """Return k(block, points of f) and k(block, block) side by side."""
+        return np.asarray(K.block(ids, np.concatenate([self.support, ids])), dtype=float)
+
+    def _values(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
+        """Return f - b at a block, without holding k(block, points of f)."""
+        F = np.zeros((len(ids), self.n_functions))
+        for part in slices(len(self.support), _COLUMNS):
+            F += K.block(ids, self.support[part]) @ self.A[part]
+        return F
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How many passes to make over points that stay, in which order, and when to stop.
+
+    As in scikit-learn's SGDClassifier: a function stops when its mean loss was not at least `tol`
+    below its best in `patience` passes, or, sooner, after a pass without a mistake.
+
+    Parameters
+    ----------
+    max_iter : int
+    tol : float or None
+        None to make all passes.
+    patience : int
+    shuffle : bool
+    random_state : int, Generator, RandomState or None
+    relative : bool
+        Whether tol is a part of the best loss, so that the unit of targets does not matter.
+    """
+
+    max_iter: int = 1000
+    tol: float | None = 1e-3
+    patience: int = 5
+    shuffle: bool = True
+    random_state: Any = None
+    relative: bool = False
+
+    def run(
+        self,
+        learner: OnlineLearner,
+        K: GramOperator,
+        Y: np.ndarray,
+        weights: np.ndarray,
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[Report, np.ndarray]:
+        """Show the points to the learner, pass by pass; return a report, and mistakes by pass."""
+        watch, n = Stopwatch(), len(Y)
+        rng = random_numbers(self.random_state)
+        order = np.arange(n)
+        q = learner.n_functions
+        active, best, waited = np.ones(q, dtype=bool), np.full(q, np.inf), np.zeros(q, dtype=int)
+        counts: list[float] = []
+        while len(counts) < self.max_iter and active.any():
+            if self.shuffle:
+                rng.shuffle(order)
+            losses, mistakes = learner.learn(K, order, Y[order], weights[order], active)
+            counts.append(float(mistakes[active].sum()))
+            if say is not None:
+                say(
+                    f"pass {len(counts)}: {counts[-1]:.0f} mistakes, loss "
+                    f"{losses[active].sum() / n:.4g}, {len(learner.support)} points"
+                )
+            if self.tol is not None:
+                known = np.where(np.isfinite(best), best, 0.0)
+                least = self.tol * (known if self.relative else n)
+                waited = np.where(losses > best - least, waited + 1, 0)
+                best = np.minimum(best, losses)
+                active &= waited < self.patience
+            active &= mistakes > 0
+        status, message = Status.CONVERGED, f"{len(counts)} passes over {n} points"
+        if active.any() and self.tol is not None:
+            status = Status.NOT_CONVERGED
+            message = (
+                f"Maximum number of iteration reached before convergence: after {message} "
+                f"the loss still falls, with {counts[-1]:.0f} corrections in the last; raise "
+                f"max_iter, or tol"
+            )
+        report = Report(
+            solver=type(learner).__name__,
+            status=status,
+            n_iter=len(counts),
+            seconds=watch.seconds,
+            message=message,
+            certificate=learner.certificate,
+        )
+        return report, np.array(counts)
+
+
+# ---------------------------------------------------------------------- spans of points
+
+
+@jit("reassoc", "nsz")
+def projected(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any) -> Any:
+    """Set c <- K^-1 k, and return k(x, x) - k^T c; r is overwritten.
+
+    That is the squared distance of k(x, .) from the span of m points.  Q is K^-1 after many
+    updates: what their rounding costs, a step of refinement takes back.
+    """
+    for s in range(m):
+        total = 0.0
+        for t in range(m):
+            total += Q[s, t] * k[t]
+        c[s] = total
+    for s in range(m):
+        total = k[s]
+        for t in range(m):
+            total -= K[s, t] * c[t]
+        r[s] = total
+    left = kxx
+    for s in range(m):
+        total = c[s]
+        for t in range(m):
+            total += Q[s, t] * r[t]
+        left -= total * k[s]
+        k[m + s] = total
+    for s in range(m):
+        c[s] = k[m + s]
+    return left
+
+
+@jit()
+def grow(Q: Any, c: Any, left: Any, m: Any) -> Any:
+    """Set Q <- the inverse of K with one more row, whose projection is c and residual `left`."""
+    for s in range(m):
+        for r in range(m):
+            Q[s, r] += c[s] * c[r] / left
+        Q[s, m] = Q[m, s] = -c[s] / left
+    Q[m, m] = 1.0 / left
+
+
+def inverse_of(K: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return K^-1 of points that do not depend on each other, and the jitter that it took.
+
+    It is free of the rounding that updates have added up to.
+    """
+    if not len(K):
+        return np.zeros((0, 0)), 0.0
+    mean, jitter = float(np.trace(K)) / len(K), 0.0
+    L, info = dpotrf(K, lower=1)
+    while info and jitter < _MOST_JITTER * mean:
+        jitter = 10.0 * jitter or 1e-14 * mean
+        L, info = dpotrf(K + jitter * np.eye(len(K)), lower=1)
+    if info:
+        raise NotPositiveDefiniteError(
+            f"the kernel matrix of the {len(K)} points kept is not positive definite; the usual "
+            f"cause is a kernel that is not positive semidefinite: choose a Mercer kernel"
+        )
+    Q, _ = dpotri(L, lower=1)
+    return np.asarray(np.tril(Q) + np.tril(Q, -1).T), jitter

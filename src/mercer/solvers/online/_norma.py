@@ -1,0 +1,206 @@
+"""Stochastic gradient descent in the RKHS: NORMA (Kivinen, Smola and Williamson 2004).
+
+    f <- (1 - eta_t alpha) f - eta_t loss'(f(x) + b, y) k(x, .),     b <- b - eta_t loss'
+
+with eta_t = eta / sqrt(t) descends E loss(f(x) + b, y) + alpha |f|^2 / 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._runtime import jit
+from ...gram import GramOperator
+from ._learner import BLOCK, OnlineLearner
+
+__all__ = ["Norma"]
+
+_LOSSES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}
+
+
+@dataclass(eq=False)
+class Norma(OnlineLearner):
+    """Stochastic gradient descent, one step for each point.
+
+    Old coefficients decay, so that f may be cut: with a `budget`, a point too many takes the place
+    of that of the smallest |a_s| sqrt(k(x_s, x_s)), which is the distance that f moves.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "huber", "epsilon_insensitive"}
+        (y - p)^2 / 2; the same up to |y - p| = epsilon, and linear beyond;
+        max(0, |y - p| - epsilon).
+    epsilon : float
+    eta, alpha : float
+    budget : int or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Norma
+    >>> X = np.random.default_rng(0).uniform(0, 6, size=(2000, 1))
+    >>> model = Norma(1, intercept=False, eta=1.0, alpha=1e-4)
+    >>> _ = model.learn(gram(RBF(), X), np.arange(2000), np.sin(X), np.ones(2000))
+    >>> f = RBF()(X, X[model.support]) @ model.A
+    >>> bool(np.abs(f - np.sin(X)).mean() < 0.05)
+    True
+    """
+
+    loss: str = "squared_error"
+    epsilon: float = 0.1
+    eta: float = 1.0
+    alpha: float = 1e-4
+    budget: int | None = None
+    removed: int = 0
+    moved: float = 0.0
+    diagonal: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.diagonal = np.zeros(0)
+
+    def workspace(self) -> int:
+        """Return the bytes of the state at its largest, or of a first block."""
+        m = BLOCK if self.budget is None else self.budget
+        return 8 * 2 * BLOCK * (m + BLOCK)
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """How many points were removed, and how far that has moved f at most, added up."""
+        return {**super().certificate, "removed": self.removed, "moved": self.moved}
+
+    def _learn_block(
+        self,
+        K: GramOperator,
+        ids: np.ndarray,
+        Y: np.ndarray,
+        w: np.ndarray,
+        active: np.ndarray,
+        losses: np.ndarray,
+        mistakes: np.ndarray,
+    ) -> None:
+        m, n = len(self.support), len(ids)
+        size = m + n + 1 if self.budget is None else min(self.budget, m + n) + 1
+        around = self._against(K, ids)
+        A, slots, diagonal = np.zeros((size, self.n_functions)), np.zeros(size, int), np.zeros(size)
+        A[:m], slots[:m], diagonal[:m] = self.A, np.arange(m), self.diagonal
+        m, removed, moved = _descend(
+            around,
+            m,
+            Y,
+            w,
+            active,
+            float(self.intercept),
+            self.b,
+            self.seen,
+            A,
+            slots,
+            diagonal,
+            size - 1,
+            _LOSSES[self.loss],
+            self.epsilon,
+            self.eta,
+            self.alpha,
+            losses,
+            mistakes,
+        )
+        self.support = np.concatenate([self.support, ids])[slots[:m]]
+        self.A, self.diagonal = A[:m].copy(), diagonal[:m].copy()
+        self.removed += removed
+        self.moved += moved
+        self._merge()
+
+    def _merge(self) -> None:
+        """Give each point one coefficient, also after several passes over it."""
+        distinct, first, place = np.unique(self.support, return_index=True, return_inverse=True)
+        if len(distinct) < len(self.support):
+            A = np.zeros((len(distinct), self.n_functions))
+            np.add.at(A, place, self.A)
+            self.support, self.A, self.diagonal = distinct, A, self.diagonal[first]
+
+
+@jit("reassoc", "nsz")
+def _descend(
+    around: Any,
+    m: Any,
+    Y: Any,
+    w: Any,
+    active: Any,
+    step: Any,
+    b: Any,
+    seen: Any,
+    A: Any,
+    slots: Any,
+    diagonal: Any,
+    budget: Any,
+    loss: Any,
+    epsilon: Any,
+    eta: Any,
+    alpha: Any,
+    losses: Any,
+    mistakes: Any,
+) -> Any:
+    n, q = Y.shape
+    before = around.shape[1] - n
+    p, g = np.empty(q), np.empty(q)
+    removed, moved = 0, 0.0
+    for i in range(n):
+        for e in range(q):
+            p[e] = b[e]
+        for s in range(m):
+            k = around[i, slots[s]]
+            for e in range(q):
+                p[e] += k * A[s, e]
+        some = False
+        for e in range(q):
+            g[e] = 0.0
+            if not active[e]:
+                continue
+            rate = eta / np.sqrt(seen[e] + 1.0)
+            seen[e] += 1.0
+            error = Y[i, e] - p[e]
+            size = abs(error)
+            if loss == 0:
+                slope, value = error, 0.5 * error * error
+            elif loss == 1:
+                slope = min(max(error, -epsilon), epsilon)
+                value = 0.5 * slope * slope + epsilon * (size - abs(slope))
+            else:
+                slope = np.sign(error) if size > epsilon else 0.0
+                value = max(0.0, size - epsilon)
+            losses[e] += value
+            if slope != 0.0:
+                some = True
+                mistakes[e] += 1.0
+                g[e] = rate * w[i] * slope
+                b[e] += step * g[e]
+            decay = 1.0 - rate * alpha
+            for s in range(m):
+                A[s, e] *= decay
+        if not some:
+            continue
+        slots[m], diagonal[m] = before + i, around[i, before + i]
+        for e in range(q):
+            A[m, e] = g[e]
+        m += 1
+        if m > budget:
+            least, out = np.inf, 0
+            for s in range(m):
+                cost = 0.0
+                for e in range(q):
+                    cost += A[s, e] * A[s, e]
+                cost *= diagonal[s]
+                if cost < least:
+                    least, out = cost, s
+            m -= 1
+            removed += 1
+            moved += np.sqrt(max(least, 0.0))
+            slots[out], diagonal[out] = slots[m], diagonal[m]
+            for e in range(q):
+                A[out, e] = A[m, e]
+    return m, removed, moved
