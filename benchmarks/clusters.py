@@ -4,6 +4,10 @@ Four round clusters in 20 dimensions, one start for each contender: mercer draws
 in feature space, tslearn takes random labels.  Labels are judged by their inertia, computed from K
 by its definition, against that of the clusters the points were drawn from; tslearn's own inertia
 takes every centroid to have norm 1, and is another number.
+
+Four clusters were taken because one start of either leads to the same inertia there.  Of 3, 4, 5
+and 8 clusters of 2000 points, tslearn ended 3 % higher at 8, mercer 6 % higher at 5: with one start
+that is chance, and `KernelKMeans` makes ten by default.
 """
 
 from __future__ import annotations

@@ -228,6 +228,8 @@ def test_auto_says_when_it_takes_landmarks(monkeypatch):
 def test_budget():
     with pytest.raises(MemoryBudgetError, match="k-means of 300 points"):
         KernelKMeans(8, max_memory=1000).fit(X)
+    with pytest.raises(MemoryBudgetError, match="drawing 300 landmarks among 300 points"):
+        KernelKMeans(2, kernel=RBF(), solver="nystroem", max_memory="1 MiB").fit(X)
     small = KernelKMeans(3, kernel=RBF(), max_memory="30 MiB").fit(X)
     np.testing.assert_array_equal(small.labels_, KernelKMeans(3, kernel=RBF()).fit(X).labels_)
 

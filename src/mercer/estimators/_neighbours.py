@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import warn_caller
 from .._points import length, take
-from .._runtime import is_count, slices
+from .._runtime import budget_in_bytes, is_count, slices
 from ..expansion import Expansion
 from ..gram import nearest, within
 from ..kernels import Kernel
@@ -30,7 +30,8 @@ __all__ = [
     "KernelRadiusNeighborsClassifier",
 ]
 
-_BLOCK = 2**22  # pairs of points whose distances are held at a time
+_BLOCK = 2**22  # pairs of points whose distances are held at a time, at most
+_BYTES = 128  # that a pair within the radius takes
 
 
 @estimator(kw_only=True)
@@ -388,7 +389,8 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
     def _votes(self, X: Any) -> np.ndarray:
         """Return the sums of weights by class; nan for points without a neighbour."""
         X, Z, own = self._points_and_norms(X, "radii")
-        n, blocks = length(X), max(1, _BLOCK // self.n_samples_fit_)
+        pairs = min(_BLOCK, budget_in_bytes(self.max_memory) // _BYTES)
+        n, blocks = length(X), max(1, pairs // self.n_samples_fit_)
         out = np.empty((n, len(self.classes_)))
         # Neighbours may be all points, so that few rows are asked for at a time; but a point is
         # only known not to be its own neighbour where all are asked at once.

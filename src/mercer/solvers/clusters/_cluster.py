@@ -104,6 +104,9 @@ def cluster(
     if solver == "nystroem":
         chosen = landmarks or Landmarks()
         chosen.require(n)
+        m = chosen.count(n)
+        drawing = chosen.workspace(n) + 16 * m * m
+        check_budget(drawing, lloyd.max_memory, f"drawing {m} landmarks among {n} points")
         phi = chosen.map(kernel, X)
         low = LowRankGram(kernel, X, phi, max_memory=lloyd.max_memory)
         return _on_landmarks(low, lloyd.partition(low, weights, labels, say), weights, message)
