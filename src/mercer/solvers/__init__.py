@@ -12,5 +12,5 @@ from .ridge import *
 from .risk import *
 
 __all__ = _choose.__all__ + _report.__all__ + linear.__all__ + eigen.__all__
-__all__ += ridge.__all__ + risk.__all__ + dual.__all__ + clusters.__all__
-__all__ += ridge.__all__ + risk.__all__ + dual.__all__ + online.__all__
+__all__ += ridge.__all__ + risk.__all__ + dual.__all__
+__all__ += clusters.__all__ + online.__all__
