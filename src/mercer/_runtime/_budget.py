@@ -21,13 +21,13 @@ _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
 
 
-_reserved: ContextVar[int] = ContextVar("reserved", default=0)
+_reserved: ContextVar[int | None] = ContextVar("reserved", default=None)
 
 
 @contextmanager
 def reserving() -> Iterator[None]:
     """Give back at the end what is reserved inside."""
-    token = _reserved.set(_reserved.get())
+    token = _reserved.set(_reserved.get() or 0)
     try:
         yield
     finally:
@@ -35,8 +35,13 @@ def reserving() -> Iterator[None]:
 
 
 def reserve(size: int) -> None:
-    """Take bytes off every budget, for something that is held beside all that is to come."""
-    _reserved.set(_reserved.get() + size)
+    """Take bytes off every budget, for something that is held beside all that is to come.
+
+    Until the end of `reserving`; without one nobody would give them back, and nothing is done.
+    """
+    held = _reserved.get()
+    if held is not None:
+        _reserved.set(held + size)
 
 
 @cache
@@ -57,7 +62,7 @@ def budget_in_bytes(max_memory: Any) -> int:
 
     What has been reserved is taken off.
     """
-    return max(1, _in_bytes(max_memory) - _reserved.get())
+    return max(1, _in_bytes(max_memory) - (_reserved.get() or 0))
 
 
 def _in_bytes(max_memory: Any) -> int:

