@@ -22,6 +22,8 @@ from mercer import (
     mmd,
     two_sample_test,
 )
+from mercer._runtime import budget_in_bytes, reserve, reserving
+from mercer.gram import remembering
 from mercer.kernels import RBF, Callable, Normalized, Precomputed, Select, forget, remember
 
 N = 60
@@ -140,9 +142,14 @@ def test_functions_of_blocks_and_cheap_kernels_are_left_alone():
 
 
 def test_the_table_takes_at_most_a_part_of_the_budget():
-    function = Counted()
-    kernel = Callable(function, contract="pair")
-    small = KernelRidge(kernel=kernel, max_memory=80_000).fit(WORDS, LABELS)  # 4 tables do not fit
-    assert max(function.calls.values()) >= 1
-    large = KernelRidge(kernel=kernel).fit(WORDS, LABELS)
+    kernel = Callable(shared_letters, contract="pair")
+    assert remembering(kernel, N, 4 * 8 * N * N - 1) is kernel
+    with reserving():
+        assert remembering(kernel, N, 4 * 8 * N * N) != kernel
+        assert budget_in_bytes(10**6) == 10**6 - 8 * N * N  # nobody else counts on it
+    assert budget_in_bytes(10**6) == 10**6
+    reserve(500)  # outside, nobody would give it back
+    assert budget_in_bytes(10**6) == 10**6
+    small = KernelRidge(kernel=kernel, alpha=1.0, max_memory=80_000).fit(WORDS, LABELS)
+    large = KernelRidge(kernel=kernel, alpha=1.0).fit(WORDS, LABELS)
     np.testing.assert_allclose(small.predict(WORDS), large.predict(WORDS))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
@@ -26,6 +26,20 @@ __all__ = ["OnlineLearner", "Schedule", "grow", "inverse_of", "projected"]
 BLOCK = 256  # rows of a block
 _MOST_JITTER = 1e-9  # of the mean of k(x, x)
 _COLUMNS = 1024  # of k(block, points of f) held at a time
+
+
+class Block(NamedTuple):
+    """Points that are seen together: their places in K, targets and weights.
+
+    `active` tells which functions learn; their `losses` and `mistakes` are added to.
+    """
+
+    ids: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray
+    active: np.ndarray
+    losses: np.ndarray
+    mistakes: np.ndarray
 
 
 @dataclass(eq=False)
@@ -76,22 +90,13 @@ class OnlineLearner(ABC):
         losses, mistakes = np.zeros(q), np.zeros(q)
         for rows in slices(len(order), BLOCK):
             # C order, whatever came: a compiled loop is one for each layout
-            block = np.ascontiguousarray(Y[rows]), np.ascontiguousarray(weights[rows])
-            self._learn_block(K, order[rows], *block, active, losses, mistakes)
+            y, w = np.ascontiguousarray(Y[rows]), np.ascontiguousarray(weights[rows])
+            self._learn_block(K, Block(order[rows], y, w, active, losses, mistakes))
         return losses, mistakes
 
     @abstractmethod
-    def _learn_block(
-        self,
-        K: GramOperator,
-        ids: np.ndarray,
-        Y: np.ndarray,
-        w: np.ndarray,
-        active: np.ndarray,
-        losses: np.ndarray,
-        mistakes: np.ndarray,
-    ) -> None:
-        """See the points `ids`, and add to losses and mistakes."""
+    def _learn_block(self, K: GramOperator, block: Block) -> None:
+        """See the points of a block, and add to its losses and mistakes."""
 
     def solution(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients on `support`, and the constants."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._runtime import jit
 from ...gram import GramOperator
-from ._learner import BLOCK, OnlineLearner
+from ._learner import BLOCK, Block, OnlineLearner
 
 __all__ = ["Norma"]
 
@@ -74,16 +74,8 @@ class Norma(OnlineLearner):
         """How many points were removed, and how far that has moved f at most, added up."""
         return {**super().certificate, "removed": self.removed, "moved": self.moved}
 
-    def _learn_block(
-        self,
-        K: GramOperator,
-        ids: np.ndarray,
-        Y: np.ndarray,
-        w: np.ndarray,
-        active: np.ndarray,
-        losses: np.ndarray,
-        mistakes: np.ndarray,
-    ) -> None:
+    def _learn_block(self, K: GramOperator, block: Block) -> None:
+        ids, Y, w, active, losses, mistakes = block
         m, n = len(self.support), len(ids)
         size = m + n + 1 if self.budget is None else min(self.budget, m + n) + 1
         around = self._against(K, ids)

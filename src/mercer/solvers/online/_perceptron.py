@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._runtime import jit
 from ...gram import GramOperator
-from ._learner import BLOCK, OnlineLearner, grow, projected
+from ._learner import BLOCK, Block, OnlineLearner, grow, projected
 
 __all__ = ["BudgetPerceptron", "Perceptron"]
 
@@ -56,16 +56,8 @@ class Perceptron(OnlineLearner):
         super().__post_init__()
         self.U, self.ub = self.A.copy(), self.b.copy()
 
-    def _learn_block(
-        self,
-        K: GramOperator,
-        ids: np.ndarray,
-        Y: np.ndarray,
-        w: np.ndarray,
-        active: np.ndarray,
-        losses: np.ndarray,
-        mistakes: np.ndarray,
-    ) -> None:
+    def _learn_block(self, K: GramOperator, block: Block) -> None:
+        ids, Y, w, active, losses, mistakes = block
         F, C, CU = self._values(K, ids), np.zeros(Y.shape), np.zeros(Y.shape)
         within = np.ascontiguousarray(K.block(ids, ids), dtype=float)
         step = float(self.intercept)
@@ -127,16 +119,8 @@ class BudgetPerceptron(Perceptron):
         """How many points were removed, and how far that has moved f, all steps added up."""
         return {**super().certificate, "removed": self.removed, "moved": self.moved}
 
-    def _learn_block(
-        self,
-        K: GramOperator,
-        ids: np.ndarray,
-        Y: np.ndarray,
-        w: np.ndarray,
-        active: np.ndarray,
-        losses: np.ndarray,
-        mistakes: np.ndarray,
-    ) -> None:
+    def _learn_block(self, K: GramOperator, block: Block) -> None:
+        ids, Y, w, active, losses, mistakes = block
         m, q, size = len(self.support), self.n_functions, self.budget + 1
         size = min(size, m + len(ids) + 1)
         around = self._against(K, ids)

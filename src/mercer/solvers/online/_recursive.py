@@ -20,7 +20,7 @@ import numpy as np
 
 from ..._runtime import jit
 from ...gram import GramOperator
-from ._learner import BLOCK, OnlineLearner, grow, projected
+from ._learner import BLOCK, Block, OnlineLearner, grow, projected
 
 __all__ = ["RecursiveLeastSquares"]
 
@@ -67,16 +67,8 @@ class RecursiveLeastSquares(OnlineLearner):
         m = BLOCK if self.budget is None else self.budget
         return 8 * (7 * m**2 + 2 * BLOCK * (m + BLOCK))
 
-    def _learn_block(
-        self,
-        K: GramOperator,
-        ids: np.ndarray,
-        Y: np.ndarray,
-        w: np.ndarray,
-        active: np.ndarray,
-        losses: np.ndarray,
-        mistakes: np.ndarray,
-    ) -> None:
+    def _learn_block(self, K: GramOperator, block: Block) -> None:
+        ids, Y, w, _, losses, _ = block
         m = len(self.support)
         most = m + len(ids) if self.budget is None else min(self.budget, m + len(ids))
         around = self._against(K, ids)
