@@ -17,7 +17,17 @@ from mercer import (
     compress,
 )
 from mercer.gram import nearest, within
-from mercer.kernels import RBF, Distance, Laplacian, Linear, Precomputed, Spectrum
+from mercer.kernels import (
+    RBF,
+    Distance,
+    Laplacian,
+    Linear,
+    Matern,
+    Precomputed,
+    Radial,
+    Spectrum,
+)
+from zoo import LEAVES
 
 rng = np.random.default_rng(0)
 X, Q = rng.normal(size=(900, 4)), rng.normal(size=(500, 4))
@@ -87,7 +97,10 @@ def test_label_of_outliers_that_is_no_class():
         assert model.predict_proba(far).tolist() == [[0.0, 0.0, 0.0]]
 
 
-@pytest.mark.parametrize("kernel", [RBF(0.7), Laplacian(), RBF() * Linear(), Distance()], ids=str)
+METRICS = [RBF(0.7), Laplacian(), RBF() * Linear(), Distance(), Matern(nu=0.5)]
+
+
+@pytest.mark.parametrize("kernel", METRICS, ids=str)
 def test_metric_of_the_kernel(kernel):
     D = squared(kernel, Q, X)
     model = KernelKNeighborsClassifier(7, kernel=kernel).fit(X, y)
@@ -99,6 +112,21 @@ def test_metric_of_the_kernel(kernel):
     places = ball.radius_neighbors(Q, return_distance=False)
     for row, some in zip(D, places, strict=True):
         np.testing.assert_array_equal(some, np.flatnonzero(row <= r**2))
+
+
+@pytest.mark.parametrize("kernel", [c.kernel for c in LEAVES], ids=str)
+def test_kernels_that_fall_do(kernel):
+    if isinstance(kernel, Radial) and kernel.falls:
+        values = kernel.profile(np.linspace(0.0, 50.0, 2000)[None, :])
+        assert np.all(np.diff(values) <= 1e-15)
+
+
+def test_points_beyond_the_range_of_the_kernel_are_told_apart():
+    Z = np.array([[90.0], [80.0], [100.0], [70.0]])
+    model = KernelKNeighborsRegressor(2, kernel=RBF(1.0)).fit(Z, Z[:, 0])
+    d, i = model.kneighbors([[0.0]])
+    assert i.tolist() == [[3, 1]]
+    np.testing.assert_allclose(d**2, 2.0)
 
 
 def test_neighbours_of_radial_kernels_are_those_in_space():

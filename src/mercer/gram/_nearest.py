@@ -2,6 +2,7 @@
 
 k(x, x) is the same for all z and is left for the end.  Of each tile only what is nearer than the
 k-th nearest so far is looked at closer, so that a pass over a tile is little more than reading it.
+Where k falls with the distance in R^d, that says who is nearest, and k is evaluated for them alone.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import numpy as np
 
 from .._errors import not_finite
 from .._runtime import jit, quiet, run, slices
-from ..kernels import Kernel, pair
+from ..kernels import Kernel, Radial, pair
 
 __all__ = ["nearest", "within"]
 
 _ROWS, _COLS = 384, 384  # of a tile
+_AHEAD = 64  # points of a row that are looked at together
 _ROUNDING = 32  # units of it: a squared distance that is smaller, relative to its terms, is 0
 
 
@@ -33,7 +35,7 @@ def nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared distances of the k nearest z of each x, ascending, and their places.
 
-    Of equals the first is nearer.
+    Of equals the first is nearer; points so far away that k is 0 differ by their distance in R^d.
 
     Parameters
     ----------
@@ -64,6 +66,8 @@ def nearest(
     index = np.full((len(P), k), -1, dtype=np.intp)
     dtype = np.result_type(P.dtype, Q.dtype)
     columns = [(cols, Q[cols]) for cols in slices(len(Q), _COLS)]
+    falling = kernel if isinstance(kernel, Radial) and kernel.falls else None
+    factor, terms = (-2.0, norms) if falling is None else (1.0, np.zeros(len(Q)))
 
     def strip(rows: slice) -> Iterator[None]:
         Pi = P[rows]
@@ -71,14 +75,20 @@ def nearest(
         for cols, Qj in columns:
             yield
             T = scratch[: len(Pi) * len(Qj)].reshape(len(Pi), len(Qj))
-            kernel._tile(Pi, Qj, T)
+            if falling is None:
+                kernel._tile(Pi, Qj, T)
+            else:
+                falling._statistic(Pi, Qj, T, exact=False)
             if Z is None:
-                T[Pi.coincidences(Qj)] = -np.inf  # infinitely far
-            _insert(T, norms[cols], cols.start, best[rows], index[rows])
+                T[Pi.coincidences(Qj)] = factor * np.inf  # infinitely far
+            _insert(T, terms[cols], factor, cols.start, best[rows], index[rows])
 
     run(strip, slices(len(P), _ROWS), n_threads)
     if not np.isfinite(best.sum() + (0.0 if own is None else own.sum())):
         raise not_finite(kernel)
+    if falling is not None:
+        best = norms[index] - 2.0 * falling.profile(np.maximum(best, 0.0))
+        np.maximum.accumulate(best, axis=1, out=best)  # ascending, but for rounding
     return (best if own is None else _finished(best, norms[index], own[:, None])), index
 
 
@@ -144,20 +154,20 @@ def _finished(partial: np.ndarray, norms: np.ndarray, own: np.ndarray) -> np.nda
 
 
 @jit()
-def _insert(T: Any, norms: Any, start: int, best: Any, index: Any) -> None:
-    """Bring points of a tile into the lists of the nearest: ascending, and of equals the first."""
+def _insert(T: Any, terms: Any, factor: float, start: int, best: Any, index: Any) -> None:
+    """Bring points of a tile into the lists of the nearest: ascending, and of equals the first.
+
+    How near they are is terms + factor * T: the less, the nearer.
+    """
     k, m = best.shape[1], T.shape[1]
     for i in range(T.shape[0]):
         row, worst = T[i], best[i, k - 1]
-        for first in range(0, m, 32):
-            last = min(first + 32, m)
-            hit = 0
-            for j in range(first, last):  # without a branch, so that it is done in vectors
-                hit |= norms[j] - 2.0 * row[j] < worst
-            if not hit:
+        for first in range(0, m, _AHEAD):
+            last = min(first + _AHEAD, m)
+            if not _least(row[first:last], terms[first:last], factor) < worst:
                 continue
             for j in range(first, last):
-                d = norms[j] - 2.0 * row[j]
+                d = terms[j] + factor * row[j]
                 if d < worst:
                     place = k - 1
                     while place > 0 and best[i, place - 1] > d:
@@ -167,3 +177,13 @@ def _insert(T: Any, norms: Any, start: int, best: Any, index: Any) -> None:
                     best[i, place] = d
                     index[i, place] = start + j
                     worst = best[i, k - 1]
+
+
+@jit()
+def _least(row: Any, terms: Any, factor: float) -> float:
+    """Return the least terms + factor * row: without a branch, so that it is done in vectors."""
+    least = np.inf
+    for j in range(len(row)):
+        d = terms[j] + factor * row[j]
+        least = d if d < least else least
+    return least

@@ -28,6 +28,8 @@ class Multiquadric(Radial):
     array([[-2.]])
     """
 
+    falls: ClassVar[bool] = True
+
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
         np.sqrt(s, out=s)
@@ -80,6 +82,7 @@ class Distance(Radial):
 
     exponent: float = 1.0
 
+    falls: ClassVar[bool] = True
     _kink: ClassVar[bool] = True
 
     def _check_shape(self) -> None:

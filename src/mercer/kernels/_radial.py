@@ -62,6 +62,7 @@ class Radial(LengthScaled):
     # sqrt(s) near 0 magnifies rounding: never in float32, and s needs all its digits there
     _kink: ClassVar[bool] = False
     _takes_negative: ClassVar[bool] = False  # profile itself reads s < 0 (rounding) as 0
+    falls: ClassVar[bool] = False  # profile never rises: nearer points have the larger k
 
     def _check(self) -> None:
         super()._check()

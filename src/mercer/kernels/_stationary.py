@@ -31,6 +31,7 @@ class RBF(Radial):
     """
 
     _takes_negative: ClassVar[bool] = True
+    falls: ClassVar[bool] = True
     infinitely_divisible: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -68,6 +69,7 @@ class Matern(Radial):
     nu: float = 1.5
 
     _kink: ClassVar[bool] = True
+    falls: ClassVar[bool] = True
     infinitely_divisible: ClassVar[bool] = (
         True  # its spectral density is Student's t, which is (Grosswald 1976)
     )
@@ -122,6 +124,7 @@ class RationalQuadratic(Radial):
 
     alpha: float = parameter(1.0)
 
+    falls: ClassVar[bool] = True
     infinitely_divisible: ClassVar[bool] = True
 
     def _check_shape(self) -> None:
@@ -151,6 +154,7 @@ class Cauchy(Radial):
     array([[0.5]])
     """
 
+    falls: ClassVar[bool] = True
     infinitely_divisible: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -172,6 +176,7 @@ class InverseMultiquadric(Radial):
     array([[0.5]])
     """
 
+    falls: ClassVar[bool] = True
     infinitely_divisible: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
