@@ -157,6 +157,16 @@ def test_count_sketch_of_degree_one_is_exact(X):
     np.testing.assert_allclose(F @ F.T, X @ X.T + 1.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("coef0", [0.0, 1.5])
+def test_count_sketch_by_rotations_and_by_transforms(coef0, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 7)).astype(np.float32)
+    model = PolynomialCountSketch(degree=3, coef0=coef0, gamma=0.5, n_components=11).fit(X)
+    F, sparse = model.transform(X), model.transform(sp.csr_array(X))
+    monkeypatch.setattr("mercer.gram._count_sketch._ROTATIONS", 0.0)
+    np.testing.assert_allclose(model.transform(X), F, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(sparse, F, rtol=1e-5, atol=1e-5)
+
+
 def test_count_sketch_error_is_below_theirs():
     X = np.random.default_rng(0).uniform(size=(100, 40))
     X /= np.linalg.norm(X, axis=1, keepdims=True)

@@ -26,7 +26,7 @@ from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
 __all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
 
-_FEWER = 5000  # points among which medoids are sought: centroids move little with more
+_FEWER = 2000  # points among which medoids are sought: centroids move little with more
 _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
 
@@ -75,7 +75,7 @@ def medoids(
 ) -> np.ndarray:
     """Return the places of the points of X that are nearest to the `centroids`, all different.
 
-    Both are found among max(5000, 20 m) of the points.  Where two centroids have the same nearest
+    Both are found among max(2000, 20 m) of the points.  Where two centroids have the same nearest
     point, others drawn with equal chances fill up.
 
     Examples

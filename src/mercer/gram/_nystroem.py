@@ -24,6 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpstrf, dtrtri
 
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
+from .._runtime import blas_threads
 from ..kernels import Kernel, Prepared, reads_all
 from ._feature_map import FeatureMap
 from ._rpcholesky import significance
@@ -178,7 +179,8 @@ def factor_landmarks(
         raise not_finite(kernel, "K_SS", "the landmarks")
     largest = float(np.abs(diagonal).max())
     floor, negative = (largest * part for part in significance(dtype))
-    L, info = dpotrf(K, lower=1, clean=1)
+    with blas_threads(len(K)):
+        L, info = dpotrf(K, lower=1, clean=1)
     if info == 0 and L.diagonal().min() ** 2 > floor:
         return L, np.arange(len(K)), 0.0
     C, order, rank, _ = dpstrf(K, tol=floor, lower=1)
