@@ -9,6 +9,7 @@ from sklearn.neighbors import (
     NearestNeighbors,
     RadiusNeighborsClassifier,
 )
+from zoo import LEAVES
 
 from mercer import (
     KernelKNeighborsClassifier,
@@ -27,7 +28,6 @@ from mercer.kernels import (
     Radial,
     Spectrum,
 )
-from zoo import LEAVES
 
 rng = np.random.default_rng(0)
 X, Q = rng.normal(size=(900, 4)), rng.normal(size=(500, 4))
