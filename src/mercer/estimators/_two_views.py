@@ -171,7 +171,9 @@ class TwoViews(
         return found
 
     def _columns(self, y: Any) -> Any:
-        """Return one number for each point as a column of vectors, where the kernel takes these."""
+        """Return one number for each point as a column, but for a kernel that is not of vectors."""
+        if isinstance(self.kernel_y, Kernel) and not self.kernel_y.on_vectors:
+            return y
         try:
             numbers = np.asarray(y)
             numbers = numbers.astype(float) if numbers.dtype == object else numbers
@@ -179,8 +181,7 @@ class TwoViews(
             return y
         if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
             return y
-        column = numbers[:, None]
-        return column if self._second._takes(column) else y
+        return numbers[:, None]
 
     @threaded
     def _values_y(self, y: Any) -> np.ndarray:

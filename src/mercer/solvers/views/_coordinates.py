@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..._points import length
@@ -33,11 +34,12 @@ def coordinates(
     def needed(solver: str, m: int, m_y: int) -> int:
         """Return the bytes: the second view is found beside the first, then both are used."""
         if solver == "nystroem":
-            finding = n * m_y + 3 * m_y * m_y + max(s.workspace(n) for s in landmarks) // 8
+            drawing = replace(landmarks[1], rank=m_y).workspace(n)
+            finding = drawing + 8 * (n * m_y + 3 * m_y * m_y)
         else:
-            finding = 3 * n * n
+            finding = 24 * n * n
         used = 8 * (n * m_y + m_y * m_y) + workspace(n, m, m_y)
-        return tiles + 8 * (n * m + m * m) + max(8 * finding, used)
+        return tiles + 8 * (n * m + m * m) + max(finding, used)
 
     common: dict[str, Any] = {"exact": "exact", "max_memory": max_memory}
     common["what"] = f"two views of {n} points"
