@@ -64,7 +64,7 @@ class CanonicalCorrelations:
     @staticmethod
     def workspace(n: int, m: int, m_y: int, k: int) -> int:
         """Return the bytes beside the coordinates: covariances, their factors, scores."""
-        return 8 * (4 * (m * m + m_y * m_y) + 3 * m * m_y + 6 * n * k + (1 << 19))
+        return 8 * (3 * (m * m + m_y * m_y) + 3 * m * m_y + 6 * n * k + (1 << 19))
 
     def relate(self, x: View, y: View) -> Relation:
         """Return the directions, of var f + alpha |f|^2 = 1, and their correlations."""
