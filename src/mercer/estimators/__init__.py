@@ -1,5 +1,6 @@
 """scikit-learn estimators: thin, each a kernel, a Gram, a solver and an expansion."""
 
+from ._cca import KernelCCA
 from ._compress import compress
 from ._density import ParzenDensity
 from ._fisher import KernelFisherDiscriminant
@@ -16,6 +17,7 @@ from ._neighbours import (
 )
 from ._online import KernelPerceptron, KernelRecursiveLeastSquares, OnlineKernelRegressor
 from ._pca import KernelPCA
+from ._pls import KernelPLS
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
@@ -37,6 +39,7 @@ __all__ = [
     "ExplicitFeatures",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
+    "KernelCCA",
     "KernelFisherDiscriminant",
     "KernelKMeans",
     "KernelKNeighborsClassifier",
@@ -46,6 +49,7 @@ __all__ = [
     "KernelMachineClassifier",
     "KernelMachineRegressor",
     "KernelPCA",
+    "KernelPLS",
     "KernelPerceptron",
     "KernelRadiusNeighborsClassifier",
     "KernelRecursiveLeastSquares",

@@ -64,6 +64,7 @@ class KernelEstimator(BaseEstimator):
     dual_coef_: np.ndarray = learned()
     intercept_: Any = learned()
 
+    _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # parameters that are kernels
     # what scikit-learn's validation is to do with vectors, and with targets that are numbers
     _vectors: ClassVar[dict[str, Any]] = {"accept_sparse": "csr"}
     _numbers: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
@@ -73,17 +74,23 @@ class KernelEstimator(BaseEstimator):
 
         Kernels are values: the estimator gets a new one, and nobody else's kernel changes.
         """
-        nested = {key[8:]: params.pop(key) for key in list(params) if key.startswith("kernel__")}
+        split: dict[str, dict[str, Any]] = {name: {} for name in self._kernels}
+        for key in list(params):
+            name, mark, rest = key.partition("__")
+            if mark and name in split:
+                split[name][rest] = params.pop(key)
         super().set_params(**params)
-        if nested and isinstance(self.kernel, Kernel):
-            self.kernel = self.kernel.set_params(**nested)
-        elif nested and isinstance(self.kernel, str):
-            raise ValueError(
-                f"the kernel is the name {self.kernel!r}, whose parameters are gamma, degree and "
-                f"coef0; give a Kernel, such as RBF(2.0), to set {sorted(nested)}"
-            )
-        elif nested:
-            super().set_params(**{f"kernel__{key}": value for key, value in nested.items()})
+        for name, nested in split.items():
+            kernel = getattr(self, name)
+            if nested and isinstance(kernel, Kernel):
+                setattr(self, name, kernel.set_params(**nested))
+            elif nested and isinstance(kernel, str):
+                raise ValueError(
+                    f"the {name} is the name {kernel!r}, whose parameters are gamma, degree and "
+                    f"coef0; give a Kernel, such as RBF(2.0), to set {sorted(nested)}"
+                )
+            elif nested:
+                super().set_params(**{f"{name}__{key}": value for key, value in nested.items()})
         return self
 
     def __sklearn_tags__(self) -> Any:

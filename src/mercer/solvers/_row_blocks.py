@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-__all__ = ["pulled", "row_norms", "times", "weighted_gram"]
+__all__ = ["cross_gram", "pulled", "row_norms", "times", "weighted_gram"]
 
 _WORKED_ON = 1 << 17  # entries of a block that is changed: it stays in the cache
 _READ_ONLY = 1 << 23  # entries of a block that is read once
@@ -49,6 +49,16 @@ def weighted_gram(F: np.ndarray, h: np.ndarray, centre: np.ndarray | None = None
         by_columns = not block.flags.c_contiguous
         block = block if by_columns else block.T  # neither order in memory is copied
         A = dsyrk(1.0, block, beta=1.0, c=A, trans=by_columns, lower=1, overwrite_c=1)
+    return A
+
+
+def cross_gram(
+    F: np.ndarray, h: np.ndarray, G: np.ndarray, centre: np.ndarray, centre_g: np.ndarray
+) -> np.ndarray:
+    """Return (F - centre)^T diag(h) (G - centre_g)."""
+    A = np.zeros((F.shape[1], G.shape[1]))
+    for rows in _blocks(F if F.shape[1] > G.shape[1] else G, _WORKED_ON):
+        A += (F[rows] - centre).T @ (h[rows, None] * (G[rows] - centre_g))
     return A
 
 

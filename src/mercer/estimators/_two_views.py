@@ -1,0 +1,216 @@
+"""What estimators of two views have in common: a second kernel, a second door, a second expansion.
+
+score_j(x) = f_j(x) - mean f_j,        score_j(y) = g_j(y) - mean g_j
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import (
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    TransformerMixin,
+)
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._points import length
+from ..expansion import Expansion
+from ..gram import METHODS, Landmarks
+from ..kernels import Kernel
+from ..solvers import (
+    CanonicalCorrelations,
+    PartialLeastSquares,
+    Relation,
+    Report,
+    Status,
+    View,
+    coordinates,
+    correlations,
+)
+from ._base import KernelLike, Landmarked, NamedKernel
+from ._parameters import COUNT, estimator, learned, parameter, solver, threaded
+from ._sample import Sample, check_weights
+
+__all__ = ["TwoViews"]
+
+
+@estimator(kw_only=True)
+class SecondView(NamedKernel):
+    """The door of the second view, with what it has learned of it: columns and their names."""
+
+
+@estimator(kw_only=True)
+class TwoViews(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiOutputMixin, Landmarked, NamedKernel
+):
+    """An estimator of two views of the same points.
+
+    Parameters
+    ----------
+    n_components : int
+        How many pairs of functions.
+    kernel_y : str, Kernel, callable or scikit-learn GP kernel
+        That of the second view, y; like `kernel`.  If it is given by name, gamma, degree and coef0
+        are for both.
+    solver : {"auto", "exact", "nystroem"}
+        Functions of the whole RKHS, or in the span of landmarks of each view.  "auto" is exact up
+        to 3000 points, if the memory allows; beyond, it takes landmarks, with a warning.
+    landmarks_y : str or points
+        Of the second view; like `landmarks`.  `rank` and `random_state` are for both.
+    """
+
+    n_components: int = parameter(COUNT, default=2)
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    kernel_y: KernelLike = parameter(*NamedKernel._parameter_constraints["kernel"], default="rbf")
+    solver: Any = solver("nystroem", default="auto")
+    landmarks_y: Any = parameter(
+        StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
+    )
+
+    n_components_: int = learned()
+    kernel_: Kernel = learned()
+    kernel_y_: Kernel = learned()
+    expansion_y_: Expansion = learned()
+    intercept_y_: np.ndarray = learned()
+    report_: Report = learned()
+    _second: SecondView = learned()
+
+    _kernels: ClassVar[tuple[str, ...]] = ("kernel", "kernel_y")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def fit_transform(self, X: Any, y: Any, **params: Any) -> np.ndarray:
+        """Fit, and return the scores of X alone, as a pipeline wants them."""
+        return self.fit(X, y, **params).transform(X)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Return the scores of X, (n, n_components_); with y, also those of y, as a pair.
+
+        For a precomputed kernel X is k(X, X_fit), and y likewise.
+        """
+        scores = self._values(X)
+        return scores if y is None else (scores, self._values_y(y))
+
+    def _correlations(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        """Return the correlations of the scores of X with those of y, one for each component."""
+        S, T = self.transform(X, _given(y, self))
+        if len(S) != len(T):
+            raise ValueError(f"X has {len(S)} points, but y, the second view, has {len(T)}")
+        return correlations(
+            S, T, None if sample_weight is None else check_weights(sample_weight, S)
+        )
+
+    # ------------------------------------------------------------------ fitting
+
+    def _samples(self, X: Any, y: Any, sample_weight: Any) -> tuple[Sample, Sample]:
+        """Check both views."""
+        y = _given(y, self)
+        sample = self._sample(X, sample_weight=sample_weight).doubled()
+        self._second = SecondView(
+            kernel=self.kernel_y, gamma=self.gamma, degree=self.degree, coef0=self.coef0
+        )
+        columns = self._columns(y)
+        with _OfY():
+            second = self._second._sample(columns).doubled()
+        n, n_y = length(sample.given), length(second.given)
+        if n != n_y:
+            raise ValueError(
+                f"X has {n} points, but y, the second view, has {n_y}; each point needs both"
+            )
+        second = replace(second, kept=sample.kept, weights=sample.weights, flat=columns is not y)
+        if len(sample) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least 2 points of positive weight, got "
+                f"n_samples = {len(sample)}"
+            )
+        return sample, second
+
+    def _relate(
+        self,
+        sample: Sample,
+        second: Sample,
+        how: CanonicalCorrelations | PartialLeastSquares,
+    ) -> Relation:
+        """Find the directions in coordinates of both views, and turn them into expansions."""
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel_y = second.resolve(self._second._make_kernel(self.gamma))
+        values = sample.evaluated(kernel, self.max_memory)
+        values_y = second.evaluated(kernel_y, self.max_memory)
+        phi, psi = coordinates(
+            (values, values_y),
+            (sample.points, second.points),
+            self.solver,
+            (self._chosen, Landmarks(self.rank, self.landmarks_y, self.random_state)),
+            lambda n, m, m_y: how.workspace(n, m, m_y, how.n_components),
+            max_memory=self.max_memory,
+        )
+        self._say(f"X: {phi.message}")
+        self._say(f"y: {psi.message}")
+        found = how.relate(View.of(phi.F, sample.weights), View.of(psi.F, sample.weights))
+        f = Expansion(kernel, phi.points, phi.coefficients(found.x))
+        self._set_expansion(f, -found.offset, flat=False)
+        self.expansion_y_ = Expansion(kernel_y, psi.points, psi.coefficients(found.y))
+        self.intercept_y_ = -found.offset_y
+        self.kernel_, self.kernel_y_ = kernel, kernel_y
+        self.n_components_ = len(found.values)
+        report, status = found.report, found.report.status
+        if (phi.approximate or psi.approximate) and status is Status.DIRECT:
+            status = Status.APPROXIMATE
+        text = "; ".join(filter(None, [report.message, f"X: {phi.message}", f"y: {psi.message}"]))
+        self.report_ = replace(report, status=status, message=text)
+        self._say(f"{found.values.round(6)}: {status.value}")
+        return found
+
+    def _columns(self, y: Any) -> Any:
+        """Return one number for each point as a column, but for a kernel that is not of vectors."""
+        if isinstance(self.kernel_y, Kernel) and not self.kernel_y.on_vectors:
+            return y
+        try:
+            numbers = np.asarray(y)
+            numbers = numbers.astype(float) if numbers.dtype == object else numbers
+        except (TypeError, ValueError):  # sets, strings, graphs ...
+            return y
+        if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
+            return y
+        return numbers[:, None]
+
+    @threaded
+    def _values_y(self, y: Any) -> np.ndarray:
+        """Return the scores of y, in tiles."""
+        check_is_fitted(self)
+        with _OfY():
+            y = self._second._check_points(self._columns(y), reset=False)
+        return np.asarray(self.expansion_y_(y) + self.intercept_y_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+
+class _OfY:
+    """Say of an error that it is one of the second view."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind in (ValueError, TypeError):
+            raise kind(f"y, the second view (X in what follows): {error}") from error
+
+
+def _given(y: Any, model: Any) -> Any:
+    if y is None:
+        raise ValueError(
+            f"{type(model).__name__} requires y to be passed, but the target y is None: it is the "
+            f"second view"
+        )
+    return y

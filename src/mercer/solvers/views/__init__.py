@@ -1,0 +1,9 @@
+"""Two views of the same points: directions in which they vary together."""
+
+from ._canonical import CanonicalCorrelations
+from ._coordinates import coordinates
+from ._partial import PartialLeastSquares
+from ._view import Relation, View, correlations
+
+__all__ = ["CanonicalCorrelations", "PartialLeastSquares", "Relation", "View"]
+__all__ += ["coordinates", "correlations"]
