@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
-from .._runtime import reserve
+from .._runtime import reserve, slices
 from ..expansion import Expansion
 from ..gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
 from ..gram import remembering
@@ -29,6 +29,8 @@ from ._parameters import COUNT, estimator, fitting, learned, parameter, threaded
 from ._sample import Sample
 
 __all__ = ["GaussianProcessClassifier"]
+
+_ROWS = 4096  # points whose covariances of all classes are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,10 @@ class _Latent:
         return (f(X), k(X)) if self.joint else (f(X)[:, 0], k.diag(X))
 
     def probability(self, X: Any) -> np.ndarray:
-        return (expected_softmax if self.joint else expected_probability)(*self.moments(X))
+        if not self.joint:
+            return expected_probability(*self.moments(X))
+        some = (take(X, rows) for rows in slices(length(X), _ROWS))
+        return np.concatenate([expected_softmax(*self.moments(part)) for part in some])
 
 
 @estimator()
@@ -145,11 +150,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 "a matrix of values has no k(x, x) of new points: keep the matrix of all points, "
                 "Precomputed(matrix), and give indices"
             )
-        sample = self._sample(X, y, labels=True, copy=self.copy_X_train)
-        latent = [
-            self._latent(take(sample.points, rows), targets)
-            for rows, targets in self._problems(sample)
-        ]
+        sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
+        latent = [self._latent(points, targets) for points, targets in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
         self._latents: list[_Latent] = latent
         self._form = self.multi_class
@@ -157,21 +159,21 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         return self
 
     def _problems(self, sample: Sample) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield the rows of each problem with two classes, and whether they are of the second.
+        """Yield the points of each problem with two classes, and whether they are of the second.
 
-        There is but one problem with all classes, and a column for each.
+        With all classes there is but one problem, and a column for each.
         """
-        labels, q = sample.labels, len(sample.classes)
+        X, labels, q = sample.points, sample.labels, len(sample.classes)
         if self.multi_class == "multinomial":
-            yield slice(None), sample.with_indicators().targets
+            yield X, sample.with_indicators().targets
         elif q == 2:
-            yield slice(None), labels == 1
+            yield X, labels == 1
         elif self.multi_class == "one_vs_rest":
-            yield from ((slice(None), labels == c) for c in range(q))
+            yield from ((X, labels == c) for c in range(q))
         else:
             for a, b in combinations(range(q), 2):
                 rows = np.flatnonzero((labels == a) | (labels == b))
-                yield rows, labels[rows] == b
+                yield take(X, rows), labels[rows] == b
 
     def _latent(self, X: Any, targets: np.ndarray) -> _Latent:
         translation = KernelTranslation(self.kernel, X)
