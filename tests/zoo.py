@@ -553,6 +553,7 @@ SOLVERS = [
 ESTIMATORS = [
     GaussianProcessClassifier(),
     GaussianProcessClassifier(2.0 * RBF("median"), optimizer=None, multi_class="one_vs_one"),
+    GaussianProcessClassifier(1.0 * RBF(1.0), multi_class="multinomial"),
     GaussianProcessRegressor(),
     GaussianProcessRegressor(1.0 * RBF("median") + White(0.1), normalize_y=True),
     GaussianProcessRegressor(GPKernel(2.0) + WhiteKernel(0.5), optimizer=None),

@@ -1,5 +1,7 @@
 """Gaussian process classification: scikit-learn's numbers, several classes, structured points."""
 
+import pickle
+
 import numpy as np
 import pytest
 import sklearn.gaussian_process as theirs
@@ -11,15 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF as TheirRBF
 from sklearn.gaussian_process.kernels import ConstantKernel
 
-from mercer import GaussianProcessClassifier, MemoryBudgetError, compress
+from mercer import GaussianProcessClassifier, MemoryBudgetError, NotPositiveDefiniteError, compress
 from mercer.gp import LaplaceLikelihood, expected_probability
-from mercer.kernels import RBF, Linear, Normalized, Precomputed, Spectrum, White
+from mercer.kernels import RBF, Linear, Normalized, Precomputed, Sigmoid, Spectrum, White
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 2))
 Z = rng.normal(size=(15, 2))
 Y = (np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=80) > 0).astype(int)
 THREE = np.digitize(X[:, 0] + X[:, 1], [-0.7, 0.7])
+NOISY = np.digitize(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=80), [-0.7, 0.7])
 KERNEL = 2.0 * RBF((1.0, 2.0))
 THEIRS = ConstantKernel(2.0) * TheirRBF([1.0, 2.0])
 
@@ -147,3 +150,92 @@ def test_a_bound_is_told():
     kernel = ConstantKernel(1.0, (0.9, 1.1)) * TheirRBF(1.0)
     with pytest.warns(ConvergenceWarning, match="k1__constant_value is close to the specified"):
         GaussianProcessClassifier(kernel).fit(X, Y)
+
+
+# ------------------------------------------------------------------ all classes in one model
+
+
+def multinomial(kernel=KERNEL, **options):
+    return GaussianProcessClassifier(kernel, multi_class="multinomial", **options)
+
+
+def test_the_multinomial_form_has_one_kernel_one_likelihood_and_a_function_per_class():
+    names = np.array(["low", "middle", "high"])[NOISY]
+    model = multinomial().fit(X, names)
+    assert model.classes_.tolist() == ["high", "low", "middle"]
+    assert len(model.expansion_) == 3 and model.expansions_ == [model.expansion_]
+    assert model.report_.status.value == "converged"
+    theta = model.kernel_.theta
+    value, slopes = model.log_marginal_likelihood(theta, eval_gradient=True)
+    assert value == model.log_marginal_likelihood_value_
+    assert value > multinomial(optimizer=None).fit(X, names).log_marginal_likelihood_value_
+    assert np.abs(slopes).max() < 0.02 * np.sqrt(len(X))
+    P = model.predict_proba(Z)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(model.predict(Z), model.classes_[P.argmax(axis=1)])
+    assert model.score(X, names) > 0.75
+    mean, variance = model.latent_mean_and_variance(Z)
+    np.testing.assert_array_equal(mean, model.expansion_(Z))
+    assert mean.shape == variance.shape == (15, 3) and (variance > 0).all()
+    with pytest.raises(ValueError, match=r"theta must be 3\. Obtained"):
+        model.log_marginal_likelihood(np.zeros(9))
+    moved = model.log_marginal_likelihood(KERNEL.theta, clone_kernel=False)
+    assert moved == model.log_marginal_likelihood() and model.kernel_ == KERNEL
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(Z), model.predict_proba(Z))
+
+
+def test_two_classes_are_those_of_twice_the_kernel():
+    two = multinomial(optimizer=None).fit(X, Y)
+    one = GaussianProcessClassifier(2.0 * KERNEL, optimizer=None).fit(X, Y)
+    assert two.log_marginal_likelihood_value_ == pytest.approx(one.log_marginal_likelihood_value_)
+    np.testing.assert_allclose(two.predict_proba(Z), one.predict_proba(Z), atol=1e-9)
+    np.testing.assert_array_equal(two.predict(Z), one.predict(Z))
+    both = zip(two.latent_mean_and_variance(Z), one.latent_mean_and_variance(Z), strict=True)
+    for mine, other in both:
+        np.testing.assert_allclose(mine, other, atol=1e-9)
+
+
+def test_scikit_learns_kernels_restarts_and_warm_starts_find_the_same_theta():
+    ours = multinomial().fit(X, NOISY)
+    other = multinomial(THEIRS, warm_start=True, n_restarts_optimizer=1, random_state=0)
+    other.fit(X, NOISY)
+    assert other.log_marginal_likelihood_value_ == pytest.approx(
+        ours.log_marginal_likelihood_value_, abs=1e-4
+    )
+    assert isinstance(other.kernel_, type(THEIRS))
+    np.testing.assert_allclose(other.predict_proba(Z), ours.predict_proba(Z), atol=2e-3)
+
+
+def test_three_classes_of_strings():
+    words = ["".join(rng.choice(list(("ab", "bc", "ca")[i % 3]), size=8)) for i in range(30)]
+    labels = np.array(["ab", "bc", "ca"])[np.arange(30) % 3]
+    model = multinomial(3.0 * Normalized(Spectrum(2)), optimizer=None).fit(words, labels)
+    assert model.score(words, labels) > 0.9
+    assert model.predict(["abab", "cbcb", "acac"]).tolist() == ["ab", "bc", "ca"]
+
+
+def test_a_model_is_what_was_fitted_whatever_is_set_later():
+    model = GaussianProcessClassifier(KERNEL, optimizer=None).fit(X, THREE)
+    before = model.predict(Z)
+    model.set_params(multi_class="one_vs_one")
+    np.testing.assert_array_equal(model.predict(Z), before)
+    assert hasattr(model, "predict_proba")
+    assert not hasattr(model.fit(X, THREE), "predict_proba")
+
+
+def test_what_each_function_keeps_counts():
+    # one function takes 3 arrays of 80 x 80, and five keep one each
+    five, options = np.arange(80) % 5, {"optimizer": None}
+    assert GaussianProcessClassifier(KERNEL, max_memory="160 KiB", **options).fit(X, Y)
+    with pytest.raises(MemoryBudgetError, match="a Gaussian process on 80 points needs"):
+        GaussianProcessClassifier(KERNEL, max_memory="300 KiB", **options).fit(X, five)
+    with pytest.raises(MemoryBudgetError, match="on 80 points of 5 classes needs 450"):
+        multinomial(max_memory="440 KiB", **options).fit(X, five)
+    assert multinomial(max_memory="460 KiB", **options).fit(X, five)
+
+
+def test_an_indefinite_kernel_is_told_in_words_of_a_classifier():
+    with pytest.raises(NotPositiveDefiniteError, match="Try a kernel that is positive semi") as e:
+        multinomial(50.0 * Sigmoid(1.0, 1.0), optimizer=None).fit(X, THREE)
+    assert "alpha" not in str(e.value)

@@ -17,21 +17,25 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
+from .._runtime import reserve, slices
 from ..expansion import Expansion
-from ..gp import LaplaceLikelihood, Posterior, expected_probability
+from ..gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
 from ..gram import remembering
 from ..solvers import Report, Status, worst
 from ._base import Seed
 from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import KernelTranslation, SpelledObjective
 from ._parameters import COUNT, estimator, fitting, learned, parameter, threaded
+from ._sample import Sample
 
 __all__ = ["GaussianProcessClassifier"]
+
+_ROWS = 4096  # points whose covariances of all classes are held at a time
 
 
 @dataclass(frozen=True, eq=False)
 class _Latent:
-    """One latent function: what tells one class from another, or from all others."""
+    """A latent function, which tells one class from another or from all others; or one for each."""
 
     spelled: SpelledObjective
     theta: np.ndarray
@@ -46,21 +50,36 @@ class _Latent:
     def value(self) -> float:
         return float(self.posterior.report.certificate["log marginal likelihood"])
 
+    @property
+    def joint(self) -> bool:
+        """Whether it is a function for each class, rather than one."""
+        return len(self.posterior.expansion) > 1
+
     def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        return self.posterior.expansion(X)[:, 0], self.posterior.covariance.diag(X)
+        """Return means and variances, or covariances of all functions at each point."""
+        f, k = self.posterior.expansion, self.posterior.covariance
+        return (f(X), k(X)) if self.joint else (f(X)[:, 0], k.diag(X))
 
     def probability(self, X: Any) -> np.ndarray:
-        return expected_probability(*self.moments(X))
+        if not self.joint:
+            return expected_probability(*self.moments(X))
+        some = (take(X, rows) for rows in slices(length(X), _ROWS))
+        return np.concatenate([expected_softmax(*self.moments(part)) for part in some])
 
 
 @estimator()
 class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     """p(y = 1 | x) = E[1 / (1 + exp(-f(x)))] with f a Gaussian process of covariance k.
 
+    Several classes are told apart by several such f, or by one model of all of them,
+
+        p(y = c | x) = E[exp(f_c(x)) / sum_b exp(f_b(x))],     multi_class="multinomial".
+
     f given the labels is not normal; Laplace's approximation takes the normal distribution at its
     most probable value, and theta maximises the likelihood of that.  A drop-in for scikit-learn's
-    estimator of this name, which takes its GP kernels as well as ours.  The expectation is taken by
-    quadrature, to some 1e-10, where scikit-learn's sum of five error functions errs by 1e-4.
+    estimator of this name, which takes its GP kernels as well as ours.  The expectation of one f is
+    taken by quadrature, to some 1e-10, where scikit-learn's sum of five error functions errs by
+    1e-4; of more than two by quasi-Monte-Carlo, see `mercer.gp.expected_softmax`.
 
     Parameters
     ----------
@@ -72,20 +91,25 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         Whether each search for it begins where the last one ended.
     random_state : int, RandomState or None
         Of the restarts.
-    multi_class : {"one_vs_rest", "one_vs_one"}
+    multi_class : {"one_vs_rest", "one_vs_one", "multinomial"}
         Whether more than two classes are told apart each from all others, whose probabilities are
-        scaled to sum to 1, or in pairs, which vote and have no probabilities.
+        scaled to sum to 1; in pairs, which vote and have no probabilities; or by the softmax of C
+        functions that share one kernel, one likelihood and one theta, with C + 5 arrays of n x n
+        in a fit and C in the model.  Two classes have one f, but in the last form one each, whose
+        difference has the covariance 2 k.
 
     Attributes
     ----------
     classes_ : ndarray
     n_classes_ : int
     kernel_ : Kernel or scikit-learn GP kernel
-        With the theta found; for more than two classes a tuple, or scikit-learn's CompoundKernel.
+        With the theta found; for several functions of their own a tuple, or scikit-learn's
+        CompoundKernel.
     log_marginal_likelihood_value_ : float
-        For more than two classes the mean.
+        For several functions of their own the mean.
     expansion_ : Expansion
-        The most probable f; for more than two classes `expansions_`, one for each function.
+        The most probable f, in the multinomial form with a column for each class.  Otherwise for
+        more than two classes `expansions_`, one for each function.
     report_, reports_ : Report, list of Report
         How each f was found, and the worst of them.
 
@@ -107,7 +131,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     max_iter_predict: int = parameter(COUNT, default=100)
     warm_start: bool = parameter("boolean", default=False)
     random_state: Seed = parameter("random_state", default=None)
-    multi_class: str = parameter(StrOptions({"one_vs_rest", "one_vs_one"}), default="one_vs_rest")
+    multi_class: str = parameter(
+        StrOptions({"one_vs_rest", "one_vs_one", "multinomial"}), default="one_vs_rest"
+    )
 
     classes_: np.ndarray = learned()
     n_classes_: int = learned()
@@ -124,26 +150,30 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 "a matrix of values has no k(x, x) of new points: keep the matrix of all points, "
                 "Precomputed(matrix), and give indices"
             )
-        sample = self._sample(X, y, labels=True, copy=self.copy_X_train)
-        latent = [
-            self._latent(take(sample.points, rows), targets)
-            for rows, targets in self._problems(sample.labels, len(sample.classes))
-        ]
+        sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
+        latent = [self._latent(points, targets) for points, targets in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
         self._latents: list[_Latent] = latent
+        self._form = self.multi_class
         self._settle()
         return self
 
-    def _problems(self, labels: np.ndarray, q: int) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield the rows of each problem with two classes, and whether they are of the second."""
-        if q == 2:
-            yield slice(None), labels == 1
+    def _problems(self, sample: Sample) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield the points of each problem with two classes, and whether they are of the second.
+
+        With all classes there is but one problem, and a column for each.
+        """
+        X, labels, q = sample.points, sample.labels, len(sample.classes)
+        if self.multi_class == "multinomial":
+            yield X, sample.with_indicators().targets
+        elif q == 2:
+            yield X, labels == 1
         elif self.multi_class == "one_vs_rest":
-            yield from ((slice(None), labels == c) for c in range(q))
+            yield from ((X, labels == c) for c in range(q))
         else:
             for a, b in combinations(range(q), 2):
                 rows = np.flatnonzero((labels == a) | (labels == b))
-                yield rows, labels[rows] == b
+                yield take(X, rows), labels[rows] == b
 
     def _latent(self, X: Any, targets: np.ndarray) -> _Latent:
         translation = KernelTranslation(self.kernel, X)
@@ -160,6 +190,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             self.optimizer, self.n_restarts_optimizer, self.random_state, self._teller
         )
         posterior = spelled.posterior(best.theta)
+        reserve(8 * length(X) ** 2)  # its factor stays, beside what the next function takes
         report = posterior.report
         if not best.converged:
             report = replace(report, status=Status.NOT_CONVERGED)
@@ -198,17 +229,19 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         if self.n_classes_ == 2:
-            return self.classes_[(self.expansion_(X)[:, 0] >= 0).astype(int)]
+            f = self.expansion_(X)  # of the second class, and if there are two also of the first
+            return self.classes_[(f[:, -1] >= (f[:, 0] if len(f.T) > 1 else 0.0)).astype(int)]
         P = np.column_stack([one.probability(X) for one in self._latents])
-        if self.multi_class == "one_vs_one":
+        if self._form == "one_vs_one":
             P = _ovr_decision_function((P > 0.5).astype(int), P, self.n_classes_)
         return self.classes_[np.argmax(P, axis=1)]
 
     def _has_probabilities(self) -> bool:
-        if self.multi_class == "one_vs_one" and getattr(self, "n_classes_", 2) > 2:
+        form = getattr(self, "_form", self.multi_class)
+        if form == "one_vs_one" and getattr(self, "n_classes_", 2) > 2:
             raise AttributeError(
                 "one_vs_one multi-class mode does not support predicting probability estimates. "
-                "Use one_vs_rest mode instead."
+                "Use one_vs_rest mode instead, or multinomial."
             )
         return True
 
@@ -219,28 +252,37 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         P = np.column_stack([one.probability(X) for one in self._latents])
-        if self.n_classes_ == 2:
+        if len(P.T) == 1:
             return np.column_stack([1.0 - P, P])
         return P / P.sum(axis=1, keepdims=True)
 
     @threaded
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and variance of f at each point, for two classes."""
+        """Return mean and variance of f at each point, for two classes.
+
+        In the multinomial form those of f_2 - f_1; for more classes those of all f_c, (n, C).
+        """
         check_is_fitted(self)
-        if self.n_classes_ > 2:
+        if len(self._latents) > 1:
             raise ValueError(
                 "Returning the mean and variance of the latent function f is only supported for "
                 f"binary classification, received {self.n_classes_} classes."
             )
-        return self._latents[0].moments(self._check_points(X, reset=False))
+        mean, spread = self._latents[0].moments(self._check_points(X, reset=False))
+        if spread.ndim == 1:
+            return mean, spread
+        if self.n_classes_ > 2:
+            return mean, np.einsum("icc->ic", spread)
+        sign = np.array([-1.0, 1.0])
+        return mean @ sign, spread @ sign @ sign
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
     ) -> Any:
         """Return the log marginal likelihood of theta, and its gradient if asked.
 
-        For more than two classes the mean over all functions, at one theta for all of them or at
-        one for each, joined; without a gradient.
+        For one against the rest and for pairs the mean over all functions, at one theta for all of
+        them or at one for each, joined; without a gradient.
 
         Parameters
         ----------
@@ -262,9 +304,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         theta = np.asarray(theta, dtype=float)
         p, q = self._latents[0].theta.size, len(self._latents)
         if theta.shape not in ((p,), (p * q,)):
+            allowed = f"{p}" if q == 1 else f"either {p} or {p * q}"
             raise ValueError(
-                f"Shape of theta must be either {p} or {p * q}. Obtained theta with shape "
-                f"{theta.shape}."
+                f"Shape of theta must be {allowed}. Obtained theta with shape {theta.shape}."
             )
         each = np.broadcast_to(theta, (q, p)) if theta.size == p else theta.reshape(q, p)
         pairs = list(zip(self._latents, each, strict=True))

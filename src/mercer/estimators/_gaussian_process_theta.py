@@ -181,15 +181,11 @@ class SpelledObjective:
         except NotPositiveDefiniteError as why:
             raise NotPositiveDefiniteError(
                 f"The kernel, {self.translation.at(theta)}, is not returning a positive definite "
-                f"matrix. Try gradually increasing the 'alpha' parameter of your "
-                f"GaussianProcessRegressor estimator. ({why})"
+                f"matrix. Try {self.objective.remedy}. ({why})"
             ) from None
-        f = posterior.expansion
-        posterior = replace(
-            posterior,
-            expansion=replace(f, kernel=forget(f.kernel)),
-            covariance=forget(posterior.covariance),
-        )
+        f, k = posterior.expansion, posterior.covariance
+        k = forget(k) if isinstance(k, Kernel) else replace(k, kernel=forget(k.kernel))
+        posterior = replace(posterior, expansion=replace(f, kernel=forget(f.kernel)), covariance=k)
         if "jitter" in posterior.report.certificate:
             warn_caller(posterior.report.message)
         return posterior
@@ -263,8 +259,8 @@ class SpelledObjective:
             say=None if say is None else lambda text: say(f"start {number}, {text}"),
         )
         if not best.converged:
-            estimated = hasattr(self.objective, "standard_error")
-            advice = "more landmarks (rank)" if estimated else "a larger alpha, a White() part"
+            remedy, estimated = self.objective.remedy, hasattr(self.objective, "standard_error")
+            advice = "more landmarks (rank)" if estimated else f"a White() part, {remedy}"
             warn_caller(
                 f"the search for the best theta ended after {best.evaluations} evaluations at a "
                 f"log marginal likelihood of {best.value:.6g} without convergence: {best.message}. "

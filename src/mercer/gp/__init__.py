@@ -3,12 +3,15 @@
 from ._choose import choose_objective
 from ._exact import LeaveOneOut, MarginalLikelihood
 from ._inducing import InducingBound
-from ._laplace import LaplaceLikelihood, expected_probability
+from ._laplace import LaplaceLikelihood
+from ._logistic import expected_probability
 from ._posterior import Conditioned, Posterior
 from ._search import Optimum, maximise
+from ._softmax import ClassCovariance, expected_softmax
 from ._stochastic import Estimate, StochasticLikelihood
 
 __all__ = [
+    "ClassCovariance",
     "Conditioned",
     "Estimate",
     "InducingBound",
@@ -20,5 +23,6 @@ __all__ = [
     "StochasticLikelihood",
     "choose_objective",
     "expected_probability",
+    "expected_softmax",
     "maximise",
 ]

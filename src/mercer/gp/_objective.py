@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class Objective(ABC):
     X: Any
     Y: np.ndarray
     noise: Any = 0.0
+
+    remedy: ClassVar[str] = (  # for a matrix that is not positive definite, in scikit-learn's words
+        "gradually increasing the 'alpha' parameter of your GaussianProcessRegressor estimator"
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):

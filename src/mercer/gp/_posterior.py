@@ -31,8 +31,9 @@ class Posterior:
     ----------
     expansion : Expansion
         The mean, one function per target.
-    covariance : Kernel
-        The covariance of f(x) and f(z), usually `Conditioned`; the same for all targets.
+    covariance : Kernel or ClassCovariance
+        The covariance of f(x) and f(z), usually `Conditioned`; the same for all targets.  Of the
+        functions of several classes, which are not independent, that at each point.
     report : Report
         How they were found.
 
@@ -48,7 +49,7 @@ class Posterior:
     """
 
     expansion: Expansion
-    covariance: Kernel
+    covariance: Any
     report: Report
 
 
@@ -216,6 +217,6 @@ def _not_negative(variance: np.ndarray, prior: np.ndarray) -> np.ndarray:
         warn_caller(
             f"Predicted variances smaller than 0. Setting those variances to 0. "
             f"({np.sum(variance < 0)} of {len(variance)}, the lowest {variance.min():.3g}.) The "
-            f"usual cause is a nearly singular kernel matrix: try a larger alpha"
+            f"usual cause is a nearly singular kernel matrix: try a larger alpha, or a White() part"
         )
     return np.maximum(variance, 0.0, out=variance)
