@@ -46,8 +46,10 @@ from .estimators import (
     SparseKernelClassifier,
     SparseKernelRegressor,
     compress,
+    to_dual,
+    to_primal,
 )
-from .expansion import Expansion
+from .expansion import Expansion, Primal, primal_or_dual
 from .kernels import Graphs
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
@@ -87,6 +89,7 @@ __all__ = [
     "OnlineKernelRegressor",
     "ParzenDensity",
     "PolynomialCountSketch",
+    "Primal",
     "RBFSampler",
     "RandomFeatures",
     "Reduction",
@@ -104,7 +107,10 @@ __all__ = [
     "kernels",
     "means",
     "mmd",
+    "primal_or_dual",
     "solvers",
     "thin",
+    "to_dual",
+    "to_primal",
     "two_sample_test",
 ]
