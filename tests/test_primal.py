@@ -124,7 +124,7 @@ def test_a_law_that_fails_is_named():
             return super().to_primal()[::-1]
 
     f = Wrong(QUADRATIC, X, rng.normal(size=(60, 2)))
-    with pytest.raises(AssertionError, match="law 'values' fails.*<w, phi"):
+    with pytest.raises(AssertionError, match=r"law 'values' fails.*<w, phi"):
         check_primal(f, NEW)
 
 
@@ -149,12 +149,10 @@ def test_single_precision_is_exact():
 def test_inner_products_of_two():
     f, g = Expansion(QUADRATIC, X, y), Expansion(QUADRATIC, NEW, NEW)
     assert_allclose(f.to_primal().inner(g.to_primal()), f.inner(g))
-    with pytest.raises(
-        KernelMismatchError, match="different spaces: one has 10 .* the other 3 of Linear"
-    ):
+    with pytest.raises(KernelMismatchError, match=r"one has 10 .* the other 3 of Linear"):
         f.to_primal().inner(Expansion(Linear(), X, y).to_primal())
     one = Expansion(Spectrum(1), ["ab"], [1.0]).to_primal()
-    with pytest.raises(KernelMismatchError, match="2 features .* 2 of .* not the same"):
+    with pytest.raises(KernelMismatchError, match=r"2 features .* 2 of .* not the same"):
         one.inner(Expansion(Spectrum(1), ["bc"], [1.0]).to_primal())
 
 
@@ -186,7 +184,7 @@ def test_repr():
 def test_the_dual_of_what_was_not_trained_on_these_points():
     p = Primal(QUADRATIC, np.arange(10.0))
     assert_allclose(p.to_dual(X)(NEW), p(NEW), atol=1e-9)  # ten features, sixty points
-    with pytest.raises(ValueError, match="these 4 points: they leave .* of .w. = 16.88.*tol=1e-06"):
+    with pytest.raises(ValueError, match=r"these 4 points: .* of .w. = 16.88, .* tol=1e-06"):
         p.to_dual(X[:4])
     g = p.to_dual(X[:4], tol=1.0)  # the projection agrees where the points are
     assert_allclose(g(X[:4]), p(X[:4]), atol=1e-9)
@@ -310,7 +308,7 @@ def test_strings(kernel):
 
 def test_what_has_no_primal():
     ridge = to_primal(KernelRidge(kernel="poly").fit(X, y))
-    with pytest.raises(ValueError, match="standard deviations are .* no points"):
+    with pytest.raises(ValueError, match=r"standard deviations are .* no points"):
         ridge.predict(NEW, return_std=True)
     with pytest.raises(ValueError, match=r"leave-one-out .* no points"):
         ridge.leave_one_out()
@@ -318,7 +316,7 @@ def test_what_has_no_primal():
         to_primal(KernelRidge(kernel="rbf").fit(X, y))
     with pytest.raises(TypeError, match="takes a kernel machine of mercer"):
         to_primal(Ridge().fit(X, y))
-    with pytest.raises(TypeError, match="standard deviations .* need its points"):
+    with pytest.raises(TypeError, match=r"standard deviations .* need its points"):
         to_primal(GaussianProcessRegressor(Linear() + 1.0, alpha=0.1, optimizer=None).fit(X, y))
     with pytest.raises(TypeError, match="answers by its points themselves"):
         to_primal(KernelKNeighborsRegressor(kernel="linear").fit(X, y))
@@ -372,7 +370,7 @@ def test_what_has_no_dual():
     with pytest.raises(TypeError, match=r"KNeighborsRegressor\(\) has no coef_"):
         to_dual(KNeighborsRegressor().fit(X, y), X)
     lasso = make_pipeline(PolynomialFeatures(6), Lasso(0.01, max_iter=100_000)).fit(X, y)
-    with pytest.raises(ValueError, match="no combination of the features of these 60 .* lasso"):
+    with pytest.raises(ValueError, match=r"no combination of the features of these 60 .* lasso"):
         to_dual(lasso, X)
 
 

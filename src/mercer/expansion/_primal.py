@@ -133,10 +133,10 @@ class Primal:
             raise ValueError(
                 f"w is no combination of the features of these {length(X)} points: they leave "
                 f"|w - Phi^T a| = {left[c]:.4g} of |w| = {size[c]:.4g}, a part of {part[c]:.2g} "
-                f"that is more than tol={tol:g}. The usual causes are other points than w was trained on, and a "
-                f"penalty that is not one of |w|, such as the lasso's; give the training points, "
-                f"or more points (there are {len(self.weights)} features), or a larger tol for the "
-                f"nearest expansion"
+                f"that is more than tol={tol:g}. The usual causes are other points than w was "
+                f"trained on, and a penalty that is not one of |w|, such as the lasso's; give the "
+                f"training points, or more points (there are {len(self.weights)} features), or a "
+                f"larger tol for the nearest expansion"
             )
         return Expansion(self.kernel, X, A)
 

@@ -103,8 +103,9 @@ def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
         for column in set(columns):
             ways //= math.factorial(columns.count(column))
         weights[place] = ways * g**size * c ** (p - size)
-    kept = weights > 0
-    return np.ascontiguousarray(phi[:, kept]) * np.sqrt(weights[kept]).astype(phi.dtype), None
+    phi *= np.sqrt(weights).astype(phi.dtype)
+    # a monomial is a column, and contiguous: rows would cost many times as much as the products
+    return phi if weights.all() else phi.T[weights > 0].T, None
 
 
 @_phi.register
