@@ -48,8 +48,10 @@ from .estimators import (
     SparseKernelClassifier,
     SparseKernelRegressor,
     compress,
+    to_dual,
+    to_primal,
 )
-from .expansion import Expansion
+from .expansion import Expansion, Primal, primal_or_dual
 from .kernels import Graphs
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
@@ -91,6 +93,7 @@ __all__ = [
     "OnlineKernelRegressor",
     "ParzenDensity",
     "PolynomialCountSketch",
+    "Primal",
     "RBFSampler",
     "RandomFeatures",
     "Reduction",
@@ -108,7 +111,10 @@ __all__ = [
     "kernels",
     "means",
     "mmd",
+    "primal_or_dual",
     "solvers",
     "thin",
+    "to_dual",
+    "to_primal",
     "two_sample_test",
 ]

@@ -18,6 +18,7 @@ from ._neighbours import (
 from ._online import KernelPerceptron, KernelRecursiveLeastSquares, OnlineKernelRegressor
 from ._pca import KernelPCA
 from ._pls import KernelPLS
+from ._primal import to_dual, to_primal
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
@@ -68,4 +69,6 @@ __all__ = [
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "compress",
+    "to_dual",
+    "to_primal",
 ]

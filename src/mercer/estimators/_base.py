@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from .._points import is_table, length, refuse_structured, take
-from ..expansion import Expansion
+from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks
 from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
 from ..reduce import Reduction
@@ -60,7 +60,7 @@ class KernelEstimator(BaseEstimator):
     n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
-    expansion_: Expansion = learned()
+    expansion_: Any = learned()  # an Expansion, or after `to_primal` a Primal
     dual_coef_: np.ndarray = learned()
     intercept_: Any = learned()
 
@@ -190,7 +190,7 @@ class KernelEstimator(BaseEstimator):
     @property
     def reduction_(self) -> Reduction | None:
         """The certificate of an estimator that `compress` has returned; None for others."""
-        return self.expansion_.reduction
+        return getattr(self.expansion_, "reduction", None)
 
     @threaded
     def _values(self, X: Any) -> np.ndarray:
@@ -198,13 +198,18 @@ class KernelEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
 
-    def _compress(self, shrink: Function[[Expansion], Expansion]) -> None:
+    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
         """Replace the expansion of this copy of a fitted estimator by one in fewer points.
 
-        Called by `compress`.  For an estimator that has learned more than an expansion, this is
-        the place to bring the rest in line.
+        Called by `compress`, and by `to_primal`, which leaves no points at all.  For an estimator
+        that has learned more than an expansion, this is the place to bring the rest in line.
         """
         small = shrink(self.expansion_)
+        if isinstance(small, Primal):
+            self.expansion_ = small
+            for part in ("X_fit_", "dual_coef_"):
+                self.__dict__.pop(part, None)
+            return
         self.expansion_ = replace(small, kernel=self.expansion_.kernel)
         if hasattr(self, "X_fit_"):
             self.X_fit_ = small.points
@@ -212,11 +217,20 @@ class KernelEstimator(BaseEstimator):
             flat = self.dual_coef_.ndim == 1
             self.dual_coef_ = small.coefficients[:, 0] if flat else small.coefficients
 
+    def _to_primal(self, max_memory: Any) -> None:
+        """Replace the expansion of this copy of a fitted estimator by the weights of features."""
+        self._compress(lambda f: f.to_primal(max_memory=max_memory))
+
     def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
         """Set scikit-learn's names for f and its intercepts; without an axis for one target."""
         self.expansion_, self.X_fit_ = f, f.points
         self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
         self.intercept_ = float(intercept[0]) if flat else intercept
+
+    @property
+    def _one_target(self) -> bool:
+        """Whether targets came without an axis of their own, as predictions then go."""
+        return np.ndim(self.intercept_) == 0
 
     @property
     def _teller(self) -> Function[[str], None] | None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import gp
 from .._points import length
 from .._runtime import check_budget
+from ..expansion import Primal
 from ..gp import Conditioned, Posterior
 from ..gram import remembering
 from ..kernels import Kernel, White, reads_all
@@ -121,6 +122,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
+        if isinstance(self.expansion_, Primal):
+            raise TypeError(
+                "the standard deviations of a Gaussian process need its points; "
+                "expansion_.to_primal() is its mean alone"
+            )
         coefficients = self.expansion_.coefficients / self._y_train_std
         self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
 

@@ -256,7 +256,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         Several quantiles are the columns, in the order in which they were asked for.
         """
         values = self._values(X)
-        if self.dual_coef_.ndim == 1:
+        if self._one_target:
             values = values[:, 0]
         elif self._columns is not None:
             values = np.sort(values, axis=1)[:, self._columns]

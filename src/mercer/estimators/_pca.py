@@ -421,6 +421,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         parts = self._components
         if parts.in_features:
             raise ValueError("random features have no gradient here; use eigen_solver='nystroem'")
+        if parts.in_primal:
+            raise ValueError("weights of features have no gradient; ask the model in the dual")
         gone = parts.basis is not None or parts.reduction is not None
         if X is None and (self._precomputed or gone):
             raise ValueError(
@@ -526,6 +528,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
                 "random features live in another space than the kernel's, so pre-images there are "
                 "only learned: set fit_inverse_transform=True, or use eigen_solver='nystroem'"
             )
+        if self._components.in_primal:
+            raise ValueError(
+                "a model in the primal has no points to come back to; ask the one in the dual"
+            )
         if self._precomputed:
             raise ValueError(
                 "a precomputed kernel matrix has no points to come back to; fit with a kernel"
@@ -614,6 +620,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
         if errors is not None:
             weights = old.expansion.coefficients[:, -1]
             self.offset_ = self._threshold(parts, errors, weights)
+
+    def _to_primal(self, max_memory: Any) -> None:
+        if self._components.in_features:
+            raise ValueError("a kernel PCA of random features is in the primal: it has no points")
+        self._components = self._components.to_primal(max_memory)
+        self.expansion_, self.mean_ = self._components.functions, self._components.mean
+        for name in ("X_fit_", *_OF_POINTS):
+            if name != "offset_":  # the threshold stays: scores and errors are the same
+                self.__dict__.pop(name, None)
 
     def _forget(self) -> None:
         """Drop what an earlier fit has learned."""

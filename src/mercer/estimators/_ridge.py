@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
 from .._runtime import check_budget
-from ..expansion import Expansion
+from ..expansion import Expansion, Primal
 from ..kernels import Kernel, forget
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
@@ -138,7 +138,7 @@ class KernelRidge(RidgeEstimator):
         """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        flat = self.dual_coef_.ndim == 1
+        flat = self._one_target
         values = self.expansion_(X) + self.intercept_
         if not return_std:
             return values[:, 0] if flat else values
@@ -164,7 +164,7 @@ class KernelRidge(RidgeEstimator):
         predictions[self._places >= 0] = self._ridge.Y - self._ridge.leave_one_out()
         if len(without):
             predictions[without] = self.expansion_(take(self.X_fit_, without)) + self.intercept_
-        return predictions[:, 0] if self.dual_coef_.ndim == 1 else predictions
+        return predictions[:, 0] if self._one_target else predictions
 
     def dual_basis(self, indices: Any = None) -> Expansion:
         """Return the functions psi_i of f = sum_i y_i psi_i, for all training points or some.
@@ -196,6 +196,8 @@ class KernelRidge(RidgeEstimator):
             )
         if self.reduction_ is not None:
             raise ValueError(f"{what} are those of the whole model; this one is compressed")
+        if isinstance(self.expansion_, Primal):
+            raise ValueError(f"{what} are those of the model in the dual; this one has no points")
 
 
 def _check_alpha(alpha: Any, n_targets: int) -> np.ndarray:

@@ -128,7 +128,7 @@ class KernelRidgeCV(RidgeEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
         values = self._values(X)
-        return values[:, 0] if self.dual_coef_.ndim == 1 else values
+        return values[:, 0] if self._one_target else values
 
     # ------------------------------------------------------------------ what is searched
 

@@ -233,7 +233,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) for each point."""
         values = self._values(X)
-        return values[:, 0] if self.dual_coef_.ndim == 1 else values
+        return values[:, 0] if self._one_target else values
 
 
 @estimator()

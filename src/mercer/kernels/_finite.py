@@ -19,11 +19,12 @@ from .._points import as_vectors, length
 from .._runtime import check_budget
 from ._algebra import Power, Product, Scale, Sum
 from ._base import Kernel
-from ._dot import Cosine, Linear, Polynomial
+from ._dot import Bilinear, Cosine, Linear, Polynomial
 from ._explicit import Explicit
 from ._features import Features, PolynomialBasis, RankOne
 from ._flat import Constant
 from ._maps import Map, Select, Stretch
+from ._rankings import Kendall
 from ._wrappers import Bounded, Fixed, Normalized
 
 __all__ = ["finite_features"]
@@ -51,11 +52,10 @@ def finite_features(
 
 @singledispatch
 def _phi(kernel: Kernel, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
-    if hasattr(kernel, "features"):  # with columns that are always the same
-        return kernel.features(X), None
     raise TypeError(
-        f"{type(kernel).__name__} has no finite features here; Nystroem approximates every kernel, "
-        f"RandomFeatures those of x - z"
+        f"{type(kernel).__name__} has no finite features: it is no finite sum of products "
+        f"phi_j(x) phi_j(z), or none that is known here; Nystroem approximates every kernel by "
+        f"features, RandomFeatures those of x - z"
     )
 
 
@@ -67,6 +67,18 @@ def _(kernel: Linear, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 @_phi.register
 def _(kernel: Cosine, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(Normalized(Linear()), X, frame, budget)
+
+
+@_phi.register
+def _(kernel: Bilinear, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    X = kernel._vectors(X)
+    values, V = np.linalg.eigh(kernel.A)
+    return np.asarray(X @ (V * np.sqrt(np.maximum(values, 0.0))).astype(X.dtype)), None
+
+
+@_phi.register
+def _(kernel: Kendall, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return kernel.features(X), None
 
 
 @_phi.register
@@ -91,8 +103,9 @@ def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
         for column in set(columns):
             ways //= math.factorial(columns.count(column))
         weights[place] = ways * g**size * c ** (p - size)
-    kept = weights > 0
-    return np.ascontiguousarray(phi[:, kept]) * np.sqrt(weights[kept]).astype(phi.dtype), None
+    phi *= np.sqrt(weights).astype(phi.dtype)
+    # a monomial is a column, and contiguous: rows would cost many times as much as the products
+    return phi if weights.all() else phi.T[weights > 0].T, None
 
 
 @_phi.register

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._points import length, take
-from ..expansion import Expansion
+from ..expansion import Expansion, Primal
 from ..gram import CentredGram, FourierMap, NystroemMap
 from ..kernels import Kernel, Linear
 from ..preimage import PreImages, joined
@@ -44,7 +44,7 @@ class Components:
         The trace of the centred kernel matrix (for Nyström an upper bound on it).
     rows : int
         Training points that count.
-    expansion : Expansion
+    expansion : Expansion or Primal
         The functions w_j, and mu in the last column.
     offset : ndarray of shape (k,)
         <w_j, mu>.
@@ -63,7 +63,7 @@ class Components:
     report: Report
     total: float
     rows: int
-    expansion: Expansion
+    expansion: Any
     offset: np.ndarray
     squared_mean: float
     scores: np.ndarray | None
@@ -148,12 +148,12 @@ class Components:
         )
 
     @property
-    def functions(self) -> Expansion:
+    def functions(self) -> Any:
         """The components w_j alone."""
         return self.expansion[slice(0, len(self.offset))]
 
     @property
-    def mean(self) -> Expansion:
+    def mean(self) -> Any:
         """The mean mu alone."""
         return self.expansion[[len(self.offset)]]
 
@@ -170,6 +170,16 @@ class Components:
         """Return the components as functions of this kernel, which has the same values."""
         f = self.expansion
         return replace(self, expansion=Expansion(kernel, f.points, f.coefficients))
+
+    def to_primal(self, max_memory: Any = None) -> Components:
+        """Return the components as weights of the kernel's features, without any points."""
+        f = self.expansion.to_primal(max_memory=max_memory)
+        return replace(self, expansion=f, vectors=None, scores=None, basis=None)
+
+    @property
+    def in_primal(self) -> bool:
+        """Whether the functions are weights, and have no points."""
+        return isinstance(self.expansion, Primal)
 
     def decode(self, scores: np.ndarray) -> Expansion:
         """Return the elements mu + sum_j scores_ij w_j of the RKHS, one for each row of scores."""

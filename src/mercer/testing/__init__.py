@@ -7,6 +7,7 @@
     check_solver(solver, gram, y)      residuals, determinants, eigenpairs
     check_status(solver, gram, y)      what it claims of itself, on matrices as hard as you like
     check_expansion(expansion, X)      the reproducing property and what follows from it
+    check_primal(expansion, X)         the same functions as weights of features, and back
 
 Each returns None, or raises an AssertionError that names the law and says by how much it fails.
 Nothing here needs a test framework.
@@ -16,6 +17,7 @@ from ._differences import check_input_gradient, check_pullback
 from ._expansion import check_expansion
 from ._gram import check_gram
 from ._kernel import check_kernel
+from ._primal import check_primal
 from ._solver import check_solver
 from ._status import check_status
 
@@ -24,6 +26,7 @@ __all__ = [
     "check_gram",
     "check_input_gradient",
     "check_kernel",
+    "check_primal",
     "check_pullback",
     "check_solver",
     "check_status",

@@ -19,8 +19,8 @@ __all__ = ["ExplicitFeatures"]
 class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
     """phi(x) with phi(x) . phi(z) = k(x, z) exactly, for kernels with finitely many features.
 
-    Linear, Polynomial, Constant, kernels of a basis (`Features`, `RankOne`), those of strings,
-    texts, sets and graphs that count (`Spectrum`, `BagOfWords`, `WeisfeilerLehman`, ...), rankings,
+    Linear, Bilinear, Polynomial, Constant, kernels of a basis (`Features`, `RankOne`), of strings,
+    texts, sets and graphs that count (`Spectrum`, `BagOfWords`, `WeisfeilerLehman`, ...), Kendall,
     and what +, *, integer powers, Scale, Normalized, Select and Stretch make of them.  A linear
     model on phi is the kernel machine in the primal: cheaper where features are fewer than points.
 

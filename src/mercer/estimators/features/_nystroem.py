@@ -247,6 +247,12 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
             return Callable(function, contract="matrix")
         return as_kernel(self.kernel, gamma=given.get("gamma"), degree=degree, coef0=coef0)
 
+    def _compress(self, shrink: Any) -> None:
+        raise TypeError(
+            "Nystroem is a map to features, each a function on its landmarks; choose fewer "
+            "n_components, or turn the model that is fitted to the features"
+        )
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "normalization_")
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._errors import warn_caller
 from ..._points import length, take
 from ..._runtime import budget_in_bytes, check_budget
-from ...expansion import Expansion
+from ...expansion import Expansion, Primal
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import (
@@ -324,6 +324,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     def _weights(self) -> np.ndarray:
         f = self.expansion_
+        if isinstance(f, Primal):
+            return f.weights.T
         return np.asarray((f.points.T @ f.coefficients).T)
 
     def _compress(self, shrink: Any) -> None:

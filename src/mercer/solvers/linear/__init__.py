@@ -5,6 +5,7 @@ from ._cascade import Cascade
 from ._cholesky import Cholesky, Factor, LeastSquares, relative, unit_columns, warn_inaccurate
 from ._conjugate import ConjugateGradient
 from ._in_place import Triangle, matrix_of, mirror
+from ._minimum_norm import minimum_norm
 from ._mixed import MixedCholesky
 from ._pcg import Recurrence, check_stopping, columnwise, conjugate_gradients, ended
 from ._woodbury import ShiftedLowRank, outer
@@ -25,6 +26,7 @@ __all__ = [
     "conjugate_gradients",
     "ended",
     "matrix_of",
+    "minimum_norm",
     "mirror",
     "outer",
     "relative",

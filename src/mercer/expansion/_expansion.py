@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import KernelMismatchError
-from ._points import concatenate, length, same_points, take
-from ._runtime import slices
-from .gram import GramOperator, gram
-from .kernels import Kernel
-from .preimage import Options, PreImages, preimage
-from .reduce import Reduction, Request, reduce
+from .._errors import KernelMismatchError
+from .._points import concatenate, length, same_points, take
+from .._runtime import slices
+from ..gram import GramOperator, gram
+from ..kernels import Kernel
+from ..preimage import Options, PreImages, preimage
+from ..reduce import Reduction, Request, reduce
+from ._primal import Primal, to_weights
 
 __all__ = ["Expansion"]
 
@@ -220,6 +221,23 @@ class Expansion:
         request = Request(n_points, max_error, method, max_iter, random_state, max_memory)
         Z, B, reduction = reduce(self.kernel, self.points, self.coefficients, request)
         return Expansion(self.kernel, Z, B, reduction)
+
+    # ------------------------------------------------------------------ features
+
+    def to_primal(self, *, max_memory: Any = None) -> Primal:
+        """Return f_c(.) = <w_c, phi(.)> with w_c = sum_i a_ic phi(x_i): the same functions.
+
+        Exact, for kernels with finitely many features (`mercer.kernels.finite_features`); they
+        need the memory of one weight per feature.  Others raise a TypeError.  Features of strings,
+        texts and graphs are those that occur in the points: w has no others.
+
+        Parameters
+        ----------
+        max_memory : int, str or None
+            Bytes, or "2 GiB"; None for half of the machine's memory.
+        """
+        W, frame = to_weights(self.kernel, self.points, self.coefficients, max_memory)
+        return Primal(self.kernel, W, frame)
 
     # ------------------------------------------------------------------ back to points
 

@@ -1,0 +1,7 @@
+"""The heart: f in the dual, sum_i a_i k(x_i, .), and in the primal, <w, phi(.)>."""
+
+from ._expansion import Expansion
+from ._primal import Primal
+from ._sizes import Sizes, primal_or_dual
+
+__all__ = ["Expansion", "Primal", "Sizes", "primal_or_dual"]
