@@ -22,13 +22,14 @@ from mercer.solvers import (
     ShortExpansionRisk,
     Squared,
     Status,
+    View,
 )
 from mercer.testing import check_expansion, check_gram, check_solver
 
 each_kernel = pytest.mark.parametrize("entry", **zoo.every())
 each_gram = pytest.mark.parametrize("hold", zoo.GRAMS, ids=lambda hold: hold.__name__)
 each_square = pytest.mark.parametrize("hold", zoo.SQUARE_GRAMS, ids=lambda hold: hold.__name__)
-VERBS = ("factorize", "eigenpairs", "minimize", "regress")
+VERBS = ("factorize", "eigenpairs", "minimize", "regress", "relate")
 
 
 def public(module):
@@ -218,6 +219,22 @@ def test_solvers_of_ridges(solver):
     np.testing.assert_allclose(A @ w, right, atol=1e-8 * np.abs(right).max())
     assert report.status is Status.CONVERGED
     np.testing.assert_array_equal(solver.regress(kernel, X, Y, 0.1, u)[1], w)
+
+
+@pytest.mark.parametrize("solver", zoo.VIEW_SOLVERS, ids=repr)
+def test_solvers_of_two_views(solver):
+    """What was made largest is what the scores have in common, which have mean 0."""
+    rng = np.random.default_rng(0)
+    F, w = rng.normal(size=(50, 5)) + 1.0, rng.uniform(0.5, 2.0, size=50)
+    G = F @ rng.normal(size=(5, 4)) + rng.normal(size=(50, 4))
+    x, y, c = View.of(F, w), View.of(G, w), (w / w.sum())[:, None]
+    found = solver.relate(x, y)
+    S, T = F @ found.x - found.offset, G @ found.y - found.offset_y
+    np.testing.assert_allclose(np.diag(S.T @ (c * T)), found.values, atol=1e-12)
+    np.testing.assert_allclose(np.sum(c * S, axis=0), 0.0, atol=1e-12)
+    assert len(found.values) == solver.n_components
+    assert found.report.status is Status.DIRECT and found.report.residual < 1e-12
+    np.testing.assert_array_equal(solver.relate(x, y).x, found.x)
 
 
 # ---------------------------------------------------------------------- expansions

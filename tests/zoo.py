@@ -128,6 +128,7 @@ from mercer.solvers import (
     BlockKrylov,
     BlockSMO,
     BoxInterior,
+    CanonicalCorrelations,
     Cascade,
     Cholesky,
     ConjugateGradient,
@@ -145,6 +146,7 @@ from mercer.solvers import (
     Machine,
     MixedCholesky,
     Newton,
+    PartialLeastSquares,
     Poisson,
     PowerPeeling,
     Quantile,
@@ -541,6 +543,12 @@ RISK_SOLVERS = [  # with the losses that they can minimise
 VECTOR_SOLVERS = [LearnedVectors(), LearnedVectors(max_iter=20, learn_kernel=True)]
 DUAL_SOLVERS = [BlockSMO(), BlockSMO(tol=1e-8, shrinking=False), BoxInterior(tol=1e-6)]
 RIDGE_SOLVERS = [Krill(), Krill(20, "uniform", random_state=1)]
+VIEW_SOLVERS = [
+    CanonicalCorrelations(),
+    CanonicalCorrelations(3, 10.0, 0.1),
+    PartialLeastSquares(3),
+    PartialLeastSquares(3, "canonical"),
+]
 SOLVERS = [
     *LINEAR_SOLVERS,
     *EIGEN_SOLVERS,
@@ -549,6 +557,7 @@ SOLVERS = [
     *VECTOR_SOLVERS,
     *DUAL_SOLVERS,
     *RIDGE_SOLVERS,
+    *VIEW_SOLVERS,
 ]
 ESTIMATORS = [
     GaussianProcessClassifier(),

@@ -42,6 +42,30 @@ __all__ = ["TwoViews"]
 class SecondView(NamedKernel):
     """The door of the second view, with what it has learned of it: columns and their names."""
 
+    def columns(self, y: Any) -> Any:
+        """Return one number for each point as a column, but for a kernel that is not of vectors."""
+        if isinstance(self.kernel, Kernel) and not self.kernel.on_vectors:
+            return y
+        try:
+            numbers = np.asarray(y)
+            numbers = numbers.astype(float) if numbers.dtype == object else numbers
+        except (TypeError, ValueError):  # sets, strings, graphs ...
+            return y
+        if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
+            return y
+        return numbers[:, None]
+
+    def sample(self, y: Any) -> Sample:
+        """Check what a fit is given."""
+        columns = self.columns(y)
+        with _OfY():
+            return replace(self._sample(columns).doubled(), flat=columns is not y)
+
+    def points(self, y: Any) -> Any:
+        """Check further points."""
+        with _OfY():
+            return self._check_points(self.columns(y), reset=False)
+
 
 @estimator(kw_only=True)
 class TwoViews(
@@ -118,15 +142,13 @@ class TwoViews(
         self._second = SecondView(
             kernel=self.kernel_y, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
-        columns = self._columns(y)
-        with _OfY():
-            second = self._second._sample(columns).doubled()
+        second = self._second.sample(y)
         n, n_y = length(sample.given), length(second.given)
         if n != n_y:
             raise ValueError(
                 f"X has {n} points, but y, the second view, has {n_y}; each point needs both"
             )
-        second = replace(second, kept=sample.kept, weights=sample.weights, flat=columns is not y)
+        second = replace(second, kept=sample.kept, weights=sample.weights)
         if len(sample) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 points of positive weight, got "
@@ -170,26 +192,11 @@ class TwoViews(
         self._say(f"{found.values.round(6)}: {status.value}")
         return found
 
-    def _columns(self, y: Any) -> Any:
-        """Return one number for each point as a column, but for a kernel that is not of vectors."""
-        if isinstance(self.kernel_y, Kernel) and not self.kernel_y.on_vectors:
-            return y
-        try:
-            numbers = np.asarray(y)
-            numbers = numbers.astype(float) if numbers.dtype == object else numbers
-        except (TypeError, ValueError):  # sets, strings, graphs ...
-            return y
-        if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
-            return y
-        return numbers[:, None]
-
     @threaded
     def _values_y(self, y: Any) -> np.ndarray:
         """Return the scores of y, in tiles."""
         check_is_fitted(self)
-        with _OfY():
-            y = self._second._check_points(self._columns(y), reset=False)
-        return np.asarray(self.expansion_y_(y) + self.intercept_y_)
+        return np.asarray(self.expansion_y_(self._second.points(y)) + self.intercept_y_)
 
     @property
     def _n_features_out(self) -> int:
