@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
+from collections.abc import Callable as Function
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ._base import Kernel, node, parameter
 from ._dot import integer_power
+from ._fields import Written, written
 from ._flat import Constant
 from ._prepared import Prepared
 from ._stationary import RBF
@@ -50,6 +52,16 @@ def multiply(a: Any, b: Any) -> Kernel:
     for factor in (a, b):
         factors += factor.factors if isinstance(factor, Product) else (factor,)
     return Product(tuple(factors))
+
+
+def _is_float(value: Any) -> bool:
+    """Tell whether float(value), which the operators make of a number, is all of it."""
+    return isinstance(value, (int, float, np.number)) and bool(float(value) == value)
+
+
+def _is_number(term: Kernel) -> bool:
+    """Tell whether a term of a sum may be written as the number that it is."""
+    return isinstance(term, Constant) and _is_float(term.value)
 
 
 @node
@@ -122,8 +134,17 @@ class Sum(_Family):
     def diagonal_bound(self) -> float:
         return float(sum(child.diagonal_bound for child in self.terms))
 
-    def __str__(self) -> str:
-        return " + ".join(map(str, self.terms))
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
+            return super()._written(write)  # + would flatten it
+        both = all(_is_number(term) for term in self.terms[:2])  # whose sum would be a number
+        texts = [
+            write(term.value)
+            if _is_number(term) and not (both and i < 2)  # type: ignore[attr-defined]
+            else written(term, write).inside(1)
+            for i, term in enumerate(self.terms)
+        ]
+        return Written(" + ".join(texts), 0)
 
 
 @node
@@ -179,8 +200,11 @@ class Product(_Family):
     def infinitely_divisible(self) -> bool:
         return all(child.infinitely_divisible for child in self.factors)
 
-    def __str__(self) -> str:
-        return " · ".join(f"({k})" if isinstance(k, Sum) else str(k) for k in self.factors)
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
+            return super()._written(write)  # * would flatten it
+        first, *others = (written(factor, write) for factor in self.factors)
+        return Written("*".join([first.inside(1), *(other.inside(2) for other in others)]), 1)
 
 
 @node
@@ -217,7 +241,7 @@ class Scale(_Outer):
     --------
     >>> from mercer.kernels import RBF
     >>> 2 * RBF()
-    Scale(kernel=RBF(length_scale=1.0), factor=2.0)
+    2.0*RBF(length_scale=1.0)
     """
 
     factor: float = parameter(1.0)
@@ -252,9 +276,10 @@ class Scale(_Outer):
     def diagonal_bound(self) -> float:
         return float(self.factor * self.kernel.diagonal_bound) if self.factor > 0 else 0.0
 
-    def __str__(self) -> str:
-        inside = f"({self.kernel})" if isinstance(self.kernel, Sum) else str(self.kernel)
-        return f"{self.factor:g} · {inside}"
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if not _is_float(self.factor):
+            return super()._written(write)
+        return Written(f"{write(self.factor)}*{written(self.kernel, write).inside(2)}", 1)
 
 
 @node
@@ -304,8 +329,8 @@ class Power(_Outer):
     def diagonal_bound(self) -> float:
         return float(np.power(self.kernel.diagonal_bound, float(self.exponent)))
 
-    def __str__(self) -> str:
-        return f"({self.kernel})^{self.exponent:g}"
+    def _written(self, write: Function[[Any], str]) -> Written:
+        return Written(f"{written(self.kernel, write).inside(3)}**{write(self.exponent)}", 2)
 
 
 @node
@@ -330,6 +355,3 @@ class Exp(_Outer):
     @property
     def diagonal_bound(self) -> float:
         return float(np.exp(self.kernel.diagonal_bound))
-
-    def __str__(self) -> str:
-        return f"exp({self.kernel})"

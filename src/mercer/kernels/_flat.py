@@ -48,7 +48,7 @@ class Constant(_Flat):
     --------
     >>> from mercer.kernels import Linear
     >>> Linear() + 1
-    Sum(terms=(Linear(), Constant(value=1.0)))
+    Linear() + 1.0
     """
 
     value: float = parameter(1.0)
@@ -58,9 +58,6 @@ class Constant(_Flat):
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"value": self.value * np.sum(W)}
-
-    def __str__(self) -> str:
-        return f"{self.value:g}"
 
 
 @node
