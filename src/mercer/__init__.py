@@ -7,6 +7,7 @@ from . import datasets, gp, gram, kernels, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
+    KernelSyntaxError,
     MemoryBudgetError,
     NotDifferentiableError,
     NotPositiveDefiniteError,
@@ -48,7 +49,7 @@ from .estimators import (
     compress,
 )
 from .expansion import Expansion
-from .kernels import Graphs
+from .kernels import Graphs, parse_kernel
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
 
@@ -77,6 +78,7 @@ __all__ = [
     "KernelRecursiveLeastSquares",
     "KernelRidge",
     "KernelRidgeCV",
+    "KernelSyntaxError",
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
@@ -104,6 +106,7 @@ __all__ = [
     "kernels",
     "means",
     "mmd",
+    "parse_kernel",
     "solvers",
     "thin",
     "two_sample_test",

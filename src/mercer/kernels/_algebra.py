@@ -6,6 +6,7 @@ products inside products become one node, by exact class.
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable as Function
@@ -25,10 +26,10 @@ from ._wrappers import Wrapper
 __all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply"]
 
 
-def add(a: Any, b: Any) -> Kernel:
-    """Return a + b; a number stands for the constant kernel."""
+def add(*given: Any) -> Kernel:
+    """Return a + b + ...; a number stands for the constant kernel."""
     terms: list[Kernel] = []
-    for term in (a, b):
+    for term in given:
         if isinstance(term, Sum):
             terms += term.terms
         elif isinstance(term, Kernel):
@@ -40,18 +41,27 @@ def add(a: Any, b: Any) -> Kernel:
     return Sum(tuple(terms))
 
 
-def multiply(a: Any, b: Any) -> Kernel:
-    """Return a * b; a number scales."""
-    if isinstance(a, numbers.Real):
-        a, b = b, a
-    if isinstance(b, numbers.Real):
-        return Scale(a, float(b))
-    if not (isinstance(a, Kernel) and isinstance(b, Kernel)):
-        return NotImplemented
-    factors: list[Kernel] = []
-    for factor in (a, b):
-        factors += factor.factors if isinstance(factor, Product) else (factor,)
-    return Product(tuple(factors))
+def multiply(*given: Any) -> Kernel:
+    """Return a * b * ..., from left to right; a number scales what it is multiplied with."""
+    run: list[Any] = []
+    for one in given:
+        if not isinstance(one, (Kernel, numbers.Real)):
+            return NotImplemented
+        if run and (isinstance(one, numbers.Real) or isinstance(run[0], numbers.Real)):
+            scaled = [_product(run), one]
+            scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # the kernel first
+            run = [Scale(scaled[0], float(scaled[1]))]
+        else:
+            run.append(one)
+    return _product(run)
+
+
+def _product(kernels: list[Any]) -> Any:
+    """Return one kernel, or the product of several, with products among them taken apart."""
+    if len(kernels) == 1:
+        return kernels[0]
+    parts = (k.factors if isinstance(k, Product) else (k,) for k in kernels)
+    return Product(tuple(itertools.chain(*parts)))
 
 
 def _is_float(value: Any) -> bool:
@@ -59,9 +69,11 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and bool(float(value) == value)
 
 
-def _is_number(term: Kernel) -> bool:
-    """Tell whether a term of a sum may be written as the number that it is."""
-    return isinstance(term, Constant) and _is_float(term.value)
+def _term(term: Kernel, bare: bool, write: Function[[Any], str]) -> str:
+    """Write a term of a sum; if `bare`, a constant as the number that it is."""
+    if bare and isinstance(term, Constant) and _is_float(term.value):
+        return write(term.value)
+    return written(term, write).inside(1)
 
 
 @node
@@ -84,6 +96,13 @@ class _Family(Kernel):
         for child in self._members:
             if not isinstance(child, Kernel):
                 raise TypeError(f"{type(self).__name__} combines kernels, got {child!r}")
+        kinds = {kind: child for child in self._members if (kind := child._domain)}
+        if len(kinds) > 1:
+            (a, one), (b, other) = list(kinds.items())[:2]
+            raise ValueError(
+                f"{type(self).__name__}: {one} is a kernel of {a} and {other} one of {b}, and no "
+                f"point is both; for a table with both, give each its columns: Select(k, 'name')"
+            )
 
     def _evaluated(self) -> tuple[Kernel, ...]:
         """Return the kernels from which tiles are made."""
@@ -137,13 +156,9 @@ class Sum(_Family):
     def _written(self, write: Function[[Any], str]) -> Written:
         if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
             return super()._written(write)  # + would flatten it
-        both = all(_is_number(term) for term in self.terms[:2])  # whose sum would be a number
-        texts = [
-            write(term.value)
-            if _is_number(term) and not (both and i < 2)  # type: ignore[attr-defined]
-            else written(term, write).inside(1)
-            for i, term in enumerate(self.terms)
-        ]
+        both = all(isinstance(term, Constant) for term in self.terms[:2])
+        bare = [not both or place > 1 for place in range(len(self.terms))]  # 1 + 2 is no kernel
+        texts = [_term(*each, write) for each in zip(self.terms, bare, strict=True)]
         return Written(" + ".join(texts), 0)
 
 
@@ -343,6 +358,8 @@ class Exp(_Outer):
     >>> Exp(Linear())([[1.0]], [[1.0]]).round(4)
     array([[2.7183]])
     """
+
+    _latex: ClassVar[str] = r"\exp\left(<kernel>\right)"
 
     infinitely_divisible: ClassVar[bool] = True
 

@@ -51,6 +51,8 @@ class Constant(_Flat):
     Linear() + 1.0
     """
 
+    _latex: ClassVar[str] = "<value>"
+
     value: float = parameter(1.0)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -74,6 +76,8 @@ class White(_Flat):
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
+
+    _latex: ClassVar[str] = r"<noise>\,\delta_{xz}"
 
     noise: float = parameter(1.0)
 

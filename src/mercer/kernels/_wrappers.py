@@ -67,6 +67,8 @@ class Wrapper(Kernel):
 class _Same(Wrapper):
     """k(x, z) = k_1(x, z), on the same points."""
 
+    _latex: ClassVar[str] = "<kernel>"
+
     def _single_error(self, P: Prepared) -> float | None:
         return self.kernel._single_error(P.children[0])
 
