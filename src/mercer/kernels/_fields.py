@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable as Function
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -121,11 +122,18 @@ def brief(value: Any) -> str:
     """Write a field for people: six digits of a number, a long array by its shape."""
     if isinstance(value, dict) and len(value) > 12:
         return f"{{{len(value)} entries}}"
-    if isinstance(value, (np.ndarray, list, tuple)) and np.size(value) > 12:
-        return f"[{' x '.join(map(str, np.shape(value)))} numbers]"
+    if isinstance(value, (np.ndarray, list, tuple)) and math.prod(shape := _shape(value)) > 12:
+        return f"[{' x '.join(map(str, shape))} entries]"
     if isinstance(value, (float, np.floating)):
         return repr(float(f"{value:.6g}"))
     return str(value) if _has_parameters(value) else _write(value, brief) or show(value)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError:  # ragged, or too deep for an array
+        return (len(value),)
 
 
 def _write(value: Any, write: Function[[Any], str]) -> str:

@@ -296,5 +296,6 @@ def _parameters(target: Any) -> inspect.Signature | None:
 
 
 def _short(value: Any) -> str:
-    text = brief(value)
+    """Return a value in a few words."""
+    text = f"a {type(value).__name__}" if isinstance(value, (list, tuple, dict)) else brief(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -96,10 +96,7 @@ def _string(piece: str, text: str, at: int) -> str | bytes:
             )
         return chr(code) if plain is None else _ESCAPES[plain]
 
+    if raw and not piece.isascii():
+        raise KernelSyntaxError("bytes hold ASCII characters, and others as \\xff", text, at)
     value = _ESCAPE.sub(character, piece[start:-1])
-    if not raw:
-        return value
-    try:
-        return value.encode("latin-1")
-    except UnicodeEncodeError:
-        raise KernelSyntaxError("bytes hold characters below 256", text, at) from None
+    return value.encode("latin-1") if raw else value
