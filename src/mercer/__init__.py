@@ -7,6 +7,7 @@ from . import datasets, gp, gram, kernels, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
+    KernelSyntaxError,
     MemoryBudgetError,
     NotDifferentiableError,
     NotPositiveDefiniteError,
@@ -52,7 +53,7 @@ from .estimators import (
     to_primal,
 )
 from .expansion import Expansion, Primal, primal_or_dual
-from .kernels import Graphs
+from .kernels import Graphs, parse_kernel
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
 
@@ -83,6 +84,7 @@ __all__ = [
     "KernelRecursiveLeastSquares",
     "KernelRidge",
     "KernelRidgeCV",
+    "KernelSyntaxError",
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
@@ -111,6 +113,7 @@ __all__ = [
     "kernels",
     "means",
     "mmd",
+    "parse_kernel",
     "primal_or_dual",
     "solvers",
     "thin",

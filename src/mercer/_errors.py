@@ -10,9 +10,12 @@ import warnings
 
 import numpy as np
 
+_SHOWN = 60  # characters of a text on either side of a mistake
+
 __all__ = [
     "DensifyWarning",
     "KernelMismatchError",
+    "KernelSyntaxError",
     "MemoryBudgetError",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
@@ -27,6 +30,33 @@ class NotPositiveDefiniteError(np.linalg.LinAlgError):
 
 class KernelMismatchError(ValueError):
     """Two expansions live in different spaces: their kernels differ."""
+
+
+class KernelSyntaxError(ValueError):
+    """A text describes no kernel.
+
+    Attributes
+    ----------
+    problem : str
+        What is wrong.
+    text : str
+        What was to be read.
+    position : int
+        Where in the text the problem is, from 0.
+    """
+
+    def __init__(self, problem: str, text: str, position: int) -> None:
+        super().__init__(problem, text, position)
+        self.problem, self.text, self.position = problem, text, position
+
+    def __str__(self) -> str:
+        """Return the problem, the line of the text, and a caret under the place."""
+        before, after = self.text[: self.position], self.text[self.position :]
+        left, right = before.rpartition("\n")[2], after.partition("\n")[0]
+        left = left if len(left) <= _SHOWN else f"...{left[3 - _SHOWN :]}"
+        right = right if len(right) <= _SHOWN else f"{right[: _SHOWN - 3]}..."
+        line = "".join(c if c.isprintable() else " " for c in left + right)
+        return f"{self.problem}\n  {line}\n  {' ' * len(left)}^"
 
 
 class NotDifferentiableError(TypeError):

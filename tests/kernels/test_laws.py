@@ -167,9 +167,6 @@ def test_a_sum_times_a_kernel_keeps_its_shape(third):
         terms = [t for k in (a, b) for t in (k.terms if type(k) is Sum else (k,))]
         factors = c.factors if type(c) is Product else (c,)
         assert composite == Product((Sum(tuple(terms)), *factors))
-        inside = ", ".join(map(repr, factors))
-        assert repr(composite).startswith("Product(factors=(Sum(terms=(")
-        assert repr(composite).endswith(f")), {inside}))")
 
 
 DIFFERENTIABLE = [e for e in VECTORS if e.differentiable]
@@ -218,7 +215,7 @@ def test_numbers(two):
 
 
 def test_a_repr_is_that_of_the_python_number():
-    assert repr(np.float64(2) * RBF()) == "Scale(kernel=RBF(length_scale=1.0), factor=2.0)"
+    assert repr(np.float64(2) * RBF()) == "2.0*RBF(length_scale=1.0)"
     assert repr(RBF(length_scale=np.float32(2))) == "RBF(length_scale=2.0)"
 
 
@@ -339,11 +336,10 @@ def test_equality_tells_kernels_apart():
 @pytest.mark.parametrize(
     ("k", "text"),
     [
-        ((RBF() + Linear()) * Cosine(), "(RBF(length_scale=1.0) + Linear()) · Cosine()"),
-        (2 * (RBF() + 1), "2 · (RBF(length_scale=1.0) + 1)"),
-        (Linear() ** 2, "(Linear())^2"),
-        (Exp(Linear()), "exp(Linear())"),
-        (Normalized(Linear()), "normalized(Linear())"),
+        ((RBF() + Linear()) * Cosine(), "(RBF(length_scale=1.0) + Linear())*Cosine()"),
+        (1.23456789 * (RBF(0.1 + 0.2) + 1), "1.23457*(RBF(length_scale=0.3) + 1.0)"),
+        (2 * Fixed(RBF() + Linear()), "2.0*(RBF(length_scale=1.0) + Linear())"),
+        (RBF(range(1, 14)), "RBF(length_scale=[13 entries])"),
     ],
 )  # fmt: skip
 def test_str_is_mathematics(k, text):

@@ -6,6 +6,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
+from mercer import KernelSyntaxError
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
@@ -55,6 +56,7 @@ def test_names(name, options):
         ("chi2", {"gamma": "auto"}, Chi2("auto")),
         ("additive_chi2", {}, AdditiveChi2()),
         ("precomputed", {}, Precomputed()),
+        ("2*RBF(0.5) + rbf", {"gamma": 7.0}, 2.0 * RBF(0.5) + RBF("auto")),
         ("rbf", {"gamma": 0.5, "kernel_params": {"gamma": 7.0}}, RBF(1.0)),
         (np.dot, {"gamma": 7.0}, Callable(np.dot)),
         (np.dot, {"kernel_params": {}}, Callable(np.dot)),
@@ -88,8 +90,8 @@ def test_params_of_a_function():
 @pytest.mark.parametrize(
     ("spec", "options", "error", "text"),
     [
-        ("gauss", {}, ValueError, r"str among \{'additive_chi2', .*\}.* Got 'gauss' instead\."),
-        ("RBF", {}, ValueError, "Got 'RBF' instead"),
+        ("gauss", {}, KernelSyntaxError, r"unknown name 'gauss'; did you mean RBF\?"),
+        ("RBF", {}, KernelSyntaxError, r"RBF is a class; write RBF\(\)"),
         (None, {}, TypeError, "Got None instead"),
         (RBF, {}, TypeError, r"the class RBF; write RBF\(\.\.\.\)"),
         ("poly", {"degree": 2.5}, ValueError, "degree must be a positive integer"),

@@ -484,7 +484,7 @@ def test_kernels_are_values():
         b.A[0, 0] = 2.0
     with pytest.raises(ValueError, match="must be symmetric, but it and its transpose differ by 2"):
         Precomputed([[1.0, 2.0], [0.0, 1.0]])
-    assert str(Precomputed(np.eye(40))) == "Precomputed(matrix=[40 x 40 numbers])"
+    assert str(Precomputed(np.eye(40))) == "Precomputed(matrix=[40 x 40 entries])"
 
 
 def test_products_of_rbfs_check_their_columns():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable as Function
+from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeAlias
@@ -16,10 +17,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
+from .._errors import KernelSyntaxError
 from .._points import is_table, length, refuse_structured, take
 from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks
-from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
+from ..kernels import Kernel, Laplacian, Precomputed, as_kernel, spelled_out
 from ..reduce import Reduction
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter, threaded
 from ._sample import Sample, check_weights
@@ -40,7 +42,8 @@ class KernelEstimator(BaseEstimator):
     ----------
     kernel : str, Kernel, callable or scikit-learn GP kernel
         A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", ..., "precomputed"), an
-        expression like ``RBF(2.0) + Linear()``, or a function of two matrices or two points.
+        expression like ``RBF(2.0) + Linear()``, also as text ("RBF(2.0) + Linear()"), or a
+        function of two matrices or two points.
     max_memory : int, str or None
         Bytes, or "2 GiB"; None for half of the machine's memory.
     n_jobs : int or None
@@ -50,7 +53,7 @@ class KernelEstimator(BaseEstimator):
     """
 
     kernel: KernelLike = parameter(
-        StrOptions({*KERNEL_NAMES, "precomputed"}),
+        str,
         Kernel,
         SklearnGPKernel,
         callable,
@@ -81,10 +84,10 @@ class KernelEstimator(BaseEstimator):
                 split[name][rest] = params.pop(key)
         super().set_params(**params)
         for name, nested in split.items():
-            kernel = getattr(self, name)
-            if nested and isinstance(kernel, Kernel):
+            kernel = spelled_out(getattr(self, name)) if nested else None
+            if isinstance(kernel, Kernel):
                 setattr(self, name, kernel.set_params(**nested))
-            elif nested and isinstance(kernel, str):
+            elif isinstance(kernel, str):
                 raise ValueError(
                     f"the {name} is the name {kernel!r}, whose parameters are gamma, degree and "
                     f"coef0; give a Kernel, such as RBF(2.0), to set {sorted(nested)}"
@@ -100,11 +103,21 @@ class KernelEstimator(BaseEstimator):
         return tags
 
     @property
+    def _given(self) -> Any:
+        """The kernel as the user gave it, with an expression in text spelled out."""
+        return spelled_out(self.kernel)
+
+    @property
     def _precomputed(self) -> bool:
-        kernel = self.kernel
-        return (isinstance(kernel, str) and kernel == "precomputed") or (
-            isinstance(kernel, Precomputed) and kernel.matrix is None
-        )
+        with suppress(KernelSyntaxError):  # which is for `fit` to raise
+            return self._reads_values(self._given)
+        return False
+
+    def _reads_values(self, kernel: Any) -> bool:
+        """Tell whether X is a matrix of values of the kernel."""
+        if isinstance(kernel, str):
+            return kernel == "precomputed"
+        return isinstance(kernel, Precomputed) and kernel.matrix is None
 
     def _check_points(
         self,
@@ -141,7 +154,7 @@ class KernelEstimator(BaseEstimator):
             if len(y) != length(X):
                 what = "labels" if labels else "targets"
                 raise ValueError(f"{length(X)} points, but {len(y)} {what}")
-        by_places = isinstance(self.kernel, Kernel) and not self.kernel._reads_names()
+        by_places = isinstance(kernel := self._given, Kernel) and not kernel._reads_names()
         if is_table(X) and len(X.shape) == 2 and by_places:
             _check_feature_names(self, X, reset=reset)
         return (X, y) if supervised else X
@@ -171,14 +184,15 @@ class KernelEstimator(BaseEstimator):
 
     def _takes(self, X: Any) -> bool:
         """Tell whether X is to be a matrix of numbers: the kernel says so, or X looks like one."""
-        if isinstance(self.kernel, (str, SklearnGPKernel)):
+        kernel = self._given
+        if isinstance(kernel, (str, SklearnGPKernel)):
             return True
-        if isinstance(self.kernel, Kernel) and self.kernel.on_vectors:
+        if isinstance(kernel, Kernel) and kernel.on_vectors:
             return True
-        if isinstance(self.kernel, Kernel) and not self.kernel.reads_matrix:
+        if isinstance(kernel, Kernel) and not kernel.reads_matrix:
             return False
         if is_table(X):  # a kernel that is not one of vectors reads it by names
-            return not isinstance(self.kernel, Kernel)
+            return not isinstance(kernel, Kernel)
         if sp.issparse(X):
             return True
         try:
@@ -278,7 +292,7 @@ class NamedKernel(KernelEstimator):
 
     def _resolved_gamma(self, kernel: Kernel) -> Any:
         """Return the number that gamma stands for; gamma itself if the kernel has none."""
-        if not isinstance(self.gamma, str) and not isinstance(self.kernel, Kernel):
+        if not isinstance(self.gamma, str) and not isinstance(self._given, Kernel):
             return 1.0 / getattr(self, "n_features_in_", 1) if self.gamma is None else self.gamma
         if hasattr(kernel, "gamma"):
             return kernel.gamma

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._points import refuse_structured
 from .._runtime import random_numbers
 from ..expansion import Expansion
-from ..kernels import RBF, Kernel, Laplacian, Matern, Scale
+from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..means import Window, choose_bandwidth, log_sums
 from ._parameters import POSITIVE, estimator, fitting, parameter
 from ._sample import Sample, check_weights
@@ -39,7 +39,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         in SciPy's `gaussian_kde` (scikit-learn counts rows whatever their weights, also those of
         weight 0); or the h with the greatest leave-one-out likelihood sum_i w_i log p_(-i)(x_i),
         for which about 30 passes over all pairs are made.
-    kernel : {"gaussian", "exponential", "laplacian"} or Kernel
+    kernel : {"gaussian", "exponential", "laplacian"}, Kernel or str
         `RBF()`, `Matern(nu=0.5)`, `Laplacian()`, or any such kernel, also a `RationalQuadratic`
         with alpha > d/2.  Its length scale is in units of h, and may be one number per column.
 
@@ -73,7 +73,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     bandwidth: float | str = parameter(
         POSITIVE, StrOptions({"scott", "silverman", "loo"}), default=1.0
     )
-    kernel: str | Kernel = parameter(StrOptions(set(_NAMES)), Kernel, default="gaussian")
+    kernel: str | Kernel = parameter(str, Kernel, default="gaussian")
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -84,8 +84,8 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         sample = Sample.of(X, given)
         w = sample.counts / sample.counts.max()
         self.X_fit_, self.weights_ = sample.points, w / w.sum()
-        kernel = _NAMES[self.kernel] if isinstance(self.kernel, str) else self.kernel
-        kernel = kernel.resolve(self.X_fit_)
+        name = self.kernel if isinstance(self.kernel, str) else ""
+        kernel = (_NAMES.get(name) or as_kernel(self.kernel)).resolve(self.X_fit_)
         h = self.bandwidth
         if isinstance(h, str):
             h = choose_bandwidth(h, kernel, self.X_fit_, self.weights_)

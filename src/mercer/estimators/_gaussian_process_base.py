@@ -8,7 +8,7 @@ from typing import Any, Self
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..kernels import KERNEL_NAMES, Kernel, reads_all
+from ..kernels import Kernel, reads_all
 from ._base import KernelEstimator
 from ._gaussian_process_theta import default_kernel
 from ._parameters import estimator, parameter
@@ -31,18 +31,17 @@ class GaussianProcess(KernelEstimator):
     copy_X_train : bool
     """
 
-    kernel: Any = parameter(
-        None, Kernel, SklearnGPKernel, StrOptions({*KERNEL_NAMES, "precomputed"}), default=None
-    )
+    kernel: Any = parameter(None, Kernel, SklearnGPKernel, str, default=None)
     optimizer: Any = parameter(
         StrOptions({"fmin_l_bfgs_b"}), callable, None, default="fmin_l_bfgs_b"
     )
     n_restarts_optimizer: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
     copy_X_train: bool = parameter("boolean", default=True)
 
-    @property
-    def _precomputed(self) -> bool:
-        return super()._precomputed or (isinstance(self.kernel, Kernel) and reads_all(self.kernel))
+    def _reads_values(self, kernel: Any) -> bool:
+        if isinstance(kernel, Kernel):
+            return reads_all(kernel)
+        return super()._reads_values(kernel)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`."""

@@ -92,7 +92,7 @@ def signal(kernel: Kernel) -> Kernel:
     >>> from mercer.kernels import RBF, White
     >>> from mercer.gp._noise import signal
     >>> signal(2 * RBF() + White())
-    Scale(kernel=RBF(length_scale=1.0), factor=2.0)
+    2.0*RBF(length_scale=1.0)
     """
     latent = _latent(kernel)
     return kernel if latent is None else latent

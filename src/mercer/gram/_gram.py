@@ -8,7 +8,7 @@ import numpy as np
 
 from .._errors import MemoryBudgetError
 from .._runtime import budget_in_bytes, check_threads, in_words
-from ..kernels import Kernel, Precomputed, on_indices
+from ..kernels import Kernel, Precomputed, as_kernel, on_indices
 from ._dense import DenseGram
 from ._operator import GramOperator, points_length
 from ._tiled import TiledGram, working_bytes
@@ -17,7 +17,7 @@ __all__ = ["gram"]
 
 
 def gram(
-    kernel: Kernel,
+    kernel: Any,
     X: Any,
     Z: Any = None,
     *,
@@ -42,8 +42,8 @@ def gram(
 
     Parameters
     ----------
-    kernel : Kernel
-        With all its values resolved.
+    kernel : Kernel, or what `mercer.kernels.as_kernel` takes
+        A Kernel has all its values resolved; for others X resolves them.
     X, Z : points
     storage : {"auto", "dense", "tiled"}
     max_memory : int, str or None
@@ -59,14 +59,13 @@ def gram(
     >>> X = np.arange(6.0).reshape(3, 2)
     >>> gram(RBF(), X)
     <DenseGram 3x3, float64, RBF(length_scale=1.0)>
+    >>> gram("2*RBF() + White(0.1)", X)
+    <DenseGram 3x3, float64, 2.0*RBF(length_scale=1.0) + White(noise=0.1)>
     >>> gram(RBF(), X, storage="tiled")
     <TiledGram 3x3, float64, RBF(length_scale=1.0)>
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"gram needs a Kernel, got {kernel!r}; mercer.kernels.as_kernel turns names, "
-            f"functions and scikit-learn's kernels into one"
-        )
+        kernel = as_kernel(kernel).resolve(X)
     if storage not in ("auto", "dense", "tiled"):
         raise ValueError(f"storage must be 'auto', 'dense' or 'tiled', got {storage!r}")
     budget = budget_in_bytes(max_memory)

@@ -51,12 +51,13 @@ from ._sets import (
     Subsets,
 )
 from ._sklearn import SklearnKernel, from_sklearn
-from ._specs import KERNEL_NAMES, as_kernel
+from ._specs import KERNEL_NAMES, as_kernel, spelled_out
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
 from ._strings import Spectrum, WeightedDegree
 from ._subsequences import AllSubsequences, Subsequence, SubsequenceSum
 from ._text import BagOfNgrams, BagOfWords
 from ._wrappers import Bounded, Fixed, Normalized, Wrapper
+from .language import parse_kernel
 
 __all__ = [
     "KERNEL_NAMES",
@@ -148,9 +149,11 @@ __all__ = [
     "on_indices",
     "pair",
     "parameter",
+    "parse_kernel",
     "random_features",
     "reads_all",
     "remember",
     "skewed_features",
+    "spelled_out",
     "table_bytes",
 ]

@@ -6,14 +6,17 @@ products inside products become one node, by exact class.
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from abc import abstractmethod
+from collections.abc import Callable as Function
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ._base import Kernel, node, parameter
 from ._dot import integer_power
+from ._fields import Written, written
 from ._flat import Constant
 from ._prepared import Prepared
 from ._stationary import RBF
@@ -23,10 +26,10 @@ from ._wrappers import Wrapper
 __all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply"]
 
 
-def add(a: Any, b: Any) -> Kernel:
-    """Return a + b; a number stands for the constant kernel."""
+def add(*given: Any) -> Kernel:
+    """Return a + b + ...; a number stands for the constant kernel."""
     terms: list[Kernel] = []
-    for term in (a, b):
+    for term in given:
         if isinstance(term, Sum):
             terms += term.terms
         elif isinstance(term, Kernel):
@@ -38,18 +41,39 @@ def add(a: Any, b: Any) -> Kernel:
     return Sum(tuple(terms))
 
 
-def multiply(a: Any, b: Any) -> Kernel:
-    """Return a * b; a number scales."""
-    if isinstance(a, numbers.Real):
-        a, b = b, a
-    if isinstance(b, numbers.Real):
-        return Scale(a, float(b))
-    if not (isinstance(a, Kernel) and isinstance(b, Kernel)):
-        return NotImplemented
-    factors: list[Kernel] = []
-    for factor in (a, b):
-        factors += factor.factors if isinstance(factor, Product) else (factor,)
-    return Product(tuple(factors))
+def multiply(*given: Any) -> Kernel:
+    """Return a * b * ..., from left to right; a number scales what it is multiplied with."""
+    run: list[Any] = []
+    for one in given:
+        if not isinstance(one, (Kernel, numbers.Real)):
+            return NotImplemented
+        if run and (isinstance(one, numbers.Real) or isinstance(run[0], numbers.Real)):
+            scaled = [_product(run), one]
+            scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # the kernel first
+            run = [Scale(scaled[0], float(scaled[1]))]
+        else:
+            run.append(one)
+    return _product(run)
+
+
+def _product(kernels: list[Any]) -> Any:
+    """Return one kernel, or the product of several, with products among them taken apart."""
+    if len(kernels) == 1:
+        return kernels[0]
+    parts = (k.factors if isinstance(k, Product) else (k,) for k in kernels)
+    return Product(tuple(itertools.chain(*parts)))
+
+
+def _is_float(value: Any) -> bool:
+    """Tell whether float(value), which the operators make of a number, is all of it."""
+    return isinstance(value, (int, float, np.number)) and bool(float(value) == value)
+
+
+def _term(term: Kernel, bare: bool, write: Function[[Any], str]) -> str:
+    """Write a term of a sum; if `bare`, a constant as the number that it is."""
+    if bare and isinstance(term, Constant) and _is_float(term.value):
+        return write(term.value)
+    return written(term, write).inside(1)
 
 
 @node
@@ -72,6 +96,13 @@ class _Family(Kernel):
         for child in self._members:
             if not isinstance(child, Kernel):
                 raise TypeError(f"{type(self).__name__} combines kernels, got {child!r}")
+        kinds = {kind: child for child in self._members if (kind := child._domain)}
+        if len(kinds) > 1:
+            (a, one), (b, other) = list(kinds.items())[:2]
+            raise ValueError(
+                f"{type(self).__name__}: {one} is a kernel of {a} and {other} one of {b}, and no "
+                f"point is both; for a table with both, give each its columns: Select(k, 'name')"
+            )
 
     def _evaluated(self) -> tuple[Kernel, ...]:
         """Return the kernels from which tiles are made."""
@@ -122,8 +153,13 @@ class Sum(_Family):
     def diagonal_bound(self) -> float:
         return float(sum(child.diagonal_bound for child in self.terms))
 
-    def __str__(self) -> str:
-        return " + ".join(map(str, self.terms))
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
+            return super()._written(write)  # + would flatten it
+        both = all(isinstance(term, Constant) for term in self.terms[:2])
+        bare = [not both or place > 1 for place in range(len(self.terms))]  # 1 + 2 is no kernel
+        texts = [_term(*each, write) for each in zip(self.terms, bare, strict=True)]
+        return Written(" + ".join(texts), 0)
 
 
 @node
@@ -179,8 +215,11 @@ class Product(_Family):
     def infinitely_divisible(self) -> bool:
         return all(child.infinitely_divisible for child in self.factors)
 
-    def __str__(self) -> str:
-        return " · ".join(f"({k})" if isinstance(k, Sum) else str(k) for k in self.factors)
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
+            return super()._written(write)  # * would flatten it
+        first, *others = (written(factor, write) for factor in self.factors)
+        return Written("*".join([first.inside(1), *(other.inside(2) for other in others)]), 1)
 
 
 @node
@@ -217,7 +256,7 @@ class Scale(_Outer):
     --------
     >>> from mercer.kernels import RBF
     >>> 2 * RBF()
-    Scale(kernel=RBF(length_scale=1.0), factor=2.0)
+    2.0*RBF(length_scale=1.0)
     """
 
     factor: float = parameter(1.0)
@@ -252,9 +291,10 @@ class Scale(_Outer):
     def diagonal_bound(self) -> float:
         return float(self.factor * self.kernel.diagonal_bound) if self.factor > 0 else 0.0
 
-    def __str__(self) -> str:
-        inside = f"({self.kernel})" if isinstance(self.kernel, Sum) else str(self.kernel)
-        return f"{self.factor:g} · {inside}"
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if not _is_float(self.factor):
+            return super()._written(write)
+        return Written(f"{write(self.factor)}*{written(self.kernel, write).inside(2)}", 1)
 
 
 @node
@@ -304,8 +344,8 @@ class Power(_Outer):
     def diagonal_bound(self) -> float:
         return float(np.power(self.kernel.diagonal_bound, float(self.exponent)))
 
-    def __str__(self) -> str:
-        return f"({self.kernel})^{self.exponent:g}"
+    def _written(self, write: Function[[Any], str]) -> Written:
+        return Written(f"{written(self.kernel, write).inside(3)}**{write(self.exponent)}", 2)
 
 
 @node
@@ -319,6 +359,8 @@ class Exp(_Outer):
     array([[2.7183]])
     """
 
+    _latex: ClassVar[str] = r"\exp\left(<kernel>\right)"
+
     infinitely_divisible: ClassVar[bool] = True
 
     def _outer(self, block: np.ndarray) -> np.ndarray:
@@ -330,6 +372,3 @@ class Exp(_Outer):
     @property
     def diagonal_bound(self) -> float:
         return float(np.exp(self.kernel.diagonal_bound))
-
-    def __str__(self) -> str:
-        return f"exp({self.kernel})"

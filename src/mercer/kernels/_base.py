@@ -29,6 +29,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable as Function
 from collections.abc import Iterator
 from functools import cached_property
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -227,6 +228,13 @@ class Kernel(Value, ABC):
     def _reads_names(self) -> bool:
         """Whether a node inside selects columns of a table by their names."""
         return any(child._reads_names() for _, child in self._children())
+
+    @property
+    def _domain(self) -> str | None:
+        """What the points must be ("vectors", "strings", "graphs"); None if that is not known."""
+        if self.on_vectors:
+            return "vectors"
+        return next((kind for _, child in self._children() if (kind := child._domain)), None)
 
     @property
     def costly(self) -> bool:
@@ -473,6 +481,20 @@ class Kernel(Value, ABC):
     def __getstate__(self) -> dict[str, Any]:
         kept = ("_theta", "_unresolved")  # at hand for speed, no part of the value
         return {name: value for name, value in self.__dict__.items() if name not in kept}
+
+    # ------------------------------------------------------------------ in notebooks
+
+    _latex: ClassVar[str] = ""  # k(x, z), with <name> for a field; "" to be written by its name
+
+    def _repr_latex_(self) -> str:
+        from .language import formula
+
+        return rf"$\displaystyle {formula(self)}$"
+
+    def _repr_html_(self) -> str:
+        from .language import tree
+
+        return f"<p>{escape(self._repr_latex_())}</p>{tree(self)}"
 
     # ------------------------------------------------------------------ checks
 

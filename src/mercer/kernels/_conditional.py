@@ -13,6 +13,7 @@ from scipy.special import xlogy
 
 from ._base import node
 from ._radial import Radial
+from ._vectors import SCALED_DISTANCE
 
 __all__ = ["Distance", "Multiquadric", "ThinPlate"]
 
@@ -28,6 +29,7 @@ class Multiquadric(Radial):
     array([[-2.]])
     """
 
+    _latex: ClassVar[str] = r"-\left(1 + " + SCALED_DISTANCE + r"^2\right)^{1/2}"
     falls: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -79,6 +81,8 @@ class Distance(Radial):
     >>> Distance()([[0.0, 0.0]], [[3.0, 4.0]])
     array([[-5.]])
     """
+
+    _latex: ClassVar[str] = r"-" + SCALED_DISTANCE + r"^{<exponent>}"
 
     exponent: float = 1.0
 

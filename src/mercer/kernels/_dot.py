@@ -59,6 +59,8 @@ class Linear(DotProduct):
     array([[11.]])
     """
 
+    _latex: ClassVar[str] = r"x^\top z"
+
     def profile(self, t: np.ndarray) -> np.ndarray:
         return t
 
@@ -105,6 +107,8 @@ class Polynomial(_Affine, DotProduct):
     array([[121.]])
     """
 
+    _latex: ClassVar[str] = r"\left(<gamma>\,x^\top z + <coef0>\right)^{<degree>}"
+
     degree: int = 3
     coef0: float = parameter(1.0)
     gamma: float | str = parameter(1.0)
@@ -145,6 +149,8 @@ class Sigmoid(_Affine, DotProduct):
     True
     """
 
+    _latex: ClassVar[str] = r"\tanh\left(<gamma>\,x^\top z + <coef0>\right)"
+
     gamma: float | str = parameter(1.0)
     coef0: float = parameter(1.0)
 
@@ -176,6 +182,8 @@ class Cosine(VectorKernel):
     >>> Cosine()([[3.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]])
     array([[1., 0.]])
     """
+
+    _latex: ClassVar[str] = r"\frac{x^\top z}{\|x\|\,\|z\|}"
 
     diagonal_bound: ClassVar[float] = 1.0
 
@@ -210,6 +218,8 @@ class Bilinear(VectorKernel):
     >>> Bilinear(A=[[2.0, 0.0], [0.0, 1.0]])([[1.0, 1.0]], [[1.0, 3.0]])
     array([[5.]])
     """
+
+    _latex: ClassVar[str] = r"x^\top A z"
 
     A: Any = ()
 

@@ -21,7 +21,7 @@ from ._base import node, parameter
 from ._exp import exp_inplace
 from ._prepared import Prepared
 from ._sparse import shared_minima
-from ._vectors import LengthScaled, Profiled, check_scale
+from ._vectors import SCALED_DISTANCE, LengthScaled, Profiled, check_scale
 
 __all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
 
@@ -128,6 +128,8 @@ class Laplacian(LengthScaled, _ExponentialSum):
     array([[0.3679]])
     """
 
+    _latex: ClassVar[str] = r"\exp\left(-" + SCALED_DISTANCE + r"_1\right)"
+
     _kind: ClassVar[int] = _ABSOLUTE
 
     @staticmethod
@@ -166,6 +168,8 @@ class Chi2(_ExponentialSum):
     array([[0.3679]])
     """
 
+    _latex: ClassVar[str] = r"\exp\left(-<gamma> \sum_c \frac{(x_c - z_c)^2}{x_c + z_c}\right)"
+
     gamma: float | str = parameter(1.0)
 
     _kind: ClassVar[int] = _CHI2
@@ -203,6 +207,8 @@ class AdditiveChi2(Elementwise):
     array([[-1.6667]])
     """
 
+    _latex: ClassVar[str] = r"-\sum_c \frac{(x_c - z_c)^2}{x_c + z_c}"
+
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
 
@@ -225,6 +231,8 @@ class HistogramIntersection(Elementwise):
     >>> HistogramIntersection()([[1.0, 2.0, 0.0]], [[2.0, 1.0, 1.0]])
     array([[2.]])
     """
+
+    _latex: ClassVar[str] = r"\sum_c \min(x_c, z_c)"
 
     _kind: ClassVar[int] = _MINIMUM
     _nonnegative: ClassVar[bool] = True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar, dataclass_transform
+import math
+from collections.abc import Callable as Function
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from .._runtime import slices
 __all__ = [
     "SYMMETRIC",
     "Value",
+    "Written",
     "asymmetry",
     "brief",
     "frozen_matrix",
@@ -21,6 +24,7 @@ __all__ = [
     "node",
     "same",
     "show",
+    "written",
 ]
 
 T = TypeVar("T")
@@ -50,12 +54,33 @@ class Value:
         return hash((type(self), *(key(value) for _, value in self._items())))
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={show(value)}" for name, value in self._items())
-        return f"{type(self).__name__}({inside})"
+        return self._written(show).text
 
     def __str__(self) -> str:
-        inside = ", ".join(f"{name}={brief(value)}" for name, value in self._items())
-        return f"{type(self).__name__}({inside})"
+        return self._written(brief).text
+
+    def _written(self, write: Function[[Any], str]) -> Written:
+        """Return how this is written, its fields by `write`: `show` all of it, or `brief`ly."""
+        inside = [f"{name}={write(value)}" for name, value in self._items()]
+        return Written(f"{type(self).__name__}({', '.join(inside)})")
+
+
+class Written(NamedTuple):
+    """An expression as text, and the operation that is done last in it."""
+
+    text: str
+    level: int = 3  # 0: a sum, 1: a product, 2: a power, 3: what needs no brackets
+
+    def inside(self, level: int) -> str:
+        """Return the text as an operand: in brackets if it binds less tightly than `level`."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+def written(value: Value, write: Function[[Any], str]) -> Written:
+    """Return how a value is written as an operand; where it has words of its own, in brackets."""
+    plain = Value.__repr__ if write is show else Value.__str__
+    own = getattr(type(value), plain.__name__)
+    return value._written(write) if own is plain else Written(write(value), 0)
 
 
 def name_of(function: Any) -> str:
@@ -90,34 +115,50 @@ def key(value: Any) -> Any:
 
 def show(value: Any) -> str:
     """Write a field so that it can be read back: arrays as lists, functions by name."""
-    if isinstance(value, np.ndarray):
-        return repr(value.tolist())
-    if isinstance(value, np.generic):
-        return repr(value.item())
+    return _write(value, show) or repr(value)
+
+
+def brief(value: Any) -> str:
+    """Write a field for people: six digits of a number, a long array by its shape."""
+    if isinstance(value, dict) and len(value) > 12:
+        return f"{{{len(value)} entries}}"
+    if isinstance(value, (np.ndarray, list, tuple)) and math.prod(shape := _shape(value)) > 12:
+        return f"[{' x '.join(map(str, shape))} entries]"
+    if isinstance(value, (float, np.floating)):
+        return repr(float(f"{value:.6g}"))
+    return str(value) if _has_parameters(value) else _write(value, brief) or show(value)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError:  # ragged, or too deep for an array
+        return (len(value),)
+
+
+def _write(value: Any, write: Function[[Any], str]) -> str:
+    """Write a value that has parts, those by `write`; "" for others."""
+    if isinstance(value, Value):
+        return repr(value) if write is show else str(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return write(value.tolist())
     if isinstance(value, tuple):
-        return f"({', '.join(show(v) for v in value)}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(write, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{k!r}: {show(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{k!r}: {write(v)}' for k, v in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(show(v) for v in value)}]"
+        return f"[{', '.join(map(write, value))}]"
     if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
+        return str(value.__name__)
     if _has_parameters(value):  # with all digits, and with what its own repr leaves out
-        inside = (f"{name}={show(v)}" for name, v in value.get_params(deep=False).items())
+        inside = (f"{name}={write(v)}" for name, v in value.get_params(deep=False).items())
         return f"{type(value).__name__}({', '.join(inside)})"
-    return repr(value)
+    return ""
 
 
 def _has_parameters(value: Any) -> bool:
     """Tell whether a value is an object of scikit-learn, known by its class and its parameters."""
     return hasattr(value, "get_params") and not isinstance(value, (Value, type))
-
-
-def brief(value: Any) -> str:
-    """Write a field for people: a long array by its shape."""
-    if isinstance(value, (np.ndarray, list, tuple)) and np.size(value) > 12:
-        return f"[{' x '.join(map(str, np.shape(value)))} numbers]"
-    return str(value) if isinstance(value, Value) or _has_parameters(value) else show(value)
 
 
 def frozen_parameter(value: Any) -> Any:

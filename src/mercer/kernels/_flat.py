@@ -48,8 +48,10 @@ class Constant(_Flat):
     --------
     >>> from mercer.kernels import Linear
     >>> Linear() + 1
-    Sum(terms=(Linear(), Constant(value=1.0)))
+    Linear() + 1.0
     """
+
+    _latex: ClassVar[str] = "<value>"
 
     value: float = parameter(1.0)
 
@@ -58,9 +60,6 @@ class Constant(_Flat):
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"value": self.value * np.sum(W)}
-
-    def __str__(self) -> str:
-        return f"{self.value:g}"
 
 
 @node
@@ -77,6 +76,8 @@ class White(_Flat):
     array([[0.5, 0. ],
            [0. , 0.5]])
     """
+
+    _latex: ClassVar[str] = r"<noise>\,\delta_{xz}"
 
     noise: float = parameter(1.0)
 

@@ -40,6 +40,7 @@ class GraphKernel(Kernel):
 
     on_vectors: ClassVar[bool] = False  # whatever a base kernel of attributes takes
     reads_matrix: ClassVar[bool] = False
+    _domain: ClassVar[str | None] = "graphs"
 
     def _graphs(self, X: Any) -> Graphs:
         return as_graphs(X, type(self).__name__)

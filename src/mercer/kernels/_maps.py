@@ -84,6 +84,10 @@ class Select(_Mapped):
                 return one
         return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
 
+    @property
+    def _domain(self) -> str | None:
+        return "vectors" if self.on_vectors else None  # rows of a table have entries of all kinds
+
     def _reads_names(self) -> bool:
         named = np.asarray(self.columns).dtype.kind == "U"  # then points are rows of a data frame
         return named or self.kernel._reads_names()
@@ -192,6 +196,7 @@ class Map(_Mapped):
     function: Any = None
 
     on_vectors: ClassVar[bool] = False  # whatever the function takes
+    _domain: ClassVar[str | None] = None
 
     def _check(self) -> None:
         if not callable(self.function):
@@ -229,6 +234,11 @@ class Periodic(VectorKernel):
     >>> Periodic(period=2.0)([[0.0]], [[1.0], [2.0]]).round(4)
     array([[0.1353, 1.    ]])
     """
+
+    _latex: ClassVar[str] = (
+        r"\exp\left(-\frac{2}{<length_scale>^2} "
+        r"\sum_c \sin^2 \frac{\pi (x_c - z_c)}{<period>}\right)"
+    )
 
     period: float = parameter(1.0)
     length_scale: float = parameter(1.0)

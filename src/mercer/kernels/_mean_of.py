@@ -111,6 +111,7 @@ class MeanOf(Wrapper):
         return None if weights is None else np.repeat(weights, [length(x) for x in X])
 
     on_vectors: ClassVar[bool] = False
+    _domain: ClassVar[str | None] = "sets of points"
 
     infinitely_divisible: ClassVar[bool] = False
 

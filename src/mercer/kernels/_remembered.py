@@ -8,6 +8,7 @@ function or a dynamic programme it is not.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable as Function
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 from .._points import length
 from ._base import Kernel, node
 from ._callable import point
+from ._fields import Written, written
 from ._prepared import Prepared
 from ._wrappers import Wrapper
 
@@ -116,8 +118,8 @@ class Remembered(Wrapper):
     def __reduce__(self) -> Any:
         return forget, (self.kernel,)  # what is stored or copied is the kernel alone
 
-    def __str__(self) -> str:
-        return str(self.kernel)
+    def _written(self, write: Function[[Any], str]) -> Written:
+        return written(self.kernel, write)
 
     def _evaluated(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return k_1(p_i, q_j), evaluated with the point first that the table knows longer.

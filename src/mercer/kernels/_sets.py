@@ -164,6 +164,8 @@ class Intersection(SetKernel, Explicit):
     array([[2., 0., 0.]])
     """
 
+    _latex: ClassVar[str] = r"|x \cap z|"
+
     _normalised: ClassVar[bool] = False
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -250,6 +252,8 @@ class Jaccard(SetKernel):
     >>> Jaccard()([[1, 1, 0]], [[0, 1, 1]]).round(4)
     array([[0.3333]])
     """
+
+    _latex: ClassVar[str] = r"\frac{|x \cap z|}{|x \cup z|}"
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return _tanimoto(a, s, t)

@@ -69,7 +69,7 @@ def from_sklearn(kernel: gp.Kernel) -> Kernel:
     >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
     >>> from mercer.kernels import from_sklearn
     >>> from_sklearn(2.0 * RBF(0.5) + WhiteKernel(0.1, noise_level_bounds="fixed"))
-    Sum(terms=(Scale(kernel=RBF(length_scale=0.5), factor=2.0), Fixed(kernel=White(noise=0.1))))
+    2.0*RBF(length_scale=0.5) + Fixed(White(noise=0.1))
     """
     if not isinstance(kernel, gp.Kernel):
         raise TypeError(f"from_sklearn takes a scikit-learn GP kernel, got {kernel!r}")

@@ -10,8 +10,15 @@ from ._base import Kernel
 from ._callable import Callable
 from ._precomputed import Precomputed
 from ._sklearn import KERNEL_NAMES, from_name, from_sklearn
+from .language import parse_kernel
 
-__all__ = ["KERNEL_NAMES", "as_kernel"]
+__all__ = ["KERNEL_NAMES", "as_kernel", "spelled_out"]
+
+
+def spelled_out(spec: Any) -> Any:
+    """Return the kernel that an expression in text describes; all else, and names, as they are."""
+    named = spec in KERNEL_NAMES or spec == "precomputed" if isinstance(spec, str) else True
+    return spec if named else parse_kernel(spec)
 
 
 def as_kernel(
@@ -38,6 +45,7 @@ def as_kernel(
     "cosine"                   `Cosine()`
     "chi2"                     `Chi2(gamma)`
     "additive_chi2"            `AdditiveChi2()`
+    any other text             `parse_kernel(spec)`: "2.0*RBF() + White(noise=0.1)"
     a function                 `Callable(spec, params=kernel_params)`
     ========================== ===================================================
 
@@ -57,20 +65,17 @@ def as_kernel(
     >>> from mercer.kernels import as_kernel
     >>> as_kernel("rbf", gamma=0.5)
     RBF(length_scale=1.0)
+    >>> as_kernel("2*RBF(0.5) + White(0.1)")
+    2.0*RBF(length_scale=0.5) + White(noise=0.1)
     """
-    if isinstance(spec, Kernel):
+    if isinstance(spec := spelled_out(spec), Kernel):
         return spec
     if isinstance(spec, GPKernel):
         return from_sklearn(spec)
     if isinstance(spec, str):
         if spec == "precomputed":
             return Precomputed()
-        if spec in KERNEL_NAMES:
-            return from_name(spec, gamma=gamma, degree=degree, coef0=coef0)
-        raise ValueError(
-            f"The kernel must be a str among {{{', '.join(map(repr, _ALL_NAMES))}}}, a callable, "
-            f"a Kernel or a scikit-learn GP kernel. Got {spec!r} instead."
-        )
+        return from_name(spec, gamma=gamma, degree=degree, coef0=coef0)
     if isinstance(spec, type):
         raise TypeError(f"The kernel is the class {spec.__name__}; write {spec.__name__}(...)")
     if callable(spec):
@@ -79,6 +84,3 @@ def as_kernel(
         f"The kernel must be a str, a callable, a Kernel or a scikit-learn GP kernel. "
         f"Got {spec!r} instead."
     )
-
-
-_ALL_NAMES = sorted((*KERNEL_NAMES, "precomputed"))

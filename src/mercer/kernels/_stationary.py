@@ -11,7 +11,7 @@ from ._base import node, parameter
 from ._exp import exp_inplace
 from ._prepared import Prepared
 from ._radial import Radial, row_norms
-from ._vectors import check_positive
+from ._vectors import SCALED_DISTANCE, check_positive
 
 __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
 
@@ -29,6 +29,8 @@ class RBF(Radial):
     >>> RBF(length_scale=1.0)([[0.0]], [[0.0], [2.0]]).round(4)
     array([[1.    , 0.1353]])
     """
+
+    _latex: ClassVar[str] = r"\exp\left(-\tfrac{1}{2}" + SCALED_DISTANCE + r"^2\right)"
 
     _takes_negative: ClassVar[bool] = True
     falls: ClassVar[bool] = True
@@ -122,6 +124,10 @@ class RationalQuadratic(Radial):
     array([[0.3333]])
     """
 
+    _latex: ClassVar[str] = (
+        r"\left(1 + \frac{1}{2 \cdot <alpha>}" + SCALED_DISTANCE + r"^2\right)^{-<alpha>}"
+    )
+
     alpha: float = parameter(1.0)
 
     falls: ClassVar[bool] = True
@@ -154,6 +160,7 @@ class Cauchy(Radial):
     array([[0.5]])
     """
 
+    _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1}"
     falls: ClassVar[bool] = True
     infinitely_divisible: ClassVar[bool] = True
 
@@ -176,6 +183,7 @@ class InverseMultiquadric(Radial):
     array([[0.5]])
     """
 
+    _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1/2}"
     falls: ClassVar[bool] = True
     infinitely_divisible: ClassVar[bool] = True
 

@@ -142,6 +142,7 @@ class TextKernel(Explicit):
     diagonal_bound: ClassVar[float] = 1.0
 
     discrete: ClassVar[bool] = True
+    _domain: ClassVar[str | None] = "strings"
 
     def __str__(self) -> str:
         shown = f"{len(self.tfidf)} weights" if isinstance(self.tfidf, dict) else f"{self.tfidf}"

@@ -17,6 +17,7 @@ from ._prepared import Prepared, pair
 from ._sparse import shared_products
 
 __all__ = [
+    "SCALED_DISTANCE",
     "LengthScaled",
     "Profiled",
     "VectorKernel",
@@ -26,6 +27,7 @@ __all__ = [
     "per_column",
 ]
 
+SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # in LaTeX
 _DENSE = 1 << 22  # entries of sparse rows that are made dense at a time: 32 MiB
 _SHARE = 0.02  # of the pairs of rows: a column in which more of them meet is for a BLAS
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable as Function
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ._base import Kernel, node
+from ._fields import Written, brief, written
 from ._prepared import Prepared
 
 __all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
@@ -43,6 +45,12 @@ class Wrapper(Kernel):
     def _neighbours(self, X: Any) -> Any:
         return self.kernel._neighbours(X) if self._inner_points(X) is X else None
 
+    def _written(self, write: Function[[Any], str]) -> Written:
+        """Return f(k_1), as functions are written."""
+        (_, kernel), *options = self._items()
+        inside = [write(kernel), *(f"{name}={write(value)}" for name, value in options)]
+        return Written(f"{type(self).__name__}({', '.join(inside)})")
+
     def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
         return self._inner_points(X), None if Z is None else self._inner_points(Z)
 
@@ -59,11 +67,13 @@ class Wrapper(Kernel):
 class _Same(Wrapper):
     """k(x, z) = k_1(x, z), on the same points."""
 
+    _latex: ClassVar[str] = "<kernel>"
+
     def _single_error(self, P: Prepared) -> float | None:
         return self.kernel._single_error(P.children[0])
 
-    def __str__(self) -> str:
-        return str(self.kernel)
+    def _written(self, write: Function[[Any], str]) -> Written:
+        return written(self.kernel, write) if write is brief else super()._written(write)
 
 
 @node
@@ -195,6 +205,3 @@ class Normalized(Wrapper):
         weighted = 0.5 * W * self(X, Z)
         rows, columns = weighted.sum(axis=1) * a**2, weighted.sum(axis=0) * b**2
         return W * a[:, None] * b, rows, columns
-
-    def __str__(self) -> str:
-        return f"normalized({self.kernel})"

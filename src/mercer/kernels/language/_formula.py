@@ -1,0 +1,84 @@
+r"""formula(): a kernel as k(x, z) in LaTeX.
+
+A class may have a template, in which `<length_scale>` stands for a field:
+
+    _latex = r"\exp\left(-\left\|\frac{x - z}{<length_scale>}\right\|^2\right)"
+
+Other kernels are written by their names, `\operatorname{Spectrum}_{p = 3}\left(x, z\right)`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from .._algebra import Power, Product, Scale, Sum
+from .._base import Kernel
+from .._fields import brief
+
+__all__ = ["formula"]
+
+_SPECIAL = {c: rf"\{c}" for c in "{}$&#_%"} | {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+}
+_SAME = "<kernel>"  # the template of what is written as its child
+
+
+def formula(kernel: Kernel) -> str:
+    """Return k(x, z) in LaTeX."""
+    match kernel:
+        case Sum(terms):
+            return " + ".join(map(formula, terms))
+        case Product(factors):
+            return r" \cdot ".join(map(_factor, factors))
+        case Scale(inner, number):
+            return rf"{_value(number)}\,{_factor(inner)}"
+        case Power(inner, exponent):
+            return rf"\left({formula(inner)}\right)^{{{_value(exponent)}}}"
+    fields = dict(kernel._items())
+    if kernel._latex:
+        return re.sub(r"<(\w+)>", lambda found: _value(fields[found[1]]), kernel._latex)
+    children = {path.partition("__")[0]: None for path, _ in kernel._children()}
+    inside = ", ".join(_value(fields[name]) for name in children) or "x, z"
+    options = [
+        rf"\text{{{_text(n)}}} = {_value(v)}" for n, v in fields.items() if n not in children
+    ]
+    below = f"_{{{', '.join(options)}}}" if options else ""
+    return rf"\operatorname{{{_text(type(kernel).__name__)}}}{below}\left({inside}\right)"
+
+
+def _factor(kernel: Kernel) -> str:
+    """Return the formula of a factor, in brackets if it is a sum or begins with a sign."""
+    text = formula(kernel)
+    while kernel._latex == _SAME:
+        kernel = kernel.kernel  # type: ignore[attr-defined]
+    open_ended = isinstance(kernel, Sum) or text.startswith(("-", r"\sum"))
+    return rf"\left({text}\right)" if open_ended else text
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Kernel):
+        return formula(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return _number(value)
+    if isinstance(value, (list, tuple)) and np.size(value) <= 12:
+        return rf"\left({', '.join(map(_value, value))}\right)"
+    return rf"\text{{{_text(value if isinstance(value, str) else brief(value))}}}"
+
+
+def _number(value: float) -> str:
+    size = r"\infty" if math.isinf(value) else f"{abs(value):.6g}"
+    digits, _, exponent = size.partition("e")
+    text = rf"{digits} \cdot 10^{{{int(exponent)}}}" if exponent else digits
+    return f"(-{text})" if value < 0 else text
+
+
+def _text(text: str) -> str:
+    return "".join(_SPECIAL.get(c, c) for c in text)
