@@ -14,8 +14,9 @@ from ._neighbours import (
     KernelKNeighborsRegressor,
     KernelRadiusNeighborsClassifier,
 )
-from ._online import KernelPerceptron, KernelRecursiveLeastSquares, OnlineKernelRegressor
+from ._online_regression import KernelRecursiveLeastSquares, OnlineKernelRegressor
 from ._pca import KernelPCA
+from ._perceptron import KernelPerceptron
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
