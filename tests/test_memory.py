@@ -15,7 +15,7 @@ import peaks
 import pytest
 from zoo import ESTIMATORS
 
-from mercer import SVC, SVR, KernelLogisticRegression, KernelPCA, KernelRidge
+from mercer import SVC, SVR, ExplicitFeatures, KernelLogisticRegression, KernelPCA, KernelRidge
 
 SIZES, BUDGETS = (1000, 4000, 16_000), (20, 50, 200)  # points, MiB
 FEW = [  # the first in the zoo that the condition is true of, with n points and a budget in MiB
@@ -24,6 +24,7 @@ FEW = [  # the first in the zoo that the condition is true of, with n points and
     (KernelRidge, lambda e: e.solver == "lstsq", 1000, 20),
     (KernelPCA, lambda e: e.n_components == 0.9, 1000, 50),
     (KernelLogisticRegression, lambda e: e.C == 100.0, 4000, 20),
+    (ExplicitFeatures, lambda e: e.kernel != "linear", 16_000, 20),
 ]
 
 pytestmark = pytest.mark.skipif(
