@@ -147,6 +147,16 @@ def test_a_budget_is_exact_where_points_depend_on_others():
     assert np.abs(gap).max() < 1e-8 * np.abs(whole.decision_function(X)).max()
 
 
+@pytest.mark.parametrize("length", [5.0, 30.0])
+def test_how_far_a_budget_moves_f(length):
+    X, y = labelled()
+    options = {"kernel": RBF(length), "shuffle": False, "max_iter": 2, "tol": None}
+    whole, small = (KernelPerceptron(budget=b, **options).fit(X, y) for b in (None, 60))
+    np.testing.assert_array_equal(whole.mistakes_, small.mistakes_)
+    moved = float(whole.expansion_.distance(small.expansion_)[0])
+    assert 1e-4 < moved <= small.report_.certificate["moved"]
+
+
 def test_a_long_stream_in_bounded_memory():
     n, step, budget = 100_000, 5000, 100
     rng = np.random.default_rng(0)

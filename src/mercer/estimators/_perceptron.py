@@ -70,8 +70,8 @@ class KernelPerceptron(Decisions, OnlineEstimator):
     kernel_ : Kernel
         The kernel with all its values.
     report_ : Report
-        Its certificate has the number of points, and for a budget how many were removed and how
-        far that moved f, in the norm of the RKHS, all steps added up.
+        Its certificate has the number of points, and for a budget how many were removed, and how
+        far removals and projections moved f, in the norm of the RKHS, all steps added up.
 
     Notes
     -----

@@ -51,7 +51,7 @@ class BudgetPerceptron(Perceptron):
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """How many points were removed, and how far that has moved f, all steps added up.
+        """How many points were removed, and how far the budget has moved f, all steps added up.
 
         Also the most that was added to the diagonal of K for its inverse, mostly nothing.
         """
@@ -138,6 +138,8 @@ def _on_budget(
             kxx = around[i, before + i]
             left = projected(inverse, inner, k, kxx, m, c, r)
             if left <= dependent * abs(kxx):
+                for e in range(q):
+                    moved += np.sqrt(max(left, 0.0)) * abs(g[e])
                 for s in range(m):
                     for e in range(q):
                         A[s, e] += c[s] * g[e]
