@@ -48,8 +48,10 @@ for ax, (title, Z) in zip(
     {"linear discriminants": linear.transform(X), "kernel Fisher": model.transform(X)}.items(),
     strict=True,
 ):
-    ax.scatter(*Z.T, c=y, cmap="viridis", s=12)
+    for c, colour in enumerate(plt.colormaps["viridis"]([0.0, 0.5, 1.0])):
+        ax.scatter(*Z[y == c].T, color=colour, s=12, label=f"ring {c + 1}")
     ax.set(title=title, xlabel="direction 1", ylabel="direction 2")
+axes[0, 1].legend()
 line = np.linspace(-3, 3, 120)
 grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
 first = model.transform(grid)[:, 0].reshape(120, 120)
@@ -61,6 +63,7 @@ axes[1, 1].loglog(model.alphas_, model.scores_, "o-", label="leaving out each po
 axes[1, 1].loglog(model.alphas_, fit, "s-", color="0.6", label="the fit itself")
 axes[1, 1].axvline(model.alpha_, color="0.3", linestyle=":", label="the alpha taken")
 axes[1, 1].set(title="squared errors", xlabel="alpha")
-axes[1, 1].legend()
-Path("out").mkdir(exist_ok=True)
-figure.savefig("out/fisher_directions.png", dpi=100)
+axes[1, 1].legend(loc="lower right")
+out = Path(__file__).resolve().parent.parent / "out"
+out.mkdir(exist_ok=True)
+figure.savefig(out / "fisher_directions.png", dpi=100)

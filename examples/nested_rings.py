@@ -2,9 +2,9 @@
 
 K-means cuts the plane by straight lines, so two rings around one centre are halved, whatever the
 start.  In the feature space of a Gaussian kernel the inner ring is one lump, and the mean of the
-outer ring is far from it: kernel k-means tells them apart.  The third panel is for three round
-clusters, how many there are being unknown: the inertia has its elbow, and the silhouette in feature
-space its peak, at three.
+outer ring is far from it: kernel k-means tells them apart.  The third panel is for other points,
+three round clusters, whose number is sought: the inertia has its elbow, and the silhouette in
+feature space its peak, at three.
 
 It writes ``out/nested_rings.png``.
 """
@@ -49,6 +49,7 @@ for ax, model, name in zip(axes, (plain, kernel), agreement, strict=False):
     ax.set_aspect("equal")
 Y, _ = three_clusters(150, random_state=3)
 cluster_numbers(KernelKMeans(kernel="rbf", gamma=5.0), Y, range(2, 9), ax=axes[2])
+axes[2].set_title("three round clusters: how many are they?", pad=26)
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)

@@ -66,8 +66,8 @@ left.bar(passes, model.mistakes_, color="C0", label="mistakes in a pass")
 left.plot(passes, total, "o-", color="C1", label="all mistakes so far")
 left.axhline(bound, color="0.3", linestyle="--", label="Novikoff's bound")
 left.set_yscale("symlog", linthresh=1.0)
-left.set(xlabel="pass", ylabel="mistakes", title="points that a plane separates")
-left.legend(loc="center right", bbox_to_anchor=(1.0, 0.8))
+left.set(xlabel="pass", ylabel="mistakes", title="points that a plane separates", ylim=(0, 3e4))
+left.legend(loc="upper right")
 for color, (name, kind) in zip(("0.5", "C0", "C3"), kinds.items(), strict=True):
     label = f"{name}: {len(kind.X_fit_)} points"
     right.plot(step * np.arange(1, parts + 1), errors[name], color=color, label=label)
@@ -76,8 +76,9 @@ right.set(
     xlabel="points seen, each once",
     ylabel="errors on new points",
     title="a stream of overlapping classes",
-    ylim=(0, None),
+    ylim=(0, 0.8),
 )
-right.legend()
-Path("out").mkdir(exist_ok=True)
-figure.savefig("out/perceptron_mistakes.png", dpi=120)
+right.legend(loc="upper right")
+out = Path(__file__).resolve().parent.parent / "out"
+out.mkdir(exist_ok=True)
+figure.savefig(out / "perceptron_mistakes.png", dpi=120)

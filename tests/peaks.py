@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
 
 from mercer import SVC, SVR, MemoryBudgetError
 from mercer._runtime import one_blas_thread, thread_count
@@ -87,6 +88,8 @@ def problem(estimator: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return points and targets: three classes, or values above 0."""
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, COLUMNS))
+    if get_tags(estimator).input_tags.positive_only:
+        X = np.abs(X)
     f = 2.0 * np.sin(X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n)
     return X, (np.digitize(f, [-1.0, 1.0]) if is_classifier(estimator) else np.exp(0.3 * f))
 

@@ -15,7 +15,15 @@ import peaks
 import pytest
 from zoo import ESTIMATORS
 
-from mercer import SVC, SVR, KernelCCA, KernelLogisticRegression, KernelPCA, KernelRidge
+from mercer import (
+    SVC,
+    SVR,
+    ExplicitFeatures,
+    KernelCCA,
+    KernelLogisticRegression,
+    KernelPCA,
+    KernelRidge,
+)
 
 SIZES, BUDGETS = (1000, 4000, 16_000), (20, 50, 200)  # points, MiB
 FEW = [  # the first in the zoo that the condition is true of, with n points and a budget in MiB
@@ -25,6 +33,7 @@ FEW = [  # the first in the zoo that the condition is true of, with n points and
     (KernelPCA, lambda e: e.n_components == 0.9, 1000, 50),
     (KernelLogisticRegression, lambda e: e.C == 100.0, 4000, 20),
     (KernelCCA, lambda e: e.solver == "auto", 4000, 20),
+    (ExplicitFeatures, lambda e: e.kernel != "linear", 16_000, 20),
 ]
 
 pytestmark = pytest.mark.skipif(

@@ -107,4 +107,4 @@ def test_refusals():
     with pytest.raises(ValueError, match="use Nystroem"):
         ExplicitFeatures(kernel="precomputed").fit(X @ X.T)
     with pytest.raises(MemoryBudgetError, match="20 monomials"):
-        ExplicitFeatures(kernel="poly", max_memory=1000).fit(X)
+        ExplicitFeatures(kernel="poly", max_memory=1000).fit_transform(X)

@@ -164,13 +164,23 @@ def test_precomputed_matrix():
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_array_equal(model.predict(RBF()(Q, X)), plain.predict(Q))
     np.testing.assert_allclose(model.transform(K), plain.transform(X), atol=1e-7)
-    with pytest.raises(ValueError, match=r"distances need k\(x, x\)"):
-        model.transform(RBF()(Q, X))
+    for others in (RBF()(Q, X), RBF()(X + 1.0, X)):  # the second is square
+        with pytest.raises(ValueError, match=r"distances need k\(x, x\), .* the training points"):
+            model.transform(others)
     indices = KernelKMeans(3, kernel=Precomputed(K), init=np.array([1, 2, 3])).fit(np.arange(300))
     same = KernelKMeans(3, kernel="precomputed", init=[1, 2, 3]).fit(K)
     points = KernelKMeans(3, kernel=RBF(), init=X[1:4]).fit(X)
     np.testing.assert_array_equal(indices.labels_, points.labels_)
     np.testing.assert_array_equal(same.labels_, points.labels_)
+
+
+def test_float32_points_lose_nothing():
+    far = (X + 1000.0).astype(np.float32)
+    model = KernelKMeans(3, kernel="linear").fit(far)
+    exact = KernelKMeans(3, kernel="linear").fit(far.astype(float) - 1000.0)
+    np.testing.assert_array_equal(model.labels_, exact.labels_)
+    np.testing.assert_allclose(model.inertia_, exact.inertia_, rtol=1e-6)
+    np.testing.assert_array_equal(model.predict(far), model.labels_)
 
 
 def test_sparse_rows():

@@ -1,5 +1,7 @@
 """Nearest neighbours in feature space: against scikit-learn, by definition, and on bad input."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -182,12 +184,46 @@ def test_precomputed_matrix():
     model = KernelKNeighborsClassifier(kernel="precomputed").fit(K, y)
     np.testing.assert_array_equal(model.predict(KQ), plain.predict(Q))
     np.testing.assert_allclose(model.kneighbors(K)[0], plain.kneighbors(X)[0], atol=1e-7)
-    with pytest.raises(ValueError, match=r"distances need k\(x, x\)"):
-        model.kneighbors(KQ)
+    for others in (KQ, RBF()(Q, X[:500]), RBF()(X[:900] + 1.0, X)):
+        fitted = KernelKNeighborsClassifier(kernel="precomputed")
+        fitted.fit(K[: others.shape[1], : others.shape[1]], y[: others.shape[1]])
+        with pytest.raises(ValueError, match=r"distances need k\(x, x\), .* the training points"):
+            fitted.kneighbors(others)
     with pytest.raises(ValueError, match="not kept for kernel='precomputed'"):
         model.kneighbors()
     given = KernelKNeighborsClassifier(kernel=Precomputed(K)).fit(np.arange(900), y)
     np.testing.assert_array_equal(given.kneighbors()[1], plain.kneighbors()[1])
+
+
+@pytest.mark.parametrize("kernel", [Linear(), RBF(20.0)], ids=str)
+def test_float32_points_keep_their_distances(kernel):
+    A, B = (X + 1000.0).astype(np.float32), (Q + 1000.0).astype(np.float32)
+    model = KernelKNeighborsClassifier(3, kernel=kernel, weights="distance").fit(A, y)
+    exact = KNeighborsClassifier(3, algorithm="kd_tree").fit(A.astype(float), y)
+    np.testing.assert_array_equal(model.kneighbors(B)[1], exact.kneighbors(B.astype(float))[1])
+    np.testing.assert_array_equal(model.kneighbors(A)[0][:, 0], 0.0)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_few_neighbours_within_a_radius_are_held_at_a_time(weights):
+    model = KernelRadiusNeighborsClassifier(2.0, weights=weights, outlier_label=0).fit(X, y)
+    small = KernelRadiusNeighborsClassifier(
+        2.0, weights=weights, outlier_label=0, max_memory="500 kB"
+    ).fit(X, y)
+    theirs = RadiusNeighborsClassifier(2.0, weights=weights, outlier_label=0).fit(X, y)
+    for given in (None, X):
+        np.testing.assert_allclose(small.predict_proba(given), model.predict_proba(given))
+        np.testing.assert_allclose(small.predict_proba(given), theirs.predict_proba(given))
+    K = X @ X.T
+    values = KernelRadiusNeighborsClassifier(
+        2.0, kernel="precomputed", weights=weights, outlier_label=0, max_memory="500 kB"
+    )
+    tracemalloc.start()
+    np.testing.assert_array_equal(values.fit(K, y).predict(K), model.predict(X))
+    np.testing.assert_array_equal(small.predict(None), model.predict(None))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 128 * 900 * 900 / 4  # all pairs at once take more
 
 
 def test_strings():
@@ -222,6 +258,18 @@ def test_no_neighbour_within_the_radius():
         model.predict([[0.0] * 4, [99.0] * 4])
     with pytest.raises(TypeError, match="outlier_label 'none' is of another type"):
         KernelRadiusNeighborsClassifier(outlier_label="none").fit(X, y)
+
+
+def test_radius_below_0():
+    model = KernelRadiusNeighborsClassifier(0.5).fit(X, y)
+    for radius in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="radius must be a number that is not negative"):
+            model.radius_neighbors(Q, radius=radius)
+
+
+def test_a_budget_that_is_no_size():
+    with pytest.raises(ValueError, match="max_memory must be a positive number of bytes"):
+        KernelKNeighborsClassifier(max_memory="lots").fit(X, y)
 
 
 def test_weights_of_a_wrong_shape():

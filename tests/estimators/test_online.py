@@ -147,6 +147,16 @@ def test_a_budget_is_exact_where_points_depend_on_others():
     assert np.abs(gap).max() < 1e-8 * np.abs(whole.decision_function(X)).max()
 
 
+@pytest.mark.parametrize("length", [5.0, 30.0])
+def test_how_far_a_budget_moves_f(length):
+    X, y = labelled()
+    options = {"kernel": RBF(length), "shuffle": False, "max_iter": 2, "tol": None}
+    whole, small = (KernelPerceptron(budget=b, **options).fit(X, y) for b in (None, 60))
+    np.testing.assert_array_equal(whole.mistakes_, small.mistakes_)
+    moved = float(whole.expansion_.distance(small.expansion_)[0])
+    assert 1e-4 < moved <= small.report_.certificate["moved"]
+
+
 def test_a_long_stream_in_bounded_memory():
     n, step, budget = 100_000, 5000, 100
     rng = np.random.default_rng(0)
@@ -215,6 +225,28 @@ def test_all_points_kept_are_kernel_ridge(weighted):
     assert len(ours.X_fit_) == 350
 
 
+@pytest.mark.parametrize("length", [0.7, 2.0, 7.0, 70.0])
+@pytest.mark.parametrize("parts", [1, 64, 300])
+def test_points_next_to_the_span_of_others_do_no_harm(length, parts):
+    X, _ = labelled(300, 3)
+    y, kernel = np.sin(X[:, 0]), RBF(length)
+    ours = stream(KernelRecursiveLeastSquares(0.0, kernel=kernel), X, y, parts)
+    ridge = KernelRidge(alpha=1e-3, kernel=kernel).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), ridge.predict(X), rtol=0, atol=1e-5)
+
+
+def test_points_without_end_are_refused():
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    for Learner, options in (
+        (KernelRecursiveLeastSquares, {}),
+        (OnlineKernelRegressor, {"max_iter": 1, "tol": None}),
+    ):
+        model = Learner(kernel=RBF(0.01), max_memory="6 MiB", **options)
+        with pytest.raises(MemoryBudgetError, match=r"up to \d+ points \(a budget would limit"):
+            model.fit(X, X[:, 0])
+        assert len(model.set_params(budget=100).fit(X, X[:, 0]).X_fit_) == 100
+
+
 @pytest.mark.parametrize("budget", [None, 10])
 def test_projections_of_those_left_out(budget):
     X = np.random.default_rng(5).uniform(-2, 2, size=(400, 1))
@@ -278,6 +310,11 @@ def test_passes_come_near_the_minimum():
 
 def test_steps_that_are_too_long_are_refused():
     X, y = labelled()
+    model = OnlineKernelRegressor(kernel=Linear()).partial_fit(X[:20], y[:20])
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=r"grown without bounds after 276 points: steps from eta0"):
+        model.partial_fit(1e3 * X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
     with pytest.raises(ValueError, match="eta0 \\* alpha = 2 must be below 1"):
         OnlineKernelRegressor(alpha=1.0, eta0=2.0).fit(X, y)
 
@@ -321,8 +358,18 @@ def test_threads_and_tiles_do_not_matter(Learner, budget, monkeypatch):
         Learner(kernel=RBF(), budget=budget, n_jobs=j).fit(X, y)._values(X[:50]) for j in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
-    tiled = Learner(kernel=RBF(), budget=budget, max_memory="8 MiB").fit(X, y)
+    square = Learner is KernelRecursiveLeastSquares and budget is None  # it holds two triangles
+    memory = "40 MiB" if square else "8 MiB"
+    tiled = Learner(kernel=RBF(), budget=budget, max_memory=memory).fit(X, y)
     assert np.corrcoef(tiled._values(X[:50])[:, 0], one[:, 0])[0, 1] > 0.999
+
+
+@every
+@pytest.mark.parametrize("budget", [None, 10])
+def test_values_that_are_not_finite(Learner, budget):
+    X, y = labelled(50)
+    with pytest.raises(ValueError, match="K has entries that are not finite"):
+        Learner(kernel=Linear(), budget=budget).fit(1e200 * X, y)
 
 
 @every
@@ -379,7 +426,9 @@ def test_targets_keep_their_number():
 @every
 def test_it_says_what_it_does(Learner, capsys):
     X, y = labelled(60)
-    Learner(verbose=1).fit(X, y)
-    assert "pass 1" in capsys.readouterr().out
+    word = "mistakes" if Learner is KernelPerceptron else "corrections"
+    text = (Learner(verbose=1).fit(X, y), capsys.readouterr().out)[1]
+    assert "pass 1: " in text
+    assert word in text
     stream(Learner(verbose=1), X, y, 60)
-    assert "mistakes at 60 points" in capsys.readouterr().out
+    assert f"{word} at 60 points" in capsys.readouterr().out

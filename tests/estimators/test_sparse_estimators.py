@@ -543,7 +543,7 @@ def test_numbers_of_vectors_that_make_no_sense():
         SparseKernelRegressor(0).fit(X, y)
     with pytest.raises(ValueError, match="init has 2 columns, but X has 3"):
         SparseKernelRegressor(init=X[:4, :2]).fit(X, y)
-    with pytest.raises(ValueError, match="landmarks='kmeans' needs dense vectors"):
+    with pytest.raises(ValueError, match="landmarks 'kmeans' and 'medoids' need dense vectors"):
         SparseKernelRegressor(5, init="kmeans", kernel="poly").fit(X, y)
 
 

@@ -15,8 +15,9 @@ from ._neighbours import (
     KernelKNeighborsRegressor,
     KernelRadiusNeighborsClassifier,
 )
-from ._online import KernelPerceptron, KernelRecursiveLeastSquares, OnlineKernelRegressor
+from ._online_regression import KernelRecursiveLeastSquares, OnlineKernelRegressor
 from ._pca import KernelPCA
+from ._perceptron import KernelPerceptron
 from ._pls import KernelPLS
 from ._primal import to_dual, to_primal
 from ._ridge import KernelRidge

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from .._errors import KernelSyntaxError
-from .._points import is_table, length, refuse_structured, take
+from .._points import doubled, is_table, length, refuse_structured, take
 from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks
 from ..kernels import Kernel, Laplacian, Precomputed, as_kernel, spelled_out
@@ -205,6 +205,28 @@ class KernelEstimator(BaseEstimator):
     def reduction_(self) -> Reduction | None:
         """The certificate of an estimator that `compress` has returned; None for others."""
         return getattr(self.expansion_, "reduction", None)
+
+    def _new(self, X: Any) -> Any:
+        """Return new points, checked, in float64: for distances, which are small differences."""
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        return X if self._precomputed else doubled(X)
+
+    def _own(self, X: Any, training: Any, what: str) -> np.ndarray:
+        """Return k(x, x), if X has it; `training` is that of the training points.
+
+        A matrix k(X, X_fit) that the user computed has it on its diagonal if X is X_fit, and not if
+        X are as many other points.
+        """
+        if self._precomputed:
+            square = X.shape[0] == X.shape[1]
+            if not square or not np.allclose(X.diagonal(), training, rtol=1e-5):
+                raise ValueError(
+                    f"{what} need k(x, x), which k(X, X_fit) of shape {X.shape} holds only if X "
+                    f"are the training points; fit with a kernel, or with kernel=Precomputed(K) "
+                    f"and indices as points"
+                )
+        return np.asarray(self.kernel_.diag(X), dtype=np.float64)
 
     @threaded
     def _values(self, X: Any) -> np.ndarray:

@@ -8,14 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from .._points import as_vectors, length
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Lloyd, cluster
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, parameter, solver, threaded
+from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
 from ._sample import Sample, check_weights
 
 __all__ = ["KernelKMeans"]
@@ -32,7 +31,7 @@ class KernelKMeans(
 
     A centroid is the mean of its points, f_c = sum_{i in c} w_i k(x_i, .) / sum_{i in c} w_i, and
     |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2, so that K is all that is needed.  Parameters
-    and attributes are those of scikit-learn's `KMeans`, to which the linear kernel leads back.
+    and attributes have the names of scikit-learn's `KMeans`, to which the linear kernel leads back.
     The kernel may be one of strings, graphs or any other points, and need only be conditionally
     positive definite.
 
@@ -115,6 +114,8 @@ class KernelKMeans(
     gamma: float | str | None = "scale"
     solver: Any = solver("nystroem", given=[Lloyd], default="auto")
 
+    kernel_: Kernel = learned()
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
@@ -123,24 +124,23 @@ class KernelKMeans(
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find clusters of the points; those of weight 0 are given to them afterwards."""
-        sample = self._sample(X, sample_weight=sample_weight)
-        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
-        self.solver_ = lloyd = self._lloyd()
+        sample = self._sample(X, sample_weight=sample_weight).doubled()
+        kernel, lloyd = sample.resolve(self._make_kernel(self.gamma)), self._lloyd()
         found = cluster(
-            sample.evaluated(self.kernel_, self.max_memory),
+            sample.evaluated(kernel, self.max_memory),
             sample.points,
             lloyd,
             self.solver if isinstance(self.solver, str) else "exact",
             self._chosen,
             weights=sample.weights,
-            start=self._start(sample),
+            start=self._start(sample, kernel),
             say=self._teller,
         )
         A = found.coefficients
-        if found.approximate:
-            f = Expansion(self.kernel_, found.points, A)
-        else:
-            f = sample.expansion(self.kernel_, A)
+        low = found.approximate
+        f = Expansion(kernel, found.points, A) if low else sample.expansion(kernel, A)
+        self.kernel_, self.solver_ = kernel, lloyd
+        self._norms = None if sample.values is None else sample.values.diag(sample.given)
         self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
         self.squared_norms_, self.inertia_ = found.squared_norms, found.inertia
         self.inertia_history_, self.report_ = found.history, found.report
@@ -174,7 +174,7 @@ class KernelKMeans(
             self.max_memory,
         )
 
-    def _start(self, sample: Sample) -> Any:
+    def _start(self, sample: Sample, kernel: Kernel) -> Any:
         """Return the points or labels to start from, or None; labels for points that take part."""
         if isinstance(self.init, str):
             return None
@@ -182,7 +182,7 @@ class KernelKMeans(
         flat = np.ndim(start) == 1 and np.asarray(start).dtype.kind in "iu"
         if flat and len(start) == n:
             return np.asarray(start)[sample.kept]
-        if not flat and self.kernel_.on_vectors:
+        if not flat and kernel.on_vectors:
             start = as_vectors(start, "init")
             if start.shape[1] != sample.points.shape[1]:
                 raise ValueError(
@@ -198,9 +198,7 @@ class KernelKMeans(
     @threaded
     def predict(self, X: Any) -> np.ndarray:
         """Return the nearest centroid of each point; for a precomputed kernel X is k(X, X_fit)."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
-        return self._scores(X).argmin(axis=1).astype(np.int32)
+        return self._scores(self._new(X)).argmin(axis=1).astype(np.int32)
 
     @threaded
     def transform(self, X: Any) -> np.ndarray:
@@ -209,26 +207,18 @@ class KernelKMeans(
         For a precomputed kernel, X must be the matrix of the training points: k(x, x), which is on
         its diagonal, is not known for others.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
-        return np.sqrt(self._squared(X))
+        return np.sqrt(self._squared(self._new(X)))
 
     @threaded
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the inertia of points around the centroids, the greater the better."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._new(X)
         nearest = self._squared(X).min(axis=1)
         w = np.ones(len(nearest)) if sample_weight is None else check_weights(sample_weight, X)
         return -float(np.sum(w * nearest))
 
     def _squared(self, X: Any) -> np.ndarray:
-        if self._precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"distances need k(x, x), which k(X, X_fit) of shape {X.shape} does not hold; fit "
-                f"with a kernel, or with kernel=Precomputed(K) and indices as points"
-            )
-        own, scores = np.asarray(self.kernel_.diag(X))[:, None], self._scores(X)
+        own, scores = self._own(X, self._norms, "distances")[:, None], self._scores(X)
         terms = np.abs(own) + np.abs(self.squared_norms_)
         squared = own + scores  # 0 where rounding leaves nothing of it
         return np.where(

@@ -21,7 +21,7 @@ from ..gram import nearest, within
 from ..kernels import Kernel
 from ..solvers import Report, Status
 from ._base import NamedKernel
-from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, parameter, threaded
+from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, threaded
 from ._sample import Sample
 
 __all__ = [
@@ -49,12 +49,18 @@ class Neighbours(NamedKernel):
         StrOptions({"uniform", "distance"}), callable, None, default="uniform"
     )
 
+    kernel_: Kernel = learned()
+
     def _keep(self, sample: Sample, Y: np.ndarray) -> None:
-        """Keep the points, with a column of targets for each function of the expansion."""
-        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
-        values = self.kernel_ if sample.values is None else sample.values
+        """Keep the points, with a column of targets for each function of the expansion.
+
+        In float64: distances of points that are near are small differences of large numbers.
+        """
+        sample = sample.doubled()
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        values = kernel if sample.values is None else sample.values
         self._norms = np.asarray(values.diag(sample.points), dtype=np.float64)
-        f = Expansion(self.kernel_, sample.points, Y)
+        f, self.kernel_ = Expansion(kernel, sample.points, Y), kernel
         self._set_expansion(f, np.zeros(Y.shape[1]), flat=False)
         self.n_samples_fit_ = len(sample)
         self.report_ = Report("none: the points are kept", Status.DIRECT)
@@ -70,13 +76,8 @@ class Neighbours(NamedKernel):
             )
         if X is None:
             return self.X_fit_, None, self._norms
-        X = self._check_points(X, reset=False)
-        if self._precomputed and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"{what} need k(x, x), which k(X, X_fit) of shape {X.shape} does not hold; fit "
-                f"with a kernel, or with kernel=Precomputed(K) and indices as points"
-            )
-        return X, self.X_fit_, np.asarray(self.kernel_.diag(X), dtype=np.float64)
+        X = self._new(X)
+        return X, self.X_fit_, self._own(X, self._norms, what)
 
     def _weights(self, distances: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return the weights of neighbours; `group` is the place of the point that each is of."""
@@ -121,7 +122,7 @@ class KNeighbours(Neighbours):
         """
         check_is_fitted(self)
         if not return_distance and self._precomputed and X is not None:
-            X = self._check_points(X, reset=False)
+            X = self._new(X)
             k = self._count(n_neighbors, self.n_samples_fit_, length(X))
             return nearest(self.kernel_, X, self.X_fit_, k, self._norms)[1]
         X, Z, own = self._points_and_norms(X, "distances")
@@ -167,9 +168,9 @@ class KNeighbours(Neighbours):
 class KernelKNeighborsClassifier(ClassifierMixin, KNeighbours):
     """Vote among the k points z with the smallest d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z).
 
-    Parameters, attributes and methods are those of scikit-learn's `KNeighborsClassifier`, to which
-    the linear kernel leads back.  All distances are looked at, in tiles of which only the nearest
-    points are kept.
+    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsClassifier`, to
+    which the linear kernel leads back; labels are one column, of two classes or more.  All
+    distances are looked at, in tiles of which only the nearest points are kept.
 
     Parameters
     ----------
@@ -230,8 +231,8 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighbours):
 class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
     """Average over the k points z with the smallest d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z).
 
-    Parameters, attributes and methods are those of scikit-learn's `KNeighborsRegressor`, to which
-    the linear kernel leads back.
+    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsRegressor`, to
+    which the linear kernel leads back.
 
     Parameters
     ----------
@@ -285,9 +286,9 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
 class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
     """Vote among all points z with d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z) <= radius^2.
 
-    Parameters, attributes and methods are those of scikit-learn's `RadiusNeighborsClassifier`, to
-    which the linear kernel leads back.  For kernels with k(x, x) = 1 distances are at most 2, and
-    at most sqrt(2) if they are not negative.
+    Parameters, attributes and methods have the names of scikit-learn's `RadiusNeighborsClassifier`,
+    to which the linear kernel leads back.  For kernels with k(x, x) = 1 distances are at most 2,
+    and at most sqrt(2) if they are not negative.
 
     Parameters
     ----------
@@ -344,6 +345,8 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
 
         Without X, those of the training points, of which none is its own neighbour.
         """
+        if radius is not None and not radius >= 0.0:
+            raise ValueError(f"radius must be a number that is not negative, got {radius!r}")
         X, Z, own = self._points_and_norms(X, "radii")
         ends, squared, places = self._within(X, Z, own, radius)
         index = _ragged(np.split(places, ends[1:-1]))
@@ -392,12 +395,15 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
         pairs = min(_BLOCK, budget_in_bytes(self.max_memory) // _BYTES)
         n, blocks = length(X), max(1, pairs // self.n_samples_fit_)
         out = np.empty((n, len(self.classes_)))
-        # Neighbours may be all points, so that few rows are asked for at a time; but a point is
-        # only known not to be its own neighbour where all are asked at once.
-        for rows in [slice(0, n)] if Z is None or self._precomputed else slices(n, blocks):
-            ends, squared, places = self._within(take(X, rows), Z, own[rows])
+        for rows in slices(n, blocks):  # neighbours may be all points
+            ends, squared, places = self._within(take(X, rows), self.X_fit_, own[rows])
             counts = np.diff(ends)
             group = np.repeat(np.arange(len(counts)), counts)
+            if Z is None:  # a point is not its own neighbour
+                others = places != group + rows.start
+                group, squared, places = group[others], squared[others], places[others]
+                counts = np.bincount(group, minlength=len(counts))
+                ends = np.concatenate([[0], np.cumsum(counts)])
             w = self._weights(np.sqrt(squared), group)
             table = sp.csr_matrix((w, places, ends), shape=(len(counts), self.n_samples_fit_))
             out[rows] = table @ self.dual_coef_

@@ -24,7 +24,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._points import length
-from .._runtime import blas_threads, reserving, thread_count, threads
+from .._runtime import blas_threads, budget_in_bytes, reserving, thread_count, threads
 
 __all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator"]
 __all__ += ["fitting", "learned", "parameter", "solver", "threaded"]
@@ -171,6 +171,7 @@ def fitting(method: Callable[..., Any]) -> Any:
             n = length(X)
         except TypeError:  # not a collection: the method says so
             n = 0
+        budget_in_bytes(getattr(self, "max_memory", None))  # refuses what is no size
         with blas_threads(n), reserving():
             return checked(self, X, *args, **params)
 

@@ -55,7 +55,7 @@ def centroids(
     radial = radial_inside(kernel)
     if radial is None or not has_centroids(kernel, X):
         raise ValueError(
-            f"landmarks='kmeans' needs dense vectors and a kernel that is a function of distances, "
+            f"landmarks 'kmeans' and 'medoids' need dense vectors and a kernel of their distances, "
             f"not {kernel} of {type(X).__name__}; use 'rpcholesky'"
         )
     rng = generator(random_state)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import as_vectors, length
-from .._runtime import check_budget
+from .._runtime import check_budget, slices
 from ._algebra import Power, Product, Scale, Sum
 from ._base import Kernel
 from ._dot import Bilinear, Cosine, Linear, Polynomial
@@ -28,6 +28,8 @@ from ._rankings import Kendall
 from ._wrappers import Bounded, Fixed, Normalized
 
 __all__ = ["finite_features"]
+
+_ROWS = 1024  # points whose features are worked on at a time
 
 
 def finite_features(
@@ -47,7 +49,18 @@ def finite_features(
     np.float64(2.0)
     """
     kernel._require_resolved()
-    return _phi(kernel, X, frame, max_memory)
+    if not (kernel.on_vectors and isinstance(X, np.ndarray)):
+        return _phi(kernel, X, frame, max_memory)
+    # the columns do not depend on the points, which may come a few at a time
+    phi, frame = _phi(kernel, X[:_ROWS], frame, max_memory)
+    n, m = len(X), phi.shape[1]
+    if n <= _ROWS:
+        return phi, frame
+    check_budget(8 * n * m, max_memory, f"an array of {m} features for each of {n} points")
+    out = np.empty((n, m), dtype=phi.dtype)
+    for rows in slices(n, _ROWS):
+        out[rows] = _phi(kernel, X[rows], frame, max_memory)[0]
+    return out, frame
 
 
 @singledispatch

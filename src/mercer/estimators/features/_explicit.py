@@ -50,13 +50,13 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn which features there are."""
-        self._learn(X)
+        self._learn(X, features=False)
         return self
 
     @fitting
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Return `fit(X).transform(X)`, evaluated once."""
-        return self._learn(X)
+        return self._learn(X, features=True)
 
     @threaded
     def transform(self, X: Any) -> Any:
@@ -66,12 +66,15 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
         phi, _ = finite_features(self.kernel_, X, self._frame, self.max_memory)
         return phi.astype(precision(X), copy=False)
 
-    def _learn(self, X: Any) -> Any:
+    def _learn(self, X: Any, features: bool) -> Any:
         if self._precomputed:
             raise ValueError("a precomputed matrix has no explicit features; use Nystroem")
         sample = self._sample(X, copy=False)
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
-        phi, self._frame = finite_features(self.kernel_, sample.points, None, self.max_memory)
+        points = sample.points
+        if not features and self.kernel_.on_vectors:
+            points = points[:1]  # the columns do not depend on the points
+        phi, self._frame = finite_features(self.kernel_, points, None, self.max_memory)
         self._n_features_out = int(phi.shape[1])
         self._say(f"{self._n_features_out} features of {len(sample)} points")
         return phi.astype(precision(sample.points), copy=False)

@@ -215,6 +215,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         self.basis_ = random_features(self.kernel_, sample.points.shape[1], even, **options)
         phi = FourierMap(self.kernel_, self.basis_)
         self._map = phi.odd(rng) if self.n_components % 2 else phi
+        self._say(f"{len(self._map)} features of {self.kernel_}")
         return self
 
     @threaded

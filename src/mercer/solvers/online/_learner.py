@@ -11,21 +11,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 
-from ..._errors import NotPositiveDefiniteError
-from ..._runtime import Stopwatch, jit, one_blas_thread, random_numbers, slices
+from ..._errors import not_finite
+from ..._runtime import Stopwatch, check_budget, one_blas_thread, quiet, random_numbers, slices
 from ...gram import GramOperator
 from .._report import Report, Status
 
-__all__ = ["OnlineLearner", "Schedule", "grow", "inverse_of", "projected"]
+__all__ = ["OnlineLearner", "Schedule"]
 
 BLOCK = 256  # rows of a block
-_MOST_JITTER = 1e-9  # of the mean of k(x, x)
-_COLUMNS = 1024  # of k(block, points of f) held at a time
+COLUMNS = 1024  # of k(block, points of f) held at a time
 
 
 class Block(NamedTuple):
@@ -54,9 +52,11 @@ class OnlineLearner(ABC):
     b : ndarray of shape (q,)
     seen : ndarray of shape (q,)
         How many points each function has seen.
-    jitter : float
-        The most that was added to the diagonal of K for its inverse; mostly 0.
+    max_memory : int, str or None
+        What a block may take of the memory, the points of f included.
     """
+
+    counted: ClassVar[str] = "corrections"  # what a point that moves f is called
 
     n_functions: int
     intercept: bool = True
@@ -64,13 +64,14 @@ class OnlineLearner(ABC):
     A: Any = None
     b: Any = None
     seen: Any = None
-    jitter: float = 0.0
+    max_memory: Any = None
 
     def __post_init__(self) -> None:
         q = self.n_functions
         self.A, self.b = np.zeros((0, q)), np.zeros(q)
         self.seen = np.zeros(q)
 
+    @quiet
     @one_blas_thread
     def learn(
         self,
@@ -89,6 +90,7 @@ class OnlineLearner(ABC):
         active = np.ones(q, dtype=bool) if active is None else active
         losses, mistakes = np.zeros(q), np.zeros(q)
         for rows in slices(len(order), BLOCK):
+            check_budget(self.workspace(), self.max_memory, self._in_words())
             # C order, whatever came: a compiled loop is one for each layout
             y, w = np.ascontiguousarray(Y[rows]), np.ascontiguousarray(weights[rows])
             self._learn_block(K, Block(order[rows], y, w, active, losses, mistakes))
@@ -105,26 +107,33 @@ class OnlineLearner(ABC):
     @property
     def certificate(self) -> dict[str, Any]:
         """What a report should say."""
-        jitter = {"jitter": self.jitter} if self.jitter else {}
-        return {"points": len(self.support), **jitter}
+        return {"points": len(self.support)}
 
+    @abstractmethod
     def workspace(self) -> int:
-        """Return the bytes of the state at its largest, as far as that is known."""
-        return 8 * BLOCK * (BLOCK + _COLUMNS)
+        """Return the bytes that the next block takes; on a budget, what any block may take."""
 
-    def _inverse(self, K: np.ndarray) -> np.ndarray:
-        Q, jitter = inverse_of(K)
-        self.jitter = max(self.jitter, jitter)
-        return Q
+    @property
+    def _most(self) -> int:
+        """How many points f may have after the next block; on a budget, ever."""
+        return getattr(self, "budget", None) or len(self.support) + BLOCK
+
+    def _in_words(self) -> str:
+        if getattr(self, "budget", None):
+            return f"a model on budget={self._most} points"
+        return f"a model of up to {self._most} points (a budget would limit them)"
 
     def _against(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
         """Return k(block, points of f) and k(block, block) side by side."""
-        return np.asarray(K.block(ids, np.concatenate([self.support, ids])), dtype=float)
+        around = np.asarray(K.block(ids, np.concatenate([self.support, ids])), dtype=float)
+        if not np.isfinite(around.sum()):
+            raise not_finite(K.kernel)
+        return around
 
     def _values(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
         """Return f - b at a block, without holding k(block, points of f)."""
         F = np.zeros((len(ids), self.n_functions))
-        for part in slices(len(self.support), _COLUMNS):
+        for part in slices(len(self.support), COLUMNS):
             F += K.block(ids, self.support[part]) @ self.A[part]
         return F
 
@@ -177,7 +186,7 @@ class Schedule:
             counts.append(float(mistakes[active].sum()))
             if say is not None:
                 say(
-                    f"pass {len(counts)}: {counts[-1]:.0f} mistakes, loss "
+                    f"pass {len(counts)}: {counts[-1]:.0f} {learner.counted}, loss "
                     f"{losses[active].sum() / n:.4g}, {len(learner.support)} points"
                 )
             if self.tol is not None:
@@ -192,7 +201,7 @@ class Schedule:
             status = Status.NOT_CONVERGED
             message = (
                 f"Maximum number of iteration reached before convergence: after {message} "
-                f"the loss still falls, with {counts[-1]:.0f} corrections in the last; raise "
+                f"the loss still falls, with {counts[-1]:.0f} {learner.counted} in the last; raise "
                 f"max_iter, or tol"
             )
         report = Report(
@@ -204,66 +213,3 @@ class Schedule:
             certificate=learner.certificate,
         )
         return report, np.array(counts)
-
-
-# ---------------------------------------------------------------------- spans of points
-
-
-@jit("reassoc", "nsz")
-def projected(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any) -> Any:
-    """Set c <- K^-1 k, and return k(x, x) - k^T c; r is overwritten.
-
-    That is the squared distance of k(x, .) from the span of m points.  Q is K^-1 after many
-    updates: what their rounding costs, a step of refinement takes back.
-    """
-    for s in range(m):
-        total = 0.0
-        for t in range(m):
-            total += Q[s, t] * k[t]
-        c[s] = total
-    for s in range(m):
-        total = k[s]
-        for t in range(m):
-            total -= K[s, t] * c[t]
-        r[s] = total
-    left = kxx
-    for s in range(m):
-        total = c[s]
-        for t in range(m):
-            total += Q[s, t] * r[t]
-        left -= total * k[s]
-        k[m + s] = total
-    for s in range(m):
-        c[s] = k[m + s]
-    return left
-
-
-@jit()
-def grow(Q: Any, c: Any, left: Any, m: Any) -> Any:
-    """Set Q <- the inverse of K with one more row, whose projection is c and residual `left`."""
-    for s in range(m):
-        for r in range(m):
-            Q[s, r] += c[s] * c[r] / left
-        Q[s, m] = Q[m, s] = -c[s] / left
-    Q[m, m] = 1.0 / left
-
-
-def inverse_of(K: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return K^-1 of points that do not depend on each other, and the jitter that it took.
-
-    It is free of the rounding that updates have added up to.
-    """
-    if not len(K):
-        return np.zeros((0, 0)), 0.0
-    mean, jitter = float(np.trace(K)) / len(K), 0.0
-    L, info = dpotrf(K, lower=1)
-    while info and jitter < _MOST_JITTER * mean:
-        jitter = 10.0 * jitter or 1e-14 * mean
-        L, info = dpotrf(K + jitter * np.eye(len(K)), lower=1)
-    if info:
-        raise NotPositiveDefiniteError(
-            f"the kernel matrix of the {len(K)} points kept is not positive definite; the usual "
-            f"cause is a kernel that is not positive semidefinite: choose a Mercer kernel"
-        )
-    Q, _ = dpotri(L, lower=1)
-    return np.asarray(np.tril(Q) + np.tril(Q, -1).T), jitter

@@ -65,9 +65,8 @@ class Norma(OnlineLearner):
         self.diagonal = np.zeros(0)
 
     def workspace(self) -> int:
-        """Return the bytes of the state at its largest, or of a first block."""
-        m = BLOCK if self.budget is None else self.budget
-        return 8 * 2 * BLOCK * (m + BLOCK)
+        """Return the bytes of values of k, twice, and of coefficients."""
+        return 8 * (2 * BLOCK + 6 * self.n_functions) * (self._most + BLOCK)
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -106,6 +105,12 @@ class Norma(OnlineLearner):
         self.removed += removed
         self.moved += moved
         self._merge()
+        if not np.isfinite(self.A.sum() + self.b.sum()):
+            raise ValueError(
+                f"f has grown without bounds after {int(self.seen.max())} points: steps from "
+                f"eta0={self.eta:.3g} are too long for k(x, x) up to {around[:, -n:].max():.3g}; "
+                f"lower eta0, or scale the features"
+            )
 
     def _merge(self) -> None:
         """Give each point one coefficient, also after several passes over it."""

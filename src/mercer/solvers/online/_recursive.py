@@ -1,14 +1,14 @@
 """Recursive least squares on points that do not depend on each other (Engel, Mannor, Meir 2004).
 
-A point x whose k(x, .) is nearer than sqrt(nu k(x, x)) to the span of the points kept counts as its
-projection there, sum_s c_s k(x_s, .) with c = K^-1 k(x); any other is kept.  With v the values of f
-at the points kept, f(x) is then c^T v, and
+With K = L L^T of the points kept, a point x has the coordinates l = L^-1 k(x) in their span, and
+left = k(x, x) - |l|^2 is the squared distance of k(x, .) from it.  If left <= nu k(x, x), the point
+counts as its projection, phi = l; else it is kept, and phi = [l, sqrt(left)].  Then f = phi^T v in
 
-    min_v  sum_t w_t (y_t - c_t^T v)^2 + alpha v^T K^-1 v,
-    v = P sum_t w_t y_t c_t,        P = (sum_t w_t c_t c_t^T + alpha K^-1)^-1
+    min_v  sum_t w_t (y_t - phi_t^T v)^2 + alpha |v|^2,        R v = z,
+    R^T R = sum_t w_t phi_t phi_t^T + alpha,                   R^T z = sum_t w_t y_t phi_t,
 
-follow each point in O(m^2): by the usual recursion of P for a new c, and by [P, Pc; c^T P,
-left / alpha + c^T P c] for a point to be kept, of which `left` is outside of the span.
+and rotations bring the row sqrt(w) [phi, y] into the triangle [R, z] in O(m^2).  Neither K nor R is
+inverted, so that points next to the span do no harm.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ..._runtime import jit
 from ...gram import GramOperator
-from ._learner import BLOCK, Block, OnlineLearner, grow, projected
+from ._learner import BLOCK, Block, OnlineLearner
 
 __all__ = ["RecursiveLeastSquares"]
 
@@ -47,7 +48,7 @@ class RecursiveLeastSquares(OnlineLearner):
     >>> X = np.linspace(0, 6, 500)[:, None]
     >>> model = RecursiveLeastSquares(1, intercept=False, nu=1e-3, alpha=1e-3)
     >>> _ = model.learn(gram(RBF(), X), np.arange(500), np.sin(X), np.ones(500))
-    >>> f = RBF()(X, X[model.support]) @ model.solution()[0]
+    >>> f = RBF()(X, X[model.support]) @ model.A
     >>> len(model.support), bool(np.abs(f - np.sin(X)).max() < 0.02)
     (16, True)
     """
@@ -55,36 +56,35 @@ class RecursiveLeastSquares(OnlineLearner):
     nu: float = 1e-3
     alpha: float = 1e-3
     budget: int | None = None
-    K: Any = None
-    P: Any = None
+    L: Any = None
+    R: Any = None
+    z: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.K, self.P = np.zeros((0, 0)), np.zeros((0, 0))
+        self.L, self.R, self.z = np.zeros((0, 0)), np.zeros((0, 0)), self.A
 
     def workspace(self) -> int:
-        """Return the bytes of the state at its largest, or of a first block."""
-        m = BLOCK if self.budget is None else self.budget
-        return 8 * (7 * m**2 + 2 * BLOCK * (m + BLOCK))
+        """Return the bytes that a block takes: the triangles, old and new, and copies of them."""
+        m = self._most
+        return 8 * (6 * m**2 + 2 * BLOCK * (m + BLOCK))
 
     def _learn_block(self, K: GramOperator, block: Block) -> None:
-        ids, Y, w, _, losses, _ = block
-        m = len(self.support)
-        most = m + len(ids) if self.budget is None else min(self.budget, m + len(ids))
+        ids, Y, w, _, losses, mistakes = block
+        m, q, most = len(self.support), self.n_functions, len(self.support) + len(ids)
+        most = most if self.budget is None else min(self.budget, most)
         around = self._against(K, ids)
-        V, slots = np.zeros((most, self.n_functions)), np.zeros(most, dtype=np.intp)
-        inner, inverse, P = (np.zeros((most, most)) for _ in range(3))
-        V[:m], slots[:m] = self.A, np.arange(m)
-        inner[:m, :m], inverse[:m, :m], P[:m, :m] = self.K, self._inverse(self.K), self.P
-        m = _recursive(around, m, Y, w, V, slots, inner, inverse, P, self.nu, self.alpha, losses)
+        L, R, z = np.zeros((most, most)), np.zeros((most, most)), np.zeros((most, q))
+        slots = np.zeros(most, dtype=np.intp)
+        L[:m, :m], R[:m, :m], z[:m], slots[:m] = self.L, self.R, self.z, np.arange(m)
+        self.L = self.R = None  # their memory is needed
+        m = _recursive(around, m, Y, w, L, R, z, slots, self.nu, self.alpha, losses)
         self.support = np.concatenate([self.support, ids])[slots[:m]]
-        # between blocks A holds the values v, which need no inverse
-        self.A, self.K, self.P = V[:m].copy(), inner[:m, :m].copy(), P[:m, :m].copy()
+        self.L, self.R, self.z = L[:m, :m].copy(), R[:m, :m].copy(), z[:m].copy()
+        v = solve_triangular(self.R, self.z, check_finite=False)
+        self.A = solve_triangular(self.L, v, trans="T", lower=True, check_finite=False)
         self.seen += len(ids)
-
-    def solution(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients K^-1 v on `support`, and the constants, which are 0."""
-        return self._inverse(self.K) @ self.A, self.b
+        mistakes += len(ids)  # every point moves f
 
 
 @jit("reassoc", "nsz")
@@ -93,58 +93,52 @@ def _recursive(
     m: Any,
     Y: Any,
     w: Any,
-    V: Any,
+    L: Any,
+    R: Any,
+    z: Any,
     slots: Any,
-    inner: Any,
-    inverse: Any,
-    P: Any,
     nu: Any,
     alpha: Any,
     losses: Any,
 ) -> Any:
-    """Walk through a block; V are the values of f at the points kept."""
+    """Walk through a block; `slots` are the columns in `around` of the points kept."""
     n, q = Y.shape
     before = around.shape[1] - n
-    k, c = np.empty(2 * len(V)), np.empty(len(V))
-    h, r = np.empty(len(V)), np.empty(len(V))
+    phi, t = np.empty(len(L)), np.empty(q)
     for i in range(n):
-        for s in range(m):
-            k[s] = around[i, slots[s]]
         kxx = around[i, before + i]
-        left = projected(inverse, inner, k, kxx, m, c, r)
+        left = kxx
         for s in range(m):
-            total = 0.0
-            for t in range(m):
-                total += P[s, t] * c[t]
-            h[s] = total
-        gain = 0.0  # c^T P c
-        for s in range(m):
-            gain += c[s] * h[s]
-        if m < len(V) and left > nu * abs(kxx):
-            grow(inverse, c, left, m)
+            row, total = L[s], around[i, slots[s]]
+            for r in range(s):
+                total -= row[r] * phi[r]
+            phi[s] = total / row[s]
+            left -= phi[s] * phi[s]
+        if m < len(L) and left > nu * abs(kxx):
             for s in range(m):
-                inner[s, m] = inner[m, s] = k[s]
-                P[s, m] = P[m, s] = h[s]
-            gain += left / alpha
-            inner[m, m], P[m, m], h[m] = kxx, gain, gain
+                L[m, s] = phi[s]
+            L[m, m] = phi[m] = np.sqrt(left)
+            R[m, m] = np.sqrt(alpha)
             slots[m] = before + i
-            for e in range(q):
-                V[m, e] = 0.0
-                for s in range(m):
-                    V[m, e] += c[s] * V[s, e]
-            for s in range(m):
-                c[s] = 0.0
-            c[m] = 1.0
             m += 1
-        scale = w[i] / (1.0 + w[i] * gain)
+        root, share = np.sqrt(w[i]), 1.0
         for e in range(q):
-            error = Y[i, e]
-            for s in range(m):
-                error -= c[s] * V[s, e]
-            losses[e] += w[i] * error * error
-            for s in range(m):
-                V[s, e] += scale * error * h[s]
+            t[e] = root * Y[i, e]
         for s in range(m):
-            for t in range(m):
-                P[s, t] -= scale * h[s] * h[t]
+            phi[s] *= root
+        for s in range(m):
+            size = np.sqrt(R[s, s] * R[s, s] + phi[s] * phi[s])
+            c, d = R[s, s] / size, phi[s] / size
+            share *= c
+            row = R[s]
+            for r in range(s, m):
+                old, new = row[r], phi[r]
+                row[r] = c * old + d * new
+                phi[r] = c * new - d * old
+            for e in range(q):
+                old = z[s, e]
+                z[s, e] = c * old + d * t[e]
+                t[e] = c * t[e] - d * old
+        for e in range(q):  # what rotations leave is the share of the error of f before the point
+            losses[e] += (t[e] / share) ** 2
     return m
