@@ -259,7 +259,7 @@ def test_points_of_any_kind():
         ({"alpha": -1}, "alpha"),
         ({"alpha": [1.0, 2.0, 3.0]}, "got 3 values for 1 targets"),
         ({"alpha": [-1.0]}, "finite and non-negative"),
-        ({"kernel": "gaussian"}, "The 'kernel' parameter of KernelRidge must be"),
+        ({"kernel": "gaussian"}, r"unknown name 'gaussian'; did you mean RBF\?"),
         ({"gamma": "wide", "kernel": "rbf"}, "The 'gamma' parameter of KernelRidge must be"),
         ({"gamma": -1.0, "kernel": "rbf"}, "The 'gamma' parameter of KernelRidge must be"),
         ({"solver": "magic"}, "The 'solver' parameter of KernelRidge must be"),

@@ -339,7 +339,7 @@ def test_equality_tells_kernels_apart():
         ((RBF() + Linear()) * Cosine(), "(RBF(length_scale=1.0) + Linear())*Cosine()"),
         (1.23456789 * (RBF(0.1 + 0.2) + 1), "1.23457*(RBF(length_scale=0.3) + 1.0)"),
         (2 * Fixed(RBF() + Linear()), "2.0*(RBF(length_scale=1.0) + Linear())"),
-        (RBF(range(1, 14)), "RBF(length_scale=[13 entries])"),
+        (RBF([*range(1, 14)]), "RBF(length_scale=[13 entries])"),
     ],
 )  # fmt: skip
 def test_str_is_mathematics(k, text):

@@ -141,7 +141,7 @@ def _write(value: Any, write: Function[[Any], str]) -> str:
     if isinstance(value, Value):
         return repr(value) if write is show else str(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        return write(value.tolist())
+        return repr(value.tolist()) if write is show else write(value.tolist())
     if isinstance(value, tuple):
         return f"({', '.join(map(write, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
