@@ -178,3 +178,12 @@ def test_it_says_what_it_does(X, capsys):
     out = capsys.readouterr().out
     assert "10 landmarks among 200 points" in out
     assert "trace of K - F F^T" in out
+
+
+def test_a_precomputed_matrix_in_float32_has_features_in_float32():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    K = RBF(1.0)(X).astype(np.float32)
+    model = Nystroem(kernel="precomputed", n_components=5)
+    F = model.fit_transform(K)
+    assert F.dtype == model.transform(K).dtype == np.float32
+    np.testing.assert_allclose(F, model.transform(K), atol=1e-6)

@@ -127,7 +127,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
         """Return `fit(X).transform(X)`: the features of the points, evaluated once."""
         sample = self._sample(X, copy=False)
         F = self._learn(sample, measured=True)
-        return F.astype(precision(sample.points), copy=False)
+        given = sample.points if sample.values is None else sample.values.matrix
+        return F.astype(precision(given), copy=False)
 
     @threaded
     def transform(self, X: Any) -> np.ndarray:
