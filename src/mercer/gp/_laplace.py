@@ -56,7 +56,7 @@ class LaplaceLikelihood(Objective):
         classes a column with 1 for its points and 0 for others, and an f of its own, the softmax of
         which are the probabilities.  All have the same kernel.
     max_memory : int, str or None
-        For one column 3 arrays of n x n, 5 for a gradient; for C columns C + 4 and C + 5.
+        For one column 3 arrays of n x n, 4 for a gradient; for C columns C + 4 and C + 5.
     max_iter : int
         Newton steps to the mode.
     warm : bool
@@ -175,8 +175,7 @@ class LaplaceLikelihood(Objective):
             slope = Y - here.P
             if converged or steps == self.max_iter:
                 break
-            b = here.times(F) + slope
-            step = here.solve(K, b) - A
+            step = here.solve(K, slope - A)
             del here  # before the next one is made
             rounding = _ROUNDING * (1.0 + abs(height))
             for _ in range(_HALVINGS):
