@@ -33,10 +33,15 @@ class LogisticCurvature:
     """
 
     def __init__(self, K: np.ndarray, F: np.ndarray) -> None:
-        self.P = expit(F)
+        self.P = self.probabilities(F)
         self.root = np.sqrt(self.P[:, 0] * (1.0 - self.P[:, 0]))
         self.L = factorize_shifted(K, self.root, np.empty(K.shape))
         self.half_logdet = float(np.sum(np.log(np.diag(self.L))))
+
+    @staticmethod
+    def probabilities(F: np.ndarray) -> np.ndarray:
+        """Return p of each f."""
+        return np.asarray(expit(F))
 
     @staticmethod
     def log_likelihood(F: np.ndarray, Y: np.ndarray) -> float:

@@ -51,7 +51,7 @@ class SoftmaxCurvature:
 
     def __init__(self, K: np.ndarray, F: np.ndarray) -> None:
         n, q = F.shape
-        self.P = softmax(F, axis=1)
+        self.P = self.probabilities(F)
         self.roots = np.sqrt(self.P)
         self.factors = np.empty((q, n, n))  # of the B_c, transposed
         self.S, self.half_logdet = np.zeros((n, n), order="F"), 0.0
@@ -72,6 +72,11 @@ class SoftmaxCurvature:
                 f"large beside 1, or the kernel is no Mercer kernel on these points"
             )
         self.half_logdet += float(np.sum(np.log(np.diag(self.M))))
+
+    @staticmethod
+    def probabilities(F: np.ndarray) -> np.ndarray:
+        """Return p of each f."""
+        return np.asarray(softmax(F, axis=1))
 
     @staticmethod
     def log_likelihood(F: np.ndarray, Y: np.ndarray) -> float:
