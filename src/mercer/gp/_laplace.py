@@ -27,6 +27,7 @@ from ._system import dense_matrix, lower_tile, pullback_workspace, symmetric_pul
 __all__ = ["LaplaceLikelihood"]
 
 _HALVINGS = 30  # of a step that does not climb
+_CORRECTIONS = 3  # of a step, with its factor
 _SLACK = 1e-4  # that coefficients at the mode may have
 _ROUNDING = 1e-12  # a climb less than this part of the height is none
 
@@ -56,7 +57,7 @@ class LaplaceLikelihood(Objective):
         classes a column with 1 for its points and 0 for others, and an f of its own, the softmax of
         which are the probabilities.  All have the same kernel.
     max_memory : int, str or None
-        For one column 3 arrays of n x n, 5 for a gradient; for C columns C + 4 and C + 5.
+        For one column 3 arrays of n x n, 4 for a gradient; for C columns C + 4 and C + 5.
     max_iter : int
         Newton steps to the mode.
     warm : bool
@@ -165,33 +166,49 @@ class LaplaceLikelihood(Objective):
         return Posterior(Expansion(kernel, self.X, mode.slope), covariance, report)
 
     def _mode(self, K: np.ndarray) -> _Mode:
-        """Climb to the most probable f by Newton's method; a step that does not climb is halved."""
-        Y, log_likelihood = self.Y, self._link.log_likelihood
+        """Climb to the most probable f by Newton's method.
+
+        A factor of I + K W costs as much as several solutions, and serves a few corrections after
+        its own step.  The last step is one of Newton's, which squares what is left.
+        """
+        link, Y = self._link, self.Y
         A = self.__dict__.get("_last", np.zeros(Y.shape))
         F = K @ A
-        height, converged, steps = log_likelihood(F, Y) - 0.5 * float(np.sum(A * F)), False, 0
+        height, converged, steps = self._height(A, F), False, 0
         while True:
-            here = self._link(K, F)
+            here = link(K, F)
             slope = Y - here.P
             if converged or steps == self.max_iter:
                 break
-            b = here.times(F) + slope
-            step = here.solve(K, b) - A
-            del here  # before the next one is made
-            rounding = _ROUNDING * (1.0 + abs(height))
-            for _ in range(_HALVINGS):
-                A_next = A + step
-                F_next = K @ A_next
-                reached = log_likelihood(F_next, Y) - 0.5 * float(np.sum(A_next * F_next))
-                if reached >= height - rounding:
+            for correction in range(1 + _CORRECTIONS):
+                start, step = height, here.solve(K, Y - link.probabilities(F) - A)
+                A, F, height = self._climb(K, A, F, height, step)
+                level = height - start < _ROUNDING * (1.0 + abs(start))
+                converged = level and not correction
+                if level:
                     break
-                step *= 0.5
-            else:
-                A_next, F_next, reached = A, F, height
-            converged = reached - height < rounding
-            A, F, height, steps = A_next, F_next, reached, steps + 1
+            steps += 1
+            del here  # before the next one is made
         if self.warm:
             self.__dict__["_last"] = A  # a hint, no part of the value
         slack = float(np.linalg.norm(A - slope)) / max(float(np.linalg.norm(slope)), 1e-300)
         converged = converged and slack <= _SLACK
         return _Mode(here, slope, height - here.half_logdet, steps, converged, slack)
+
+    def _climb(
+        self, K: np.ndarray, A: np.ndarray, F: np.ndarray, height: float, step: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return A, K A and the height after a step, halved until it does not descend."""
+        least = height - _ROUNDING * (1.0 + abs(height))
+        for _ in range(_HALVINGS):
+            A_next = A + step
+            F_next = K @ A_next
+            reached = self._height(A_next, F_next)
+            if reached >= least:
+                return A_next, F_next, reached
+            step = 0.5 * step
+        return A, F, height
+
+    def _height(self, A: np.ndarray, F: np.ndarray) -> float:
+        """Return log p(y | f) - f^T K^-1 f / 2."""
+        return float(self._link.log_likelihood(F, self.Y)) - 0.5 * float(np.sum(A * F))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 from scipy.special import expit
 
 from .._errors import NotPositiveDefiniteError
@@ -33,10 +33,15 @@ class LogisticCurvature:
     """
 
     def __init__(self, K: np.ndarray, F: np.ndarray) -> None:
-        self.P = expit(F)
+        self.P = self.probabilities(F)
         self.root = np.sqrt(self.P[:, 0] * (1.0 - self.P[:, 0]))
         self.L = factorize_shifted(K, self.root, np.empty(K.shape))
         self.half_logdet = float(np.sum(np.log(np.diag(self.L))))
+
+    @staticmethod
+    def probabilities(F: np.ndarray) -> np.ndarray:
+        """Return p of each f."""
+        return np.asarray(expit(F))
 
     @staticmethod
     def log_likelihood(F: np.ndarray, Y: np.ndarray) -> float:
@@ -46,11 +51,7 @@ class LogisticCurvature:
     @staticmethod
     def arrays(q: int, gradient: bool) -> int:
         """Return how many n x n arrays there are at a time, K among them."""
-        return 5 if gradient else 3
-
-    def times(self, V: np.ndarray) -> np.ndarray:
-        """Return W V."""
-        return self.root[:, None] ** 2 * V
+        return 4 if gradient else 3
 
     def solve(self, K: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return (I + W K)^-1 V = V - R K V."""
@@ -58,17 +59,15 @@ class LogisticCurvature:
         return V - root * lapack.dpotrs(self.L, root * (K @ V), lower=1)[0]
 
     def pull(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return u = (I - R K) s, s = -diag((K^-1 + W)^-1) W' / 2, and R, its lower half; once."""
-        root, p = self.root, self.P[:, 0]
-        V = solve_triangular(self.L, root[:, None] * K, lower=True, overwrite_b=True)
-        left = np.diag(K) - np.einsum("ij,ij->j", V, V)  # of (K^-1 + W)^-1, the diagonal
-        del V
-        s = (-0.5 * left * p * (1.0 - p) * (1.0 - 2.0 * p))[:, None]
-        u = self.solve(K, s)
-        R, _ = lapack.dpotri(self.L, lower=1, overwrite_c=1)
-        R *= root
-        R *= root[:, None]
-        return u, R
+        """Return u = (I - R K) s, s = d(-log det B / 2) / df, and R, its lower half.
+
+        With v the diagonal of (K^-1 + W)^-1, s = -v W' / 2, and v W = 1 - diag(B^-1).
+        """
+        R, _ = lapack.dpotri(self.L, lower=1)
+        s = -0.5 * (1.0 - np.diag(R)) * (1.0 - 2.0 * self.P[:, 0])
+        R *= self.root
+        R *= self.root[:, None]
+        return self.solve(K, s[:, None]), R
 
     def covariance(self, kernel: Kernel, X: Any) -> Conditioned:
         """Return the covariance of f given the labels."""
