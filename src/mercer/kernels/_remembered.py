@@ -8,6 +8,7 @@ function or a dynamic programme it is not.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 from .._points import length
 from ._base import Kernel, node
 from ._callable import point
+from ._claims import SAME, Claims
 from ._prepared import Prepared
 from ._wrappers import Wrapper
 
@@ -58,6 +60,9 @@ class Remembered(Wrapper):
     """k(x, z) = k_1(x, z), where no pair of points is evaluated twice."""
 
     table: Any = None
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return replace(inner[0], rule=SAME)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         inner = self.kernel._prepare(X, like.children[0] if like is not None else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class Sequences:
 @node
 class OnStrings(Kernel):
     """What kernels of strings say about training strings: all must not be too short."""
+
+    domain: ClassVar[str] = "strings"
 
     def _shortest(self) -> tuple[str, int]:
         """Return the option that says how long a string has to be, and its value."""

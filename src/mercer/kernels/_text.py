@@ -37,6 +37,7 @@ class TextKernel(Explicit):
     options: dict[str, Any] | None
 
     _analyzer: ClassVar[str]
+    domain: ClassVar[str] = "texts"
 
     def _check(self) -> None:
         name = type(self).__name__
