@@ -9,6 +9,7 @@ from ._errors import (
     KernelMismatchError,
     MemoryBudgetError,
     NotDifferentiableError,
+    NotMercerWarning,
     NotPositiveDefiniteError,
 )
 from ._version import __version__
@@ -80,6 +81,7 @@ __all__ = [
     "KernelRidgeCV",
     "MemoryBudgetError",
     "NotDifferentiableError",
+    "NotMercerWarning",
     "NotPositiveDefiniteError",
     "NuSVC",
     "NuSVR",

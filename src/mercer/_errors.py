@@ -15,6 +15,7 @@ __all__ = [
     "KernelMismatchError",
     "MemoryBudgetError",
     "NotDifferentiableError",
+    "NotMercerWarning",
     "NotPositiveDefiniteError",
     "not_finite",
     "warn_caller",
@@ -35,6 +36,10 @@ class NotDifferentiableError(TypeError):
 
 class MemoryBudgetError(MemoryError):
     """No plan fits the byte budget; raised before anything is allocated."""
+
+
+class NotMercerWarning(UserWarning):
+    """A model was given a function of two points that is known not to be a Mercer kernel."""
 
 
 class DensifyWarning(UserWarning):

@@ -25,6 +25,7 @@ from ._base import Seed
 from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import KernelTranslation, SpelledObjective
 from ._parameters import COUNT, estimator, fitting, learned, parameter, threaded
+from ._sample import warn_refuted
 
 __all__ = ["GaussianProcessClassifier"]
 
@@ -125,6 +126,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 "Precomputed(matrix), and give indices"
             )
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train)
+        warn_refuted(KernelTranslation(self.kernel, sample.points).kernel, sample.points)
         latent = [
             self._latent(take(sample.points, rows), targets)
             for rows, targets in self._problems(sample.labels, len(sample.classes))

@@ -49,6 +49,10 @@ class Neighbours(NamedKernel):
         StrOptions({"uniform", "distance"}), callable, None, default="uniform"
     )
 
+    @property
+    def _order(self) -> int | None:
+        return 1  # distances are all that counts
+
     def _keep(self, sample: Sample, Y: np.ndarray) -> None:
         """Keep the points, with a column of targets for each function of the expansion."""
         self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))

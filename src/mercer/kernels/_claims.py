@@ -81,7 +81,7 @@ class Claims:
         # Points are made up for kernels whose points are known.  Of others nobody knows them.
         sure = all(c.order is not None or c.against is not None for c in inner)
         against = next((c.against for c in inner if c.against is not None), None) if sure else None
-        given = {"columns": min(limits, default=None), "against": against} | known
+        given: dict[str, Any] = {"columns": min(limits, default=None), "against": against} | known
         return cls(rule if order is not None else "", order, **given)
 
     def proves(self, order: int, columns: float | None = None) -> bool:

@@ -52,13 +52,8 @@ class MeanOf(Wrapper):
     def _claims(self, *inner: Claims) -> Claims:
         (k,) = inner
         rule = "inner product of means of phi: an R-convolution"
-        return Claims.of(
-            inner,
-            rule,
-            0 if k.proves(0, math.inf) else None,
-            nonnegative=k.nonnegative,
-            against=None,
-        )
+        order = 0 if k.proves(0, math.inf) else None
+        return Claims.of(inner, rule, order, nonnegative=k.nonnegative, against=None)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         self._check_points(X)

@@ -1,7 +1,7 @@
 """Is a matrix one of a kernel?  If not, by how much, in which direction, and which one is nearest.
 
-Higham (1988): the positive semidefinite matrix nearest to A, in the Frobenius norm, is its symmetric
-part with the negative eigenvalues set to 0,
+Higham (1988): the positive semidefinite matrix nearest to A, in the Frobenius norm, is its
+symmetric part with the negative eigenvalues set to 0,
 
     |A - P|_F^2  =  sum over l_i < 0 of l_i^2  +  |(A - A^T) / 2|_F^2.
 """

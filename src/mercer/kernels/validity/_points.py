@@ -206,9 +206,8 @@ def changes(kind: str, kernel: Kernel, X: Any) -> Callable[[Any, Random], Any] |
 def _edited(x: str, letters: list[str], rng: Random) -> str:
     """Insert, replace or delete a letter."""
     i, letter = int(rng.integers(len(x) + 1)), str(rng.choice(letters))
-    return (x[:i] + letter + x[i:], x[:i] + letter + x[i + 1 :], x[:i] + x[i + 1 :])[
-        rng.integers(3)
-    ]
+    old, new = x[i : i + int(rng.integers(2))], letter if rng.random() < 0.67 else ""
+    return x[:i] + new + x[i + len(old) :]
 
 
 def _swapped(x: Any, rng: Random) -> np.ndarray:

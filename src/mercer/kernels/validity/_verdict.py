@@ -95,9 +95,10 @@ def validity(
 
         sum_ij c_i c_j k(x_i, x_j) >= 0     for all points x_i and coefficients c_i
 
-    A kernel made of known ones by the closure rules is *proved*, with the tree of rules.  For others
-    a witness is looked for, points and coefficients for which the sum is negative beyond rounding:
-    then it is *refuted*.  Otherwise it is *unknown*, and the evidence tells what was seen.
+    A kernel made of known ones by the closure rules is *proved*, with the tree of rules.  For
+    others a witness is looked for, points and coefficients for which the sum is negative beyond
+    rounding: then it is *refuted*.  Otherwise it is *unknown*, and the evidence tells what was
+    seen.
 
     Parameters
     ----------
