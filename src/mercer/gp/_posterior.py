@@ -142,7 +142,7 @@ class Conditioned(GivenData):
     def _claims(self, *inner: Claims) -> Claims:
         if inner[0].order != 0:
             return Claims()
-        K = self.kernel(self.points)
+        K = self.kernel(self.points, self.points)  # as in k_S(x): without the noise of White
         lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
         known = lowest >= -1e-10 * np.abs(K).max()
         return Claims.of(inner, "Schur complement, since L L^T >= K_SS", 0 if known else None)
