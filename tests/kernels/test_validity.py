@@ -60,6 +60,8 @@ from mercer.kernels import (
     node,
 )
 from mercer.kernels.validity import declared_witness
+from mercer.kernels.validity._search import _Search
+from mercer.kernels.validity._witness import witness_at
 
 mpmath.mp.dps = 50
 
@@ -170,11 +172,11 @@ def test_the_tree_names_every_rule():
     text = str(k.validity())
     for words in (
         "proved: ",
-        "is a Mercer kernel",
+        "a Mercer kernel",
         "sum of kernels",
         "product of kernels (Schur)",
         "positive multiple",
-        "Schoenberg: exp(-t psi)",
+        "Schoenberg: exp of",
         "integer power",
         "k(x, x)^(-1/2)",
         "x^T A z",
@@ -186,6 +188,7 @@ def test_the_tree_names_every_rule():
         assert words in text
     depths = [depth for depth, _, _ in k.validity().rules()]
     assert depths[0] == 0 and max(depths) == 3
+    assert "tensor product" in str((Select(RBF(), 0) * Select(Linear(), [1, 2])).validity())
 
 
 def test_what_follows_and_what_does_not():
@@ -595,3 +598,38 @@ def test_nothing_is_searched_for_in_a_fit(monkeypatch):
     assert all(n in (1, 2, 30) for n in calls)
     monkeypatch.setattr("mercer.kernels.validity._search.witness_at", None)  # it is not called
     KernelRidge(1.0, kernel=RBF() + 2.0 * Matern()).fit(X, Y)
+
+
+# ---------------------------------------------------------------------- downhill
+
+
+def test_downhill_along_the_gradient():
+    """From six points that are no witness to six that are, by derivatives and by differences."""
+    wrong = RBF(1.0) + Callable(lambda X, Z: -0.5 * RBF(2.0)(X, Z), "matrix")
+    start = np.random.default_rng(3).normal(size=(6, 2))
+    assert witness_at(wrong, start) is None
+    for kernel in (wrong, Stretch(Sigmoid(coef0=0.1), 1.0)):
+        search = _Search(kernel, None, 0, np.random.default_rng(0))
+        found = search.descend("vectors", 0.3 * start if kernel is not wrong else start)
+        assert found is not None and len(found) <= 6
+        check_again(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "function"),
+    [
+        (
+            "strings",
+            ["abba", "bab", "a", "bb", "aab", "abab"],
+            lambda s, t: np.exp(-0.1 * edits(s, t)),
+        ),
+        ("sets", [{1}, {2}, {3}, {4}, {5}], overlap),
+    ],
+    ids=["strings", "sets"],
+)
+def test_downhill_by_small_changes(kind, start, function):
+    kernel = Callable(function, "pair")
+    assert witness_at(kernel, start) is None
+    found = _Search(kernel, start, 0, np.random.default_rng(0)).descend(kind, start)
+    assert found is not None
+    check_again(found)

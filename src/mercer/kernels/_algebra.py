@@ -14,9 +14,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ._base import Kernel, node, parameter
-from ._claims import POWER, PRODUCT, SCALE, SCHOENBERG, SERIES, SUM, Claims, every, highest
+from ._claims import (
+    POWER,
+    PRODUCT,
+    SCALE,
+    SCHOENBERG,
+    SERIES,
+    SUM,
+    TENSOR,
+    Claims,
+    every,
+    highest,
+)
 from ._dot import integer_power
 from ._flat import Constant
+from ._maps import Select
 from ._prepared import Prepared
 from ._stationary import RBF
 from ._vectors import check_positive
@@ -158,7 +170,7 @@ class Product(_Family):
         positive = all(k.strict or k.unit_diagonal for k in inner)
         return Claims.of(
             inner,
-            PRODUCT,
+            TENSOR if all(isinstance(k, Select) for k in self.factors) else PRODUCT,
             0 if highest(inner) == 0 else None,
             strict=positive and any(k.strict for k in inner),
             nonnegative=every(inner, "nonnegative"),

@@ -30,18 +30,20 @@ __all__ = [
     "SCHOENBERG",
     "SERIES",
     "SUM",
+    "TENSOR",
     "Claims",
 ]
 
 SUM = "sum of kernels"
 SCALE = "positive multiple of a kernel"
-PRODUCT = "product of kernels (Schur); tensor product if factors see different columns"
+PRODUCT = "product of kernels (Schur)"
+TENSOR = "tensor product of kernels on columns"
 RANK_ONE = "f(x) f(z)"
 MAP = "k(phi(x), phi(z))"
 POWER = "integer power of a kernel"
 SERIES = "power series with coefficients >= 0"
 NORMALISED = "f(x) k(x, z) f(z) with f(x) = k(x, x)^(-1/2)"
-SCHOENBERG = "Schoenberg: exp(-t psi) for all t > 0 iff -psi is conditionally positive definite"
+SCHOENBERG = "Schoenberg: exp of what is conditionally positive definite of order 1"
 MIXTURE = "Schoenberg: completely monotone in |x - z|^2, a mixture of Gaussians"
 FEATURES = "inner product of features"
 SAME = "the same function"

@@ -251,7 +251,7 @@ class _Search:
             return None
         depth, c = lowest(matrix(self.kernel, some), complement(some, self.order))
         for _ in range(_STEPS):
-            if 0.0 <= depth < _FLAT:
+            if smooth and 0.0 <= depth < _FLAT:
                 break  # points have come together: nothing but rounding is left
             for moved in self._steps(some, c) if smooth else self._changed(some, change):
                 moved = np.abs(moved) if smooth and kind != "vectors" else moved

@@ -60,7 +60,9 @@ class Validity:
         if self.status == "refuted" and m:
             known = f", but conditionally positive definite of order {m}"
             known += ": kernel PCA, MMD and k-means accept it" if m == 1 else ""
-        verb = {"proved": "is", "refuted": "is not", "unknown": "may be"}[self.status]
+        if self.status == "proved":
+            return f"proved: {what}"  # the kernel is the root of the tree
+        verb = "is not" if self.status == "refuted" else "may be"
         return f"{self.status}: {self.kernel} {verb} {what}{known}"
 
     def __str__(self) -> str:

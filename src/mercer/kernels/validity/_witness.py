@@ -189,6 +189,7 @@ def certify(kernel: Kernel, X: Any, order: int = 0) -> Witness | None:
     allowed += noise * np.abs(c).sum() ** 2
     if basis is not None:  # c is orthogonal to polynomials but for rounding
         allowed += 2.0 * size * np.abs(c).sum() * n * 1e-13 * np.abs(c).max()
+    allowed = float(allowed)
     if not value < -allowed:
         return None
     return Witness(kernel, X, c, value, allowed, order, _reason(K, value, allowed, order))
