@@ -562,6 +562,13 @@ def test_estimators_warn_once_with_the_witness(kernel, model):
     assert record[0].filename == __file__
 
 
+def test_declared_points_have_the_columns_of_the_data():
+    for kernel in (Sigmoid(), Distance(), AdditiveChi2()):
+        witness = kernel.validity(np.abs(X)).witness
+        assert witness.points.shape[1] == X.shape[1]
+        check_again(witness)
+
+
 def test_a_grid_of_gammas_warns_once():
     with pytest.warns(NotMercerWarning) as record:
         KernelRidgeCV([100.0], gammas=[0.1, 0.2, 0.3], kernel="sigmoid").fit(X, Y)

@@ -76,8 +76,11 @@ def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None)
     claims = kernel.claims
     if claims.against is None or claims.proves(order, columns) or kernel._unresolved:
         return None
+    points = claims.against
+    if columns is not None and points.shape[1] < columns:
+        points = np.pad(points, ((0, 0), (0, columns - points.shape[1])))
     try:
-        return witness_at(kernel, claims.against, order)
+        return witness_at(kernel, points, order)
     except (TypeError, ValueError):  # another number of columns is wanted
         return None
 
@@ -107,7 +110,8 @@ class _Search:
             kinds = tuple(kind for kind in kinds if kind in ("vectors", "nonnegative"))
         taken = {kind: columns for kind in kinds if (columns := self._columns(kind))}
         for kind, columns in taken.items():
-            for found in self._found(kind, columns, -(-n_grams // len(taken))):
+            found = next(self._found(kind, columns, -(-n_grams // len(taken))), None)
+            if found is not None:
                 return self._smaller(kind, found)
         return None if taken else self._undefined(kinds)
 
@@ -182,8 +186,8 @@ class _Search:
             try:
                 if is_stationary(self.kernel, d):
                     yield from negative_waves(self.kernel, d)
-            except (TypeError, ValueError):
-                return  # not defined everywhere
+            except Exception:  # it is not defined everywhere
+                return
 
     # ------------------------------------------------------------------ what is no function
 
@@ -285,8 +289,11 @@ class _Search:
         for a in range(X.shape[1]):
             step = np.zeros(X.shape[1])
             step[a] = h
-            with np.errstate(all="ignore"):
-                out[:, a] = (self.kernel(X + step, X) - self.kernel(X - step, X)) @ c / (2 * h)
+            try:
+                with np.errstate(all="ignore"):
+                    out[:, a] = (self.kernel(X + step, X) - self.kernel(X - step, X)) @ c / (2 * h)
+            except Exception:  # a point has left the domain
+                continue
         return np.where(np.isfinite(out), out, 0.0)
 
     def _changed(self, points: Any, change: Any) -> Iterator[Any]:
