@@ -64,6 +64,15 @@ class Claims:
         The claims hold for points of at most so many columns.
     against : points or None
         A few points at which one may look for a negative eigenvalue first.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Distance, Linear
+    >>> claims = (RBF() + Linear()).claims
+    >>> claims.rule, claims.order, claims.strict
+    ('sum of kernels', 0, True)
+    >>> Distance().claims.words
+    ['conditionally positive definite of order 1', 'stationary']
     """
 
     rule: str = ""
