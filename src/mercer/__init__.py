@@ -10,6 +10,7 @@ from ._errors import (
     KernelSyntaxError,
     MemoryBudgetError,
     NotDifferentiableError,
+    NotMercerWarning,
     NotPositiveDefiniteError,
 )
 from ._version import __version__
@@ -54,6 +55,7 @@ from .estimators import (
 )
 from .expansion import Expansion, Primal, primal_or_dual
 from .kernels import Graphs, parse_kernel
+from .kernels.validity import check_gram, validity
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
 
@@ -87,6 +89,7 @@ __all__ = [
     "KernelSyntaxError",
     "MemoryBudgetError",
     "NotDifferentiableError",
+    "NotMercerWarning",
     "NotPositiveDefiniteError",
     "NuSVC",
     "NuSVR",
@@ -103,6 +106,7 @@ __all__ = [
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "__version__",
+    "check_gram",
     "compress",
     "datasets",
     "gp",
@@ -120,4 +124,5 @@ __all__ = [
     "to_dual",
     "to_primal",
     "two_sample_test",
+    "validity",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "KernelSyntaxError",
     "MemoryBudgetError",
     "NotDifferentiableError",
+    "NotMercerWarning",
     "NotPositiveDefiniteError",
     "not_finite",
     "warn_caller",
@@ -65,6 +66,10 @@ class NotDifferentiableError(TypeError):
 
 class MemoryBudgetError(MemoryError):
     """No plan fits the byte budget; raised before anything is allocated."""
+
+
+class NotMercerWarning(UserWarning):
+    """A model was given a function of two points that is known not to be a Mercer kernel."""
 
 
 class DensifyWarning(UserWarning):

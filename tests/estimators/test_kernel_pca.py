@@ -25,6 +25,7 @@ def same_up_to_sign(A, B, atol):
     np.testing.assert_allclose(A * signs, B, atol=atol)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "sigmoid", "cosine"])
 @pytest.mark.parametrize("solver", ["dense", "arpack", "randomized", "auto"])
 def test_equals_scikit_learn(name, solver):
@@ -139,6 +140,7 @@ def test_null_components():
     assert rank.n_components_ == 6
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_an_indefinite_kernel_raises_with_numbers():
     with pytest.raises(ValueError, match="There are significant negative eigenvalues"):
         KernelPCA(kernel="sigmoid", gamma=4.0, coef0=-2.0).fit(X)

@@ -55,6 +55,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("options", [{}, {"gamma": 0.7, "degree": 2, "coef0": 0.5}], ids=str)
 def test_equals_scikit_learn_for_every_name(name, options):
@@ -184,6 +185,7 @@ def test_a_singular_system_falls_back_and_says_so():
     np.testing.assert_allclose(quiet.predict(X), y, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_an_indefinite_kernel_is_said():
     K = np.diag([1.0, 1.0, -1.0])
     with pytest.warns(UserWarning, match="not positive semidefinite"):

@@ -149,6 +149,7 @@ def test_a_large_mean_costs_no_digits():
     np.testing.assert_allclose(one, two, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_alphas_below_rounding_are_left_out():
     with pytest.warns(ConvergenceWarning, match="1 of 2 alphas, up to 1e-20, are left out") as said:
         model = KernelRidgeCV([1e-20, 0.1], kernel="linear").fit(X, y)

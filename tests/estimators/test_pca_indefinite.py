@@ -194,6 +194,7 @@ def test_approximations_of_what_is_no_kernel(policy):
                 method(X)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_landmarks_refuse_what_is_no_kernel():
     with pytest.raises(ValueError, match="not positive semidefinite"):
         KernelPCA(2, kernel=KERNEL, eigen_solver="nystroem", rank=40).fit(X)

@@ -443,6 +443,7 @@ def test_sparse_rows_are_dense_rows(kernel):
     assert isinstance(started.vectors_, np.ndarray)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 @pytest.mark.parametrize("kernel", [Chi2(), "chi2", "additive_chi2"], ids=str)
 def test_vectors_stay_where_the_kernel_is_defined(kernel):
     positive = np.abs(X)
@@ -509,6 +510,7 @@ def test_iterations_that_do_not_suffice():
     assert model.n_iter_ == 2
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 @pytest.mark.parametrize("estimator", [SparseKernelRegressor, SparseKernelClassifier])
 def test_kernels_that_cannot_be_learned_with(estimator):
     def rough(a, b):
@@ -527,6 +529,7 @@ def test_kernels_that_cannot_be_learned_with(estimator):
         estimator(20, kernel=Sigmoid(gamma=2.0, coef0=-1.0)).fit(X, two)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_sigmoid_at_given_vectors_is_refused_too():
     with pytest.raises(NotPositiveDefiniteError, match="has a second derivative of -"):
         SparseKernelRegressor(

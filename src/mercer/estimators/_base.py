@@ -72,6 +72,14 @@ class KernelEstimator(BaseEstimator):
     _vectors: ClassVar[dict[str, Any]] = {"accept_sparse": "csr"}
     _numbers: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
+    @property
+    def _order(self) -> int | None:
+        """The order of which a kernel must be conditionally positive definite.
+
+        0 for Mercer kernels; 1 where only differences of features count; None for any function.
+        """
+        return 0
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
 
@@ -176,7 +184,7 @@ class KernelEstimator(BaseEstimator):
         )
         X, y = checked if supervised else (checked, None)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
-        sample = Sample.of(X, weights, precomputed=given)
+        sample = Sample.of(X, weights, precomputed=given, order=self._order)
         if labels:
             check_classification_targets(y)
             return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)

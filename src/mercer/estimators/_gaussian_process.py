@@ -22,6 +22,7 @@ from ._base import Landmarked
 from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import KernelTranslation, SpelledObjective, default_kernel
 from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
+from ._sample import warn_refuted
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -150,6 +151,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         approximate = kind is not gp.MarginalLikelihood
         noisy = self.kernel is None and approximate
         translation = KernelTranslation(default_kernel() + White() if noisy else self.kernel, X)
+        warn_refuted(translation.kernel, X)
         options = {"max_memory": self.max_memory}
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}

@@ -26,7 +26,7 @@ from ._base import Seed
 from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import KernelTranslation, SpelledObjective
 from ._parameters import COUNT, estimator, fitting, learned, parameter, threaded
-from ._sample import Sample
+from ._sample import Sample, warn_refuted
 
 __all__ = ["GaussianProcessClassifier"]
 
@@ -151,6 +151,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 "Precomputed(matrix), and give indices"
             )
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
+        warn_refuted(KernelTranslation(self.kernel, sample.points).kernel, sample.points)
         latent = [self._latent(points, targets) for points, targets in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
         self._latents: list[_Latent] = latent

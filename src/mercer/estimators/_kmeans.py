@@ -121,6 +121,10 @@ class KernelKMeans(
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
+    @property
+    def _order(self) -> int | None:
+        return 1  # distances are all that counts
+
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find clusters of the points; those of weight 0 are given to them afterwards."""

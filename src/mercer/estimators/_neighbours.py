@@ -51,6 +51,10 @@ class Neighbours(NamedKernel):
 
     kernel_: Kernel = learned()
 
+    @property
+    def _order(self) -> int | None:
+        return 1  # distances are all that counts
+
     def _keep(self, sample: Sample, Y: np.ndarray) -> None:
         """Keep the points, with a column of targets for each function of the expansion.
 

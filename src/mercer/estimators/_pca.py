@@ -199,6 +199,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
 
     # ------------------------------------------------------------------ fitting
 
+    @property
+    def _order(self) -> int | None:
+        return 1 if self.indefinite == "raise" else None  # centring; or the user has decided
+
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of the points X; y is ignored.

@@ -161,7 +161,7 @@ class KernelPerceptron(Decisions, OnlineEstimator):
         labels = np.searchsorted(named, y)
         if self.class_weight is not None:
             weights = class_weights(self.class_weight, named, np.ones(len(named)))[labels]
-        sample = Sample.of(X, weights).doubled()
+        sample = Sample.of(X, weights, order=self._order).doubled()
         Y = coded(labels, len(named), "perceptron")[0]
         self._take_in(sample, Y, lambda kernel: self._made(len(named)))
         self.classes_ = named

@@ -105,6 +105,12 @@ class KernelRidge(RidgeEstimator):
         default="auto",
     )
 
+    @property
+    def _order(self) -> int | None:
+        if isinstance(self.solver, str) and self.solver == "lstsq":
+            return None  # it asks for none of the signs
+        return int(self.fit_intercept)  # with an intercept the coefficients have the sum 0
+
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""

@@ -7,19 +7,21 @@ model keeps indices, and not the matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
+from .._errors import NotMercerWarning, warn_caller
 from .._points import doubled, length, take
 from ..expansion import Expansion
 from ..gram import remembering
 from ..kernels import Kernel, Precomputed, on_indices
+from ..kernels.validity import declared_witness
 
-__all__ = ["Sample", "check_weights", "class_weights", "weighted_quantile"]
+__all__ = ["Sample", "check_weights", "class_weights", "warn_refuted", "weighted_quantile"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,11 @@ class Sample:
         The matrix that the user computed.
     classes, labels : ndarray or None
         The classes of points of positive weight, and their places among them.
+    order : int or None
+        What the model asks of a kernel: to be conditionally positive definite of this order, 0 for
+        a Mercer kernel; None if it takes any symmetric function.
+    warned : list
+        The kernels that were found not to be that: one warning is enough.
     """
 
     given: Any
@@ -52,15 +59,25 @@ class Sample:
     values: Precomputed | None = None
     classes: Any = None
     labels: Any = None
+    order: int | None = 0
+    warned: list[Kernel] = field(default_factory=list)
 
     @classmethod
-    def of(cls, X: Any, weights: np.ndarray | None = None, *, precomputed: bool = False) -> Self:
+    def of(
+        cls,
+        X: Any,
+        weights: np.ndarray | None = None,
+        *,
+        precomputed: bool = False,
+        order: int | None = 0,
+    ) -> Self:
         """Return the points X of positive weight; weights are checked already."""
         values = None
         if precomputed:
             values, X = on_indices(Precomputed(), X)
         kept = np.arange(length(X)) if weights is None else np.flatnonzero(weights)
-        return cls(X, kept, None if weights is None else weights[kept], values=values)
+        chosen = None if weights is None else weights[kept]
+        return cls(X, kept, chosen, values=values, order=order)
 
     def with_targets(self, y: np.ndarray) -> Self:
         """Return the sample with numbers as targets, (n,) or (n, q)."""
@@ -113,7 +130,10 @@ class Sample:
             return kernel
         w = self.weights
         uneven = w is not None and bool(np.any(w != w[0]))
-        return kernel.resolve(self.points, w if uneven else None)
+        kernel = kernel.resolve(self.points, w if uneven else None)
+        if not self.warned and warn_refuted(kernel, self.points, self.order):
+            self.warned.append(kernel)
+        return kernel
 
     def evaluated(self, kernel: Kernel, max_memory: Any = None) -> Kernel:
         """Return the kernel that evaluates the points: for values, with them.
@@ -154,6 +174,27 @@ class Sample:
     def expansion(self, kernel: Kernel, A: np.ndarray) -> Expansion:
         """Return sum_i A_i k(x_i, .) over all points that came."""
         return Expansion(kernel, self.given, self.scatter(A))
+
+
+def warn_refuted(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
+    """Warn, with the witness, and return True, if the kernel is known not to be one.
+
+    A proof is a walk over the expression, and no search is made for what is neither.
+    """
+    if order is None:
+        return False
+    columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
+    witness = declared_witness(kernel, order, columns)
+    if witness is None:
+        return False
+    what = "a Mercer kernel"
+    what += ", nor conditionally positive definite of order 1" if order else ""
+    warn_caller(
+        f"{kernel} is not {what}: {witness}\nWhat a machine that needs one finds may be anything; "
+        f"choose a Mercer kernel. `kernel.validity()` tells which are",
+        NotMercerWarning,
+    )
+    return True
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray:

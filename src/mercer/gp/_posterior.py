@@ -13,7 +13,7 @@ from .._errors import warn_caller
 from .._points import doubled, length, same_points, take
 from ..expansion import Expansion
 from ..gram import solve_rows
-from ..kernels import Kernel, Prepared, node, pair
+from ..kernels import Claims, Kernel, Prepared, node, pair
 from ..solvers import Report
 
 __all__ = ["Conditioned", "GivenData", "Posterior"]
@@ -139,6 +139,14 @@ class Conditioned(GivenData):
             view = L.view()
             view.setflags(write=False)
             object.__setattr__(self, name, view)
+
+    def _claims(self, *inner: Claims) -> Claims:
+        if inner[0].order != 0:
+            return Claims()
+        K = self.kernel(self.points, self.points)  # as in k_S(x): without the noise of White
+        lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
+        known = lowest >= -1e-10 * np.abs(K).max()
+        return Claims.of(inner, "Schur complement, since L L^T >= K_SS", 0 if known else None)
 
     # ------------------------------------------------------------------ evaluation
 

@@ -5,6 +5,7 @@ from ._alignment import LocalAlignment
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._chi2_basis import additive_chi2_features
+from ._claims import Claims
 from ._conditional import Distance, Multiquadric, ThinPlate
 from ._dot import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
 from ._elementwise import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
@@ -72,6 +73,7 @@ __all__ = [
     "Callable",
     "Cauchy",
     "Chi2",
+    "Claims",
     "Constant",
     "Cosine",
     "Dice",

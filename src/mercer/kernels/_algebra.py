@@ -10,20 +10,38 @@ import itertools
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable as Function
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ._base import Kernel, node, parameter
+from ._claims import (
+    POWER,
+    PRODUCT,
+    SCALE,
+    SCHOENBERG,
+    SERIES,
+    SUM,
+    TENSOR,
+    Claims,
+    every,
+    highest,
+)
 from ._dot import integer_power
 from ._fields import Written, written
 from ._flat import Constant
+from ._maps import Select
 from ._prepared import Prepared
 from ._stationary import RBF
 from ._vectors import check_positive
 from ._wrappers import Wrapper
 
-__all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply"]
+__all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply", "power_claims"]
+
+# of points that are never of two kinds at once; rows of a matrix may also be sets or rankings
+_KINDS = {"vectors": "vectors", "nonnegative": "vectors", "graphs": "graphs"}
+_KINDS |= {"strings": "strings", "texts": "strings", "collections": "sets of points"}
 
 
 def add(*given: Any) -> Kernel:
@@ -96,7 +114,7 @@ class _Family(Kernel):
         for child in self._members:
             if not isinstance(child, Kernel):
                 raise TypeError(f"{type(self).__name__} combines kernels, got {child!r}")
-        kinds = {kind: child for child in self._members if (kind := child._domain)}
+        kinds = {kind: child for child in self._members if (kind := _KINDS.get(child.domain))}
         if len(kinds) > 1:
             (a, one), (b, other) = list(kinds.items())[:2]
             raise ValueError(
@@ -141,6 +159,16 @@ class Sum(_Family):
 
     terms: tuple[Kernel, ...] = ()
 
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims.of(
+            inner,
+            SUM,
+            highest(inner),
+            strict=any(k.strict for k in inner),
+            nonnegative=every(inner, "nonnegative"),
+            stationary=every(inner, "stationary"),
+        )
+
     _combine: ClassVar[np.ufunc] = np.add
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
@@ -177,6 +205,20 @@ class Product(_Family):
 
     factors: tuple[Kernel, ...] = ()
 
+    def _claims(self, *inner: Claims) -> Claims:
+        # strict by Oppenheim's inequality: one strict factor, and no k(x, x) = 0 in the others
+        positive = all(k.strict or k.unit_diagonal for k in inner)
+        return Claims.of(
+            inner,
+            TENSOR if all(isinstance(k, Select) for k in self.factors) else PRODUCT,
+            0 if highest(inner) == 0 else None,
+            strict=positive and any(k.strict for k in inner),
+            nonnegative=every(inner, "nonnegative"),
+            unit_diagonal=every(inner, "unit_diagonal"),
+            infinitely_divisible=every(inner, "infinitely_divisible"),
+            stationary=every(inner, "stationary"),
+        )
+
     _combine: ClassVar[np.ufunc] = np.multiply
 
     def _evaluated(self) -> tuple[Kernel, ...]:
@@ -210,10 +252,6 @@ class Product(_Family):
     def diagonal_bound(self) -> float:
         bounds = [child.diagonal_bound for child in self.factors]
         return 0.0 if 0.0 in bounds else float(np.prod(bounds))
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        return all(child.infinitely_divisible for child in self.factors)
 
     def _written(self, write: Function[[Any], str]) -> Written:
         if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
@@ -269,6 +307,12 @@ class Scale(_Outer):
             )
         check_positive("Scale", "factor", self.factor, zero=True)
 
+    def _claims(self, *inner: Claims) -> Claims:
+        if self.factor == 0:
+            return Claims("k = 0", 0, nonnegative=True, infinitely_divisible=True, stationary=True)
+        same = inner[0].unit_diagonal and self.factor == 1
+        return replace(inner[0], rule=SCALE, unit_diagonal=same)
+
     def features(self, X: Any, like: Any = None) -> Any:
         """Return sqrt(factor) phi_1(x), where k_1 has explicit features."""
         return np.sqrt(self.factor) * self.kernel.features(X, like)  # type: ignore[attr-defined]
@@ -322,6 +366,9 @@ class Power(_Outer):
                 f"its power {p!r} need not be a Mercer kernel; use a positive integer exponent"
             )
 
+    def _claims(self, *inner: Claims) -> Claims:
+        return power_claims(inner[0], float(self.exponent))
+
     def _outer(self, block: np.ndarray) -> np.ndarray:
         return self._raise_to(block, self.exponent)
 
@@ -361,7 +408,17 @@ class Exp(_Outer):
 
     _latex: ClassVar[str] = r"\exp\left(<kernel>\right)"
 
-    infinitely_divisible: ClassVar[bool] = True
+    def _claims(self, *inner: Claims) -> Claims:
+        (k,) = inner
+        return Claims.of(
+            inner,
+            f"exp, a {SERIES}" if k.order == 0 else SCHOENBERG,
+            0 if k.order in (0, 1) else None,
+            strict=k.strict,
+            nonnegative=True,
+            infinitely_divisible=k.order in (0, 1),  # since exp(p k) is a kernel for every p > 0
+            stationary=k.stationary,
+        )
 
     def _outer(self, block: np.ndarray) -> np.ndarray:
         return np.exp(block, out=block)
@@ -372,3 +429,18 @@ class Exp(_Outer):
     @property
     def diagonal_bound(self) -> float:
         return float(np.exp(self.kernel.diagonal_bound))
+
+
+def power_claims(k: Claims, p: float) -> Claims:
+    """Return what is known of k^p: a kernel for integers p, or if k is infinitely divisible."""
+    whole = p.is_integer() and p > 0
+    return Claims.of(
+        (k,),
+        POWER if whole else "real power of an infinitely divisible kernel",
+        0 if k.order == 0 and p > 0 and (whole or k.infinitely_divisible) else None,
+        strict=k.strict and whole,
+        nonnegative=k.nonnegative or p % 2 == 0,
+        unit_diagonal=k.unit_diagonal,
+        infinitely_divisible=k.infinitely_divisible,
+        stationary=k.stationary,
+    )

@@ -101,6 +101,7 @@ class LocalAlignment(StringProgramme):
     beta: float = 0.5
     normalized: bool = False
 
+    _rule: ClassVar[str] = "R-convolution of exp(beta * scores), positive semidefinite, and gaps"
     _remedy: ClassVar[str] = "use normalized=True, a smaller beta, or shorter strings"
 
     def _check(self) -> None:

@@ -7,13 +7,14 @@ A kernel is a frozen dataclass.  Each field is one of
     an option          anything else
 
 so that parameters, `theta`, equality, `repr` and resolution are walks over fields.  A node adds
-only its mathematics, in five hooks:
+only its mathematics, in six hooks:
 
     _prepare(X, like)           points made ready for tiles, once per operand
     _tile(P, Q, out)            out <- k(P, Q)
     _diag(X)                    k(x_i, x_i)
     _pullback(X, Z, W)          {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}
     _input_gradient(X, Z, W)    sum_j W_ij dk(x_i, z_j) / dx_i
+    _claims(*inner)             what is known of k from what is known of its children
 
 A path is the name of a field, or `terms__0` for a member of the tuple `terms`.
 
@@ -30,15 +31,19 @@ from collections.abc import Callable as Function
 from collections.abc import Iterator
 from functools import cached_property
 from html import escape
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import length, take
 from .._runtime import slices
+from ._claims import Claims
 from ._fields import Value, frozen_parameter, node
 from ._prepared import Prepared, pair
+
+if TYPE_CHECKING:
+    from .validity import Validity
 
 __all__ = ["Kernel", "node", "parameter"]
 
@@ -230,13 +235,6 @@ class Kernel(Value, ABC):
         return any(child._reads_names() for _, child in self._children())
 
     @property
-    def _domain(self) -> str | None:
-        """What the points must be ("vectors", "strings", "graphs"); None if that is not known."""
-        if self.on_vectors:
-            return "vectors"
-        return next((kind for _, child in self._children() if (kind := child._domain)), None)
-
-    @property
     def costly(self) -> bool:
         """Whether single values cost so much that none should be computed twice."""
         return any(child.costly for _, child in self._children())
@@ -251,10 +249,48 @@ class Kernel(Value, ABC):
         """Whether points, even as rows of numbers, cannot be moved a little: sets, rankings."""
         return any(child.discrete for _, child in self._children())
 
+    # ------------------------------------------------------------------ what is known
+
+    def _claims(self, *inner: Claims) -> Claims:
+        """Return what is known of this node, given what is known of its children."""
+        return Claims()
+
+    @cached_property
+    def claims(self) -> Claims:
+        """What is known of the kernel, and by which rule: a walk over the expression."""
+        return self._claims(*(child.claims for _, child in self._children()))
+
     @property
     def infinitely_divisible(self) -> bool:
         """Whether k**p is a Mercer kernel for every real p > 0 (log k is then CPD)."""
-        return False
+        return self.claims.infinitely_divisible
+
+    @property
+    def domain(self) -> str:
+        """What points are, "" if that is not known.
+
+        "vectors", "nonnegative" (vectors), "sets", "bags", "strings", "texts", "graphs",
+        "rankings", "indices" or "collections" (of points).
+        """
+        kinds = {child.domain for _, child in self._children()} - {""}
+        if kinds == {"vectors", "nonnegative"}:
+            return "nonnegative"
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def validity(self, X: Any = None, *, order: int = 0, **options: Any) -> Validity:
+        """Tell whether this is a Mercer kernel: a proof, or a witness against it, or neither.
+
+        See `mercer.validity` for the options.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF, Sigmoid
+        >>> (RBF() ** 0.5).validity().status, Sigmoid().validity().status
+        ('proved', 'refuted')
+        """
+        from .validity import validity
+
+        return validity(self, X, order=order, **options)
 
     @property
     def diagonal_bound(self) -> float:
@@ -479,7 +515,7 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ values
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_theta", "_unresolved")  # at hand for speed, no part of the value
+        kept = ("_theta", "_unresolved", "claims")  # at hand for speed, no part of the value
         return {name: value for name, value in self.__dict__.items() if name not in kept}
 
     # ------------------------------------------------------------------ in notebooks

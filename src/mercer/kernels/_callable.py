@@ -9,7 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import length, take
+from .._runtime import is_count
 from ._base import Kernel, node
+from ._claims import Claims
 from ._fields import name_of
 from ._prepared import Prepared
 
@@ -25,13 +27,17 @@ class Callable(Kernel):
     Parameters
     ----------
     function : callable
-        Symmetric and, for a Mercer kernel, positive definite: that is up to you.
+        Symmetric and, for a Mercer kernel, positive definite: that is up to you, but `validity`
+        looks for a witness against it.
     contract : {"auto", "matrix", "pair"}
         "matrix": function(X, Z) takes two collections of points and returns the block (n, m);
         "pair": function(x, z) takes two points and returns a number.  "auto" calls it with a few
         of the points, and takes the matrix contract if that returns blocks of the right shapes.
     params : dict, optional
         Further keyword arguments of the function.
+    order : int, optional
+        What you know of it and nobody can see: 0 if it is positive semidefinite, m if it is
+        conditionally positive definite of order m.  `validity` takes your word for it.
 
     Examples
     --------
@@ -44,6 +50,7 @@ class Callable(Kernel):
     function: Any = None
     contract: str = "auto"
     params: dict[str, Any] | None = None
+    order: int | None = None
 
     def _check(self) -> None:
         if not callable(self.function):
@@ -56,6 +63,14 @@ class Callable(Kernel):
             if not isinstance(self.params, dict):
                 raise TypeError(f"Callable: params must be a dict, got {self.params!r}")
             object.__setattr__(self, "params", dict(self.params))
+        if self.order is not None and not is_count(self.order, 0):
+            raise ValueError(
+                f"Callable: order must be 0, 1, 2, ... or None, if nothing is known, got "
+                f"{self.order!r}"
+            )
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims("" if self.order is None else "declared by the user", self.order)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         contract = like.frame if like is not None else None
@@ -66,17 +81,20 @@ class Callable(Kernel):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         if not out.size:
             return
-        X, Z = P.arrays[0], Q.arrays[0]
-        if Q.frame == "matrix":
-            out[...] = self._block(X, Z)
-        else:
-            self._tile_by_pairs(P, Q, out)
+        self._fill(P, Q, out)
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
                 f"Callable: {name_of(self.function)} returned {np.sum(~np.isfinite(out))} values "
                 f"that are not finite, the first for the points {P.index[i]} and {Q.index[j]}"
             )
+
+    def _fill(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Set out <- what the function returns, whether it is finite or not."""
+        if Q.frame == "matrix":
+            out[...] = self._block(P.arrays[0], Q.arrays[0])
+        else:
+            self._tile_by_pairs(P, Q, out)
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if Q.frame == "matrix":

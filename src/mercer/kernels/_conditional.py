@@ -6,12 +6,14 @@ sum c_i = 0, which centring ensures.  The signs are part of the definition.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import xlogy
 
 from ._base import node
+from ._claims import Claims
 from ._radial import Radial
 from ._vectors import SCALED_DISTANCE
 
@@ -19,7 +21,25 @@ __all__ = ["Distance", "Multiquadric", "ThinPlate"]
 
 
 @node
-class Multiquadric(Radial):
+class _Conditional(Radial):
+    """A function of the distance that is no Mercer kernel, but conditionally one of an order."""
+
+    @property
+    @abstractmethod
+    def _proof(self) -> tuple[str, int, list[float]]:
+        """The rule, the order, and distances of points on a line that show that it is not 0."""
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule, order, places = self._proof
+        against: Any = None
+        if not isinstance(self.length_scale, str):
+            scale = np.atleast_1d(np.asarray(self.length_scale, dtype=float))
+            against = np.outer(places, scale / np.sqrt(scale.size))
+        return Claims(rule, order, stationary=True, against=against)
+
+
+@node
+class Multiquadric(_Conditional):
     """k(x, z) = -sqrt(1 + |x - z|^2 / l^2), conditionally positive definite of order 1.
 
     Examples
@@ -32,6 +52,10 @@ class Multiquadric(Radial):
     _latex: ClassVar[str] = r"-\left(1 + " + SCALED_DISTANCE + r"^2\right)^{1/2}"
     falls: ClassVar[bool] = True
 
+    @property
+    def _proof(self) -> tuple[str, int, list[float]]:
+        return "Bernstein: sqrt(1 + |x - z|^2) is conditionally negative definite", 1, [0.0]
+
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
         np.sqrt(s, out=s)
@@ -42,7 +66,7 @@ class Multiquadric(Radial):
 
 
 @node
-class ThinPlate(Radial):
+class ThinPlate(_Conditional):
     """k(x, z) = r^2 log r (degree 2) or -r^4 log r (degree 4),  r = |x - z| / l.
 
     Conditionally positive definite of order 2 and 3; the sign is part of that.
@@ -62,6 +86,11 @@ class ThinPlate(Radial):
         if self.degree not in (2, 4):
             raise ValueError(f"ThinPlate: degree must be 2 or 4, got {self.degree!r}")
 
+    @property
+    def _proof(self) -> tuple[str, int, list[float]]:
+        rule = "Micchelli: a derivative of the profile in |x - z|^2 is completely monotone"
+        return rule, 1 + self.degree // 2, [0.0, 2.0 if self.degree == 2 else 0.5]
+
     def profile(self, s: np.ndarray) -> np.ndarray:
         return 0.5 * xlogy(s, s) if self.degree == 2 else -0.5 * xlogy(s * s, s)
 
@@ -70,7 +99,7 @@ class ThinPlate(Radial):
 
 
 @node
-class Distance(Radial):
+class Distance(_Conditional):
     """k(x, z) = -|x - z|^b / l^b with 0 < b <= 2, conditionally positive definite of order 1.
 
     b = 1 is the kernel of the energy distance; centring b = 2 gives the linear kernel.
@@ -95,6 +124,11 @@ class Distance(Radial):
                 f"Distance: exponent must lie in (0, 2], got {self.exponent!r}; "
                 f"-r^b is not conditionally positive definite of order 1 beyond 2"
             )
+
+    @property
+    def _proof(self) -> tuple[str, int, list[float]]:
+        rule = "Schoenberg: |x - z|^b, 0 < b <= 2, is conditionally negative definite"
+        return rule, 1, [0.0, 1.0]
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         np.sqrt(s, out=s) if self.exponent == 1 else np.power(s, 0.5 * self.exponent, out=s)

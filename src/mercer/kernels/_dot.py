@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from .._points import as_vectors
 from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
+from ._claims import NORMALISED, SERIES, Claims
 from ._fields import frozen_matrix
 from ._prepared import Prepared
 from ._vectors import Profiled, VectorKernel, check_positive, check_scale, inner_products
@@ -60,6 +61,9 @@ class Linear(DotProduct):
     """
 
     _latex: ClassVar[str] = r"x^\top z"
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims("x^T A z with A = I", 0)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         return t
@@ -123,6 +127,10 @@ class Polynomial(_Affine, DotProduct):
         check_positive("Polynomial", "coef0", self.coef0, zero=True)
         check_scale("Polynomial", "gamma", self.gamma)
 
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"(x^T A z + c)^n with c >= 0, n an integer: a {SERIES}"
+        return Claims(rule, 0, nonnegative=self.degree % 2 == 0)
+
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
         t += self.coef0
@@ -161,6 +169,15 @@ class Sigmoid(_Affine, DotProduct):
         if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
             raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
 
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = "tanh has a power series with negative coefficients"
+        if isinstance(self.gamma, str):
+            return Claims(rule)
+        # coef0 < 0 shows at 0, coef0 = 0 at 1 and 2, coef0 > 0 at 0 and two far points, x and -x
+        far = np.sqrt(5.0 + abs(self.coef0))
+        places = np.array([[0.0], [1.0], [2.0], [far], [-far]])
+        return Claims(rule, against=places / np.sqrt(float(self.gamma)))
+
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
         t += self.coef0
@@ -186,6 +203,9 @@ class Cosine(VectorKernel):
     _latex: ClassVar[str] = r"\frac{x^\top z}{\|x\|\,\|z\|}"
 
     diagonal_bound: ClassVar[float] = 1.0
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"{NORMALISED}, of x^T z", 0)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
@@ -232,6 +252,9 @@ class Bilinear(VectorKernel):
                 f"Bilinear: A must be positive semidefinite, but its smallest eigenvalue is "
                 f"{lowest:.3g}; x^T A z is then not a Mercer kernel"
             )
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims("x^T A z with A positive semidefinite", 0)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         X, Z = P.arrays[0], Q.arrays[0]

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from .._runtime import jit, slices
 from ._bandwidth import gamma_from_rule, median_distance
 from ._base import node, parameter
+from ._claims import FEATURES, SCHOENBERG, Claims
 from ._exp import exp_inplace
 from ._prepared import Prepared
 from ._sparse import shared_minima
@@ -38,6 +39,10 @@ class Elementwise(Profiled):
     _kind: ClassVar[int]
     _nonnegative: ClassVar[bool] = False  # the domain is x >= 0
     _summed_in: ClassVar[Any] = np.float64
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]
+        return "nonnegative" if self._nonnegative else "vectors"
 
     def _weights(self, columns: int) -> Any:
         """Return w, a number or one per column."""
@@ -101,7 +106,17 @@ class _ExponentialSum(Elementwise):
     """k(x, z) = exp(-s), where s is 0 for equal points."""
 
     diagonal_bound: ClassVar[float] = 1.0
-    infinitely_divisible: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            SCHOENBERG,
+            0,
+            strict=True,  # exp(-psi) is, where psi > 0 for different points
+            nonnegative=True,
+            unit_diagonal=True,
+            infinitely_divisible=True,
+            stationary=not self._nonnegative,
+        )
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return exp_inplace(s, -1.0)
@@ -212,6 +227,10 @@ class AdditiveChi2(Elementwise):
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
 
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = "4 xz / (x + z), a kernel, less x and z, which centring removes"
+        return Claims(rule, 1, against=np.array([[0.0], [1.0]]))
+
     def profile(self, s: np.ndarray) -> np.ndarray:
         return np.negative(s, out=s)
 
@@ -236,6 +255,9 @@ class HistogramIntersection(Elementwise):
 
     _kind: ClassVar[int] = _MINIMUM
     _nonnegative: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"min(x, z), an {FEATURES}: indicators of [0, x]", 0, nonnegative=True)
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return s

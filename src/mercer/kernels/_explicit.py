@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._base import Kernel, node
+from ._claims import FEATURES, Claims
 from ._dot import squared_norms
 from ._prepared import Prepared
 from ._vectors import inner_products
@@ -78,6 +79,9 @@ class Explicit(Kernel):
     @abstractmethod
     def _terms(self, X: Any) -> Terms:
         """Return phi(X)."""
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(FEATURES, 0)
 
     def features(self, X: Any, like: Any = None) -> sp.csr_array:
         """Return phi(X), one row per point.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ from scipy.special import expit, gammainc, gammaln, xlogy
 from .._errors import NotDifferentiableError
 from .._points import as_vectors, length
 from ._base import Kernel, node
+from ._claims import FEATURES, RANK_ONE, Claims
 from ._dot import squared_norms
 from ._fields import Value, name_of
 from ._prepared import Prepared
@@ -60,6 +61,11 @@ class _OfFunction(Kernel):
             raise TypeError(
                 f"{type(self).__name__} needs a function of the points, got {self._function!r}"
             )
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(self._rule, 0)
+
+    _rule: ClassVar[str] = FEATURES
 
     @abstractmethod
     def _features(self, X: Any) -> Any:
@@ -138,6 +144,8 @@ class RankOne(_OfFunction):
     """
 
     function: Any = None
+
+    _rule: ClassVar[str] = RANK_ONE
 
     def _features(self, X: Any) -> np.ndarray:
         values = np.asarray(self.function(X), dtype=float)

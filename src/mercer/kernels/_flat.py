@@ -8,6 +8,7 @@ import numpy as np
 
 from .._points import length
 from ._base import Kernel, node, parameter
+from ._claims import RANK_ONE, Claims
 from ._prepared import Prepared
 from ._vectors import check_positive
 
@@ -17,8 +18,6 @@ __all__ = ["Constant", "White"]
 @node
 class _Flat(Kernel):
     """A kernel that ignores where its points are, hence with gradient 0: one number, k(x, x)."""
-
-    infinitely_divisible: ClassVar[bool] = True
 
     def _check(self) -> None:
         ((name, value),) = self._items()
@@ -55,6 +54,16 @@ class Constant(_Flat):
 
     value: float = parameter(1.0)
 
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            f"{RANK_ONE} with f constant",
+            0,
+            nonnegative=True,
+            unit_diagonal=self.value == 1,
+            infinitely_divisible=True,
+            stationary=True,
+        )
+
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = self.value
 
@@ -82,6 +91,16 @@ class White(_Flat):
     noise: float = parameter(1.0)
 
     tells_observations_apart: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            "K is a multiple of the identity",
+            0,
+            strict=self.noise > 0,
+            nonnegative=True,
+            unit_diagonal=self.noise == 1,
+            infinitely_divisible=True,
+        )
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = 0.0

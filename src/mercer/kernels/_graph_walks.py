@@ -8,6 +8,7 @@ import numpy as np
 
 from .._runtime import jit
 from ._base import node, parameter
+from ._claims import FEATURES, Claims
 from ._graph_collection import Graphs
 from ._graphs import GraphKernel
 from ._prepared import Prepared
@@ -73,6 +74,9 @@ class RandomWalk(GraphKernel):
             raise TypeError(f"RandomWalk: labelled must be True or False, got {self.labelled!r}")
 
     costly: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"{FEATURES}: the walks of every length; the limit of their sums", 0)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._graphs(X)

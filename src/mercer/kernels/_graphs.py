@@ -11,6 +11,7 @@ neighbour.  Weights of edges are not looked at.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from .._runtime import check_budget
 from ._base import Kernel, node
+from ._claims import Claims
 from ._explicit import Explicit, Terms, mix
 from ._graph_collection import Graphs, as_graphs, spans
 from ._graph_counts import count_graphlets, shortest_paths
@@ -40,7 +42,7 @@ class GraphKernel(Kernel):
 
     on_vectors: ClassVar[bool] = False  # whatever a base kernel of attributes takes
     reads_matrix: ClassVar[bool] = False
-    _domain: ClassVar[str | None] = "graphs"
+    domain: ClassVar[str] = "graphs"
 
     def _graphs(self, X: Any) -> Graphs:
         return as_graphs(X, type(self).__name__)
@@ -84,6 +86,10 @@ class VertexHistogram(GraphKernel, Explicit):
     def _check(self) -> None:
         if self.base is not None and not isinstance(self.base, Kernel):
             raise TypeError(f"VertexHistogram: base must be a kernel or None, got {self.base!r}")
+
+    def _claims(self, *inner: Claims) -> Claims:
+        order = 0 if all(k.proves(0, math.inf) for k in inner) else None
+        return Claims.of(inner, "inner product of sums of phi over the nodes", order, against=None)
 
     def _terms(self, X: Any) -> Terms:
         if self.base is not None:

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from .._points import as_vectors, column, is_table, length
 from .._runtime import is_count
 from ._base import Kernel, node, parameter
+from ._claims import MAP, Claims
 from ._features import pulled_back
 from ._fields import name_of
 from ._prepared import Prepared
@@ -31,6 +32,36 @@ __all__ = ["Map", "Periodic", "Select", "Stretch"]
 @node
 class _Mapped(Wrapper):
     """k(x, z) = k_1(phi(x), phi(z))."""
+
+    _linear: ClassVar[bool] = True  # phi is: polynomials of phi(x) are polynomials of x
+
+    def _claims(self, *inner: Claims) -> Claims:
+        (k,) = inner
+        order = k.order if k.order in (0, 1) or self._linear else None
+        if not self._injective and not k.proves(order or 0, self._width):
+            order = None  # phi(x) may have more columns than k is known for
+        return Claims.of(
+            inner,
+            MAP,
+            order,
+            strict=k.strict and self._injective,
+            nonnegative=k.nonnegative,
+            unit_diagonal=k.unit_diagonal,
+            infinitely_divisible=k.infinitely_divisible,
+            stationary=k.stationary and self._linear,
+            columns=k.columns if self._injective else None,
+            against=k.against if self._injective else None,
+        )
+
+    @property
+    def _injective(self) -> bool:
+        """Whether different points stay different, in as many columns as before."""
+        return False
+
+    @property
+    def _width(self) -> float:
+        """How many columns phi(x) has at most."""
+        return np.inf
 
     @abstractmethod
     def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
@@ -74,6 +105,15 @@ class Select(_Mapped):
         if not (all(map(_is_place, given)) or all(isinstance(c, str) for c in given)):
             raise TypeError(f"Select: columns must be all places or all names, got {given!r}")
 
+    @property
+    def domain(self) -> str:
+        """Vectors, or nothing that is known: rows of a table have entries of all kinds."""
+        return self.kernel.domain if self.on_vectors else ""
+
+    @property
+    def _width(self) -> float:
+        return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
+
     def _inner_points(self, X: Any) -> Any:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         X = X.tocsr() if sp.issparse(X) else X
@@ -83,10 +123,6 @@ class Select(_Mapped):
             if getattr(one.dtype, "kind", one[:0].to_numpy().dtype.kind) not in "biuf":
                 return one
         return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
-
-    @property
-    def _domain(self) -> str | None:
-        return "vectors" if self.on_vectors else None  # rows of a table have entries of all kinds
 
     def _reads_names(self) -> bool:
         named = np.asarray(self.columns).dtype.kind == "U"  # then points are rows of a data frame
@@ -156,6 +192,10 @@ class Stretch(_Mapped):
             )
         check_scale("Stretch", "length_scale", self.length_scale, vector=True)
 
+    @property
+    def _injective(self) -> bool:
+        return True
+
     def _inner_points(self, X: Any) -> Any:
         X = as_vectors(X, "Stretch")
         scale = per_column("Stretch", self.length_scale, X.shape[1])
@@ -196,7 +236,8 @@ class Map(_Mapped):
     function: Any = None
 
     on_vectors: ClassVar[bool] = False  # whatever the function takes
-    _domain: ClassVar[str | None] = None
+    domain: ClassVar[str] = ""
+    _linear: ClassVar[bool] = False
 
     def _check(self) -> None:
         if not callable(self.function):
@@ -244,7 +285,11 @@ class Periodic(VectorKernel):
     length_scale: float = parameter(1.0)
 
     diagonal_bound: ClassVar[float] = 1.0
-    infinitely_divisible: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"{MAP}, an RBF of points wound around circles"
+        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
+        return Claims(rule, 0, stationary=True, **known)
 
     def _check(self) -> None:
         check_positive("Periodic", "period", self.period)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 
 from .._points import length
 from ._base import Kernel, node
+from ._claims import Claims
 from ._prepared import Prepared
 from ._wrappers import Wrapper
 
@@ -46,6 +48,12 @@ class MeanOf(Wrapper):
     array([[ 4., 10.],
            [10., 25.]])
     """
+
+    def _claims(self, *inner: Claims) -> Claims:
+        (k,) = inner
+        rule = "inner product of means of phi: an R-convolution"
+        order = 0 if k.proves(0, math.inf) else None
+        return Claims.of(inner, rule, order, nonnegative=k.nonnegative, against=None)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         self._check_points(X)
@@ -111,9 +119,7 @@ class MeanOf(Wrapper):
         return None if weights is None else np.repeat(weights, [length(x) for x in X])
 
     on_vectors: ClassVar[bool] = False
-    _domain: ClassVar[str | None] = "sets of points"
-
-    infinitely_divisible: ClassVar[bool] = False
+    domain: ClassVar[str] = "collections"
 
 
 def _averages(X: Any) -> sp.csr_array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,6 +45,8 @@ class Precomputed(Kernel):
     """
 
     matrix: Any = None
+
+    domain: ClassVar[str] = "indices"
 
     def _check(self) -> None:
         if self.matrix is not None:

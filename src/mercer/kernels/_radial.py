@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from .._runtime import jit, slices
 from ._base import node
+from ._claims import Claims
 from ._close import close_moments, refine
 from ._dot import squared_norms
 from ._prepared import Prepared
@@ -70,6 +71,9 @@ class Radial(LengthScaled):
 
     def _check_shape(self) -> None:
         """Refuse values of the further parameters that make no kernel."""
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(stationary=True)
 
     @staticmethod
     def _length(gamma: float) -> float:

@@ -26,6 +26,7 @@ from scipy.stats import rankdata
 
 from .._points import is_table
 from ._base import Kernel, node, parameter
+from ._claims import FEATURES, SCHOENBERG, Claims
 from ._dot import squared_norms
 from ._prepared import Prepared, pair
 from ._vectors import check_positive
@@ -150,6 +151,7 @@ class RankingKernel(Kernel):
         return False  # NaN has a meaning
 
     discrete: ClassVar[bool] = True
+    domain: ClassVar[str] = "rankings"
 
     diagonal_bound: ClassVar[float] = 1.0
 
@@ -211,6 +213,9 @@ class Kendall(RankingKernel):
     unranked: str = "between"
     ties: bool = False
 
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"{FEATURES}: the signs of all pairs of items", 0)
+
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         t /= max(pairs, 1)
         return t
@@ -250,6 +255,10 @@ class Mallows(RankingKernel):
         super()._check()
         check_positive("Mallows", "decay", self.decay)
 
+    def _claims(self, *inner: Claims) -> Claims:
+        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
+        return Claims(SCHOENBERG, 0, **known)
+
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         return np.exp(-self.decay * _discordant(t, s, u))
 
@@ -259,8 +268,6 @@ class Mallows(RankingKernel):
         self._products(P, Q, t)
         d = self.decay * _discordant(t, P.arrays[2][:, None], Q.arrays[2])
         return {"decay": -np.sum(W * d * np.exp(-d))}
-
-    infinitely_divisible: ClassVar[bool] = True
 
 
 # ---------------------------------------------------------------------- features

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable as Function
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ import scipy.sparse as sp
 from .._points import length
 from ._base import Kernel, node
 from ._callable import point
+from ._claims import SAME, Claims
 from ._fields import Written, written
 from ._prepared import Prepared
 from ._wrappers import Wrapper
@@ -60,6 +62,9 @@ class Remembered(Wrapper):
     """k(x, z) = k_1(x, z), where no pair of points is evaluated twice."""
 
     table: Any = None
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return replace(inner[0], rule=SAME)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         inner = self.kernel._prepare(X, like.children[0] if like is not None else None)

@@ -53,7 +53,7 @@ class Sequences:
 class OnStrings(Kernel):
     """What kernels of strings say about training strings: all must not be too short."""
 
-    _domain: ClassVar[str | None] = "strings"
+    domain: ClassVar[str] = "strings"
 
     def _shortest(self) -> tuple[str, int]:
         """Return the option that says how long a string has to be, and its value."""

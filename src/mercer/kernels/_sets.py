@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._base import Kernel, node, parameter
+from ._claims import FEATURES, NORMALISED, SERIES, Claims
 from ._elements import Elements
 from ._elementwise import HistogramIntersection
 from ._explicit import Explicit, Terms, codes_of
@@ -49,6 +50,8 @@ class SetKernel(Kernel):
 
     _of_bags: ClassVar[bool] = False
     _normalised: ClassVar[bool] = True  # k(A, A) = 1, also for the empty set
+
+    _rule: ClassVar[str] = ""  # what proves that this is a kernel
 
     @abstractmethod
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -99,6 +102,15 @@ class SetKernel(Kernel):
         if self._normalised:
             return np.ones_like(s)
         return np.asarray(self.profile(s.copy(), s, s))
+
+    def _claims(self, *inner: Claims) -> Claims:
+        order = 0 if self._rule else None
+        return Claims(self._rule, order, nonnegative=True, unit_diagonal=self._normalised)
+
+    @property
+    def domain(self) -> str:
+        """Sets or bags."""
+        return "bags" if self._of_bags else "sets"
 
     @property
     def discrete(self) -> bool:
@@ -167,6 +179,7 @@ class Intersection(SetKernel, Explicit):
     _latex: ClassVar[str] = r"|x \cap z|"
 
     _normalised: ClassVar[bool] = False
+    _rule: ClassVar[str] = f"{FEATURES}: indicators of the elements"
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return a
@@ -211,6 +224,10 @@ class Subsets(SetKernel):
     def _check(self) -> None:
         check_positive("Subsets", "weight", self.weight)
 
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"exp, a {SERIES}, of a multiple of |A n B|"
+        return Claims(rule, 0, nonnegative=True, infinitely_divisible=True)
+
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.power(1.0 + self.weight, a, out=a)
 
@@ -232,8 +249,6 @@ class Subsets(SetKernel):
             "weight": np.sum(W * self(X, Z) * shared) * self.weight / (1.0 + self.weight),
         }
 
-    infinitely_divisible: ClassVar[bool] = True
-
 
 @node
 class Jaccard(SetKernel):
@@ -254,6 +269,7 @@ class Jaccard(SetKernel):
     """
 
     _latex: ClassVar[str] = r"\frac{|x \cap z|}{|x \cup z|}"
+    _rule: ClassVar[str] = f"geometric series, a {SERIES}, of |A n B| / (|A| + |B|)"
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return _tanimoto(a, s, t)
@@ -273,6 +289,8 @@ class Dice(_Ratio):
     array([[0.6667]])
     """
 
+    _rule: ClassVar[str] = "product of |A n B| and 1/(s + t), the integral of e^(-us) e^(-ut)"
+
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
         return 0.5 * (s + t)
 
@@ -290,6 +308,8 @@ class Ochiai(_Ratio, Explicit):
     >>> Ochiai()([{1, 2}], [{1, 2, 3, 4, 5, 6, 7, 8}])
     array([[0.5]])
     """
+
+    _rule: ClassVar[str] = f"{NORMALISED}, of |A n B|"
 
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
         return np.sqrt(s * t)
@@ -317,6 +337,8 @@ class BraunBlanquet(_Ratio):
     array([[0.5]])
     """
 
+    _rule: ClassVar[str] = "product of |A n B| and min(1/s, 1/t)"
+
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
         return np.maximum(s, t)
 
@@ -343,6 +365,7 @@ class MinMax(SetKernel):
 
     _of_bags: ClassVar[bool] = True
     _nonnegative: ClassVar[bool] = True
+    _rule: ClassVar[str] = f"geometric series, a {SERIES}, of sum min(x, z) / (|x| + |z|)"
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return _tanimoto(a, s, t)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,8 +13,9 @@ from sklearn.base import clone
 
 from .._errors import NotDifferentiableError
 from .._points import as_vectors, length
-from ._algebra import Power
+from ._algebra import Power, power_claims
 from ._base import Kernel, node
+from ._claims import Claims
 from ._dot import Cosine, Linear, Polynomial, Sigmoid
 from ._elementwise import AdditiveChi2, Chi2, Laplacian
 from ._flat import Constant, White
@@ -204,6 +206,27 @@ class SklearnKernel(Kernel):
                 "use one of its `kernels`, or their sum"
             )
 
+    def _claims(self, *inner: Claims) -> Claims:
+        theirs, kind = self.kernel, type(self.kernel)
+        ours = _SIMPLE[kind][0](theirs) if kind in _SIMPLE else from_sklearn(theirs)  # no bounds
+        if not isinstance(ours, SklearnKernel):
+            return replace(ours.claims, rule=f"{ours}: {ours.claims.rule}")
+        if kind is gp.ExpSineSquared:
+            # Points one period apart have k = 1.  Two of them at half a period from each other do
+            # not, but a third, one period from both, exists in the plane.
+            p = float(theirs.periodicity)
+            plane = p * np.array([[0.0, 0.0], [0.5, 0.0], [0.25, np.sqrt(15.0) / 4.0]])
+            known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
+            line = "k(phi(x), phi(z)), an RBF of points wound around a circle"
+            return Claims(line, 0, **known, stationary=True, columns=1, against=plane)
+        if kind is gp.Exponentiation:
+            claims = power_claims(from_sklearn(theirs.kernel).claims, float(theirs.exponent))
+            if claims.order is None:
+                places = np.array([[0.0], [0.5], [1.0], [2.0], [4.0], [8.0]])
+                return replace(claims, rule="a real power is no closure rule", against=places)
+            return claims
+        return Claims()
+
     # ------------------------------------------------------------------ evaluation
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
@@ -239,6 +262,11 @@ class SklearnKernel(Kernel):
     @property
     def on_vectors(self) -> bool:
         return bool(self.kernel.requires_vector_input)
+
+    @property
+    def domain(self) -> str:
+        """Vectors, if it takes no others."""
+        return "vectors" if self.on_vectors else ""
 
     def _points(self, X: Any) -> Any:
         if not self.on_vectors:

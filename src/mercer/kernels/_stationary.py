@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import kve, rgamma
 
 from ._base import node, parameter
+from ._claims import MIXTURE, Claims
 from ._exp import exp_inplace
 from ._prepared import Prepared
 from ._radial import Radial, row_norms
@@ -17,7 +18,25 @@ __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"
 
 
 @node
-class RBF(Radial):
+class _Mixture(Radial):
+    """k(x, z) = the integral of exp(-t |x - z|^2) over t > 0, with weights >= 0."""
+
+    falls: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            MIXTURE,
+            0,
+            strict=True,
+            nonnegative=True,
+            unit_diagonal=True,
+            infinitely_divisible=True,
+            stationary=True,
+        )
+
+
+@node
+class RBF(_Mixture):
     """k(x, z) = exp(-|x - z|^2 / (2 l^2)), the Gaussian kernel.
 
     `length_scale` is a number, one number per column, or a rule "scale", "auto", "median" to be
@@ -33,8 +52,6 @@ class RBF(Radial):
     _latex: ClassVar[str] = r"\exp\left(-\tfrac{1}{2}" + SCALED_DISTANCE + r"^2\right)"
 
     _takes_negative: ClassVar[bool] = True
-    falls: ClassVar[bool] = True
-    infinitely_divisible: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return exp_inplace(s, -0.5)
@@ -55,7 +72,7 @@ class RBF(Radial):
 
 
 @node
-class Matern(Radial):
+class Matern(_Mixture):
     """k(x, z) = 2^(1-nu) / Gamma(nu) u^nu K_nu(u),  u = sqrt(2 nu) |x - z| / l.
 
     Smoothness nu > 0: functions are as rough as |x| for nu = 1/2 and become those of the RBF for
@@ -71,10 +88,7 @@ class Matern(Radial):
     nu: float = 1.5
 
     _kink: ClassVar[bool] = True
-    falls: ClassVar[bool] = True
-    infinitely_divisible: ClassVar[bool] = (
-        True  # its spectral density is Student's t, which is (Grosswald 1976)
-    )
+    # infinitely divisible, because its spectral density, Student's t, is (Grosswald 1976)
 
     def _check_shape(self) -> None:
         if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
@@ -114,7 +128,7 @@ class Matern(Radial):
 
 
 @node
-class RationalQuadratic(Radial):
+class RationalQuadratic(_Mixture):
     """k(x, z) = (1 + |x - z|^2 / (2 alpha l^2))^(-alpha): a mixture of RBFs of all widths.
 
     Examples
@@ -129,9 +143,6 @@ class RationalQuadratic(Radial):
     )
 
     alpha: float = parameter(1.0)
-
-    falls: ClassVar[bool] = True
-    infinitely_divisible: ClassVar[bool] = True
 
     def _check_shape(self) -> None:
         check_positive("RationalQuadratic", "alpha", self.alpha)
@@ -150,7 +161,7 @@ class RationalQuadratic(Radial):
 
 
 @node
-class Cauchy(Radial):
+class Cauchy(_Mixture):
     """k(x, z) = 1 / (1 + |x - z|^2 / l^2).
 
     Examples
@@ -161,8 +172,6 @@ class Cauchy(Radial):
     """
 
     _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1}"
-    falls: ClassVar[bool] = True
-    infinitely_divisible: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
@@ -173,7 +182,7 @@ class Cauchy(Radial):
 
 
 @node
-class InverseMultiquadric(Radial):
+class InverseMultiquadric(_Mixture):
     """k(x, z) = 1 / sqrt(1 + |x - z|^2 / l^2).
 
     Examples
@@ -184,8 +193,6 @@ class InverseMultiquadric(Radial):
     """
 
     _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1/2}"
-    falls: ClassVar[bool] = True
-    infinitely_divisible: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._runtime import jit
 from ._base import node
+from ._claims import FEATURES, Claims
 from ._prepared import Prepared
 from ._sequences import OnStrings, Sequences, check_count, check_decay, sequences
 
@@ -56,6 +57,10 @@ class StringProgramme(OnStrings):
         return values
 
     _remedy: ClassVar[str] = "cut the strings"
+    _rule: ClassVar[str] = f"{FEATURES}: the subsequences of a string"
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(self._rule, 0, nonnegative=True)
 
     def _diag(self, X: Any) -> np.ndarray:
         return self._diag_prepared(self._prepare(X, None))

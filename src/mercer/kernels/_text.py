@@ -37,6 +37,7 @@ class TextKernel(Explicit):
     options: dict[str, Any] | None
 
     _analyzer: ClassVar[str]
+    domain: ClassVar[str] = "texts"
 
     def _check(self) -> None:
         name = type(self).__name__
@@ -142,7 +143,6 @@ class TextKernel(Explicit):
     diagonal_bound: ClassVar[float] = 1.0
 
     discrete: ClassVar[bool] = True
-    _domain: ClassVar[str | None] = "strings"
 
     def __str__(self) -> str:
         shown = f"{len(self.tfidf)} weights" if isinstance(self.tfidf, dict) else f"{self.tfidf}"

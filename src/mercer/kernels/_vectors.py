@@ -37,6 +37,7 @@ class VectorKernel(Kernel):
     """A kernel whose points are the rows of a 2-D array or CSR matrix."""
 
     on_vectors: ClassVar[bool] = True
+    domain: ClassVar[str] = "vectors"
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ._base import Kernel, node
+from ._claims import NORMALISED, SAME, Claims
 from ._fields import Written, brief, written
 from ._prepared import Prepared
 
@@ -58,16 +60,15 @@ class Wrapper(Kernel):
     def diagonal_bound(self) -> float:
         return self.kernel.diagonal_bound
 
-    @property
-    def infinitely_divisible(self) -> bool:
-        return self.kernel.infinitely_divisible
-
 
 @node
 class _Same(Wrapper):
     """k(x, z) = k_1(x, z), on the same points."""
 
     _latex: ClassVar[str] = "<kernel>"
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return replace(inner[0], rule=SAME)
 
     def _single_error(self, P: Prepared) -> float | None:
         return self.kernel._single_error(P.children[0])
@@ -148,6 +149,19 @@ class Normalized(Wrapper):
     """
 
     diagonal_bound: ClassVar[float] = 1.0
+
+    def _claims(self, *inner: Claims) -> Claims:
+        (k,) = inner
+        return Claims.of(
+            inner,
+            NORMALISED,
+            0 if k.order == 0 else None,
+            strict=k.strict,
+            nonnegative=k.nonnegative,
+            unit_diagonal=k.strict or k.unit_diagonal,  # where k(x, x) = 0 it stays 0
+            infinitely_divisible=k.infinitely_divisible,
+            stationary=k.stationary,
+        )
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)

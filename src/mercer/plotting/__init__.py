@@ -12,6 +12,7 @@ from ._line import basis_functions, credible_band, kernel_sections
 from ._margin import margin
 from ._plane import contours, eigenfunctions, preimage_path
 from ._spectrum import spectrum
+from ._validity import validity
 from ._witness import witness
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "margin",
     "preimage_path",
     "spectrum",
+    "validity",
     "witness",
 ]

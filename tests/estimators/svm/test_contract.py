@@ -9,9 +9,9 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
 
-from mercer import SVC, SVR, MemoryBudgetError, NuSVC, NuSVR, OneClassSVM
+from mercer import SVC, SVR, MemoryBudgetError, NotMercerWarning, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators.svm._problem import scales
-from mercer.kernels import RBF, Sigmoid
+from mercer.kernels import RBF, Callable, Sigmoid
 from mercer.solvers import BlockSMO, Status
 
 FIVE = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
@@ -197,7 +197,10 @@ def test_scales_of_columns():
 
 def test_a_kernel_that_is_not_positive_semidefinite():
     X, y = make_moons(80, noise=0.3, random_state=0)
-    model = SVC(kernel=Sigmoid(gamma=2.0, coef0=-1.0), C=10.0)
+    with pytest.warns(NotMercerWarning, match="is not a Mercer kernel") as record:
+        SVC(kernel=Sigmoid(gamma=2.0, coef0=-1.0), C=10.0).fit(X, y)
+    assert len(record) == 1  # which is known before anything is computed
+    model = SVC(kernel=Callable(Sigmoid(gamma=2.0, coef0=-1.0), "matrix"), C=10.0)
     with pytest.warns(UserWarning, match="the kernel is not positive semidefinite: .* was down to"):
         model.fit(X, y)
     assert model.report_.certificate["curvature"] < 0

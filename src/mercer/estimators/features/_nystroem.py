@@ -116,6 +116,10 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
 
     kernel_: Kernel = learned()
 
+    @property
+    def _order(self) -> int | None:
+        return None  # what is done with negative eigenvalues is said where they show
+
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the points X, and measure what they leave over."""

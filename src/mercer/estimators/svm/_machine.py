@@ -121,7 +121,11 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if not self._precomputed and self._takes(X):
             _check_size(X)
         weights = None if sample_weight is None else _check_weights(sample_weight, length(X))
-        return Sample.of(X, weights, precomputed=self._precomputed), y
+        return Sample.of(X, weights, precomputed=self._precomputed, order=self._order), y
+
+    @property
+    def _order(self) -> int | None:
+        return 1  # the coefficients have a fixed sum (Schoelkopf 2000)
 
     def _problem(self, sample: Sample) -> Problem:
         """Return the points as the solver reads them that is to have them."""
@@ -260,7 +264,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 advice.append("solver='primal' minds the scale of columns much less")
             warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
         largest = problem.largest
-        if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest:
+        known = bool(problem.sample.warned)  # and then the user has been told
+        if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest and not known:
             bent = sum(
                 r.certificate["curvature"] < -_NEGATIVE_CURVATURE * largest for r in self.reports_
             )

@@ -1,0 +1,246 @@
+"""Witnesses: a few points and coefficients with c^T K c < 0, certain in spite of rounding.
+
+    c^T K c  <  -(n^2 + 10^5) u max|K| |c|_1^2
+
+The sum itself is off by less than n^2 u max|K| |c|_1^2, and 10^5 u is left for the values of K.  u
+is the unit of float64, and larger for values that were computed in float32.  What two evaluations
+of K differ by is added tenfold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from ..._points import length, take
+from .._base import Kernel
+from .._callable import point
+
+__all__ = ["Witness", "certify", "complement", "lowest", "margin", "matrix", "shrink", "witness_at"]
+
+_ALLOWANCE = 1e5  # units of rounding that a value of k may be off by
+_DOUBLE = 2.0**-53
+_SINGLE = 2.0**-31  # so that the allowance is 800 units of float32
+_DROP = 24  # points from which on they are dropped one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """Points and coefficients that show that k is not positive semidefinite.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : points
+    coefficients : ndarray or None
+        c; None if no sum was needed, because k is not symmetric, say.
+    value : float
+        c^T K c < 0.
+    margin : float
+        By how much rounding may have changed the value; it is below -margin.
+    order : int
+        c is orthogonal to the polynomials of degree below this.
+    reason : str
+        What was seen, in a line.
+    """
+
+    kernel: Kernel
+    points: Any
+    coefficients: np.ndarray | None
+    value: float
+    margin: float
+    order: int = 0
+    reason: str = ""
+
+    def __len__(self) -> int:
+        return length(self.points)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Return sum_i c_i k(x_i, x), which no function of a Hilbert space of kernels is."""
+        if self.coefficients is None:
+            raise ValueError(f"this witness has no coefficients: {self.reason}")
+        return np.asarray(self.kernel(X, self.points) @ self.coefficients)
+
+    def __str__(self) -> str:
+        lines = [self.reason]
+        c = [None] * len(self) if self.coefficients is None else self.coefficients
+        for i, weight in enumerate(c):
+            front = "" if weight is None else f"c = {weight:9.4g}   "
+            lines.append(f"  {front}x = {_shown(point(self.points, i))}")
+        return "\n".join(lines)
+
+
+def _shown(x: Any) -> str:
+    if isinstance(x, np.ndarray):
+        return np.array2string(x, precision=4, threshold=8, suppress_small=True)
+    text = repr(x)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def matrix(kernel: Kernel, X: Any) -> np.ndarray:
+    """Return k(X) in double precision, its two halves averaged."""
+    with np.errstate(all="ignore"):
+        K = np.asarray(kernel(X))
+    if K.dtype == np.float64 and np.array_equal(K, K.T):
+        return K
+    return 0.5 * (K.astype(float) + K.T)
+
+
+def margin(K: np.ndarray, c: np.ndarray, unit: float = _DOUBLE) -> float:
+    """Return what rounding may change c^T K c by."""
+    size = np.abs(K).max(initial=0.0) * np.abs(c).sum() ** 2
+    return float((len(c) ** 2 + _ALLOWANCE) * unit * size)
+
+
+def complement(X: Any, order: int) -> np.ndarray | None:
+    """Return a basis of the c orthogonal to polynomials of degree < order; None for all c."""
+    if order == 0:
+        return None
+    powers = np.ones((length(X), 1))
+    if order > 1:
+        Y = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
+        Y = (Y - Y.mean(axis=0)) / (np.abs(Y - Y.mean(axis=0)).max(initial=0.0) or 1.0)
+        for _ in range(order - 1):
+            powers = np.hstack([powers, (powers[:, :, None] * Y[:, None, :]).reshape(len(Y), -1)])
+    U, s, _ = np.linalg.svd(powers, full_matrices=True)
+    return U[:, int(np.sum(s > 1e-10 * s[0])) :]
+
+
+def lowest(K: np.ndarray, basis: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+    """Return the c in the span of a basis for which c^T K c is clearest below 0, and how clear.
+
+    That is c^T K c in units of what rounding may do to it: below -1 is certain.  c is an
+    eigenvector of K, or of K scaled to k(x, x) = 1, which sees points of small k(x, x) as well.
+    """
+    if basis is not None and not basis.shape[1]:
+        return np.inf, np.zeros(len(K))
+    diagonal = K.diagonal()
+    scales = [np.ones(len(K))]
+    if basis is None and diagonal.min() > 0 and diagonal.max() > 2.0 * diagonal.min():
+        scales.append(1.0 / np.sqrt(diagonal))
+    best = (np.inf, scales[0])
+    for scale in scales:
+        scaled = K * np.outer(scale, scale) if basis is None else basis.T @ K @ basis
+        _, vectors = eigh(scaled, subset_by_index=(0, 0), check_finite=False)
+        c = scale * vectors[:, 0] if basis is None else basis @ vectors[:, 0]
+        allowed = margin(K, c)
+        depth = float(c @ K @ c) / allowed if allowed > 0 else 0.0
+        best = min(best, (depth, c), key=lambda pair: pair[0])
+    return best
+
+
+def shrink(K: np.ndarray, X: Any, order: int, least: int = 1) -> np.ndarray:
+    """Return the places of few points that are still a witness, dropped one by one.
+
+    Down to `least` points if that is given, whether they are a witness or not.
+    """
+    keep = np.arange(len(K))
+    while len(keep) > _DROP:  # those of little weight, many at a time
+        _, c = lowest(K[np.ix_(keep, keep)], complement(take(X, keep), order))
+        size = max(_DROP, int(0.8 * len(keep)))
+        rest = keep[np.sort(np.argsort(-np.abs(c), kind="stable")[:size])]
+        part = K[np.ix_(rest, rest)]
+        if least == 1 and lowest(part, complement(take(X, rest), order))[0] > -10.0:
+            return keep
+        keep = rest
+    while len(keep) > least:
+        rests = [np.delete(keep, i) for i in range(len(keep))]
+        depths = [
+            lowest(K[np.ix_(rest, rest)], complement(take(X, rest), order))[0] for rest in rests
+        ]
+        best = int(np.argmin(depths))
+        if least == 1 and depths[best] > -10.0:
+            break
+        keep = rests[best]
+    return keep
+
+
+# ---------------------------------------------------------------------- certificates
+
+
+def certify(kernel: Kernel, X: Any, order: int = 0) -> Witness | None:
+    """Return the witness on all of these points, None if rounding might explain it."""
+    n = length(X)
+    K = matrix(kernel, X)
+    if not np.isfinite(K).all():
+        return None
+    reverse = np.arange(n)[::-1]
+    again = matrix(kernel, take(X, reverse))[np.ix_(reverse, reverse)]
+    size = np.abs(K).max(initial=0.0)
+    if not (np.isfinite(again).all() and size > 0):
+        return None
+    # values of a function that are all float32 were computed in it, unless they are halves, say
+    single = kernel(X).dtype == np.float32
+    if kernel.claims.order is None:
+        single |= _representable(K, np.float32) and not _representable(K, np.float16)
+    noise = 10.0 * float(np.abs(K - again).max())
+    basis = complement(X, order)
+    _, c = lowest(K, basis)
+    c = c / np.abs(c).max()
+    if c[np.argmax(np.abs(c))] < 0:
+        c = -c
+    value, allowed = float(c @ K @ c), margin(K, c, _SINGLE if single else _DOUBLE)
+    allowed += noise * np.abs(c).sum() ** 2
+    if basis is not None:  # c is orthogonal to polynomials but for rounding
+        allowed += 2.0 * size * np.abs(c).sum() * n * 1e-13 * np.abs(c).max()
+    allowed = float(allowed)
+    if not value < -allowed:
+        return None
+    return Witness(kernel, X, c, value, allowed, order, _reason(K, value, allowed, order))
+
+
+def _representable(K: np.ndarray, dtype: Any) -> bool:
+    with np.errstate(over="ignore"):
+        return np.array_equal(K, K.astype(dtype))
+
+
+def _reason(K: np.ndarray, value: float, allowed: float, order: int) -> str:
+    end = f"rounding accounts for less than {allowed:.2g}"
+    if len(K) == 1:
+        return f"k(x, x) = {K[0, 0]:.6g} < 0; {end}"
+    if len(K) == 2 and order == 0 and K[0, 1] ** 2 > K[0, 0] * K[1, 1] >= 0:
+        return (
+            f"k(x, z)^2 = {K[0, 1] ** 2:.6g} > k(x, x) k(z, z) = {K[0, 0] * K[1, 1]:.6g}, so that "
+            f"c^T K c = {value:.6g} < 0; {end}"
+        )
+    where = "" if order == 0 else ", with sum c = 0" if order == 1 else f", of order {order}"
+    return f"c^T K c = {value:.6g} < 0 on {len(K)} points{where}; {end}"
+
+
+def witness_at(
+    kernel: Kernel, X: Any, order: int = 0, K: np.ndarray | None = None
+) -> Witness | None:
+    """Return a witness on few of these points, if there is one; K is k(X), if it is known."""
+    K = matrix(kernel, X) if K is None else K
+    if not len(K) or not np.isfinite(K).all():
+        return None
+    for rows in _candidates(K, X, order):
+        if (found := certify(kernel, take(X, rows), order)) is not None:
+            return found
+    return None
+
+
+def _candidates(K: np.ndarray, X: Any, order: int) -> Any:
+    """Yield places of points at which to look: one, two, then few of all."""
+    diagonal = K.diagonal()
+    if order == 0:
+        if diagonal.min() < 0:
+            yield np.array([np.argmin(diagonal)])
+        i, j = np.triu_indices(len(K), 1)
+        if len(i):
+            scale = np.maximum(diagonal[i] * diagonal[j], 0.0)
+            excess = K[i, j] ** 2 - scale
+            worst = int(np.argmax(excess / np.maximum(K[i, j] ** 2 + scale, 1e-300)))
+            if excess[worst] > 0:
+                yield np.array([i[worst], j[worst]])
+    if lowest(K, complement(X, order))[0] < -1.0:
+        rows = shrink(K, X, order)
+        yield rows
+        if len(rows) < len(K):
+            yield np.arange(len(K))

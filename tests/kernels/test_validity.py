@@ -1,0 +1,645 @@
+"""Is it a kernel: proofs against eigenvalues, witnesses against extended precision."""
+
+import itertools
+import time
+
+import mpmath
+import numpy as np
+import pytest
+import zoo
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import DotProduct as GPDotProduct
+from sklearn.gaussian_process.kernels import ExpSineSquared
+
+import mercer
+from mercer import (
+    SVC,
+    GaussianProcessRegressor,
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeCV,
+    NotMercerWarning,
+    check_gram,
+    validity,
+)
+from mercer.kernels import (
+    RBF,
+    AdditiveChi2,
+    Callable,
+    Cauchy,
+    Chi2,
+    Claims,
+    Constant,
+    Cosine,
+    Distance,
+    Exp,
+    Fixed,
+    HistogramIntersection,
+    Jaccard,
+    Laplacian,
+    Linear,
+    Map,
+    Matern,
+    MeanOf,
+    Multiquadric,
+    Normalized,
+    Periodic,
+    Polynomial,
+    Precomputed,
+    Radial,
+    RationalQuadratic,
+    Select,
+    Sigmoid,
+    SklearnKernel,
+    Spectrum,
+    Stretch,
+    Sum,
+    ThinPlate,
+    White,
+    node,
+)
+from mercer.kernels.validity import declared_witness
+from mercer.kernels.validity._search import _Search
+from mercer.kernels.validity._witness import witness_at
+
+mpmath.mp.dps = 50
+
+
+def smallest(K):
+    """The smallest eigenvalue, relative to the largest entry."""
+    return np.linalg.eigvalsh((K + K.T) / 2)[0] / max(np.abs(K).max(), 1e-300)
+
+
+# ---------------------------------------------------------------------- proofs
+
+
+@pytest.mark.parametrize("entry", **zoo.every())
+def test_the_zoo(entry):
+    claims = entry.kernel.claims
+    if claims.order is not None:  # what is claimed is what the zoo says
+        assert claims.order == (0 if entry.psd else entry.cpd_order)
+    X = entry.points(12)
+    if claims.order is None and entry.psd:  # functions and matrices of somebody else
+        opaque = ("Callable", "Precomputed", "Conditioned")
+        assert any(word in repr(entry.kernel) for word in opaque)
+        assert entry.kernel.validity(X, n_grams=4).status == "unknown"
+    K = entry.kernel(X)
+    assert not claims.nonnegative or K.min() >= 0
+    assert not claims.unit_diagonal or np.allclose(K.diagonal(), 1)
+    if claims.strict and claims.order == 0 and not entry.kernel.tells_observations_apart:
+        assert smallest(K) > 0
+    if claims.stationary and entry.domain == "vectors" and claims.order is not None:
+        np.testing.assert_allclose(entry.kernel(X + 0.5), K, atol=1e-9)
+    if claims.infinitely_divisible:
+        assert smallest(K**0.3) > -1e-12
+
+
+@pytest.mark.parametrize("entry", **zoo.every(psd=False))
+def test_what_is_no_kernel_in_the_zoo_is_refuted(entry):
+    verdict = entry.kernel.validity()
+    assert verdict.status == "refuted"
+    check_again(verdict.witness)
+    if entry.cpd_order:
+        assert entry.kernel.validity(order=entry.cpd_order).status == "proved"
+        assert f"conditionally positive definite of order {entry.cpd_order}" in str(verdict)
+        below = entry.kernel.validity(order=entry.cpd_order - 1)
+        assert below.status == "refuted"
+        if entry.cpd_order == 2:
+            assert abs(below.witness.coefficients.sum()) < 1e-12
+
+
+def random_kernel(rng, depth=3):
+    """Return an expression that is a kernel by construction, on points of three columns."""
+    leaves = [
+        lambda: RBF(rng.uniform(0.3, 3.0)),
+        lambda: RBF(tuple(rng.uniform(0.3, 3.0, 3))),
+        lambda: Matern(rng.uniform(0.5, 2.0), nu=float(rng.choice([0.5, 1.5, 2.5]))),
+        lambda: RationalQuadratic(alpha=rng.uniform(0.3, 3.0)),
+        Cauchy,
+        Laplacian,
+        lambda: Periodic(rng.uniform(1.0, 3.0)),
+        Linear,
+        Cosine,
+        lambda: Polynomial(int(rng.integers(1, 4)), coef0=rng.uniform(0.0, 1.0), gamma=0.3),
+        lambda: Constant(rng.uniform(0.1, 2.0)),
+    ]
+    if depth == 0 or rng.random() < 0.15:
+        return leaves[rng.integers(len(leaves))]()
+    one = random_kernel(rng, depth - 1)
+    rules = [
+        lambda: one + random_kernel(rng, depth - 1),
+        lambda: one * random_kernel(rng, depth - 1),
+        lambda: rng.uniform(0.1, 3.0) * one,
+        lambda: one ** int(rng.integers(1, 3)),
+        lambda: one ** rng.uniform(0.2, 2.0) if one.infinitely_divisible else Fixed(one),
+        lambda: Exp(0.3 * Normalized(one)),
+        lambda: Exp(rng.uniform(0.1, 1.0) * (Distance(exponent=rng.uniform(0.5, 2.0)) + Cosine())),
+        lambda: Normalized(one),
+        lambda: Stretch(one, rng.uniform(0.5, 2.0)),
+        lambda: Map(one, np.tanh),
+        lambda: Select(one, [2, 0, 1]),
+    ]
+    return rules[rng.integers(len(rules))]()
+
+
+def test_500_random_expressions_are_proved():
+    rng = np.random.default_rng(0)
+    kernels = [random_kernel(rng) for _ in range(500)]
+    proved = [k.claims.order == 0 for k in kernels]
+    assert np.mean(proved) >= 0.95
+    for k in kernels:
+        K = k(rng.normal(size=(10, 3)))
+        assert smallest(K) > -1e-11, k
+        assert not k.claims.unit_diagonal or np.allclose(K.diagonal(), 1)
+        assert not k.claims.nonnegative or K.min() >= -1e-15 * np.abs(K).max()
+
+
+def test_random_expressions_with_something_else_inside_are_not_proved():
+    rng = np.random.default_rng(1)
+    wrong = [Sigmoid(), Callable(lambda X, Z: X @ Z.T), Distance(), ThinPlate()]
+    for _ in range(25):
+        k, bad = random_kernel(rng, 2), wrong[rng.integers(len(wrong))]
+        for inside in (k + bad, k * bad, Normalized(bad), Stretch(bad), 2.0 * bad, bad**2):
+            assert inside.claims.order != 0
+        verdict = (0.01 * k + bad).validity(n_grams=12)
+        if verdict.status == "refuted":
+            check_again(verdict.witness)
+
+
+def test_the_tree_names_every_rule():
+    k = 2.0 * RBF() * Linear() + Exp(Distance()) + Normalized(Polynomial(2)) ** 3
+    text = str(k.validity())
+    for words in (
+        "proved: ",
+        "a Mercer kernel",
+        "sum of kernels",
+        "product of kernels (Schur)",
+        "positive multiple",
+        "Schoenberg: exp of",
+        "integer power",
+        "k(x, x)^(-1/2)",
+        "x^T A z",
+        "power series with coefficients >= 0",
+        "mixture of Gaussians",
+        "├─ ",
+        "└─ ",
+    ):
+        assert words in text
+    depths = [depth for depth, _, _ in k.validity().rules()]
+    assert depths[0] == 0 and max(depths) == 3
+    assert "tensor product" in str((Select(RBF(), 0) * Select(Linear(), [1, 2])).validity())
+
+
+def test_what_follows_and_what_does_not():
+    assert (RBF() + Linear()).claims.strict
+    assert not (RBF() * Linear()).claims.strict  # k(0, 0) = 0
+    assert (RBF() * Periodic()).claims.strict  # Oppenheim
+    assert not (RBF() + RBF()).infinitely_divisible
+    assert (RBF() * Matern()).infinitely_divisible and Exp(Linear()).infinitely_divisible
+    assert Exp(Distance()).claims.order == 0 and Exp(ThinPlate()).claims.order is None
+    assert Map(Distance(), np.tanh).claims.order == 1
+    assert Map(ThinPlate(), np.tanh).claims.order is None  # polynomials of tanh x are no others
+    assert Stretch(ThinPlate(), 2.0).claims.order == 2
+    assert not Select(RBF(), [0]).claims.strict
+    assert (0.0 * Sigmoid()).claims.order == 0
+    assert RBF("median").validity().status == "proved"
+    assert Callable(np.dot, order=0).validity().status == "proved"
+    assert "declared by the user" in str(Callable(np.dot, order=0).validity())
+    with pytest.raises(ValueError, match="order must be 0, 1, 2"):
+        Callable(np.dot, order=-1)
+
+
+def test_claims_that_hold_for_one_column():
+    theirs = SklearnKernel(ExpSineSquared(periodicity=2.0))
+    line, plane = np.zeros((3, 1)), np.random.default_rng(0).normal(size=(5, 2))
+    assert theirs.validity(line).status == "proved"
+    assert "at most 1 column" in str(theirs.validity())
+    refuted = theirs.validity(plane)
+    assert refuted.status == "refuted" and len(refuted.witness) == 3
+    assert Select(theirs, [1]).validity(plane).status == "proved"
+    assert Select(theirs, [0, 1]).claims.order is None
+    assert MeanOf(theirs).claims.order is None
+    assert Map(theirs, np.tanh).claims.order is None
+    assert SklearnKernel(GPDotProduct() ** 2).claims.order == 0
+
+
+def test_a_kernel_of_ones_own_is_unknown_until_it_says_more():
+    @node
+    class Bump(Radial):
+        """max(0, 1 - r)^2, a kernel in up to three dimensions."""
+
+        def profile(self, s):
+            return np.maximum(0.0, 1.0 - np.sqrt(s)) ** 2
+
+        def slope(self, s):
+            return -np.maximum(0.0, 1.0 - np.sqrt(s)) / np.sqrt(s)
+
+    assert Bump().validity(n_grams=20).status == "unknown"
+
+    @node
+    class Known(Bump):
+        def _claims(self, *inner):
+            return Claims("Askey (1973)", 0, columns=3)
+
+    assert Known().validity().status == "proved"
+    assert "Askey" in str(Known().validity())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_proved_kernel_has_a_negative_eigenvalue(seed):
+    assert lowest_of_random_grams(100, seed) > -1e-11
+
+
+def lowest_of_random_grams(count, seed):
+    """The smallest relative eigenvalue over random Grams of proved kernels: zoo and random."""
+    rng = np.random.default_rng(seed)
+    entries = [e for e in zoo.KERNELS if e.kernel.claims.order == 0]
+    worst = 0.0
+    for i in range(count):
+        if i % 2:
+            X = rng.normal(size=(16, 3)) * 10.0 ** rng.uniform(-2, 1)
+            K = random_kernel(rng)(X)
+        else:
+            entry = entries[rng.integers(len(entries))]
+            n = 12 if entry.domain == "indices" else 16
+            K = entry.kernel(entry.points(n, seed=int(rng.integers(1 << 30))))
+        worst = min(worst, smallest(K) / len(K))
+    return worst
+
+
+# ---------------------------------------------------------------------- witnesses
+
+
+def check_again(witness, value=None):
+    """Evaluate c^T K c with 50 digits, by the formula if there is one."""
+    c = witness.coefficients
+    points = witness.points
+    n = len(points)
+    if value is None:
+        K = witness.kernel(points)
+        assert np.isfinite(K).all()
+        entry = lambda i, j: mpmath.mpf(float(K[i, j]))  # noqa: E731
+    else:
+        entry = lambda i, j: value(points[i], points[j])  # noqa: E731
+    total = mpmath.mpf(0)
+    for i, j in itertools.product(range(n), range(n)):
+        total += mpmath.mpf(float(c[i])) * mpmath.mpf(float(c[j])) * entry(i, j)
+    assert total < 0
+    assert abs(total - witness.value) <= witness.margin
+    assert witness.value < -witness.margin
+
+
+def dot(x, z):
+    return mpmath.fsum(
+        mpmath.mpf(float(a)) * mpmath.mpf(float(b)) for a, b in zip(x, z, strict=True)
+    )
+
+
+def squared(x, z):
+    return mpmath.fsum((mpmath.mpf(float(a)) - float(b)) ** 2 for a, b in zip(x, z, strict=True))
+
+
+def edits(s, t):
+    """Levenshtein's distance."""
+    row = list(range(len(t) + 1))
+    for i, a in enumerate(s, 1):
+        above, row = row, [i]
+        for j, b in enumerate(t, 1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (a != b)))
+    return row[-1]
+
+
+def overlap(a, b):
+    return len(a & b) / min(len(a), len(b))
+
+
+def inverse(X, Z):
+    """1 / (d / max d), as one finds it in tutorials, with ones on the diagonal."""
+    D = cdist(X, Z)
+    with np.errstate(divide="ignore"):
+        S = 1.0 / (D / D.max())
+    S[D == 0] = 1.0
+    return S
+
+
+def bare_inverse(X, Z):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 1.0 / (cdist(X, Z) / 7.0)
+
+
+def mp_power(p):
+    return lambda x, z: (1 + dot(x, z)) ** mpmath.mpf(p)
+
+
+def mp_rbf(x, z, scale):
+    return mpmath.exp(-squared(x, z) / (2 * mpmath.mpf(scale) ** 2))
+
+
+CLASSICS = {
+    "tanh": (lambda x, z: np.tanh(x @ z), lambda x, z: mpmath.tanh(dot(x, z))),
+    "tanh + 1": (lambda x, z: np.tanh(x @ z + 1), lambda x, z: mpmath.tanh(dot(x, z) + 1)),
+    "exp(+d^2)": (
+        lambda x, z: np.exp(0.3 * np.square(x - z).sum()),
+        lambda x, z: mpmath.exp(mpmath.mpf(0.3) * squared(x, z)),
+    ),
+    "power 1/2": (lambda x, z: (1 + x @ z) ** 0.5, mp_power(0.5)),
+    "power 3/2": (lambda x, z: (1 + x @ z) ** 1.5, mp_power(1.5)),
+    "power 5/2": (lambda x, z: (1 + x @ z) ** 2.5, mp_power(2.5)),
+    "power 7/2": (lambda x, z: (1 + x @ z) ** 3.5, mp_power(3.5)),
+    "edit distance": (
+        lambda s, t: np.exp(-0.1 * edits(s, t)),
+        lambda s, t: mpmath.exp(-mpmath.mpf(0.1) * edits(s, t)),
+    ),
+    "overlap": (overlap, lambda a, b: mpmath.mpf(len(a & b)) / min(len(a), len(b))),
+    "difference": (
+        lambda X, Z: RBF(1.0)(X, Z) - 0.5 * RBF(2.0)(X, Z),
+        lambda x, z: mp_rbf(x, z, 1) - mp_rbf(x, z, 2) / 2,
+    ),
+    "maximum": (
+        lambda X, Z: np.maximum(RBF(0.5)(X, Z), 0.5 * RBF(3.0)(X, Z)),
+        lambda x, z: max(mp_rbf(x, z, 0.5), mp_rbf(x, z, 3) / 2),
+    ),
+    "cosine of d": (
+        lambda X, Z: np.cos(cdist(X, Z)),
+        lambda x, z: mpmath.cos(mpmath.sqrt(squared(x, z))),
+    ),
+    "exp(-d^3)": (
+        lambda X, Z: np.exp(-(cdist(X, Z) ** 3)),
+        lambda x, z: mpmath.exp(-(mpmath.sqrt(squared(x, z)) ** 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLASSICS)
+def test_classical_mistakes(name):
+    function, exact = CLASSICS[name]
+    verdict = validity(function)
+    assert verdict.status == "refuted"
+    assert len(verdict.witness) <= 6
+    check_again(verdict.witness, exact)
+    start = time.process_time()
+    again = validity(function)  # by now all is compiled
+    assert time.process_time() - start < 1.0
+    assert np.array_equal(again.witness.coefficients, verdict.witness.coefficients)
+
+
+@pytest.mark.parametrize("coef0", [-0.5, 0.0, 0.5, 1.0, 2.0, 30.0])
+def test_the_sigmoid(coef0):
+    witness = Sigmoid(gamma=0.7, coef0=coef0).validity().witness
+    assert len(witness) <= 3
+    check_again(witness, lambda x, z: mpmath.tanh(mpmath.mpf(0.7) * dot(x, z) + coef0))
+
+
+def test_inverse_distances():
+    assert "k is no function of two points" in str(validity(inverse))
+    undefined = validity(bare_inverse)
+    assert undefined.status == "refuted" and "k(x, x) = inf is not a number" in str(undefined)
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    check = check_gram(inverse(X, X))
+    assert not check.semidefinite
+
+
+def test_reference_values():
+    """The smallest eigenvalues of witnesses that are known."""
+    K = np.array([[overlap(a, b) for b in ({1}, {2}, {1, 2})] for a in ({1}, {2}, {1, 2})])
+    assert check_gram(K).eigenvalues == pytest.approx([-0.4142, 1.0, 2.4142], abs=1e-4)
+    for b, value in ((0.5, -0.243), (1.0, -0.0994), (2.0, -0.0142)):
+        K = Sigmoid(coef0=b)([[0.3], [6.0]])
+        assert check_gram(K).eigenvalues[0] == pytest.approx(value, rel=5e-3)
+
+
+def test_witness_on_given_points_comes_first():
+    X = [{"a", "b"}, {"b", "c"}, {"c"}, {"a"}, {"a", "c", "d"}]
+    witness = validity(overlap, X).witness
+    assert all(point in X for point in witness.points)
+    permutations = np.array(list(itertools.permutations([1.0, 2.0, 3.0, 4.0])))
+
+    def moved(x, z):
+        """exp(-0.01 * items that must be moved)."""
+        order = [list(z).index(item) for item in x]
+        longest = [1] * 4
+        for i, j in itertools.combinations(range(4), 2):
+            if order[i] < order[j]:
+                longest[j] = max(longest[j], longest[i] + 1)
+        return np.exp(-0.01 * (4 - max(longest)))
+
+    assert len(validity(moved, permutations[:16]).witness) <= 6
+
+
+def test_kinds_of_points():
+    rows = np.random.default_rng(0).integers(0, 2, size=(30, 6))
+    verdict = validity(
+        lambda x, z: overlap(set(np.flatnonzero(x)) | {9}, set(np.flatnonzero(z))), rows
+    )
+    assert verdict.status in ("refuted", "unknown")
+    wrong = Jaccard() + Callable(lambda a, b: -2.0 * len(a & b))
+    assert wrong.validity().witness.points[0] <= set(range(1, 7))
+    words = Spectrum(1) + Callable(lambda s, t: -2.0 * len(s) * len(t))
+    assert words.validity(["abc", "cab", "bb"]).status == "refuted"
+    assert (Chi2() * Callable(lambda X, Z: 1 - cdist(X, Z))).validity().witness.points.min() >= 0
+    bags = HistogramIntersection() + Callable(lambda X, Z: -2.0 * X @ Z.T)
+    assert bags.validity().status == "refuted"
+    parcels = [{"weight": float(i), "size": 10.0 - i} for i in range(40)]
+    parcel = Callable(lambda a, b: a["weight"] * b["size"] + b["weight"] * a["size"])
+    assert parcel.validity(parcels).status == "refuted"
+    values = -np.eye(3)
+    assert Precomputed(values).validity().witness.value == -1.0
+    assert validity("precomputed", values).status == "refuted"
+    with pytest.raises(ValueError, match="needs the matrix"):
+        validity("precomputed")
+    assert Precomputed(zoo.VALUES).validity().status == "unknown"
+
+
+def test_waves_in_the_plane():
+    """max(0, 1 - r) is a kernel on the line; in the plane its spectrum is negative somewhere."""
+    verdict = validity(lambda X, Z: np.maximum(0.0, 1.0 - cdist(X, Z)))
+    assert verdict.status == "refuted"
+    assert verdict.witness.points.shape[1] > 1
+    check_again(verdict.witness)
+    line = validity(lambda X, Z: np.maximum(0.0, 1.0 - cdist(X, Z)), np.zeros((5, 1)), n_grams=30)
+    assert line.status == "unknown"
+
+
+def test_rounding_and_noise_are_no_witness():
+    rng = np.random.default_rng(0)
+
+    def noisy(X, Z):
+        return RBF()(X, Z) + 1e-6 * rng.normal(size=(len(X), len(Z)))
+
+    def single(X, Z):
+        return RBF(3.0)(X.astype(np.float32), Z.astype(np.float32))
+
+    for function in (noisy, single, RBF(5.0).__call__):
+        verdict = validity(Callable(function, "matrix"), n_grams=20)
+        assert verdict.status == "unknown"
+        assert verdict.evidence.n_grams >= 20
+        assert "Gram matrices" in str(verdict)
+    verdict = validity(lambda X, Z: single(X, Z) - 0.8 * RBF()(X, Z).astype(np.float32), n_grams=20)
+    assert verdict.witness.margin > 1e-6
+
+
+def test_asymmetry():
+    verdict = validity(lambda x, z: float(x[0] > z[0]))
+    assert "k is not symmetric" in str(verdict)
+    with pytest.raises(ValueError, match="no coefficients"):
+        verdict.witness(np.zeros((1, 1)))
+
+
+def test_functions_that_take_nothing_we_know():
+    def graphs_only(a, b):
+        return a.n_nodes * b.n_nodes
+
+    verdict = validity(graphs_only)
+    assert verdict.status == "unknown"
+    assert "give some" in str(verdict)
+    with pytest.raises(ValueError, match="order must be"):
+        validity(RBF(), order=-1)
+    with pytest.raises(ValueError, match="n_grams must be"):
+        validity(RBF(), n_grams=0)
+
+
+def test_a_witness_is_a_function():
+    witness = validity(CLASSICS["difference"][0]).witness
+    values = witness(witness.points)
+    assert values @ witness.coefficients == pytest.approx(witness.value)
+    assert len(witness) == len(str(witness).splitlines()) - 1
+
+
+# ---------------------------------------------------------------------- matrices
+
+
+def test_check_gram():
+    A = np.random.default_rng(0).normal(size=(6, 4))
+    good = check_gram(A @ A.T)
+    assert good.semidefinite and good.distance == 0 and "positive semidefinite" in str(good)
+    K = A @ A.T - 2.0 * np.eye(6)
+    bad = check_gram(K)
+    assert not bad.semidefinite and bad.symmetric
+    assert bad.direction @ K @ bad.direction == pytest.approx(-2.0)
+    assert np.linalg.eigvalsh(bad.nearest)[0] > -1e-12
+    assert np.linalg.norm(K - bad.nearest) == pytest.approx(bad.distance)
+    rng = np.random.default_rng(1)
+    for _ in range(50):  # no other is nearer
+        B = rng.normal(size=(6, 6))
+        other = bad.nearest + 0.1 * (B @ B.T - 0.2 * bad.nearest)
+        assert np.linalg.eigvalsh(other)[0] < -1e-12 or np.linalg.norm(K - other) >= bad.distance
+    skew = K.copy()
+    skew[0, 1] += 1.0
+    lopsided = check_gram(skew)
+    assert not lopsided.symmetric and "not symmetric" in str(lopsided)
+    assert np.linalg.norm(skew - lopsided.nearest) == pytest.approx(lopsided.distance)
+    K[0, 0] = np.nan
+    assert "not finite" in str(check_gram(K))
+    assert check_gram(RBF()(A.astype(np.float32))).semidefinite
+    with pytest.raises(ValueError, match="square matrix"):
+        check_gram(A)
+    with pytest.raises(mercer.MemoryBudgetError, match="check_gram of 6 points"):
+        check_gram(A @ A.T, max_memory=100)
+
+
+# ---------------------------------------------------------------------- estimators
+
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+Y = (X[:, 0] > 0).astype(int)
+REFUTED = [Sigmoid(), ThinPlate(), 2.0 * Sigmoid() + RBF(9.0), Sum((Distance(), Sigmoid()))]
+
+
+@pytest.mark.parametrize("kernel", REFUTED, ids=str)
+@pytest.mark.parametrize("model", [KernelRidge(1e3), SVC(), KernelPCA(1)], ids=str)
+def test_estimators_warn_once_with_the_witness(kernel, model):
+    model = model.set_params(kernel=kernel)
+    if declared_witness(kernel, model._order) is None:
+        return
+    with pytest.warns(NotMercerWarning, match="is not a Mercer kernel") as record:
+        try:
+            model.fit(X, Y)
+        except (ValueError, np.linalg.LinAlgError):
+            assert isinstance(model, (KernelPCA, KernelRidge))  # which refuse what comes of it
+    assert len([r for r in record if r.category is NotMercerWarning]) == 1
+    assert "c^T K c" in str(record[0].message) or "k(x, x)" in str(record[0].message)
+    assert record[0].filename == __file__
+
+
+def test_declared_points_have_the_columns_of_the_data():
+    for kernel in (Sigmoid(), Distance(), AdditiveChi2()):
+        witness = kernel.validity(np.abs(X)).witness
+        assert witness.points.shape[1] == X.shape[1]
+        check_again(witness)
+
+
+def test_a_grid_of_gammas_warns_once():
+    with pytest.warns(NotMercerWarning) as record:
+        KernelRidgeCV([100.0], gammas=[0.1, 0.2, 0.3], kernel="sigmoid").fit(X, Y)
+    assert len(record) == 1
+
+
+def test_scikit_learn_kernels_that_are_none():
+    positive = np.abs(X)
+    with pytest.warns(NotMercerWarning, match="is not a Mercer kernel"):
+        GaussianProcessRegressor(GPDotProduct() ** 0.5, alpha=1.0, optimizer=None).fit(positive, Y)
+    with pytest.warns(NotMercerWarning, match="on 3 points"):
+        GaussianProcessRegressor(ExpSineSquared(), alpha=3.0, optimizer=None).fit(X, Y)
+    GaussianProcessRegressor(ExpSineSquared(), alpha=3.0, optimizer=None).fit(X[:, :1], Y)
+
+
+def test_who_asks_for_less_does_not_warn():
+    for kernel in (Distance(), Multiquadric(), AdditiveChi2()):
+        points = np.abs(X)
+        KernelPCA(1, kernel=kernel).fit(points)
+        KernelKMeans(2, kernel=kernel).fit(points)
+        SVC(kernel=kernel).fit(points, Y)
+        mercer.mmd(points[:9], points[9:], kernel)
+        with pytest.warns(NotMercerWarning):
+            KernelRidge(100.0, kernel=kernel).fit(points, Y)
+    KernelRidge(1.0, kernel=ThinPlate(), solver="lstsq").fit(X, Y)
+    KernelPCA(1, kernel=Sigmoid(), indefinite="clip").fit(X)
+
+
+def test_nothing_is_searched_for_in_a_fit(monkeypatch):
+    calls = []
+
+    def function(a, b):
+        calls.append(len(a))
+        return a @ b.T
+
+    KernelRidge(1.0, kernel=Callable(function, "matrix") + White(0.1)).fit(X, Y)
+    assert all(n in (1, 2, 30) for n in calls)
+    monkeypatch.setattr("mercer.kernels.validity._search.witness_at", None)  # it is not called
+    KernelRidge(1.0, kernel=RBF() + 2.0 * Matern()).fit(X, Y)
+
+
+# ---------------------------------------------------------------------- downhill
+
+
+def test_downhill_along_the_gradient():
+    """From six points that are no witness to six that are, by derivatives and by differences."""
+    wrong = RBF(1.0) + Callable(lambda X, Z: -0.5 * RBF(2.0)(X, Z), "matrix")
+    start = np.random.default_rng(3).normal(size=(6, 2))
+    assert witness_at(wrong, start) is None
+    for kernel in (wrong, Stretch(Sigmoid(coef0=0.1), 1.0)):
+        search = _Search(kernel, None, 0, np.random.default_rng(0))
+        found = search.descend("vectors", 0.3 * start if kernel is not wrong else start)
+        assert found is not None and len(found) <= 6
+        check_again(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "function"),
+    [
+        (
+            "strings",
+            ["abba", "bab", "a", "bb", "aab", "abab"],
+            lambda s, t: np.exp(-0.1 * edits(s, t)),
+        ),
+        ("sets", [{1}, {2}, {3}, {4}, {5}], overlap),
+    ],
+    ids=["strings", "sets"],
+)
+def test_downhill_by_small_changes(kind, start, function):
+    kernel = Callable(function, "pair")
+    assert witness_at(kernel, start) is None
+    found = _Search(kernel, start, 0, np.random.default_rng(0)).descend(kind, start)
+    assert found is not None
+    check_again(found)
