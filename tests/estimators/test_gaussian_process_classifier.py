@@ -235,6 +235,7 @@ def test_what_each_function_keeps_counts():
     assert multinomial(max_memory="460 KiB", **options).fit(X, five)
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_an_indefinite_kernel_is_told_in_words_of_a_classifier():
     with pytest.raises(NotPositiveDefiniteError, match="Try a kernel that is positive semi") as e:
         multinomial(50.0 * Sigmoid(1.0, 1.0), optimizer=None).fit(X, THREE)

@@ -45,6 +45,7 @@ from mercer.plotting import (
     margin,
     preimage_path,
     spectrum,
+    validity,
     witness,
 )
 
@@ -71,6 +72,7 @@ CALLS = {
         Expansion.mean(RBF(0.2), X), X[:2], n_steps=3, n_grid=20, **to
     ),
     "margin": lambda **to: margin(MACHINE, X, TWO_CLASSES, n_grid=20, **to),
+    "validity": lambda **to: validity((RBF() + Linear()).validity(), **to),
     "witness": lambda **to: witness(WITNESS, X[:40], X[40:], **to),
 }
 every_function = pytest.mark.parametrize("name", CALLS)

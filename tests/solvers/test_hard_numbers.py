@@ -20,6 +20,7 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 20))
 
 
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_landmarks_do_not_certify_what_is_no_kernel():
     K = np.array([[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(NotPositiveDefiniteError, match="goes down to -3, with k"):
