@@ -49,6 +49,7 @@ from .estimators import (
 )
 from .expansion import Expansion
 from .kernels import Graphs
+from .learning import alignment
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
 
@@ -94,6 +95,7 @@ __all__ = [
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "__version__",
+    "alignment",
     "compress",
     "datasets",
     "gp",
