@@ -33,6 +33,7 @@ from mercer import (
     KernelRecursiveLeastSquares,
     KernelRidge,
     KernelRidgeCV,
+    MultipleKernel,
     NuSVC,
     NuSVR,
     Nystroem,
@@ -561,6 +562,7 @@ ESTIMATORS = [
     KernelRidge(kernel="rbf", solver="cg"),
     KernelRidge(kernel="rbf", solver="nystroem", fit_intercept=True),
     KernelRidge(kernel="rbf", solver="krill"),
+    KernelRidge(kernel=MultipleKernel((RBF("median"), Linear()), "average")),
     KernelRidgeCV(),
     KernelRidgeCV(kernel="rbf", gammas=[0.1, 1.0], fit_intercept=True),
     KernelRidgeCV(kernel="rbf", solver="nystroem"),
@@ -632,6 +634,7 @@ ESTIMATORS = [
     SVC(kernel="linear", solver="primal"),
     SVC(C=10.0, kernel=RBF(2.0) + Matern(), class_weight="balanced", cache_size=1),
     SVC(solver="nystroem", landmarks="rpcholesky"),
+    SVC(kernel=MultipleKernel((RBF("median"), Linear()), "alignf"), C=10.0),
     # their checks have classes of 3 and 14 points, for which nu=0.5 is infeasible; and weights of
     # 1000 and 0.0001 for classes, after which they want 87 % in one: gamma="scale" gives 82 %
     NuSVC(nu=0.2, gamma="auto"),

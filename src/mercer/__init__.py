@@ -3,7 +3,7 @@
 points -> Kernel -> Gram operator -> solver -> Expansion -> predict, transform, ...
 """
 
-from . import datasets, gp, gram, kernels, means, solvers
+from . import datasets, gp, gram, kernels, learning, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
@@ -49,7 +49,7 @@ from .estimators import (
 )
 from .expansion import Expansion
 from .kernels import Graphs
-from .learning import alignment
+from .learning import MultipleKernel, alignment
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
 
@@ -79,6 +79,7 @@ __all__ = [
     "KernelRidge",
     "KernelRidgeCV",
     "MemoryBudgetError",
+    "MultipleKernel",
     "NotDifferentiableError",
     "NotPositiveDefiniteError",
     "NuSVC",
@@ -104,6 +105,7 @@ __all__ = [
     "hsic",
     "independence_test",
     "kernels",
+    "learning",
     "means",
     "mmd",
     "solvers",

@@ -143,7 +143,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         kind = gp.choose_objective(self.solver, length(X), self.max_memory)
         approximate = kind is not gp.MarginalLikelihood
         noisy = self.kernel is None and approximate
-        translation = KernelTranslation(default_kernel() + White() if noisy else self.kernel, X)
+        spec = default_kernel() + White() if noisy else self.kernel
+        translation = KernelTranslation(spec, X, Y)
         options = {"max_memory": self.max_memory}
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}

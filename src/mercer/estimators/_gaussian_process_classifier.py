@@ -146,7 +146,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 yield rows, labels[rows] == b
 
     def _latent(self, X: Any, targets: np.ndarray) -> _Latent:
-        translation = KernelTranslation(self.kernel, X)
+        indicators = np.column_stack([~targets, targets]).astype(float)
+        translation = KernelTranslation(self.kernel, X, indicators)
         objective = LaplaceLikelihood(
             remembering(translation.kernel, length(X), self.max_memory),
             X,

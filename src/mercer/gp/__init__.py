@@ -7,8 +7,10 @@ from ._laplace import LaplaceLikelihood, expected_probability
 from ._posterior import Conditioned, Posterior
 from ._search import Optimum, maximise
 from ._stochastic import Estimate, StochasticLikelihood
+from ._validation import CRITERIA, RidgeCriterion
 
 __all__ = [
+    "CRITERIA",
     "Conditioned",
     "Estimate",
     "InducingBound",
@@ -17,6 +19,7 @@ __all__ = [
     "MarginalLikelihood",
     "Optimum",
     "Posterior",
+    "RidgeCriterion",
     "StochasticLikelihood",
     "choose_objective",
     "expected_probability",

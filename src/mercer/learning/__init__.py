@@ -1,5 +1,6 @@
 """Learning the kernel: how kernels agree with each other and with targets, and sums of them."""
 
 from ._alignment import alignment
+from ._multiple import KernelWeights, MultipleKernel
 
-__all__ = ["alignment"]
+__all__ = ["KernelWeights", "MultipleKernel", "alignment"]

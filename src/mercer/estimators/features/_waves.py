@@ -91,7 +91,7 @@ class RBFSampler(_Cosines):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies; of X, only the number of columns and the rule for gamma matter."""
         X = self._check(X, reset=True)
-        self.kernel_ = RBF.from_gamma(self.gamma).resolve(X)
+        self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         basis = random_features(self.kernel_, X.shape[1], even, **options)
