@@ -46,6 +46,7 @@ from .estimators import (
     SparseKernelClassifier,
     SparseKernelRegressor,
     compress,
+    tune,
 )
 from .expansion import Expansion
 from .kernels import Graphs
@@ -110,5 +111,6 @@ __all__ = [
     "mmd",
     "solvers",
     "thin",
+    "tune",
     "two_sample_test",
 ]

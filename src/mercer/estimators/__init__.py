@@ -19,6 +19,7 @@ from ._pca import KernelPCA
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
+from ._tune import Tuned, tune
 from .features import (
     AdditiveChi2Sampler,
     ExplicitFeatures,
@@ -63,5 +64,7 @@ __all__ = [
     "SkewedChi2Sampler",
     "SparseKernelClassifier",
     "SparseKernelRegressor",
+    "Tuned",
     "compress",
+    "tune",
 ]

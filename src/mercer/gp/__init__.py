@@ -4,6 +4,7 @@ from ._choose import choose_objective
 from ._exact import LeaveOneOut, MarginalLikelihood
 from ._inducing import InducingBound
 from ._laplace import LaplaceLikelihood, expected_probability
+from ._objective import Objective
 from ._posterior import Conditioned, Posterior
 from ._search import Optimum, maximise
 from ._stochastic import Estimate, StochasticLikelihood
@@ -17,6 +18,7 @@ __all__ = [
     "LaplaceLikelihood",
     "LeaveOneOut",
     "MarginalLikelihood",
+    "Objective",
     "Optimum",
     "Posterior",
     "RidgeCriterion",

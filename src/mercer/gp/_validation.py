@@ -113,6 +113,14 @@ class RidgeCriterion(Objective):
             return value
         return float(np.exp(-2.0 * value / self.count))
 
+    def standard_error(self, theta: Any = None) -> float:
+        """Return about how much the value would differ for other data of the same kind.
+
+        The mean of N squares of normal errors is known to a part sqrt(2 / N) of it.  A search that
+        gains much less than this has nothing left to find.
+        """
+        return float(np.sqrt(0.5 * self.count))
+
     def split(self, theta: Any) -> tuple[Kernel, float]:
         """Return the kernel and the alpha of a theta."""
         theta = self.start if theta is None else np.asarray(theta, dtype=float)

@@ -1,6 +1,7 @@
 """Learning the kernel: how kernels agree with each other and with targets, and sums of them."""
 
+from ._aligned import TargetAlignment
 from ._alignment import alignment
 from ._multiple import KernelWeights, MultipleKernel
 
-__all__ = ["KernelWeights", "MultipleKernel", "alignment"]
+__all__ = ["KernelWeights", "MultipleKernel", "TargetAlignment", "alignment"]
