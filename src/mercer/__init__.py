@@ -46,6 +46,7 @@ from .estimators import (
     SparseKernelClassifier,
     SparseKernelRegressor,
     compress,
+    search_kernels,
     tune,
 )
 from .expansion import Expansion
@@ -109,6 +110,7 @@ __all__ = [
     "learning",
     "means",
     "mmd",
+    "search_kernels",
     "solvers",
     "thin",
     "tune",

@@ -5,6 +5,7 @@ from ._density import ParzenDensity
 from ._fisher import KernelFisherDiscriminant
 from ._gaussian_process import GaussianProcessRegressor
 from ._gaussian_process_classifier import GaussianProcessClassifier
+from ._kernel_search import FoundKernel, search_kernels
 from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
@@ -36,6 +37,7 @@ __all__ = [
     "SVR",
     "AdditiveChi2Sampler",
     "ExplicitFeatures",
+    "FoundKernel",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "KernelFisherDiscriminant",
@@ -66,5 +68,6 @@ __all__ = [
     "SparseKernelRegressor",
     "Tuned",
     "compress",
+    "search_kernels",
     "tune",
 ]
