@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 from .._points import is_table, length, refuse_structured, take
 from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
-from ..kernels import KERNEL_NAMES, Kernel, Laplacian, Precomputed, as_kernel
+from ..kernels import KERNEL_NAMES, RULES, Kernel, Laplacian, Precomputed, as_kernel
 from ..reduce import Reduction
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter, threaded
 from ._sample import Sample, check_weights
@@ -228,7 +228,7 @@ class NamedKernel(KernelEstimator):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto", "median" or None
+    gamma : float, "scale", "auto", "median", "scott", "silverman" or None
         For kernels given by name; None for 1 / n_features (1 for chi2).  Rules see the weights of
         points, if these differ: a point of weight 2 counts as two points.
     degree : int
@@ -239,9 +239,7 @@ class NamedKernel(KernelEstimator):
         Further arguments of a callable.
     """
 
-    gamma: float | str | None = parameter(
-        POSITIVE, StrOptions({"scale", "auto", "median"}), None, default=None
-    )
+    gamma: float | str | None = parameter(POSITIVE, StrOptions(set(RULES)), None, default=None)
     degree: float = parameter(AT_LEAST_0, default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
     kernel_params: dict | None = parameter(dict, None, default=None)

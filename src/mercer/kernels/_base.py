@@ -412,7 +412,7 @@ class Kernel(Value, ABC):
     def resolve(
         self, X: Any, weights: np.ndarray | None = None, targets: np.ndarray | None = None
     ) -> Kernel:
-        """Return this kernel with "scale", "auto" and "median" replaced by their values on X.
+        """Return this kernel with rules such as "median" replaced by their values on X.
 
         A point of weight 2 counts as two points, one of weight 0 as none.  Targets, (n, q), are
         for kernels that learn from them (`MultipleKernel`); no rule reads them.
