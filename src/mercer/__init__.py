@@ -3,7 +3,7 @@
 points -> Kernel -> Gram operator -> solver -> Expansion -> predict, transform, ...
 """
 
-from . import datasets, gp, gram, kernels, means, solvers
+from . import datasets, gp, gram, kernels, learning, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
@@ -50,12 +50,15 @@ from .estimators import (
     SparseKernelClassifier,
     SparseKernelRegressor,
     compress,
+    search_kernels,
     to_dual,
     to_primal,
+    tune,
 )
 from .expansion import Expansion, Primal, primal_or_dual
 from .kernels import Graphs, parse_kernel
 from .kernels.validity import check_gram, validity
+from .learning import MultipleKernel, alignment
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .reduce import Reduction
 
@@ -88,6 +91,7 @@ __all__ = [
     "KernelRidgeCV",
     "KernelSyntaxError",
     "MemoryBudgetError",
+    "MultipleKernel",
     "NotDifferentiableError",
     "NotMercerWarning",
     "NotPositiveDefiniteError",
@@ -106,6 +110,7 @@ __all__ = [
     "SparseKernelClassifier",
     "SparseKernelRegressor",
     "__version__",
+    "alignment",
     "check_gram",
     "compress",
     "datasets",
@@ -115,14 +120,17 @@ __all__ = [
     "hsic",
     "independence_test",
     "kernels",
+    "learning",
     "means",
     "mmd",
     "parse_kernel",
     "primal_or_dual",
+    "search_kernels",
     "solvers",
     "thin",
     "to_dual",
     "to_primal",
+    "tune",
     "two_sample_test",
     "validity",
 ]

@@ -6,6 +6,7 @@ from ._density import ParzenDensity
 from ._fisher import KernelFisherDiscriminant
 from ._gaussian_process import GaussianProcessRegressor
 from ._gaussian_process_classifier import GaussianProcessClassifier
+from ._kernel_search import FoundKernel, search_kernels
 from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
@@ -23,6 +24,7 @@ from ._primal import to_dual, to_primal
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
 from ._sparse import SparseKernelClassifier, SparseKernelRegressor
+from ._tune import Tuned, tune
 from .features import (
     AdditiveChi2Sampler,
     ExplicitFeatures,
@@ -39,6 +41,7 @@ __all__ = [
     "SVR",
     "AdditiveChi2Sampler",
     "ExplicitFeatures",
+    "FoundKernel",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "KernelCCA",
@@ -69,7 +72,10 @@ __all__ = [
     "SkewedChi2Sampler",
     "SparseKernelClassifier",
     "SparseKernelRegressor",
+    "Tuned",
     "compress",
+    "search_kernels",
     "to_dual",
     "to_primal",
+    "tune",
 ]

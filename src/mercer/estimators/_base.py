@@ -21,7 +21,7 @@ from .._errors import KernelSyntaxError
 from .._points import doubled, is_table, length, refuse_structured, take
 from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks
-from ..kernels import Kernel, Laplacian, Precomputed, as_kernel, spelled_out
+from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, spelled_out
 from ..reduce import Reduction
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter, threaded
 from ._sample import Sample, check_weights
@@ -293,7 +293,7 @@ class NamedKernel(KernelEstimator):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto", "median" or None
+    gamma : float, "scale", "auto", "median", "scott", "silverman" or None
         For kernels given by name; None for 1 / n_features (1 for chi2).  Rules see the weights of
         points, if these differ: a point of weight 2 counts as two points.
     degree : int
@@ -304,9 +304,7 @@ class NamedKernel(KernelEstimator):
         Further arguments of a callable.
     """
 
-    gamma: float | str | None = parameter(
-        POSITIVE, StrOptions({"scale", "auto", "median"}), None, default=None
-    )
+    gamma: float | str | None = parameter(POSITIVE, StrOptions(set(RULES)), None, default=None)
     degree: float = parameter(AT_LEAST_0, default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
     kernel_params: dict | None = parameter(dict, None, default=None)

@@ -150,7 +150,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         kind = gp.choose_objective(self.solver, length(X), self.max_memory)
         approximate = kind is not gp.MarginalLikelihood
         noisy = self.kernel is None and approximate
-        translation = KernelTranslation(default_kernel() + White() if noisy else self.kernel, X)
+        spec = default_kernel() + White() if noisy else self.kernel
+        translation = KernelTranslation(spec, X, Y)
         warn_refuted(translation.kernel, X)
         options = {"max_memory": self.max_memory}
         if approximate:

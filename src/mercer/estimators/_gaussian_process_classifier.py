@@ -26,7 +26,7 @@ from ._base import Seed
 from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import KernelTranslation, SpelledObjective
 from ._parameters import COUNT, estimator, fitting, learned, parameter, threaded
-from ._sample import Sample, warn_refuted
+from ._sample import Sample
 
 __all__ = ["GaussianProcessClassifier"]
 
@@ -151,8 +151,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 "Precomputed(matrix), and give indices"
             )
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
-        warn_refuted(KernelTranslation(self.kernel, sample.points).kernel, sample.points)
-        latent = [self._latent(points, targets) for points, targets in self._problems(sample)]
+        latent = [self._latent(sample, *problem) for problem in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
         self._latents: list[_Latent] = latent
         self._form = self.multi_class
@@ -176,8 +175,10 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 rows = np.flatnonzero((labels == a) | (labels == b))
                 yield take(X, rows), labels[rows] == b
 
-    def _latent(self, X: Any, targets: np.ndarray) -> _Latent:
-        translation = KernelTranslation(self.kernel, X)
+    def _latent(self, sample: Sample, X: Any, targets: np.ndarray) -> _Latent:
+        each = targets if targets.ndim == 2 else np.column_stack([~targets, targets])
+        translation = KernelTranslation(self.kernel, X, each.astype(float))
+        sample.judge(translation.kernel)
         objective = LaplaceLikelihood(
             remembering(translation.kernel, length(X), self.max_memory),
             X,

@@ -41,6 +41,8 @@ class KernelTranslation:
     spec : None, Kernel, scikit-learn GP kernel, or what `as_kernel` takes
     X : points, optional
         On which rules such as "median" are resolved.
+    Y : ndarray of shape (n, q), optional
+        Targets, for kernels that learn from them.
 
     Attributes
     ----------
@@ -50,14 +52,14 @@ class KernelTranslation:
         In ours.
     """
 
-    def __init__(self, spec: Any, X: Any = None) -> None:
+    def __init__(self, spec: Any, X: Any = None, Y: np.ndarray | None = None) -> None:
         self.given: Any
         if isinstance(spec, SklearnGPKernel):
             self.given = clone(spec)
             self.kernel, self._place, self._factor, self._offset = _translation(self.given)
         else:
             kernel = default_kernel() if spec is None else as_kernel(spec)
-            self.given = self.kernel = kernel if X is None else kernel.resolve(X)
+            self.given = self.kernel = kernel if X is None else kernel.resolve(X, None, Y)
             self._place, self._factor, self._offset = _identity(self.kernel.theta.size)
 
     @property

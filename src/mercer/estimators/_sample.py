@@ -125,15 +125,27 @@ class Sample:
         return np.ones(len(self)) if self.weights is None else self.weights
 
     def resolve(self, kernel: Kernel) -> Kernel:
-        """Return the kernel that a model keeps: with its rules resolved on the points."""
+        """Return the kernel that a model keeps, resolved on its points and learned from targets."""
         if self.values is not None:
             return kernel
         w = self.weights
         uneven = w is not None and bool(np.any(w != w[0]))
-        kernel = kernel.resolve(self.points, w if uneven else None)
+        targets = self.learned_from if kernel._unresolved else None
+        kernel = kernel.resolve(self.points, w if uneven else None, targets)
+        self.judge(kernel)
+        return kernel
+
+    def judge(self, kernel: Kernel) -> None:
+        """Warn, once, if the kernel is known not to be what the model asks for."""
         if not self.warned and warn_refuted(kernel, self.points, self.order):
             self.warned.append(kernel)
-        return kernel
+
+    @property
+    def learned_from(self) -> np.ndarray | None:
+        """The targets as a kernel may learn from them: numbers, or indicators of classes."""
+        if self.targets is None and self.labels is not None:
+            return self.with_indicators().targets
+        return self.targets
 
     def evaluated(self, kernel: Kernel, max_memory: Any = None) -> Kernel:
         """Return the kernel that evaluates the points: for values, with them.

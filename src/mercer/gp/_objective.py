@@ -63,6 +63,11 @@ class Objective(ABC):
     def workspace(self) -> int:
         """Return the bytes that a value with its gradient takes."""
 
+    @property
+    def start(self) -> np.ndarray:
+        """The theta that was given."""
+        return self.kernel.theta
+
     def value(self, theta: Any = None) -> float:
         """Return the objective at theta, -inf where it is lost in rounding: see `_value`."""
         try:
@@ -76,7 +81,7 @@ class Objective(ABC):
         try:
             return self._value_and_gradient(theta)
         except NotPositiveDefiniteError:
-            return -np.inf, np.zeros(self.kernel.theta.size)
+            return -np.inf, np.zeros(self.start.size)
 
     @abstractmethod
     def _value(self, theta: Any) -> float:

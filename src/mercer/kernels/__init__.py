@@ -2,6 +2,7 @@
 
 from ._algebra import Exp, Power, Product, Scale, Sum
 from ._alignment import LocalAlignment
+from ._bandwidth import RULES
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._chi2_basis import additive_chi2_features
@@ -34,6 +35,7 @@ from ._graphs import (
     WeisfeilerLehman,
 )
 from ._hamming import Gapped, Mismatch
+from ._local import LocalRBF
 from ._maps import Map, Periodic, Select, Stretch
 from ._mean_of import MeanOf
 from ._precomputed import Precomputed, on_indices, reads_all
@@ -63,6 +65,7 @@ from .language import parse_kernel
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
+    "RULES",
     "AdditiveChi2",
     "AllSubsequences",
     "BagOfNgrams",
@@ -101,6 +104,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "LocalAlignment",
+    "LocalRBF",
     "Mallows",
     "Map",
     "Matern",

@@ -206,7 +206,7 @@ class Kernel(Value, ABC):
         return X
 
     def _inner_weights(self, X: Any, weights: np.ndarray | None) -> np.ndarray | None:
-        """Return the weights of the points on which the children are evaluated."""
+        """Return the weights, or the targets, of the points on which children are evaluated."""
         return weights
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
@@ -453,20 +453,32 @@ class Kernel(Value, ABC):
 
     # ------------------------------------------------------------------ values that wait for data
 
-    def resolve(self, X: Any, weights: np.ndarray | None = None) -> Self:
-        """Return this kernel with "scale", "auto" and "median" replaced by their values on X.
+    def resolve(
+        self, X: Any, weights: np.ndarray | None = None, targets: np.ndarray | None = None
+    ) -> Kernel:
+        """Return this kernel with rules such as "median" replaced by their values on X.
 
-        A point of weight 2 counts as two points, one of weight 0 as none.
+        A point of weight 2 counts as two points, one of weight 0 as none.  Targets, (n, q), are
+        for kernels that learn from them (`MultipleKernel`); no rule reads them.
         """
         if self._judges:
             self._judge(X)
         if not self._unresolved:
             return self
-        inner, own = X, self._resolve_own(X, weights)
+        inside = (X, weights, targets)
         if any(child._unresolved for _, child in self._children()):
-            inner, weights = self._inner_points(X), self._inner_weights(X, weights)
-        children = {path: child.resolve(inner, weights) for path, child in self._children()}
-        return self._with(own | children)
+            inside = (
+                self._inner_points(X),
+                self._inner_weights(X, weights),
+                self._inner_weights(X, targets),
+            )
+        children = {path: child.resolve(*inside) for path, child in self._children()}
+        known = self._with(self._resolve_own(X, weights) | children)
+        return known._learned(X, weights, targets)
+
+    def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
+        """Return what this kernel, whose rules are resolved, becomes when it has seen the data."""
+        return self
 
     def _rules(self) -> list[str]:
         """Return the names of the own fields that hold a rule, to be replaced by its value."""

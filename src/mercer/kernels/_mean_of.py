@@ -116,7 +116,7 @@ class MeanOf(Wrapper):
         return list(chain.from_iterable(X))
 
     def _inner_weights(self, X: Any, weights: np.ndarray | None) -> np.ndarray | None:
-        return None if weights is None else np.repeat(weights, [length(x) for x in X])
+        return None if weights is None else np.repeat(weights, [length(x) for x in X], axis=0)
 
     on_vectors: ClassVar[bool] = False
     domain: ClassVar[str] = "collections"

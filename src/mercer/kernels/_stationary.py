@@ -39,8 +39,9 @@ class _Mixture(Radial):
 class RBF(_Mixture):
     """k(x, z) = exp(-|x - z|^2 / (2 l^2)), the Gaussian kernel.
 
-    `length_scale` is a number, one number per column, or a rule "scale", "auto", "median" to be
-    resolved on data.  `RBF.from_gamma(g)` takes the other spelling, exp(-g |x - z|^2).
+    `length_scale` is a number, one number per column, or a rule to be resolved on data: "scale",
+    "auto", "median", "scott", "silverman".  `RBF.from_gamma(g)` takes the other spelling,
+    exp(-g |x - z|^2).
 
     Examples
     --------

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._runtime import random_numbers
 from ...gram import FourierMap
-from ...kernels import RBF, Features, FourierBasis, Kernel, random_features, skewed_features
+from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
 from .._base import NamedKernel, Seed
 from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, threaded
 from ._features import FeatureTransformer, precision
@@ -61,7 +61,7 @@ class RBFSampler(_Cosines):
 
     Parameters
     ----------
-    gamma : float, "scale", "auto" or "median"
+    gamma : float, "scale", "auto", "median", "scott" or "silverman"
         Of the kernel; "scale" is 1 / (n_features X.var()).
 
     Attributes
@@ -85,13 +85,13 @@ class RBFSampler(_Cosines):
     """
 
     _: KW_ONLY
-    gamma: float | str = parameter(POSITIVE, StrOptions({"scale", "auto", "median"}), default=1.0)
+    gamma: float | str = parameter(POSITIVE, StrOptions(set(RULES)), default=1.0)
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies; of X, only the number of columns and the rule for gamma matter."""
         X = self._check(X, reset=True)
-        self.kernel_ = RBF.from_gamma(self.gamma).resolve(X)
+        self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         basis = random_features(self.kernel_, X.shape[1], even, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         """
         sample, y = self._sample_of(X, y, sample_weight)
         y = np.asarray(y, dtype=float)[sample.kept]
+        sample = replace(sample, targets=y[:, None])
         self._learn(self._problem(sample), [self._dual(y, sample.counts)])
         return self
 

@@ -1,0 +1,15 @@
+"""Learning the kernel: how kernels agree with each other and with targets, and sums of them."""
+
+from ._aligned import TargetAlignment
+from ._alignment import alignment
+from ._expressions import ExpressionSearch, Story
+from ._multiple import KernelWeights, MultipleKernel
+
+__all__ = [
+    "ExpressionSearch",
+    "KernelWeights",
+    "MultipleKernel",
+    "Story",
+    "TargetAlignment",
+    "alignment",
+]

@@ -1,0 +1,83 @@
+"""Rules of bandwidth against their formulas, and local scaling."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+
+from mercer import SVC, KernelKMeans, ParzenDensity
+from mercer.kernels import RBF, LocalRBF
+
+X = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 2.0, 3.0] + 5.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "factor"), [("scott", 50 ** (-1 / 7)), ("silverman", (50 * 5 / 4) ** (-1 / 7))]
+)
+def test_rules_of_densities(rule, factor):
+    width = factor * np.sqrt(X.var(axis=0).mean())
+    assert RBF(rule).resolve(X).length_scale == pytest.approx(width)
+    assert RBF(rule).resolve(sp.csr_array(X)).length_scale == pytest.approx(width)
+    assert SVC(gamma=rule).fit(X, np.arange(50) % 2).kernel_.length_scale == pytest.approx(width)
+    Z = (X - X.mean()) / np.sqrt(X.var(axis=0).mean())  # where the spread is 1, as Parzen's rule
+    assert ParzenDensity(bandwidth=rule).fit(Z).bandwidth_ == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman"])
+def test_a_weight_of_two_is_two_points(rule):
+    times = np.random.default_rng(1).integers(1, 4, 50)
+    weighted = RBF(rule).resolve(X, times.astype(float))
+    repeated = RBF(rule).resolve(np.repeat(X, times, axis=0))
+    assert weighted.length_scale == pytest.approx(repeated.length_scale)
+    assert RBF(rule).resolve(np.ones((4, 2))).length_scale == pytest.approx(np.sqrt(0.5))
+
+
+def self_tuning(points, k):
+    D = cdist(points, points)
+    width = np.sort(D, axis=1)[:, k - 1]
+    return np.exp(-(D**2) / np.outer(width, width))
+
+
+def test_the_self_tuning_affinity_is_no_kernel_and_this_one_is():
+    E = np.eye(20)  # a lonely point in the middle of pairs of close ones
+    points = np.concatenate([0 * E[:1], E, -E, 1.7 * E, -1.7 * E])
+    assert np.linalg.eigvalsh(self_tuning(points, 2))[0] < -0.2
+    assert np.linalg.eigvalsh(LocalRBF(2).resolve(points)(points))[0] > -1e-12
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(20, 2)) * np.exp(1.5 * rng.normal(size=(20, 1)))
+        assert np.linalg.eigvalsh(LocalRBF(4).resolve(points)(points))[0] > -1e-12
+
+
+def test_it_is_the_inner_product_of_gaussians():
+    kernel = LocalRBF(2, [[0.0], [0.3], [2.0]])
+    x, z = 0.1, 1.4
+    a, b = (np.sort(np.abs(np.array([0.0, 0.3, 2.0]) - p))[1] for p in (x, z))
+    t = np.linspace(-30, 30, 200_001)
+    f, g = (np.exp(-((t - p) ** 2) / w**2) for p, w in ((x, a), (z, b)))
+    expected = np.sum(f * g) / np.sqrt(np.sum(f * f) * np.sum(g * g))
+    assert kernel([[x]], [[z]])[0, 0] == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_dense_and_a_wide_cluster():
+    rng = np.random.default_rng(0)
+    ring = rng.normal(size=(60, 2))
+    points = np.concatenate([0.05 * rng.normal(size=(60, 2)), [[6.0, 0.0]] + 1.5 * ring])
+    labels = KernelKMeans(2, kernel=LocalRBF(), random_state=0).fit(points).labels_
+    assert len(set(labels[:60])) == len(set(labels[60:])) == 1
+
+
+def test_copies_new_points_and_bad_input():
+    copies = np.array([[0.0]] * 5 + [[1.0]])
+    K = LocalRBF(3).resolve(copies)(copies)
+    assert np.allclose(K[:5, :5], 1.0)
+    assert np.all(np.isfinite(LocalRBF(3).resolve(np.zeros((5, 1)))(np.zeros((5, 1)))))
+    model = SVC(kernel=LocalRBF()).fit(X, X[:, 0] > 5)
+    assert model.score(X, X[:, 0] > 5) > 0.9
+    assert len(LocalRBF().resolve(np.random.default_rng(0).normal(size=(5000, 1))).points) == 1000
+    with pytest.raises(ValueError, match="n_neighbors must be a positive integer"):
+        LocalRBF(0)
+    with pytest.raises(ValueError, match="needs data"):
+        LocalRBF()(X)
+    with pytest.raises(ValueError, match="same features"):
+        LocalRBF(2, X)(X[:, :2])
