@@ -40,6 +40,7 @@ from mercer.kernels import (
     Precomputed,
     Scale,
     Select,
+    Sigmoid,
     Spectrum,
     Sum,
     WeisfeilerLehman,
@@ -427,3 +428,9 @@ def test_views_of_digits_and_twenty_kernels_of_noise():
     found = MultipleKernel(kernels, "alignf").learn(np.hstack(views), y)
     assert found.weights[6:].sum() < 0.05
     assert found.alignment > found.alignments.max()
+
+
+def test_a_sum_with_weights_to_be_learned_is_a_kernel():
+    verdict = MultipleKernel([RBF(), Linear()]).validity()
+    assert verdict.status == "proved"
+    assert MultipleKernel([RBF(), Sigmoid()]).claims.order is None  # its weight may be 0, or not

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 
 from .._runtime import is_count
 from ._base import node
+from ._claims import FEATURES, Claims
 from ._prepared import Prepared
 from ._vectors import VectorKernel
 
@@ -55,6 +56,10 @@ class LocalRBF(VectorKernel):
     points: Any = None
 
     diagonal_bound: ClassVar[float] = 1.0
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"{FEATURES}: Gaussians of width l(x) around x, in L2"
+        return Claims(rule, 0, nonnegative=True, unit_diagonal=True)
 
     def _check(self) -> None:
         if not is_count(self.n_neighbors):

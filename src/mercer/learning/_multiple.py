@@ -12,7 +12,7 @@ import numpy as np
 from .._points import doubled, length, take
 from .._runtime import check_choice, is_count, one_blas_thread, reserving
 from ..gram import GramOperator, remembering
-from ..kernels import Kernel, Prepared, Sum, node
+from ..kernels import Claims, Kernel, Prepared, Sum, node
 from ._alignment import as_targets, held_in_tiles, target_gram
 from ._evidence import likelihood
 from ._margin import easymkl, simplemkl
@@ -144,6 +144,11 @@ class MultipleKernel(Kernel):
             raise TypeError(f"MultipleKernel needs a sequence of kernels, got {kernels!r}")
         object.__setattr__(self, "kernels", tuple(kernels))
         super().__post_init__()
+
+    def _claims(self, *inner: Claims) -> Claims:
+        # some weights may turn out to be 0: nothing is known but what holds for all kernels
+        known = Sum(self.kernels).claims
+        return dataclasses.replace(known, strict=False, against=None)
 
     def _check(self) -> None:
         if not self.kernels:
