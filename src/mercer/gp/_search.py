@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._points import length
+from ._newton import Model
 
 __all__ = ["Optimum", "maximise"]
 
@@ -30,6 +31,11 @@ _NOISE = 0.01  # a step that gains less than this part of a standard error is th
 _GRADIENT, _GAIN = 1e-5, 2.2e-9  # where a search ends, as SciPy has them
 _SCALED_GRADIENT = 1e-3  # with unit curvature, the value can rise by half its square
 _WORTH = 1e-3  # a search that gained less is not started again from its end
+_SHARES = (0.25, 0.5)  # of the observations that are searched before all of them
+_ROUGH = 0.1  # in units of the objective, what is worth no step on some of the observations
+_GAINS = 1e-7  # per observation, what is worth no step on all of them
+_HALVINGS = 4
+_DAMPED = 1e4
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
 
@@ -93,6 +99,15 @@ def maximise(
     search = _Search(objective, bounds, max_iter, say)
     start = search.within(start)
     n = length(objective.X)
+    if n >= _MANY and getattr(objective, "informs", False):
+        order = np.random.default_rng(seed).permutation(n)
+        near = start
+        for share in _SHARES:
+            part = _Search(objective.subset(np.sort(order[: int(n * share)])), bounds, max_iter)
+            near = part.ascend(near, _ROUGH).theta if share > _SHARES[0] else part.climb(near, rough=True).theta
+            near = part.edge(near, start)
+        best = search.ascend(near, _GAINS * n)
+        return best if best.converged else search.climb(best.theta)
     if n >= _MANY and hasattr(objective, "subset"):
         rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
         part = _Search(objective.subset(rows), bounds, max_iter)
@@ -128,11 +143,14 @@ class _Search:
 
     def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.objective.value_and_gradient(theta)
+        self._count(value, gradient)
+        return value, gradient
+
+    def _count(self, value: float, gradient: np.ndarray) -> None:
         self.evaluations += 1
         if self.say is not None:
             steepest = np.abs(gradient).max(initial=0.0)
             self.say(f"evaluation {self.evaluations}: {value:.6g}, gradient {steepest:.1e}")
-        return value, gradient
 
     def curvature(self, best: Optimum) -> np.ndarray | None:
         """Return minus the second derivatives at an optimum; None if it is on a bound or flat."""
@@ -146,7 +164,49 @@ class _Search:
         H = 0.5 * (H + H.T)
         return H if np.linalg.eigvalsh(H)[0] > _FLAT * length(self.objective.X) else None
 
-    def climb(self, start: np.ndarray, H: np.ndarray | None = None) -> Optimum:
+    def edge(self, theta: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Return theta with parameters on bounds moved towards `start`, as far as that is as good.
+
+        On a bound the objective is often flat, as it is in a width that is large already or in a
+        noise that is small: nothing tells there that more observations would have it elsewhere.
+        """
+        best = self.objective.value(theta)
+        for i in np.flatnonzero(np.any(np.abs(theta[:, None] - self.bounds) < _MARGIN, axis=1)):
+            low, high = 0.0, 1.0
+            for _ in range(_HALVINGS):
+                share, moved = 0.5 * (low + high), theta.copy()
+                moved[i] += share * (start[i] - theta[i])
+                good = self.objective.value(moved) > best - _ROUGH
+                low, high = (share, high) if good else (low, share)
+            theta = theta.copy()
+            theta[i] += low * (start[i] - theta[i])
+        return theta
+
+    def ascend(self, start: np.ndarray, least: float) -> Optimum:
+        """Return where steps of Newton's end, each of which gains at least so much."""
+        theta, model = start, Model(self.bounds)
+        value, gradient, B = self.inform(theta)
+        while np.isfinite(value) and self.evaluations < self.max_iter:
+            H = model.corrected(B)
+            step, expected = model.step(theta, gradient, H)
+            if expected <= least and Model(self.bounds).step(theta, gradient, H)[1] <= least:
+                return self._ended(theta, value, True, "no step gains more")
+            if model.damping > _DAMPED:
+                break
+            there = self.within(theta + step)
+            new, slopes, C = self.inform(there)
+            if model.judge(there - theta, gradient - slopes, new - value, expected):
+                theta, value, gradient, B = there, new, slopes, C
+        return self._ended(theta, value, False, "no step raises it")
+
+    def inform(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        value, gradient, B = self.objective.with_information(theta)
+        self._count(value, gradient)
+        return value, gradient, B
+
+    def climb(
+        self, start: np.ndarray, H: np.ndarray | None = None, *, rough: bool = False
+    ) -> Optimum:
         """Return where L-BFGS ends, which searches for u in theta = start + R u.
 
         R R^T = H^-1 if the curvature is known, so that it is about 1 in u; else R = I.
@@ -167,7 +227,7 @@ class _Search:
         best: list[Any] = [value, start, gradient]
         climbed: list[float] = []  # the values after each step
         errors = getattr(self.objective, "standard_error", None)  # if it is an estimate
-        least = -np.inf if errors is None else _NOISE * errors(start)
+        least = _ROUGH if rough else -np.inf if errors is None else _NOISE * errors(start)
 
         def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
             theta = self.within(start + R @ u)
@@ -192,6 +252,8 @@ class _Search:
             options={"maxiter": self.max_iter, **options},
         )
         value, theta, gradient = best
+        if rough:
+            return self._ended(theta, value, True, "roughly")
         slope = np.abs(self.within(theta + gradient) - theta).max(initial=0.0)
         converged, message = bool(result.success), _reason(str(result.message))
         if converged and errors is None and slope > _SLOPE * np.sqrt(length(self.objective.X)):
