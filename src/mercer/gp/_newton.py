@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 __all__ = ["Model"]
 
-_LONGEST = 3.0  # in log parameters: no step is longer
+_LONGEST = 4.0  # in log parameters: no step is longer
 _LEAST = 1e-12  # information, below which nothing is known of a parameter
+_ROUNDING = 1e-9  # of the slopes
 _FLAT = 1e-9  # curvature, as a part of the largest, below which a direction counts as this curved
+_KEPT = 3
+_NEAR = 0.6
 _AGREED = 0.05  # a change of slope below this part of the expected is no curvature to learn
 
 
@@ -28,41 +30,57 @@ class Model:
     """
 
     bounds: np.ndarray
-    damping: float = 0.0
-    reach: float = _LONGEST
+    reach: float = 1.0
     steps: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def corrected(self, B: np.ndarray) -> np.ndarray:
         """Return B with the curvature seen along the last steps."""
-        for s, y in self.steps[-len(B) :]:
+        for s, y in self.steps[-_KEPT:]:
             Bs = B @ s
-            if s @ y > _AGREED * (s @ Bs) > 0.0:
-                B = B - np.outer(Bs, Bs) / (s @ Bs) + np.outer(y, y) / (s @ y)
+            seen, told = s @ y, s @ Bs
+            if seen > _AGREED * told > 0.0 and not _NEAR * told < seen < told / _NEAR:
+                B = B - np.outer(Bs, Bs) / told + np.outer(y, y) / seen
         return B
 
     def step(self, theta: np.ndarray, g: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the best step within bounds and within reach, and what it is expected to gain."""
         scale = np.sqrt(np.maximum(B.diagonal(), _LEAST))
-        H = B / np.outer(scale, scale)
-        H.flat[:: len(H) + 1] += self.damping
-        w, V = np.linalg.eigh(H)
-        root = np.sqrt(np.maximum(w, _FLAT * w[-1]))  # |R^T u - R^-1 g|^2 is least, R R^T = H
-        low, high = np.clip((self.bounds.T - theta), -self.reach, self.reach) * scale
-        high = np.maximum(high, low + 1e-9 * scale)
-        u = lsq_linear(root[:, None] * V.T, (V.T @ (g / scale)) / root, (low, high), "bvls").x
-        d = u / scale
+        w, V = np.linalg.eigh(B / np.outer(scale, scale))
+        H = (V * np.maximum(w, _FLAT * w[-1])) @ V.T
+        low, high = np.clip(self.bounds.T - theta, -self.reach, self.reach) * scale
+        d = _within(H, g / scale, low, high) / scale
         return d, float(g @ d - 0.5 * d @ B @ d)
 
-    def judge(self, s: np.ndarray, y: np.ndarray, gained: float, expected: float) -> bool:
-        """Learn from a step s, along which slopes fell by y; return whether to take it."""
-        if not gained > 0.0:
-            self.damping = max(4.0 * self.damping, 1.0)
-            self.reach = 0.5 * float(np.abs(s).max())
-            return False
-        self.steps.append((s, y))
+    def judge(self, s: np.ndarray, y: np.ndarray, g: np.ndarray, gained: float, expected: float) -> bool:
+        """Learn from a step s, along which slopes fell by y from g; return whether to take it."""
+        if gained > -expected:
+            self.steps.append((s, y))
         if gained < 0.25 * expected:
-            self.damping = max(2.0 * self.damping, 0.25)
+            # where the parabola through both values is highest, but not too near
+            part = 0.5 * (g @ s) / (g @ s - gained) if np.isfinite(gained) else 0.0
+            self.reach = min(max(part, 0.1), 0.5) * float(np.abs(s).max())
         elif gained > 0.5 * expected:
-            self.damping = self.damping / 4.0 if self.damping > 0.1 else 0.0
             self.reach = min(_LONGEST, 2.0 * self.reach)
-        return True
+        return gained > 0.0
+
+
+def _within(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the d in a box around 0 that maximises g^T d - 1/2 d^T H d, by active sets."""
+    d = np.zeros(g.size)
+    free = ((low < 0.0) | (g > 0.0)) & ((high > 0.0) | (g < 0.0))
+    for _ in range(4 * g.size + 4):
+        move = np.zeros(g.size)
+        move[free] = np.linalg.solve(H[np.ix_(free, free)], (g - H @ d)[free])
+        room = np.where(move > 0.0, high - d, np.where(move < 0.0, low - d, np.inf))
+        share = np.divide(room, move, out=np.full(g.size, np.inf), where=move != 0.0)
+        if share.min(initial=np.inf) < 1.0:  # the first bound on the way is kept from here on
+            first = int(np.argmin(share))
+            d = np.clip(d + max(share[first], 0.0) * move, low, high)
+            d[first], free[first] = (high if move[first] > 0.0 else low)[first], False
+            continue
+        d = d + move
+        pull = np.where(free, 0.0, (g - H @ d) * np.where(d >= high, -1.0, 1.0))
+        if not pull.max(initial=0.0) > _ROUNDING * np.abs(g).max(initial=0.0):
+            break
+        free[np.argmax(pull)] = True  # a bound that holds it back from where it gains
+    return d

@@ -35,7 +35,7 @@ _SHARES = (0.25, 0.5)  # of the observations that are searched before all of the
 _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the observations
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
 _HALVINGS = 4
-_DAMPED = 1e4
+_SHORTEST = 1e-7
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
 
@@ -189,13 +189,14 @@ class _Search:
         while np.isfinite(value) and self.evaluations < self.max_iter:
             H = model.corrected(B)
             step, expected = model.step(theta, gradient, H)
-            if expected <= least and Model(self.bounds).step(theta, gradient, H)[1] <= least:
-                return self._ended(theta, value, True, "no step gains more")
-            if model.damping > _DAMPED:
+            if expected <= least:
+                if model.reach >= 1.0 or Model(self.bounds).step(theta, gradient, H)[1] <= least:
+                    return self._ended(theta, value, True, "no step gains more")
+            if model.reach < _SHORTEST:
                 break
             there = self.within(theta + step)
             new, slopes, C = self.inform(there)
-            if model.judge(there - theta, gradient - slopes, new - value, expected):
+            if model.judge(there - theta, gradient - slopes, gradient, new - value, expected):
                 theta, value, gradient, B = there, new, slopes, C
         return self._ended(theta, value, False, "no step raises it")
 
