@@ -12,6 +12,7 @@ _LONGEST = 4.0  # in log parameters: no step is longer
 _LEAST = 1e-12  # information, below which nothing is known of a parameter
 _ROUNDING = 1e-9  # of the slopes
 _FLAT = 1e-9  # curvature, as a part of the largest, below which a direction counts as this curved
+_LINEAR = 0.5
 _KEPT = 3
 _NEAR = 0.6
 _AGREED = 0.05  # a change of slope below this part of the expected is no curvature to learn
@@ -30,7 +31,7 @@ class Model:
     """
 
     bounds: np.ndarray
-    reach: float = 1.0
+    reach: float | np.ndarray = 1.0  # of each parameter
     steps: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def corrected(self, B: np.ndarray) -> np.ndarray:
@@ -53,14 +54,14 @@ class Model:
 
     def judge(self, s: np.ndarray, y: np.ndarray, g: np.ndarray, gained: float, expected: float) -> bool:
         """Learn from a step s, along which slopes fell by y from g; return whether to take it."""
-        if gained > -expected:
+        if gained > -expected and np.abs(s).max() < _LINEAR:
             self.steps.append((s, y))
         if gained < 0.25 * expected:
             # where the parabola through both values is highest, but not too near
             part = 0.5 * (g @ s) / (g @ s - gained) if np.isfinite(gained) else 0.0
-            self.reach = min(max(part, 0.1), 0.5) * float(np.abs(s).max())
+            self.reach = np.minimum(self.reach, min(max(part, 0.1), 0.5) * np.abs(s))
         elif gained > 0.5 * expected:
-            self.reach = min(_LONGEST, 2.0 * self.reach)
+            self.reach = np.minimum(_LONGEST, 4.0 * self.reach)
         return gained > 0.0
 
 

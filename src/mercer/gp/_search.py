@@ -190,9 +190,9 @@ class _Search:
             H = model.corrected(B)
             step, expected = model.step(theta, gradient, H)
             if expected <= least:
-                if model.reach >= 1.0 or Model(self.bounds).step(theta, gradient, H)[1] <= least:
+                if np.min(model.reach) >= 1.0 or Model(self.bounds).step(theta, gradient, H)[1] <= least:
                     return self._ended(theta, value, True, "no step gains more")
-            if model.reach < _SHORTEST:
+            if np.max(model.reach) < _SHORTEST:
                 break
             there = self.within(theta + step)
             new, slopes, C = self.inform(there)
