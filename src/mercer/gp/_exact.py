@@ -163,7 +163,7 @@ class MarginalLikelihood(Exact):
 
     @property
     def informs(self) -> bool:
-        """Whether curvatures are cheap."""
+        """Whether `with_information` costs about as much as a gradient."""
         return self.kernel.pullback_in_tiles and not self.kernel.costly
 
     def with_information(self, theta: Any = None) -> tuple[float, np.ndarray, np.ndarray]:

@@ -8,13 +8,13 @@ import numpy as np
 
 __all__ = ["Model"]
 
-_LONGEST = 4.0  # in log parameters: no step is longer
+_LONGEST = 2.0  # in log parameters: no step is longer
 _LEAST = 1e-12  # information, below which nothing is known of a parameter
 _ROUNDING = 1e-9  # of the slopes
 _FLAT = 1e-9  # curvature, as a part of the largest, below which a direction counts as this curved
-_LINEAR = 0.5
-_KEPT = 3
-_NEAR = 0.6
+_LINEAR = 0.5  # along longer steps the curvature changes too much to be learned
+_KEPT = 3  # steps from which it is
+_NEAR = 0.6  # within this factor of each other, what was told and what was seen agree
 _AGREED = 0.05  # a change of slope below this part of the expected is no curvature to learn
 
 
@@ -22,8 +22,8 @@ _AGREED = 0.05  # a change of slope below this part of the expected is no curvat
 class Model:
     """What is believed of a function near theta: v + g^T d - 1/2 d^T B d.
 
-    The information B is known roughly at every theta, and exactly along the steps that were
-    taken, where the slopes at both ends tell: those correct it (BFGS).
+    The information B is known roughly at every theta, and well along the short steps that were
+    taken, where the slopes at both ends tell: where these disagree, they correct it (BFGS).
 
     Parameters
     ----------
@@ -48,14 +48,16 @@ class Model:
         scale = np.sqrt(np.maximum(B.diagonal(), _LEAST))
         w, V = np.linalg.eigh(B / np.outer(scale, scale))
         H = (V * np.maximum(w, _FLAT * w[-1])) @ V.T
-        low, high = np.clip(self.bounds.T - theta, -self.reach, self.reach) * scale
-        d = _within(H, g / scale, low, high) / scale
+        low, high = np.clip(self.bounds.T - theta, -self.reach, self.reach)
+        d = np.clip(_within(H, g / scale, low * scale, high * scale) / scale, low, high)
         return d, float(g @ d - 0.5 * d @ B @ d)
 
-    def judge(self, s: np.ndarray, y: np.ndarray, g: np.ndarray, gained: float, expected: float) -> bool:
-        """Learn from a step s, along which slopes fell by y from g; return whether to take it."""
+    def judge(
+        self, s: np.ndarray, g: np.ndarray, slopes: np.ndarray, gained: float, expected: float
+    ) -> bool:
+        """Learn from a step s, from slopes g to others; return whether to take it."""
         if gained > -expected and np.abs(s).max() < _LINEAR:
-            self.steps.append((s, y))
+            self.steps.append((s, g - slopes))
         if gained < 0.25 * expected:
             # where the parabola through both values is highest, but not too near
             part = 0.5 * (g @ s) / (g @ s - gained) if np.isfinite(gained) else 0.0

@@ -1,8 +1,10 @@
-"""The search for the best theta: L-BFGS within bounds.
+"""The search for the best theta within bounds: L-BFGS, or steps of Newton's.
 
-With many observations it is first made on a quarter of them, at 1/64 of the cost.  The curvature
-there, found by differences, makes the first step on all of them one of Newton's.  That does not
-change what an optimum is; a quarter whose optimum is on a bound, or is none, is not used.
+With many observations it is first made on a quarter of them, at 1/64 of the cost.  Where an
+objective knows its curvature (`with_information`), half of them and then all follow with steps of
+Newton's from there.  Otherwise the curvature of the quarter, found by differences, makes the first
+step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is not used.
+None of that changes what an optimum is.
 
 A likelihood may have several optima, and which of them is found depends on the way as well as on
 the start: another program may end at another one.
@@ -31,11 +33,10 @@ _NOISE = 0.01  # a step that gains less than this part of a standard error is th
 _GRADIENT, _GAIN = 1e-5, 2.2e-9  # where a search ends, as SciPy has them
 _SCALED_GRADIENT = 1e-3  # with unit curvature, the value can rise by half its square
 _WORTH = 1e-3  # a search that gained less is not started again from its end
-_SHARES = (0.25, 0.5)  # of the observations that are searched before all of them
 _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the observations
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
-_HALVINGS = 4
-_SHORTEST = 1e-7
+_HALVINGS = 4  # of the way from a bound to the start
+_PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
 
@@ -100,13 +101,7 @@ def maximise(
     start = search.within(start)
     n = length(objective.X)
     if n >= _MANY and getattr(objective, "informs", False):
-        order = np.random.default_rng(seed).permutation(n)
-        near = start
-        for share in _SHARES:
-            part = _Search(objective.subset(np.sort(order[: int(n * share)])), bounds, max_iter)
-            near = part.ascend(near, _ROUGH).theta if share > _SHARES[0] else part.climb(near, rough=True).theta
-            near = part.edge(near, start)
-        best = search.ascend(near, _GAINS * n)
+        best = search.ascend(_approach(objective, start, bounds, max_iter, seed), _GAINS * n)
         return best if best.converged else search.climb(best.theta)
     if n >= _MANY and hasattr(objective, "subset"):
         rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
@@ -119,6 +114,19 @@ def maximise(
                 return best
             start = best.theta
     return search.climb(start)
+
+
+def _approach(
+    objective: Any, start: np.ndarray, bounds: np.ndarray, max_iter: int, seed: int
+) -> np.ndarray:
+    """Return where a quarter of the observations, and then half of them, are roughly best."""
+    n = length(objective.X)
+    order, theta = np.random.default_rng(seed).permutation(n), start
+    for size in (n // 4, n // 2):
+        part = _Search(objective.subset(np.sort(order[:size])), bounds, max_iter)
+        rough = part.climb(theta, rough=True) if size < n // 2 else part.ascend(theta, _ROUGH)
+        theta = part.edge(rough.theta, start)
+    return theta
 
 
 class _Search:
@@ -186,19 +194,20 @@ class _Search:
         """Return where steps of Newton's end, each of which gains at least so much."""
         theta, model = start, Model(self.bounds)
         value, gradient, B = self.inform(theta)
-        while np.isfinite(value) and self.evaluations < self.max_iter:
+        for _ in range(min(_PATIENCE, self.max_iter)):
+            if not np.isfinite(value):
+                break
             H = model.corrected(B)
             step, expected = model.step(theta, gradient, H)
-            if expected <= least:
-                if np.min(model.reach) >= 1.0 or Model(self.bounds).step(theta, gradient, H)[1] <= least:
-                    return self._ended(theta, value, True, "no step gains more")
-            if np.max(model.reach) < _SHORTEST:
-                break
+            # within a short reach little is gained anywhere
+            if expected <= least and Model(self.bounds).step(theta, gradient, H)[1] <= least:
+                return self._ended(theta, value, True, "no step gains more")
             there = self.within(theta + step)
-            new, slopes, C = self.inform(there)
-            if model.judge(there - theta, gradient - slopes, gradient, new - value, expected):
-                theta, value, gradient, B = there, new, slopes, C
-        return self._ended(theta, value, False, "no step raises it")
+            new, slopes, information = self.inform(there)
+            moved, gained = there - theta, new - value
+            if model.judge(moved, gradient, slopes, gained, expected):
+                theta, value, gradient, B = there, new, slopes, information
+        return self._ended(theta, value, False, "steps of Newton's did not settle")
 
     def inform(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         value, gradient, B = self.objective.with_information(theta)
