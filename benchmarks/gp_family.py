@@ -7,12 +7,15 @@ one width or one for each column, Gaussian, Matern, rational quadratic, sums.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic, WhiteKernel
 from sklearn.gaussian_process.kernels import ConstantKernel as C
 
+from ._suite import Call, Case, Contender, Suite
+from .gp import noted
 from .sparse import DATA
 
 SETS = (
@@ -31,18 +34,22 @@ class Problem(NamedTuple):
     kernel: Any
 
 
-def family(seed: int, most: int = SIZES[-1]) -> list[Problem]:
-    """The ten problems of a seed, on no more points than `most`."""
+def problem(seed: int, i: int, most: int = SIZES[-1]) -> Problem:
+    """The i-th of the ten problems of a seed, on no more points than `most`."""
     rng = np.random.default_rng(seed)
     real = rng.permutation(SETS)[:4]
-    problems = []
-    for i, source in enumerate([*("process",) * 4, "friedman", "waves", *real]):
-        n, child = min(int(rng.choice(SIZES)), most), np.random.default_rng([seed, i])
-        X, y = generated(source, n, child) if i < 6 else drawn(source, n, child)
-        kernel, name = prior(X.shape[1], (i + seed) % 5, child)
-        y = (y - y.mean()) / y.std()
-        problems.append(Problem(f"{source}, n = {len(X)}, d = {X.shape[1]}, {name}", X, y, kernel))
-    return problems
+    source = [*("process",) * 4, "friedman", "waves", *real][i]
+    n = min(int([rng.choice(SIZES) for _ in range(i + 1)][i]), most)
+    child = np.random.default_rng([seed, i])
+    X, y = generated(source, n, child) if i < 6 else drawn(source, n, child)
+    kernel, name = prior(X.shape[1], (i + seed) % 5, child)
+    name = f"{source}, n = {len(X)}, d = {X.shape[1]}, {name}"
+    return Problem(name, X, (y - y.mean()) / y.std(), kernel)
+
+
+def family(seed: int, most: int = SIZES[-1]) -> list[Problem]:
+    """All ten."""
+    return [problem(seed, i, most) for i in range(10)]
 
 
 def prior(d: int, kind: int, rng: np.random.Generator) -> tuple[Any, str]:
@@ -89,3 +96,76 @@ def drawn(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     X, y = table[:, :-1], table[:, -1]
     X = X[:, X.std(axis=0) > 0]
     return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+# ---------------------------------------------------------------------- the race
+
+SEED = 18  # no rule of mercer's was chosen on the problems of this seed
+
+
+def mercer(i: int, most: int, **_) -> Call:
+    from mercer import GaussianProcessRegressor
+
+    _, X, y, kernel = problem(SEED, i, most)
+
+    def fit() -> np.ndarray:
+        model = quietly(GaussianProcessRegressor(kernel), X, y)
+        noted(fit, f"{model.report_.n_iter} likelihoods")
+        return np.array([model.log_marginal_likelihood_value_])
+
+    return fit
+
+
+def sklearn(i: int, most: int, **_) -> Call:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+
+    _, X, y, kernel = problem(SEED, i, most)
+
+    def fit() -> np.ndarray:
+        model = quietly(GaussianProcessRegressor(kernel), X, y)
+        return np.array([model.log_marginal_likelihood_value_])
+
+    return fit
+
+
+def quietly(model: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a parameter is on a bound
+        return model.fit(X, y)
+
+
+def reference(**inputs) -> np.ndarray:
+    """The likelihood that scikit-learn reaches."""
+    return sklearn(**inputs)()
+
+
+def loss(result: np.ndarray, reference: np.ndarray) -> float:
+    """How much worse the log marginal likelihood is, relative to its size; 0 if it is better."""
+    return max(0.0, float((reference[0] - result[0]) / abs(reference[0])))
+
+
+def remarks(cases: list[dict]) -> None:
+    """Tell the median and the worst of all problems."""
+    raced = [case["contenders"]["scikit-learn"] for case in cases]
+    ratios = [record["ratio"][0] for record in raced if record.get("ratio")]
+    if ratios:
+        told = f"of {len(ratios)} problems: median {np.median(ratios):.1f}, worst {min(ratios):.1f}"
+        raced[-1]["note"] = told
+
+
+def cases(quick: bool) -> list[Case]:
+    most = 800 if quick else SIZES[-1]
+    kept = range(6) if not (DATA / "regression").exists() else range(10)
+    return [
+        Case(problem(SEED, i, most).name, {"i": i, "most": most}, tolerance=1e-6, error=loss)
+        for i in kept
+    ]
+
+
+SUITE = Suite(
+    "Gaussian processes, ten problems",
+    cases,
+    {"mercer": Contender("mercer", mercer), "scikit-learn": Contender("sklearn", sklearn)},
+    reference,
+    remarks=remarks,
+)

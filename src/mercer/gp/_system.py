@@ -15,7 +15,14 @@ from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
 from ..solvers.linear import Triangle, relative
 
-__all__ = ["System", "dense_matrix", "lower_tile", "pullback_workspace", "symmetric_pullback", "tangents"]
+__all__ = [
+    "System",
+    "dense_matrix",
+    "lower_tile",
+    "pullback_workspace",
+    "symmetric_pullback",
+    "tangents",
+]
 
 _TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
 _SMALL = _TILE  # points that are not worth the start of threads

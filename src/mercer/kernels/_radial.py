@@ -163,7 +163,9 @@ class Radial(LengthScaled):
         P, Q, s = self._statistics(X, Z)
         M = self._finite_slope(s)
         scalar = np.ndim(self.length_scale) == 0
-        moved = {"length_scale": -2.0 * (((M * s) @ A)[None] if scalar else self._moved(P, Q, M, A))}
+        moved = {
+            "length_scale": -2.0 * (((M * s) @ A)[None] if scalar else self._moved(P, Q, M, A))
+        }
         moved |= {name: (g @ A)[None] for name, g in self.parameter_slopes(s).items()}
         return np.concatenate([moved[path] for path, _ in self._free()])
 
