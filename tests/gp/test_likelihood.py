@@ -4,10 +4,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gp import LeaveOneOut, MarginalLikelihood, maximise
+from mercer.gp._newton import Model
+from mercer.gp._search import _Search
 from mercer.kernels import (
     RBF,
     Bounded,
@@ -293,3 +296,45 @@ def test_a_start_that_is_singular_is_said():
     best = maximise(MarginalLikelihood(RBF(), X, np.arange(4.0)), RBF().theta, RBF().bounds)
     assert not best.converged and best.value == -np.inf
     assert best.message == "it is not finite at the start"
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_information_is_what_its_formula_says(kernel, data):
+    X, Y = data
+    objective = MarginalLikelihood(kernel, X, Y, 0.01)
+    value, gradient, B = objective.with_information(kernel.theta)
+    assert (value, *gradient) == (lambda v, g: (v, *g))(*objective.value_and_gradient(kernel.theta))
+    theta, eye = kernel.theta, 1e-4 * np.eye(kernel.theta.size)
+    C = np.linalg.inv(kernel(X) + 0.01 * np.eye(len(X)))
+    slopes = [kernel.with_theta(theta + e)(X) - kernel.with_theta(theta - e)(X) for e in eye]
+    U = [dK / 2e-4 @ C @ Y.reshape(len(X), -1) for dK in slopes]
+    expected = [[0.5 * np.sum(u * (C @ v)) for v in U] for u in U]
+    np.testing.assert_allclose(B, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("width", [1.0, (1.0, 1.0, 1.0)])
+def test_newton_ends_where_lbfgs_does_in_fewer_evaluations(width):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(520, 3))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=520)
+    kernel = 1.0 * RBF(width) + White()
+    objective = MarginalLikelihood(kernel, X, y)
+    found = maximise(objective, kernel.theta, kernel.bounds)
+    slow = _Search(objective, kernel.bounds, 1000).climb(kernel.theta)
+    assert found.converged and found.value > slow.value - 1e-6 * abs(slow.value)
+    assert found.evaluations < 0.6 * slow.evaluations
+    np.testing.assert_array_equal(
+        found.theta, maximise(objective, kernel.theta, kernel.bounds).theta
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_steps_are_the_best_within_the_box(seed):
+    rng = np.random.default_rng(seed)
+    R, g = rng.normal(size=(5, 5)), rng.normal(size=5)
+    bounds = np.stack([-rng.random(5) * (rng.random(5) < 0.8), rng.random(5)], axis=1)
+    H = R @ R.T + 0.1 * np.eye(5)
+    d, gain = Model(bounds).step(np.zeros(5), g, H)
+    best = minimize(lambda d: 0.5 * d @ H @ d - g @ d, np.zeros(5), bounds=bounds, tol=1e-14)
+    assert np.all(d >= bounds[:, 0]) and np.all(d <= bounds[:, 1])
+    assert gain == pytest.approx(-best.fun, rel=1e-6)

@@ -18,7 +18,7 @@ from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
-from ._system import System, lower_tile, pullback_workspace, symmetric_pullback
+from ._system import System, lower_tile, pullback_workspace, symmetric_pullback, tangents
 
 __all__ = ["LeaveOneOut", "MarginalLikelihood"]
 
@@ -160,6 +160,32 @@ class MarginalLikelihood(Exact):
     >>> round(value, 2), gradient.round(2)
     (11.77, array([ 0.58, -6.97]))
     """
+
+    @property
+    def informs(self) -> bool:
+        """Whether `with_information` costs about as much as a gradient."""
+        return self.kernel.pullback_in_tiles and not self.kernel.costly
+
+    def with_information(self, theta: Any = None) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return the objective, its derivatives, and minus its second derivatives, roughly.
+
+            B_ij = 1/2 sum_c a_c^T dK_i C^-1 dK_j a_c,     a = C^-1 y
+
+        the average of what the data tell and of Fisher's expectation of it, where K is linear in
+        its parameters (Gilmour, Thompson & Cullis, 1995).  It is positive semidefinite wherever
+        theta is, and costs products with vectors alone.
+        """
+        self._require_gradient()
+        try:
+            system = self._system(theta)
+        except NotPositiveDefiniteError:
+            p = self.kernel.theta.size
+            return -np.inf, np.zeros(p), np.zeros((p, p))
+        A = system.solve(self.Y)
+        T = tangents(system.kernel, self.X, A)
+        R = system.halve(np.moveaxis(T, 0, 2).reshape(len(A), -1))
+        R = R.reshape(-1, len(T))
+        return *self._log_and_gradient(system, A), 0.5 * R.T @ R
 
     def _log(self, system: System, A: np.ndarray) -> float:
         return log_density(system, A, self.Y)

@@ -1,8 +1,10 @@
-"""The search for the best theta: L-BFGS within bounds.
+"""The search for the best theta within bounds: L-BFGS, or steps of Newton's.
 
-With many observations it is first made on a quarter of them, at 1/64 of the cost.  The curvature
-there, found by differences, makes the first step on all of them one of Newton's.  That does not
-change what an optimum is; a quarter whose optimum is on a bound, or is none, is not used.
+With many observations it is first made on a quarter of them, at 1/64 of the cost.  Where an
+objective knows its curvature (`with_information`), half of them and then all follow with steps of
+Newton's from there.  Otherwise the curvature of the quarter, found by differences, makes the first
+step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is not used.
+None of that changes what an optimum is.
 
 A likelihood may have several optima, and which of them is found depends on the way as well as on
 the start: another program may end at another one.
@@ -18,6 +20,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._points import length
+from ._newton import Model
 
 __all__ = ["Optimum", "maximise"]
 
@@ -30,6 +33,10 @@ _NOISE = 0.01  # a step that gains less than this part of a standard error is th
 _GRADIENT, _GAIN = 1e-5, 2.2e-9  # where a search ends, as SciPy has them
 _SCALED_GRADIENT = 1e-3  # with unit curvature, the value can rise by half its square
 _WORTH = 1e-3  # a search that gained less is not started again from its end
+_ROUGH = 0.1  # in units of the objective, what is worth no step on some of the observations
+_GAINS = 1e-7  # per observation, what is worth no step on all of them
+_HALVINGS = 4  # of the way from a bound to the start
+_PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
 
@@ -93,6 +100,9 @@ def maximise(
     search = _Search(objective, bounds, max_iter, say)
     start = search.within(start)
     n = length(objective.X)
+    if n >= _MANY and getattr(objective, "informs", False):
+        best = search.ascend(_approach(objective, start, bounds, max_iter, seed), _GAINS * n)
+        return best if best.converged else search.climb(best.theta)
     if n >= _MANY and hasattr(objective, "subset"):
         rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
         part = _Search(objective.subset(rows), bounds, max_iter)
@@ -104,6 +114,19 @@ def maximise(
                 return best
             start = best.theta
     return search.climb(start)
+
+
+def _approach(
+    objective: Any, start: np.ndarray, bounds: np.ndarray, max_iter: int, seed: int
+) -> np.ndarray:
+    """Return where a quarter of the observations, and then half of them, are roughly best."""
+    n = length(objective.X)
+    order, theta = np.random.default_rng(seed).permutation(n), start
+    for size in (n // 4, n // 2):
+        part = _Search(objective.subset(np.sort(order[:size])), bounds, max_iter)
+        rough = part.climb(theta, rough=True) if size < n // 2 else part.ascend(theta, _ROUGH)
+        theta = part.edge(rough.theta, start)
+    return theta
 
 
 class _Search:
@@ -128,11 +151,14 @@ class _Search:
 
     def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.objective.value_and_gradient(theta)
+        self._count(value, gradient)
+        return value, gradient
+
+    def _count(self, value: float, gradient: np.ndarray) -> None:
         self.evaluations += 1
         if self.say is not None:
             steepest = np.abs(gradient).max(initial=0.0)
             self.say(f"evaluation {self.evaluations}: {value:.6g}, gradient {steepest:.1e}")
-        return value, gradient
 
     def curvature(self, best: Optimum) -> np.ndarray | None:
         """Return minus the second derivatives at an optimum; None if it is on a bound or flat."""
@@ -146,7 +172,51 @@ class _Search:
         H = 0.5 * (H + H.T)
         return H if np.linalg.eigvalsh(H)[0] > _FLAT * length(self.objective.X) else None
 
-    def climb(self, start: np.ndarray, H: np.ndarray | None = None) -> Optimum:
+    def edge(self, theta: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Return theta with parameters on bounds moved towards `start`, as far as that is as good.
+
+        On a bound the objective is often flat, as it is in a width that is large already or in a
+        noise that is small: nothing tells there that more observations would have it elsewhere.
+        """
+        best = self.objective.value(theta)
+        for i in np.flatnonzero(np.any(np.abs(theta[:, None] - self.bounds) < _MARGIN, axis=1)):
+            low, high = 0.0, 1.0
+            for _ in range(_HALVINGS):
+                share, moved = 0.5 * (low + high), theta.copy()
+                moved[i] += share * (start[i] - theta[i])
+                good = self.objective.value(moved) > best - _ROUGH
+                low, high = (share, high) if good else (low, share)
+            theta = theta.copy()
+            theta[i] += low * (start[i] - theta[i])
+        return theta
+
+    def ascend(self, start: np.ndarray, least: float) -> Optimum:
+        """Return where steps of Newton's end, each of which gains at least so much."""
+        theta, model = start, Model(self.bounds)
+        value, gradient, B = self.inform(theta)
+        for _ in range(min(_PATIENCE, self.max_iter)):
+            if not np.isfinite(value):
+                break
+            H = model.corrected(B)
+            step, expected = model.step(theta, gradient, H)
+            # within a short reach little is gained anywhere
+            if expected <= least and Model(self.bounds).step(theta, gradient, H)[1] <= least:
+                return self._ended(theta, value, True, "no step gains more")
+            there = self.within(theta + step)
+            new, slopes, information = self.inform(there)
+            moved, gained = there - theta, new - value
+            if model.judge(moved, gradient, slopes, gained, expected):
+                theta, value, gradient, B = there, new, slopes, information
+        return self._ended(theta, value, False, "steps of Newton's did not settle")
+
+    def inform(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        value, gradient, B = self.objective.with_information(theta)
+        self._count(value, gradient)
+        return value, gradient, B
+
+    def climb(
+        self, start: np.ndarray, H: np.ndarray | None = None, *, rough: bool = False
+    ) -> Optimum:
         """Return where L-BFGS ends, which searches for u in theta = start + R u.
 
         R R^T = H^-1 if the curvature is known, so that it is about 1 in u; else R = I.
@@ -167,7 +237,7 @@ class _Search:
         best: list[Any] = [value, start, gradient]
         climbed: list[float] = []  # the values after each step
         errors = getattr(self.objective, "standard_error", None)  # if it is an estimate
-        least = -np.inf if errors is None else _NOISE * errors(start)
+        least = _ROUGH if rough else -np.inf if errors is None else _NOISE * errors(start)
 
         def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
             theta = self.within(start + R @ u)
@@ -192,6 +262,8 @@ class _Search:
             options={"maxiter": self.max_iter, **options},
         )
         value, theta, gradient = best
+        if rough:
+            return self._ended(theta, value, True, "roughly")
         slope = np.abs(self.within(theta + gradient) - theta).max(initial=0.0)
         converged, message = bool(result.success), _reason(str(result.message))
         if converged and errors is None and slope > _SLOPE * np.sqrt(length(self.objective.X)):

@@ -15,10 +15,17 @@ from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
 from ..solvers.linear import Triangle, relative
 
-__all__ = ["System", "dense_matrix", "lower_tile", "pullback_workspace", "symmetric_pullback"]
+__all__ = [
+    "System",
+    "dense_matrix",
+    "lower_tile",
+    "pullback_workspace",
+    "symmetric_pullback",
+    "tangents",
+]
 
-_SMALL = 256  # points that are not worth the start of threads
 _TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
+_SMALL = _TILE  # points that are not worth the start of threads
 _ARRAYS = 8  # arrays of the size of a tile that a pullback holds in each thread
 
 
@@ -50,6 +57,10 @@ class System:
     def solve(self, Y: np.ndarray) -> np.ndarray:
         """Return C^-1 Y."""
         return np.asarray(lapack.dpotrs(self.L, Y, lower=1)[0])
+
+    def halve(self, Y: np.ndarray) -> np.ndarray:
+        """Return L^-1 Y."""
+        return np.asarray(lapack.dtrtrs(self.L, Y, lower=1)[0])
 
     def residual(self, A: np.ndarray, Y: np.ndarray) -> float:
         """Return the largest |Y - C A| / |Y| of a column, with C itself; before `lower`."""
@@ -149,3 +160,19 @@ def symmetric_pullback(
     else:
         run(row, reversed(range(len(starts))), n_threads)
     return parts.sum(axis=0)
+
+
+def tangents(kernel: Kernel, X: Any, A: np.ndarray) -> np.ndarray:
+    """Return dK/d theta A, shape (p, n, q), tile by tile."""
+    n = length(X)
+    parts = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
+    T = np.zeros((kernel.theta.size, *A.shape))
+
+    def row(rows: slice) -> Iterator[None]:
+        Xi = take(X, rows)
+        for cols in parts:
+            yield
+            T[:, rows] += kernel.pushforward(Xi, None if rows == cols else take(X, cols), A[cols])
+
+    run(row, parts, 1 if n <= _SMALL else None)
+    return T

@@ -174,6 +174,9 @@ class Sum(_Family):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
+    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
+        return np.concatenate([child._pushforward(X, Z, A) for child in self.terms])
+
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
 
@@ -330,6 +333,12 @@ class Scale(_Outer):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         own = self.factor * np.sum(W * self.kernel(X, Z))
         return super()._pullback(X, Z, W) | {"factor": own}
+
+    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
+        if not self.factor:
+            return super()._pushforward(X, Z, A)
+        inner = self.kernel._pushforward(X, Z, A)
+        return self.factor * np.concatenate([inner, [self.kernel(X, Z) @ A]])
 
     @property
     def diagonal_bound(self) -> float:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "node", "parameter"]
 
 _ROWS = 1024  # rows of a block filled at a time, so that scratch stays small
+_STEP = 1e-6  # in log parameters, of differences
 _DIAGONAL = 64  # rows of a block of which only the diagonal is read
 
 
@@ -112,6 +113,15 @@ class Kernel(Value, ABC):
         gradient = self._pullback(X, Z, W)
         return np.concatenate([np.ravel(gradient[path]) for path, _ in self._free()])
 
+    def pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
+        """Return sum_j dk(x_i, z_j) / d theta A_jc, shape (p, n, q), to about six digits.
+
+        Forward mode, for curvatures: `pullback` has all digits.  `Z=None` means the points X
+        themselves.
+        """
+        self._require_resolved()
+        return self._pushforward(X, Z, A)
+
     def input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d).
 
@@ -171,6 +181,15 @@ class Kernel(Value, ABC):
             f"{type(self).__name__} has no derivative with respect to its parameters; "
             f"wrap it as Fixed(...) to leave them out of the search"
         )
+
+    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
+        """By differences: right for every kernel, at the cost of a block for each parameter."""
+        theta = self._theta
+        if not theta.size:
+            return np.zeros((0, length(X), A.shape[1]))
+        here = self(X, Z) @ A
+        moved = [self.with_theta(theta + step)(X, Z) @ A for step in _STEP * np.eye(theta.size)]
+        return (np.array(moved) - here) / _STEP
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         raise NotDifferentiableError(

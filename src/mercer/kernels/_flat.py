@@ -108,3 +108,7 @@ class White(_Flat):
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
+
+    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
+        here = A if Z is None else np.zeros((length(X), A.shape[1]))
+        return self.noise * here[None][: self.theta.size]

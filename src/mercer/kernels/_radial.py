@@ -157,6 +157,29 @@ class Radial(LengthScaled):
         scalar = np.ndim(self.length_scale) == 0
         return {"length_scale": -2.0 * (np.sum(M * s) if scalar else self._moments(P, Q, s, M)[1])}
 
+    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
+        if sp.issparse(X) or sp.issparse(Z):
+            return super()._pushforward(X, Z, A)
+        P, Q, s = self._statistics(X, Z)
+        M = self._finite_slope(s)
+        scalar = np.ndim(self.length_scale) == 0
+        moved = {
+            "length_scale": -2.0 * (((M * s) @ A)[None] if scalar else self._moved(P, Q, M, A))
+        }
+        moved |= {name: (g @ A)[None] for name, g in self.parameter_slopes(s).items()}
+        return np.concatenate([moved[path] for path, _ in self._free()])
+
+    def _moved(self, P: Prepared, Q: Prepared, M: np.ndarray, A: np.ndarray) -> np.ndarray:
+        """Return sum_j M_ij (y_i - w_j)_c^2 A_jq, shape (d, n, q), from three products."""
+        Y, V = (R.arrays[0][:, : P.frame.columns] for R in (P, Q))
+        if P.frame.form == "direct":
+            Y, V = Y * P.frame.inverse, V * P.frame.inverse
+        columns = [V[:, c, None] ** r * A for r in (1, 2) for c in range(V.shape[1])]
+        none, sums = M @ A, (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1)
+        one, two = np.moveaxis(sums, (1, 2), (0, 1))
+        Y = Y.T[:, :, None]
+        return np.asarray(Y**2 * none - 2.0 * Y * one + two)
+
     def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
         return 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
 

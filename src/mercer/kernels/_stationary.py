@@ -153,12 +153,16 @@ class RationalQuadratic(_Mixture):
         return exp_inplace(np.log1p(s, out=s), -self.alpha)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        q = s / (2.0 * self.alpha)
-        return -0.5 * np.exp(-self.alpha * np.log1p(q)) / (1.0 + q)
+        k = self.profile(s.copy())
+        k *= -0.5
+        return np.divide(k, 1.0 + s * (0.5 / self.alpha), out=k)
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
-        q = s / (2.0 * self.alpha)
-        return {"alpha": -self.alpha * np.exp(-self.alpha * np.log1p(q)) * _log_excess(q)}
+        q = s * (0.5 / self.alpha)
+        change = _log_excess(q)
+        change *= -self.alpha
+        change *= exp_inplace(np.log1p(q, out=q), -self.alpha)
+        return {"alpha": change}
 
 
 @node
@@ -231,11 +235,14 @@ def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
 
 def _log_excess(q: np.ndarray) -> np.ndarray:
     """Return log(1 + q) - q / (1 + q) for q >= 0, without cancellation near 0."""
+    excess = np.log1p(q)
+    excess -= q / (1.0 + q)
+    small = q < 0.1
     # with t = q / (2 + q) it is 2 t^2 / (1 + t) + 2 (t^3 / 3 + t^5 / 5 + ...)
-    t = np.minimum(q, 0.5)
-    t = t / (2.0 + t)
+    t = q[small]
+    t /= 2.0 + t
     square, tail = t * t, np.zeros_like(t)
-    for k in range(25, 1, -2):
+    for k in range(13, 1, -2):
         tail = square * (tail + 1.0 / k)
-    near = 2.0 * (square / (1.0 + t) + t * tail)
-    return np.where(q < 0.5, near, np.log1p(q) - q / (1.0 + q))
+    excess[small] = 2.0 * (square / (1.0 + t) + t * tail)
+    return excess

@@ -1,0 +1,89 @@
+"""Steps of Newton's within bounds, from a curvature that is only roughly known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Model"]
+
+_LONGEST = 2.0  # in log parameters: no step is longer
+_LEAST = 1e-12  # information, below which nothing is known of a parameter
+_ROUNDING = 1e-9  # of the slopes
+_FLAT = 1e-9  # curvature, as a part of the largest, below which a direction counts as this curved
+_LINEAR = 0.5  # along longer steps the curvature changes too much to be learned
+_KEPT = 3  # steps from which it is
+_NEAR = 0.6  # within this factor of each other, what was told and what was seen agree
+_AGREED = 0.05  # a change of slope below this part of the expected is no curvature to learn
+
+
+@dataclass
+class Model:
+    """What is believed of a function near theta: v + g^T d - 1/2 d^T B d.
+
+    The information B is known roughly at every theta, and well along the short steps that were
+    taken, where the slopes at both ends tell: where these disagree, they correct it (BFGS).
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (p, 2)
+    """
+
+    bounds: np.ndarray
+    reach: float | np.ndarray = 1.0  # of each parameter
+    steps: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def corrected(self, B: np.ndarray) -> np.ndarray:
+        """Return B with the curvature seen along the last steps."""
+        for s, y in self.steps[-_KEPT:]:
+            Bs = B @ s
+            seen, told = s @ y, s @ Bs
+            if seen > _AGREED * told > 0.0 and not _NEAR * told < seen < told / _NEAR:
+                B = B - np.outer(Bs, Bs) / told + np.outer(y, y) / seen
+        return B
+
+    def step(self, theta: np.ndarray, g: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the best step within bounds and within reach, and what it is expected to gain."""
+        scale = np.sqrt(np.maximum(B.diagonal(), _LEAST))
+        w, V = np.linalg.eigh(B / np.outer(scale, scale))
+        H = (V * np.maximum(w, _FLAT * w[-1])) @ V.T
+        low, high = np.clip(self.bounds.T - theta, -self.reach, self.reach)
+        d = np.clip(_within(H, g / scale, low * scale, high * scale) / scale, low, high)
+        return d, float(g @ d - 0.5 * d @ B @ d)
+
+    def judge(
+        self, s: np.ndarray, g: np.ndarray, slopes: np.ndarray, gained: float, expected: float
+    ) -> bool:
+        """Learn from a step s, from slopes g to others; return whether to take it."""
+        if gained > -expected and np.abs(s).max() < _LINEAR:
+            self.steps.append((s, g - slopes))
+        if gained < 0.25 * expected:
+            # where the parabola through both values is highest, but not too near
+            part = 0.5 * (g @ s) / (g @ s - gained) if np.isfinite(gained) else 0.0
+            self.reach = np.minimum(self.reach, min(max(part, 0.1), 0.5) * np.abs(s))
+        elif gained > 0.5 * expected:
+            self.reach = np.minimum(_LONGEST, 4.0 * self.reach)
+        return gained > 0.0
+
+
+def _within(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the d in a box around 0 that maximises g^T d - 1/2 d^T H d, by active sets."""
+    d = np.zeros(g.size)
+    free = ((low < 0.0) | (g > 0.0)) & ((high > 0.0) | (g < 0.0))
+    for _ in range(4 * g.size + 4):
+        move = np.zeros(g.size)
+        move[free] = np.linalg.solve(H[np.ix_(free, free)], (g - H @ d)[free])
+        room = np.where(move > 0.0, high - d, np.where(move < 0.0, low - d, np.inf))
+        share = np.divide(room, move, out=np.full(g.size, np.inf), where=move != 0.0)
+        if share.min(initial=np.inf) < 1.0:  # the first bound on the way is kept from here on
+            first = int(np.argmin(share))
+            d = np.clip(d + max(share[first], 0.0) * move, low, high)
+            d[first], free[first] = (high if move[first] > 0.0 else low)[first], False
+            continue
+        d = d + move
+        pull = np.where(free, 0.0, (g - H @ d) * np.where(d >= high, -1.0, 1.0))
+        if not pull.max(initial=0.0) > _ROUNDING * np.abs(g).max(initial=0.0):
+            break
+        free[np.argmax(pull)] = True  # a bound that holds it back from where it gains
+    return d
