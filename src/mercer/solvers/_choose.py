@@ -7,6 +7,7 @@ from typing import Any
 
 from .._runtime import budget_in_bytes
 from ._cost import Cost, reading
+from .dual import BoxInterior, Relay
 from .eigen import (
     Arpack,
     BlockKrylov,
@@ -25,8 +26,8 @@ __all__ = [
     "Problem",
     "cheapest",
     "choose",
-    "columns_are_quicker",
     "eigen_costs",
+    "linear_machine",
 ]
 
 
@@ -44,8 +45,7 @@ _SMALL = 3000  # points up to which a float64 factor costs next to nothing
 # log-losses, by any method, and for outputs in order: about a minute on one core.
 # "clusters": up to which it looks for clusters by passes over K.
 MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
-# "auto" finds a linear machine from the columns of X if it has more rows than these.
-_LEAST_ROWS, _ROWS_PER_COLUMN = 500, 10
+_LEAST_ROWS = 500  # up to so many points the dual of a machine is solved from rows of K
 
 _NAMES: dict[Problem, dict[str, Any]] = {
     LINEAR: {
@@ -217,6 +217,13 @@ def eigen_costs(
     return costs
 
 
-def columns_are_quicker(n: int, m: int) -> bool:
-    """Tell whether a linear machine of n points comes quicker from their m columns than from K."""
-    return n > max(_LEAST_ROWS, _ROWS_PER_COLUMN * m)
+def linear_machine(n: int, m: int, pairs: int = 1, max_memory: Any = None) -> str:
+    """Return what a support vector machine of n points in m dense columns is best solved by.
+
+    "smo", from rows of K, for few points or more columns than points; "primal", from the columns,
+    where an interior point costs next to nothing; else "either", a `Relay` of both.
+    """
+    fits = BoxInterior.workspace(n, m, 2 * n) + 8 * n * m <= budget_in_bytes(max_memory)
+    if n <= _LEAST_ROWS or m >= n or not fits:
+        return "smo"
+    return "either" if pairs > 1 or Relay.is_open(n, m) else "primal"

@@ -24,6 +24,7 @@ _SECONDS = {
     "entries": 1.2e-9,  # an entry of K once its <x, z> is known
     "read": 1e-10,  # a byte read from memory
     "written": 5e-10,  # a byte of an array that is new, and has to be mapped
+    "moves": 1.6e-6,  # a pair of variables moved inside a block of a quadratic program
     "calls": 3e-5,  # a call of NumPy or LAPACK on something small
 }
 CACHE = 2**25  # bytes of the last cache
@@ -50,6 +51,7 @@ class Cost:
     entries: float = 0.0
     read: float = 0.0
     written: float = 0.0
+    moves: float = 0.0
     calls: float = 0.0
 
     @property
