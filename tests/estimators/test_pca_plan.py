@@ -54,14 +54,19 @@ def test_the_table():
         "memory",
         "passes over K",
         "entries of K",
+        "time",
         "result",
     ]
     assert [row.split()[-1] for row in rows] == ["budget", "budget", "exact", "approximate"]
     assert [row[0] for row in rows] == [" ", " ", ">", " "]
-    assert re.match(r"  dense +dense +18\.\d GiB +1 +1\.2e\+09 +does not fit the budget", rows[0])
-    assert re.match(r"  krylov +dense +19\.\d GiB +3-6, stored +1\.2e\+09 +does not", rows[1])
-    assert re.match(r"> krylov +tiled +\d+\.\d MiB +3-6 +6\.2e\+09 +exact", rows[2])
-    assert re.match(r"  nystroem +low rank +\d+\.\d MiB +- +1\.0e\+08 +approximate", rows[3])
+    assert re.match(
+        r"  dense +dense +18\.\d GiB +1 +1\.2e\+09 +\d+x +does not fit the budget", rows[0]
+    )
+    assert re.match(
+        r"  krylov +dense +19\.\d GiB +3-6, stored +1\.2e\+09 +\d\.\dx +does not", rows[1]
+    )
+    assert re.match(r"> krylov +tiled +\d+\.\d MiB +3-6 +6\.2e\+09 +1\.0x +exact", rows[2])
+    assert re.match(r"  nystroem +low rank +\d+\.\d MiB +- +1\.0e\+08 +- +approximate", rows[3])
     assert str(plan(100, 0.9)).startswith("Kernel PCA of 100 points, 0.9 components, budget")
     assert str(plan(100, None)).startswith("Kernel PCA of 100 points, all components, budget")
 
@@ -128,18 +133,20 @@ def test_a_million_points():
     ("n", "k", "options", "expected"),
     [
         (10, 3, {}, ("dense", "dense")),
-        (1500, 5, {}, ("dense", "dense")),
-        (1501, 5, {}, ("krylov", "dense")),
-        (1501, 301, {}, ("dense", "dense")),  # more than a fifth of all
+        (400, 5, {}, ("dense", "dense")),
+        (1500, 5, {}, ("krylov", "tiled")),
+        (1500, 100, {}, ("dense", "dense")),  # thin arrays of many columns cost more than K
         (1501, None, {}, ("dense", "dense")),
-        (5000, 5, {}, ("krylov", "dense")),
-        (5792, 5, {}, ("krylov", "dense")),  # 256 MiB
+        (3000, 50, {"columns": 256}, ("krylov", "dense")),
+        (3000, 100, {"columns": 256}, ("dense", "dense")),
+        (3000, 512, {"columns": 256}, ("dense", "dense")),
+        (6000, 100, {}, ("krylov", "tiled")),
         (5793, 5, {}, ("krylov", "tiled")),
         (5793, 5, {"columns": 129}, ("krylov", "dense")),  # K costs more to evaluate than to read
         (5000, 5, {"max_memory": "150 MiB"}, ("krylov", "tiled")),
         (1000, 5, {"storage": "tiled"}, ("krylov", "tiled")),
         (20_000, 5, {"storage": "dense", "max_memory": "8 GiB"}, ("krylov", "dense")),
-        (3000, 0.9, {}, ("krylov", "dense")),
+        (3000, 0.9, {}, ("krylov", "tiled")),
         (400, 0.9, {}, ("dense", "dense")),
         (2000, 5, {"max_memory": "28 MiB"}, ("krylov", "tiled")),
         (100_000, 20, {"max_memory": "8 GiB"}, ("krylov", "tiled")),
@@ -154,7 +161,8 @@ def test_what_is_chosen(n, k, options, expected):
 def test_the_choice_is_what_fit_does():
     for n, k, options, solver, held in (
         (300, 3, {}, DenseEigen, "DenseGram"),
-        (1600, 3, {}, BlockKrylov, "DenseGram"),
+        (1600, 3, {}, BlockKrylov, "TiledGram"),
+        (1600, 3, {"storage": "dense"}, BlockKrylov, "DenseGram"),
         (2000, 3, {"max_memory": "28 MiB"}, BlockKrylov, "TiledGram"),
         (1600, 3, {"storage": "tiled"}, BlockKrylov, "TiledGram"),
     ):

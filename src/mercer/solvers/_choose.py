@@ -1,4 +1,4 @@
-"""choose(), and what else turns names and sizes into solvers: all sizes that decide are here."""
+"""choose(), and what else turns names and sizes into solvers: the only place that compares."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from enum import Enum
 from typing import Any
 
 from .._runtime import budget_in_bytes
+from ._cost import Cost, reading
+from .dual import BoxInterior, Relay
 from .eigen import (
     Arpack,
     BlockKrylov,
@@ -22,9 +24,10 @@ __all__ = [
     "LINEAR",
     "MOST_EXACT",
     "Problem",
+    "cheapest",
     "choose",
-    "columns_are_quicker",
-    "dense_is_quicker",
+    "eigen_costs",
+    "linear_machine",
 ]
 
 
@@ -38,14 +41,11 @@ class Problem(Enum):
 LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
 
 _SMALL = 3000  # points up to which a float64 factor costs next to nothing
-_FEW = 1500  # points up to which LAPACK finds the whole spectrum as quickly as a part of it
 # Points up to which "auto" minimises a risk over the whole RKHS, by Newton's method for the
 # log-losses, by any method, and for outputs in order: about a minute on one core.
 # "clusters": up to which it looks for clusters by passes over K.
 MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
-# "auto" finds a linear machine from the columns of X if it has more rows than these.
-_LEAST_ROWS, _ROWS_PER_COLUMN = 500, 10
-_SHARE = 5  # for n / 5 eigenpairs or more, the whole spectrum is quicker than an iteration
+_LEAST_ROWS = 500  # up to so many points the dual of a machine is solved from rows of K
 
 _NAMES: dict[Problem, dict[str, Any]] = {
     LINEAR: {
@@ -87,9 +87,8 @@ def choose(
                          4 n^2 bytes fit                              CG, mixed
                          otherwise                                    CG
               a name     "cholesky", "mixed", "cg", "lstsq"           that solver
-    EIGEN     "auto"     fewer than n / 5 pairs, and n > 1500 or K    BlockKrylov
-                         is not an array
-                         otherwise                                    DenseEigen
+    EIGEN     "auto"     the least cost: see `eigen_costs`            BlockKrylov or
+                                                                      DenseEigen
               a name     "dense", "krylov", "nystroem", "features",   that solver
                          "power", "arpack", "randomized"
     either    a solver                                                itself
@@ -161,8 +160,11 @@ def choose(
     if spec != "auto":
         return make(spec)
     if problem is EIGEN:
-        array = hasattr(getattr(gram, "gram", gram), "release")
-        return make("dense" if dense_is_quicker(gram.shape[0], k, array=array) else "krylov")
+        held, size = getattr(gram, "gram", gram), gram.shape[0]
+        kind = "dense" if hasattr(held, "release") else "tiled"
+        costs = eigen_costs(held.kernel, held.X, size, size if k is None else k)
+        name, _ = cheapest({way: costs[way] for way in costs if way[1] == kind or k is None})
+        return make(name)
     n = n if gram is None else gram.shape[0]
     stages = _linear_names(n or 0, gram, budget_in_bytes(max_memory))
     if len(stages) == 1:
@@ -184,14 +186,44 @@ def _linear_names(n: int, gram: Any, budget: int) -> list[str]:
     return ["cg", "mixed"] if single <= budget else ["cg"]
 
 
-def dense_is_quicker(n: int, k: int | None, *, array: bool = True) -> bool:
-    """Tell whether k of n eigenpairs come quicker from the whole spectrum than from an iteration.
+def cheapest(costs: dict[Any, Cost]) -> Any:
+    """Return the key of the least cost, the first of several; None if there is none."""
+    return min(costs, key=lambda way: costs[way].seconds, default=None)
 
-    `array` tells whether K is held as one, or would be.
+
+def eigen_costs(
+    kernel: Any, X: Any, n: int, k: int, found: int | None = None
+) -> dict[tuple[str, str], Cost]:
+    """Return the cost of k of n eigenpairs by each exact solver, and each way to hold K.
+
+    `found` is how many LAPACK has to find, where k depends on the spectrum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import cheapest, eigen_costs
+    >>> X = np.zeros((3000, 256))
+    >>> [cheapest(eigen_costs(RBF(), X, 3000, k))[0] for k in (10, 50, 300)]
+    ['krylov', 'krylov', 'dense']
     """
-    return k is None or _SHARE * k >= n or (array and n <= _FEW)
+    ways = (("dense", "dense"), ("krylov", "dense"), ("krylov", "tiled"))
+    solvers: dict[str, Any] = {"dense": DenseEigen(), "krylov": BlockKrylov()}
+    costs = {}
+    for name, storage in ways:
+        held, read = reading(kernel, X, n, stored=storage == "dense")
+        count = found or k if name == "dense" else k
+        costs[name, storage] = held + solvers[name].cost(n, count, read)
+    return costs
 
 
-def columns_are_quicker(n: int, m: int) -> bool:
-    """Tell whether a linear machine of n points comes quicker from their m columns than from K."""
-    return n > max(_LEAST_ROWS, _ROWS_PER_COLUMN * m)
+def linear_machine(n: int, m: int, pairs: int = 1, max_memory: Any = None) -> str:
+    """Return what a support vector machine of n points in m dense columns is best solved by.
+
+    "smo", from rows of K, for few points or more columns than points; "primal", from the columns,
+    where an interior point costs next to nothing; else "either", a `Relay` of both.
+    """
+    fits = BoxInterior.workspace(n, m, 2 * n) + 8 * n * m <= budget_in_bytes(max_memory)
+    if n <= _LEAST_ROWS or m >= n or not fits:
+        return "smo"
+    return "either" if pairs > 1 or Relay.is_open(n, m) else "primal"

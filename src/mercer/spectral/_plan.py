@@ -12,15 +12,15 @@ from .._points import length
 from .._runtime import budget_in_bytes, check_budget, check_threads, in_words
 from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
-from ..solvers import BlockKrylov, DenseEigen, LowRankEigen, dense_is_quicker
+from ..solvers import BlockKrylov, Cost, DenseEigen, LowRankEigen, cheapest, eigen_costs
 
 __all__ = ["LEAN", "Option", "Plan", "affordable", "feature_bytes", "make_plan"]
 
-_HELD = 2**28  # a K of at most so many bytes is always held
 LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
+_LEAN_PASSES = 1.5  # how many more of them it takes
 _BLOCK = 2**15  # points in a block of features
+_UNKNOWN = Cost(calls=np.inf)  # of approximations, which no exact method is compared with
 _STRIP = 512  # rows of K that are summed together
-_COSTLY = 128  # columns beyond which evaluating K costs more than reading it
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Option:
     exact: bool
     why_not: str = ""
     lean: bool = False
+    cost: Cost = Cost()  # noqa: RUF009
 
     @property
     def fits(self) -> bool:
@@ -65,8 +66,9 @@ class Plan:
         lines = [
             f"Kernel PCA of {self.n} points, {self.components} components, "
             f"budget {in_words(self.budget)}",
-            "  eigen_solver  storage      memory   passes over K   entries of K   result",
+            "  eigen_solver  storage      memory   passes over K   entries of K   time   result",
         ]
+        unit = min(o.cost.seconds for o in self.options if o.exact)
         for option in self.options:
             mark = ">" if option is self.chosen else " "
             result = "exact" if option.exact else "approximate"
@@ -75,7 +77,7 @@ class Plan:
             lines.append(
                 f"{mark} {option.eigen_solver:<13} {option.storage:<8} "
                 f"{in_words(option.memory):>10}   {option.passes:>13}   {option.entries:>12.1e}   "
-                f"{result}"
+                f"{_times(option.cost.seconds / unit):>4}   {result}"
             )
         if self.chosen is None:
             lines.append(
@@ -119,6 +121,7 @@ def make_plan(
     }
     if given:
         del needed["krylov", "tiled"]
+    costs = eigen_costs(kernel, X, n, k, found)
     options = []
     for (name, held), (memory, passes, entries) in needed.items():
         why = "" if memory <= budget else "does not fit the budget"
@@ -129,9 +132,11 @@ def make_plan(
                 memory, passes, why, lean = least, "5-20", "", True
         if storage != "auto" and held in ("dense", "tiled") and held != storage:
             why = f"storage is {storage!r}"
-        options.append(Option(name, held, memory, passes, entries, exact, why, lean))
+        cost = (_LEAN_PASSES if lean else 1.0) * costs.get((name, held), _UNKNOWN)
+        options.append(Option(name, held, memory, passes, entries, exact, why, lean, cost))
     shown = "all" if wanted is None else f"{wanted:g}"
-    return Plan(n, shown, budget, tuple(options), _choose(options, kernel, X, n, k, whole))
+    fitting = {way: way.cost for way in options if way.fits and way.exact}
+    return Plan(n, shown, budget, tuple(options), cheapest(fitting))
 
 
 def affordable(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
@@ -173,13 +178,6 @@ def feature_bytes(solver: Any, X: Any, k: int, wanted: int | float | None, given
     return int(solver.workspace(n, k) + 32 * n * found + points)
 
 
-def _choose(
-    options: list[Option], kernel: Kernel, X: Any, n: int, k: int, whole: int
-) -> Option | None:
-    """Return the first exact option that fits, in the order of what is quickest."""
-    columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else np.inf
-    stored = whole <= _HELD or columns > _COSTLY or not kernel.on_vectors
-    order = [("krylov", "dense" if stored else "tiled"), ("krylov", "tiled"), ("krylov", "dense")]
-    order.insert(0 if dense_is_quicker(n, k) else len(order), ("dense", "dense"))
-    fitting = {(way.eigen_solver, way.storage): way for way in options if way.fits}
-    return next((fitting[wish] for wish in order if wish in fitting), None)
+def _times(ratio: float) -> str:
+    """Return how many times as long as the quickest exact one a method takes, as text."""
+    return "-" if np.isinf(ratio) else f"{ratio:.{1 if ratio < 10 else 0}f}x"

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._errors import warn_caller
+from ..._errors import MemoryBudgetError, warn_caller
 from ..._points import length, take
 from ..._runtime import budget_in_bytes, check_budget
 from ...expansion import Expansion, Primal
@@ -29,10 +29,11 @@ from ...solvers import (
     BoxInterior,
     Dual,
     DualSolution,
+    Relay,
     Report,
     Status,
     Whitened,
-    columns_are_quicker,
+    linear_machine,
 )
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
@@ -44,6 +45,7 @@ __all__ = ["SupportVectorMachine"]
 
 # Rounding does not explain a negative curvature of more than this times the largest k(x, x).
 _NEGATIVE_CURVATURE = 1e-5
+_LEAST_CACHE = 2**24  # bytes for rows of K beside the columns of X
 
 
 @estimator(kw_only=True)
@@ -66,9 +68,10 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     solver : {"auto", "exact", "smo", "primal", "nystroem"} or a solver
         "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
         "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
-        "auto" and "exact" are the same here: "primal" for dense vectors with more than 10 rows for
-        each column (and more than 500) and a linear kernel, else "smo".  Or a `BlockSMO` or, for a
-        linear kernel, a `BoxInterior` of `mercer.solvers`, with a tol and max_iter of its own.
+        "auto" and "exact" are the same here: "smo" and, for more than 500 dense vectors, more than
+        they have columns, and a linear kernel, "primal" as soon as "smo" has cost a seventh of what
+        that would (a `Relay`).  Or a `BlockSMO` or, for a linear kernel, a `BoxInterior` of
+        `mercer.solvers`, with a tol and max_iter of its own.
     """
 
     kernel: KernelLike = "rbf"
@@ -135,21 +138,38 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if not isinstance(name, str):
             name, given = "smo" if isinstance(name, BlockSMO) else "primal", name
         elif name == "auto":
-            explicit = isinstance(kernel, Linear) and isinstance(points, np.ndarray)
-            name = "primal" if explicit and columns_are_quicker(*points.shape) else "smo"
-        if name == "smo":
-            several = sample.classes is not None and len(sample.classes) > 2
-            rows = KernelRows(
-                values,
-                points,
-                sizes=np.bincount(sample.labels).tolist() if several else None,
-                cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
-                max_memory=self.max_memory,
-            )
-            solver: Any = given or BlockSMO(self.tol, self.max_iter, self.shrinking)
-            return Problem(sample, kernel, solver, rows)
+            name = "smo"
+            if isinstance(kernel, Linear) and isinstance(points, np.ndarray):
+                classes = 2 if sample.classes is None else len(sample.classes)
+                pairs = classes * (classes - 1) // 2
+                name = linear_machine(*points.shape, pairs, self.max_memory)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
-        solver = given or BoxInterior(self.tol, steps, max_memory=self.max_memory)
+        inside = BoxInterior(self.tol, steps, max_memory=self.max_memory)
+        if name in ("smo", "either"):
+            several = sample.classes is not None and len(sample.classes) > 2
+            cache = None if self.cache_size == "auto" else int(self.cache_size * 2**20)
+            budget = budget_in_bytes(self.max_memory)
+            if name == "either":  # few rows of K are read before the interior point takes over
+                cache = min(cache or budget, max(points.nbytes, _LEAST_CACHE))
+                budget -= inside.workspace(*points.shape, 2 * len(points))
+            solver: Any = given or BlockSMO(self.tol, self.max_iter, self.shrinking)
+            try:
+                rows = KernelRows(
+                    values,
+                    points,
+                    sizes=np.bincount(sample.labels).tolist() if several else None,
+                    cache_bytes=cache,
+                    max_memory=max(1, budget),
+                )
+            except MemoryBudgetError:
+                if name == "smo":
+                    raise
+                name = "primal"  # which needs less
+            else:
+                if name == "smo":
+                    return Problem(sample, kernel, solver, rows)
+                return Problem(sample, kernel, Relay(solver, inside), rows, columns=points)
+        solver = given or inside
         if name == "primal":
             if not isinstance(kernel, Linear):
                 raise ValueError(

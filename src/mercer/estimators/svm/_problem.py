@@ -4,9 +4,9 @@
 solver      what it works on                             when "auto" takes it
 ==========  ===========================================  =======================================
 "smo"       rows of K through a cache (BlockSMO)         unless the next line applies
-"primal"    the columns of X: k(x, z) = <x, z>           a linear kernel on dense vectors, with
-            (BoxInterior)                                more than 10 rows for each column; it
-                                                         takes less memory than "smo"
+"primal"    the columns of X: k(x, z) = <x, z>           a linear kernel on more than 500 dense
+            (BoxInterior)                                vectors, more than they have columns, once
+                                                         "smo" has cost a seventh of it (Relay)
 "nystroem"  coordinates on landmarks (BoxInterior)       never: it is approximate
 ==========  ===========================================  =======================================
 """
@@ -44,11 +44,13 @@ class Problem:
         The points, sorted by class if there are more than two.
     kernel : Kernel
         Resolved: what predictions evaluate.
-    solver : BlockSMO or BoxInterior
+    solver : BlockSMO, BoxInterior or Relay
     rows : KernelRows or ndarray
         Of K, or of features F with F F^T = K.
     phi : Whitened or None
         Where features on landmarks come from.
+    columns : ndarray or None
+        F, beside rows of K, for a solver that may need either.
     class_weights : ndarray of shape (n_classes,) or None
         What multiplies the weights of the points of each class.
     """
@@ -58,6 +60,7 @@ class Problem:
     solver: Any
     rows: Any
     phi: Whitened | None = None
+    columns: np.ndarray | None = None
     class_weights: Any = None
 
     @cached_property
@@ -74,6 +77,9 @@ class Problem:
         alone = len(self.pairs) == 1
         if isinstance(self.rows, KernelRows):
             rows: Any = self.rows.view() if alone else self.rows.view(*pair)
+            if self.columns is not None:
+                F = self.columns if alone else self.columns[self.pairs.members(pair)]
+                return self.solver.minimize(rows, F, dual, follow)
         else:
             rows = self.rows if alone else self.rows[self.pairs.members(pair)]
         return self.solver.minimize(rows, dual, follow)

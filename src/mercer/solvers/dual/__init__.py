@@ -2,6 +2,7 @@
 
 from ._dual import Dual, DualSolution
 from ._interior import BoxInterior
+from ._relay import Relay
 from ._smo import BlockSMO, Progress
 
-__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution", "Progress"]
+__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution", "Progress", "Relay"]

@@ -24,6 +24,7 @@ from ..._runtime import Stopwatch, check_budget
 from ...gram import KernelRows
 from ...kernels import Linear
 from .._box_program import Point
+from .._cost import Cost
 from .._report import Report, Status
 from .._row_blocks import pulled, row_norms, times
 from ._barrier import Barrier
@@ -40,6 +41,7 @@ _PAIRS_PER_STEP, _VARIABLES_PER_PAIR = 100, 200
 _LEAST_CACHE = 2**24  # bytes for rows of K
 _VECTORS = 40  # vectors of numbers for each variable that a step allocates
 _BLOCK_BYTES = 2**24  # a block of rows of F in extended precision
+_EXPECTED_STEPS = 20  # 12 to 25 on most problems
 _ZERO = 1e-6  # relative to |v| |F|: a smaller F^T v is taken to be 0
 
 
@@ -82,6 +84,13 @@ class BoxInterior:
         reduced = n * m + 2 * n * n if m > n else 0
         numbers = 2 * _equations(n, m, variables) ** 2 + _VECTORS * variables + reduced
         return 8 * numbers + min(_BLOCK_BYTES, 16 * n * m)
+
+    @staticmethod
+    def cost(n: int, m: int) -> Cost:
+        """Return what n rows of m columns take: weighted squares of F, and a factor, in a step."""
+        m = min(n, m)
+        step = Cost(products=2.0 * n * m * m, factors=m**3 / 3.0, read=8.0 * n * 60, calls=20)
+        return _EXPECTED_STEPS * step
 
     @np.errstate(all="ignore")  # values that are not finite end the search, with a reason
     def minimize(self, F: np.ndarray, dual: Dual, follow: Follow = None) -> DualSolution:

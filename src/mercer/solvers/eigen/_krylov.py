@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._runtime import Stopwatch, generator, one_blas_thread
+from .._cost import Cost
 from .._report import Status
 from ._certificate import certify
 from ._davidson import DavidsonPreconditioner
@@ -41,6 +42,7 @@ _TOL = 1e-8  # what tol = 0 stands for: eigenvalues are then exact to rounding
 _MOST_PASSES = 100  # passes over K at most, by default
 _GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
 _WIDEST = 256  # columns at most of the pass that proves that nothing was missed
+_FEWEST_EXPECTED, _MOST_EXPECTED = 5.0, 9.0  # passes over K, on most spectra; more for more pairs
 _RESOLVED = 100.0  # a resolved component is this many times the perturbation
 
 
@@ -103,6 +105,16 @@ class BlockKrylov:
         wide = 4 * min(n, _WIDEST) if self.prove else 0
         # twice for basis and image, twice for the moment when they grow
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + wide)
+
+    def cost(self, n: int, k: int, read: Cost) -> Cost:
+        """Return what k pairs of n points take if a pass over K takes `read` beside products."""
+        b = self._block(n, k)
+        r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # basis and new columns, on average
+        factor = Cost(thin=2.0 * n * r**2 + 5.0 * r**3)  # pivots, F F^T, its eigenvectors
+        thin = 4.0 * n * r * new + 14.0 * n * m * new + 4.0 * n * m * b + 5.0 * m**3
+        one = read + Cost(products=2.0 * n * n * new, thin=thin, calls=80)
+        passes = min(_FEWEST_EXPECTED + float(np.log2(k)), _MOST_EXPECTED)
+        return factor + r / n * read + passes * one
 
     def eigenpairs(
         self,
@@ -202,15 +214,15 @@ class BlockKrylov:
         n, b = new.shape
         most, tol = self.max_iter or _MOST_PASSES, self.tol or _TOL
         capacity = _capacity(n, b)
-        Z = np.empty((n, 0))
-        Y = np.empty((n, 0))
+        Z, Y, T = np.empty((n, 0)), np.empty((n, 0)), np.empty((0, 0))
         passes, proving, blur = 0, False, 0.0
         while True:
             Z, Y = np.hstack([Z, new]), np.hstack([Y, np.asarray(A @ new, dtype=float)])
+            T = _bordered(T, Z.T @ Y[:, -new.shape[1] :])
             passes += 1
             if relative and passes == 1:
                 blur = relative * _largest_row_sum(A)
-            t, W = _ritz(Z, Y)
+            t, W = _ritz(T)
             kept = W[:, : min(k + _GUARDS, len(t))]
             U, R = Z @ kept, Y @ kept
             R -= U * t[: kept.shape[1]]
@@ -238,7 +250,7 @@ class BlockKrylov:
             new = _orthonormal(fresh, Z, rng, fill=1)
             if Z.shape[1] + new.shape[1] > capacity:  # thick restart: the best Ritz vectors stay
                 stay = W[:, : max(b, k + _GUARDS)]
-                Z, Y = Z @ stay, Y @ stay
+                Z, Y, T = Z @ stay, Y @ stay, np.diag(t[: stay.shape[1]])
 
     def _proof(
         self, A: Any, t: np.ndarray, k: int, M: DavidsonPreconditioner | None, Z: np.ndarray
@@ -306,11 +318,10 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
     n = len(N)
     size = np.linalg.norm(N, axis=0)
     N = N[:, size > 0] / size[size > 0]
-    for _ in range(2):  # a second time removes what rounding left in the first
-        N = N - Z @ (Z.T @ N)
+    N = N - Z @ (Z.T @ N)
     Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
     Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
-    Q = Q - Z @ (Z.T @ Q)
+    Q = Q - Z @ (Z.T @ Q)  # rounding left 1e-16 of Z in N, divided by that diagonal
     missing = min(fill, n - Z.shape[1]) - Q.shape[1]
     if missing > 0:
         everything = np.hstack([Z, Q])
@@ -318,11 +329,17 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
     return np.linalg.qr(Q)[0]
 
 
-def _ritz(Z: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the Ritz values in span(Z), descending, and their vectors in the basis Z."""
-    T = Z.T @ Y
+def _bordered(T: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrix that T begins, its last columns being `edge`."""
+    m, new = len(T), edge.shape[1]
+    corner = 0.5 * (edge[m:] + edge[m:].T)
+    return np.block([[T, edge[:m]], [edge[:m].T, corner]]) if new else T
+
+
+def _ritz(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the Ritz values in span(Z), descending, and their vectors, from T = Z^T A Z."""
     # divide and conquer: LAPACK's default, MRRR, loses three digits of orthogonality
-    t, W = eigh(0.5 * (T + T.T), driver="evd")
+    t, W = eigh(T, driver="evd")
     return t[::-1], W[:, ::-1]
 
 

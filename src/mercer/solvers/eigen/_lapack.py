@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
 from ..._runtime import Stopwatch, generator
+from .._cost import CACHE, Cost
 from .._report import Status
 from ..linear import Triangle, matrix_of
 from ._eigenpairs import EigenPairs, check_k, measured, norms_of
@@ -38,6 +39,13 @@ class DenseEigen:
     def workspace(self, n: int, k: int) -> int:
         """Return the bytes needed beside K: the vectors, and what LAPACK and sorting take."""
         return 8 * n * (3 * k + 26)
+
+    def cost(self, n: int, k: int, read: Cost) -> Cost:
+        """Return what k pairs of n points take, K being an array that is read some times."""
+        pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
+        # half of the reduction is products with vectors, which read K from memory if it is large
+        slow = Cost(read=n**3 / 4.0 if 8 * n * n > CACHE else 0.0)
+        return pairs + slow + 6.0 * read
 
     def eigenpairs(
         self, gram: Any, k: int | None = None, *, overwrite: bool = False, **_: Any
