@@ -9,7 +9,13 @@ from scipy.special import log_softmax, ndtri, softmax
 from scipy.stats import qmc
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError
-from mercer.gp import ClassCovariance, LaplaceLikelihood, expected_probability, expected_softmax
+from mercer.gp import (
+    ClassCovariance,
+    LaplaceLikelihood,
+    expected_probability,
+    expected_softmax,
+    maximise,
+)
 from mercer.kernels import RBF, Linear, Sigmoid, White
 
 rng = np.random.default_rng(0)
@@ -165,3 +171,16 @@ def test_bad_input():
     with pytest.raises(NotPositiveDefiniteError, match="no Mercer kernel"):
         wrong.posterior()
     assert isinstance(LaplaceLikelihood(KERNEL, X, FOUR).posterior().covariance, ClassCovariance)
+
+
+def test_a_search_that_steps_on_a_bound_goes_on_along_it():
+    X = np.random.default_rng(7).normal(size=(600, 2))
+    y = np.linalg.norm(X, axis=1) > 1.2  # without noise: the scale has no end but its bound
+    kernel = 1.0 * RBF()
+    objective = LaplaceLikelihood(kernel, X, y)
+    best = maximise(objective, kernel.theta, kernel.bounds)
+    assert best.converged
+    assert best.theta[1] == kernel.bounds[1, 1]
+    gradient = objective.value_and_gradient(best.theta)[1]
+    assert abs(gradient[0]) < 0.05 < gradient[1]  # nothing to gain along the bound, or inside
+    assert best.evaluations <= 12  # it was 30, at points on both sides of the bound

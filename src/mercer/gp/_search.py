@@ -110,7 +110,7 @@ def maximise(
         H = part.curvature(near)
         if H is not None:
             best = search.climb(near.theta, H * (n / len(rows)))
-            if search.inside(best.theta):
+            if best.converged or search.inside(best.theta):
                 return best
             start = best.theta
     return search.climb(start)
@@ -141,6 +141,7 @@ class _Search:
     ) -> None:
         self.objective, self.bounds, self.max_iter, self.say = objective, bounds, max_iter, say
         self.evaluations = 0
+        self.latest: Any = None  # where the last search ended: theta, value, gradient
 
     def within(self, theta: np.ndarray) -> np.ndarray:
         return np.clip(theta, self.bounds[:, 0], self.bounds[:, 1])
@@ -148,6 +149,10 @@ class _Search:
     def inside(self, theta: np.ndarray) -> bool:
         """Tell whether theta is on no bound, nor close to one."""
         return bool(np.all(np.abs(theta[:, None] - self.bounds) > _MARGIN))
+
+    def on_bounds(self, theta: np.ndarray) -> np.ndarray:
+        """Return which parameters are on a bound."""
+        return np.asarray(np.any(theta[:, None] == self.bounds, axis=1))
 
     def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.objective.value_and_gradient(theta)
@@ -215,13 +220,24 @@ class _Search:
         return value, gradient, B
 
     def climb(
-        self, start: np.ndarray, H: np.ndarray | None = None, *, rough: bool = False
+        self,
+        start: np.ndarray,
+        H: np.ndarray | None = None,
+        *,
+        rough: bool = False,
+        held: np.ndarray | None = None,
     ) -> Optimum:
         """Return where L-BFGS ends, which searches for u in theta = start + R u.
 
-        R R^T = H^-1 if the curvature is known, so that it is about 1 in u; else R = I.
+        R R^T = H^-1 if the curvature is known, so that it is about 1 in u; else R = I.  In these
+        directions bounds are no bounds of u.  So a search that steps on one goes on without the
+        parameters that are on theirs, which are `held`.
         """
-        value, gradient = self.evaluate(start)
+        known_bounds = 0 if held is None else int(held.sum())
+        if self.latest is not None and np.array_equal(self.latest[0], start):
+            _, value, gradient = self.latest
+        else:
+            value, gradient = self.evaluate(start)
         if not np.isfinite(value):
             return self._ended(start, value, False, "it is not finite at the start")
         if H is None:
@@ -230,8 +246,10 @@ class _Search:
             unit = 1.0 / max(1.0, float(np.linalg.norm(gradient)))
             options = {"gtol": _GRADIENT * unit, "ftol": _GAIN}
         else:
-            R, unit = np.linalg.inv(np.linalg.cholesky(H)).T, 1.0
-            box = np.tile([-_FAR, _FAR], (start.size, 1))
+            free, unit = np.arange(start.size) if held is None else np.flatnonzero(~held), 1.0
+            R = np.zeros((start.size, free.size))
+            R[free] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(free, free)])).T
+            box = np.tile([-_FAR, _FAR], (free.size, 1))
             options = {"gtol": _SCALED_GRADIENT, "ftol": 1e-12}
         first, known = value, {start.tobytes(): (value, gradient)}
         best: list[Any] = [value, start, gradient]
@@ -251,10 +269,12 @@ class _Search:
             climbed.append(-float(intermediate_result.fun) / unit)
             if len(climbed) > 1 and climbed[-1] - climbed[-2] < least:
                 raise StopIteration
+            if H is not None and self.on_bounds(best[1]).sum() > known_bounds:
+                raise StopIteration
 
         result = minimize(
             negative,
-            np.zeros(start.size),
+            np.zeros(R.shape[1]),
             jac=True,
             method="L-BFGS-B",
             bounds=box,
@@ -262,10 +282,16 @@ class _Search:
             options={"maxiter": self.max_iter, **options},
         )
         value, theta, gradient = best
+        self.latest = theta, value, gradient
+        now = self.on_bounds(theta)
+        if H is not None and now.sum() > known_bounds:
+            return self.climb(theta) if now.all() else self.climb(theta, H, held=now)
         if rough:
             return self._ended(theta, value, True, "roughly")
         slope = np.abs(self.within(theta + gradient) - theta).max(initial=0.0)
         converged, message = bool(result.success), _reason(str(result.message))
+        if held is not None and np.any(held & (self.within(theta + gradient) != theta)):
+            return self.climb(theta)  # it rises on the way back from a bound
         if converged and errors is None and slope > _SLOPE * np.sqrt(length(self.objective.X)):
             if value > first + _WORTH:  # tolerances of a steep start are wide: here they are not
                 return self.climb(theta)
