@@ -171,7 +171,7 @@ def fitting(method: Callable[..., Any]) -> Any:
             n = length(X)
         except TypeError:  # not a collection: the method says so
             n = 0
-        with blas_threads(n), reserving():
+        with blas_threads(n), reserving(getattr(self, "max_memory", None)):
             return checked(self, X, *args, **params)
 
     return fit
