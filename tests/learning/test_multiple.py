@@ -356,6 +356,22 @@ def test_memory_does_not_grow_with_the_number_of_kernels():
         MultipleKernel(VIEWS, max_memory="50 kB").learn(np.zeros((1000, 4)), np.arange(1000.0))
 
 
+def test_what_the_estimator_may_take_is_for_the_kernel_too():
+    points = np.random.default_rng(0).normal(size=(1000, 4))
+    model = KernelRidge(kernel=MultipleKernel(VIEWS), max_memory="300 kB")
+    with pytest.raises(MemoryError, match="fits the budget of 293"):
+        model.fit(points, points[:, 0])
+
+
+def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
+    for method in ("easymkl", "simplemkl"):
+        held = learn(VIEWS, method)
+        monkeypatch.setattr("mercer.learning._margin._SHARE", 10**12)
+        read = learn(VIEWS, method)
+        monkeypatch.undo()
+        assert read.weights == pytest.approx(held.weights, abs=1e-3)
+
+
 # ---------------------------------------------------------------------- bad input
 
 

@@ -22,15 +22,18 @@ _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
 
 
 _reserved: ContextVar[int | None] = ContextVar("reserved", default=None)
+_stated: ContextVar[Any] = ContextVar("stated", default=None)  # what None stands for
 
 
 @contextmanager
-def reserving() -> Iterator[None]:
-    """Give back at the end what is reserved inside."""
+def reserving(max_memory: Any = None) -> Iterator[None]:
+    """Give back at the end what is reserved inside; let None stand for this budget there."""
     token = _reserved.set(_reserved.get() or 0)
+    before = _stated.set(_stated.get() if max_memory is None else max_memory)
     try:
         yield
     finally:
+        _stated.reset(before)
         _reserved.reset(token)
 
 
@@ -60,14 +63,15 @@ def _half_of_memory() -> int:
 def budget_in_bytes(max_memory: Any) -> int:
     """Return the budget in bytes, from bytes, a text like "2 GiB", or None for half the memory.
 
-    What has been reserved is taken off.
+    What has been reserved is taken off; and inside of a fit, None stands for its own budget.
     """
     return max(1, _in_bytes(max_memory) - (_reserved.get() or 0))
 
 
 def _in_bytes(max_memory: Any) -> int:
     if max_memory is None:
-        return _half_of_memory()
+        stated = _stated.get()
+        return _half_of_memory() if stated is None else _in_bytes(stated)
     if isinstance(max_memory, str):
         match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([kmgt]i?|)b?\s*", max_memory.lower())
         if match and (size := int(float(match[1]) * _UNITS[match[2]])):

@@ -171,8 +171,9 @@ def fitting(method: Callable[..., Any]) -> Any:
             n = length(X)
         except TypeError:  # not a collection: the method says so
             n = 0
-        budget_in_bytes(getattr(self, "max_memory", None))  # refuses what is no size
-        with blas_threads(n), reserving():
+        budget = getattr(self, "max_memory", None)
+        budget_in_bytes(budget)  # refuses what is no size
+        with blas_threads(n), reserving(budget):
             return checked(self, X, *args, **params)
 
     return fit

@@ -13,7 +13,7 @@ from .._points import length, take
 from .._runtime import budget_in_bytes
 from ..gram import DenseGram, KernelRows, gram
 from ..kernels import Kernel, Precomputed, Prepared, Sum, node
-from ..solvers import BlockSMO, Dual
+from ..solvers import BlockSMO, Dual, DualSolution, Status
 from ._weights import Candidates, combined
 
 __all__ = ["easymkl", "simplemkl"]
@@ -62,8 +62,9 @@ def easymkl(c: Candidates, ridge: float) -> np.ndarray:
     rows = _rows(Sum((*mixed.terms, _Diagonal(ridge / c.counts))), c)
     solver, ones = BlockSMO(tol=1e-4 / n), np.ones(n)
     duals = [Dual.nu_classify(signs, ones, 2.0 / n) for signs in c.signs.T]
-    V = np.column_stack([solver.minimize(rows, dual).coefficients for dual in duals])
-    return _squares(c, V)
+    found = [solver.minimize(rows, dual) for dual in duals]
+    _tell(found)
+    return _squares(c, np.column_stack([s.coefficients for s in found]))
 
 
 def simplemkl(c: Candidates, C: float) -> np.ndarray:
@@ -105,15 +106,26 @@ def simplemkl(c: Candidates, C: float) -> np.ndarray:
             f"lower the objective of {objective:.4g} by {gap:.2g}. A smaller C converges faster",
             ConvergenceWarning,
         )
+    _tell(found)
     return np.where(v > _NONE * v.max(), v, 0.0)
+
+
+def _tell(found: list[DualSolution]) -> None:
+    """Warn of machines that have not converged."""
+    worst = max(found, key=lambda s: s.report.certificate["violation"])
+    if any(s.report.status is Status.NOT_CONVERGED for s in found):
+        warn_caller(
+            f"weights of kernels come from a machine that did not converge: its conditions are "
+            f"violated by up to {worst.report.certificate['violation']:.2g}",
+            ConvergenceWarning,
+        )
 
 
 def _rows(kernel: Kernel, c: Candidates) -> KernelRows:
     """Return rows of K, which is held if it takes little of the budget: machines share it."""
-    K = gram(kernel, c.X, max_memory=budget_in_bytes(c.max_memory) // _SHARE)
-    if not isinstance(K, DenseGram):
+    if 8 * len(c.Y) ** 2 * _SHARE > budget_in_bytes(c.max_memory):
         return KernelRows(kernel, c.X, max_memory=c.max_memory)
-    array = K.release()
+    array = DenseGram(kernel, c.X).release()
     array.setflags(write=False)
     return KernelRows(Precomputed(array), np.arange(len(array)), max_memory=c.max_memory)
 

@@ -113,7 +113,7 @@ class MultipleKernel(Kernel):
     subsample : int or None
         Learn the weights from so many evenly spaced points; None for all of them.
     max_memory : int, str or None
-        For learning the weights; as in `gram`.
+        For learning the weights; None for what the estimator may take.
 
     Examples
     --------

@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from .._errors import not_finite
-from .._runtime import check_budget, check_threads, ordered_sum, quiet, slices
+from .._runtime import budget_in_bytes, check_budget, check_threads, ordered_sum, quiet, slices
 from ..gram import GramOperator
 
 __all__ = ["Pairing"]
 
 _LARGEST, _SMALLEST = 384, 32  # rows and columns of a tile
 _NUMBERS = 2**20  # in the tiles of all matrices together
+_SHARE = 8  # and of the budget no more than this part of a thread's
 _FEW = 32  # points at which K is centred roughly
 _ROUNDING = 1e-13  # a matrix that centring leaves less of, in units of its largest entry, is flat
 
@@ -60,11 +61,12 @@ class Pairing:
         n, p = grams[0].shape[0], len(grams)
         w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
         W, root = w.sum(), np.sqrt(w)
-        size = int(np.clip(np.sqrt(_NUMBERS / p), _SMALLEST, _LARGEST))
+        threads = check_threads(None)
+        fits = budget_in_bytes(max_memory) / (8 * _SHARE * threads)  # the points are there as well
+        size = int(np.clip(np.sqrt(min(_NUMBERS, fits) / p), _SMALLEST, _LARGEST))
         strips = slices(n, size)
-        held = 3 * p * min(n, size) ** 2 + p * p + 2 * p * n
-        what = f"products of {p} kernel matrices of {n} points"
-        check_budget(8 * held * check_threads(None), max_memory, what)
+        held = threads * (3 * p * min(n, size) ** 2 + p * p + 2 * p * n)
+        check_budget(8 * held, max_memory, f"products of {p} kernel matrices of {n} points")
         rough = np.array([_rough_centre(K) for K in grams])
 
         def strip(i: int) -> np.ndarray:
@@ -89,8 +91,8 @@ class Pairing:
         total = ordered_sum(strip, order, min(8, len(strips)))
         products, sums = total[: p * p].reshape(p, p), total[p * p :].reshape(p, n)
         diagonals = np.array([K.diagonal() for K in grams], dtype=float)
-        for K, *values in zip(grams, products, diagonals, strict=True):
-            if not all(np.isfinite(part).all() for part in values):
+        for K, square, diagonal in zip(grams, products.diagonal(), diagonals, strict=True):
+            if not (np.isfinite(square) and np.isfinite(diagonal).all()):
                 raise not_finite(K.kernel)
         means = sums / W
         overall = means @ w / W
