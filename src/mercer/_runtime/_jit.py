@@ -138,6 +138,7 @@ def _numba() -> Any:
     import numba
     from llvmlite import ir
     from numba.core import event
+    from numba.core.registry import cpu_target
     from numba.extending import lower_builtin, type_callable
 
     class Compilations(event.Listener):
@@ -163,4 +164,5 @@ def _numba() -> Any:
             return builder.call(builder.module.declare_intrinsic(name, [kind], two), values)
 
         lower_builtin(function, numba.types.Float, numba.types.Float)(lowered)
+    cpu_target.target_context.refresh()  # else the first call does, where no clock sees it
     return numba

@@ -168,7 +168,7 @@ def take_steps(
     for p in range(len(met)):
         first = starts[2 * p]
         middle, size = starts[2 * p + 1] - first, starts[2 * p + 2] - first
-        own, low, up = v[first : first + size], lower[first : first + size], upper[first : first + size]
+        own, low, up = v[first:], lower[first:], upper[first:]
         flat = 1e-280
         for a in range(size):
             row, out = K[points[first + a]], inner[a]
