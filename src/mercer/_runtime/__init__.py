@@ -2,7 +2,7 @@
 
 from ._arguments import check_choice, is_count
 from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
-from ._jit import jit
+from ._jit import LOOPS, Loop, compile_seconds, compiling, jit, larger, smaller
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
 from ._threads import (
@@ -19,17 +19,22 @@ from ._threads import (
 )
 
 __all__ = [
+    "LOOPS",
+    "Loop",
     "Stopwatch",
     "blas_threads",
     "budget_in_bytes",
     "check_budget",
     "check_choice",
     "check_threads",
+    "compile_seconds",
+    "compiling",
     "cut",
     "generator",
     "in_words",
     "is_count",
     "jit",
+    "larger",
     "one_blas_thread",
     "ordered_sum",
     "quiet",
@@ -38,6 +43,7 @@ __all__ = [
     "reserving",
     "run",
     "slices",
+    "smaller",
     "thread_count",
     "threads",
 ]

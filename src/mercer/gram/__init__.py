@@ -15,6 +15,7 @@ from ._nearest import nearest, within
 from ._nystroem import NystroemMap, factor_landmarks, without_rounding
 from ._operator import GramOperator
 from ._remembering import remembering
+from ._row_cache import add_rows
 from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
 from ._shared import grams, share_distances
@@ -38,6 +39,7 @@ __all__ = [
     "PartialCholesky",
     "RowsView",
     "TiledGram",
+    "add_rows",
     "choose_landmarks",
     "factor_landmarks",
     "fill",

@@ -197,7 +197,8 @@ class Radial(LengthScaled):
             columns = Q.once("columns", lambda: np.ascontiguousarray(V.T))
             _direct_moments(np.ascontiguousarray(M), Y, columns, frame.inverse, first, second)
             return first, second
-        close_moments(M, Y, V, row_norms(P), row_norms(Q), s, first, second)
+        # the whole rows, as columns of them are of another layout, to be compiled for by itself
+        close_moments(M, P.arrays[0], Q.arrays[0], row_norms(P), row_norms(Q), s, first, second)
         rows, cross = M.sum(axis=1), np.asarray(M @ V)
         second += _square(Y).T @ rows + _square(V).T @ M.sum(axis=0)
         second -= 2.0 * (Y.multiply(cross) if sp.issparse(Y) else Y * cross).sum(axis=0)

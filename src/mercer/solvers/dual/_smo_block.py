@@ -8,12 +8,14 @@ Two variables of a group move by t in opposite directions, so that their sum sta
 and g += t (K_i - K_j).  The choice of j maximises what the move gains (Fan, Chen & Lin 2005).
 
 A step is two passes over the working set: one brings g up to date and finds i, the other finds j.
-What may not move is put out of reach by adding infinity, and each of 32 lanes keeps an extreme of
-its own, with its place: without branches, and without one extreme that all entries wait for, both
-passes compile to vector instructions.  Of equals the last one is taken, as LIBSVM does.
+What may not move is put out of reach by adding infinity.  Both passes find the extreme of each run
+of 32 entries first, by vector instructions, and then its place in the one run that has it.  Of
+equals the last one is taken, as LIBSVM does.
 
-Of the variables at a bound only those that violate the conditions most take part in a round of
-steps, beside all that are free: they are copied together, so that a step costs as little as they.
+All of that is one flat function (`take_steps`), which is quick to compile.  It serves many problems
+in one call, since those of many small classes take less time than a call.  In a large block only
+the variables at a bound that violate the conditions most take part in a round of steps, beside all
+that are free: they are copied together, so that a step costs as little as they.
 """
 
 from __future__ import annotations
@@ -22,24 +24,25 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import jit
+from ..._runtime import jit, larger, smaller
+from ...gram import add_rows
 
-__all__ = ["solve_block"]
+__all__ = ["solve_block", "take_steps"]
 
-_LANES = 32
+_RUN = 32
+_FEW = 640  # so many variables take part all the time
 _STEPS_PER_ROUND = 256  # at least, before the variables that take part are chosen again
 _CROWD = 128  # so many variables of either bound take part
 _LEAST_CURVATURE = 1e-12  # relative to K; a smaller or negative c_ij is replaced by it
 
 
-@jit("nnan", "nsz", "reassoc")
 def solve_block(
-    K: Any,
-    g: Any,
-    v: Any,
-    lower: Any,
-    upper: Any,
-    starts: Any,
+    K: np.ndarray,
+    g: np.ndarray,
+    v: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    starts: np.ndarray,
     accuracy: float,
     fraction: float,
     max_steps: int,
@@ -53,7 +56,7 @@ def solve_block(
         Overwritten.
     lower, upper : ndarray of shape (s,)
     starts : ndarray of int
-        Where each group starts, and s.
+        Where each group, of one or two, starts, and s.
     accuracy, fraction : float
     max_steps : int
 
@@ -67,206 +70,172 @@ def solve_block(
     bent : int
         In how many steps c_ij was negative beyond rounding.
     """
-    size, groups = len(g), len(starts) - 1
     steps, bent, curvature, goal, charged = 0, 0, 0.0, -1.0, 0
-    W, part = np.empty(size, dtype=np.int64), np.zeros(groups + 1, dtype=np.int64)
+    few = len(g) <= _FEW
     while True:
-        violation = _active(g, v, lower, upper, starts, W, part)
+        W, ends, violation = _active(g, v, lower, upper, starts, few)
         if goal < 0.0:
             goal = max(accuracy, fraction * violation)
-        count = part[groups]
-        # A round is charged for even if it takes few steps, since nothing interrupts this loop.
+        # A round is charged for even if it takes few steps, since nothing interrupts it.
         if violation <= goal or max(steps, charged) >= max_steps:
             return steps, violation, curvature, bent
-        inner = np.empty((count, count), dtype=K.dtype)
-        h, w, low, up = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-        for a in range(count):
-            k = W[a]
-            h[a], w[a], low[a], up[a] = g[k], v[k], lower[k], upper[k]
-            row = K[k]
-            for b in range(count):
-                inner[a, b] = row[W[b]]
-        most = min(max(_STEPS_PER_ROUND, count), max_steps - steps)
-        done, c, times = _solve(inner, h, w, low, up, part, goal, most)
-        steps, bent, curvature = steps + done, bent + times, min(curvature, c)
-        charged += max(done, min(_STEPS_PER_ROUND, max_steps - steps))
+        most = max_steps - steps
+        if not few:
+            most = min(max(_STEPS_PER_ROUND, len(W)), most)
+        h, w = g[W], v[W]
+        done, c, times = run_steps(K, W, ends, h, w, lower[W], upper[W], goal, most)[0]
+        steps, bent, curvature = steps + int(done), bent + int(times), min(curvature, float(c))
+        charged += max(int(done), min(_STEPS_PER_ROUND, max_steps - steps))
         if done == 0:  # rounding leaves nothing to gain
             return steps, violation, curvature, bent
-        for a in range(count):
-            k = W[a]
-            d = w[a] - v[k]
-            if d != 0.0:
-                row = K[k]
-                for b in range(size):
-                    g[b] += d * row[b]
-                v[k] = w[a]
+        if few:
+            g[:], v[:] = h, w
+        else:
+            moved = np.flatnonzero(w != v[W])
+            add_rows(K, W[moved], w[moved] - v[W[moved]], g)
+            v[W] = w
 
 
-@jit("nnan", "nsz", "reassoc")
-def _active(g: Any, v: Any, lower: Any, upper: Any, starts: Any, W: Any, part: Any) -> float:
-    """Set W to the variables that take part, by group, and return the violation.
+def _active(
+    g: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray, starts: np.ndarray, few: bool
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the variables that take part, where their groups start, and the violation."""
+    rises, falls = v < upper, v > lower
+    violation, chosen = -np.inf, []
+    for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        part = slice(first, last)
+        here, up, down = g[part], rises[part], falls[part]
+        low, high = here[down].max(initial=-np.inf), here[up].min(initial=np.inf)
+        violation = max(violation, float(low - high))
+        if few:
+            continue
+        some = [np.flatnonzero(up & down)]
+        for may, keys in ((up & ~down & (here < low), here), (down & ~up & (here > high), -here)):
+            crowd = np.flatnonzero(may)
+            if len(crowd) > _CROWD:
+                crowd = crowd[np.argpartition(keys[crowd], _CROWD - 1)[:_CROWD]]
+            some.append(crowd)
+        chosen.append(np.sort(np.concatenate(some)) + first)
+    if few:
+        return np.arange(len(g)), starts, violation
+    return np.concatenate(chosen), np.cumsum([0, *map(len, chosen)]), violation
 
-    These are all free variables, and of those at a bound the ones that violate the conditions most.
+
+def run_steps(
+    K: np.ndarray,
+    points: np.ndarray,
+    starts: np.ndarray,
+    g: np.ndarray,
+    v: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    goal: float,
+    max_steps: int,
+) -> np.ndarray:
+    """Take steps for problems of two groups each; one of one group has an empty second one.
+
+    Returns for each problem the steps taken, the most negative c_ij, and in how many steps it was
+    negative beyond rounding.
     """
-    violation, count = -np.inf, 0
-    for group in range(len(starts) - 1):
-        first, last = starts[group], starts[group + 1]
-        low, up = -np.inf, np.inf
-        for k in range(first, last):
-            if v[k] < upper[k]:
-                up = min(up, g[k])
-            if v[k] > lower[k]:
-                low = max(low, g[k])
-        violation = max(violation, low - up)
-        keys = np.empty(last - first)  # g, or -g, of variables at a bound that may enter
-        for sign in (1.0, -1.0):
-            crowd = 0
-            for k in range(first, last):
-                rises, falls = v[k] < upper[k], v[k] > lower[k]
-                keys[k - first] = np.inf
-                if sign > 0.0 and rises and not falls and g[k] < low:
-                    keys[k - first] = g[k]
-                    crowd += 1
-                if sign < 0.0 and falls and not rises and g[k] > up:
-                    keys[k - first] = -g[k]
-                    crowd += 1
-                if sign > 0.0 and rises and falls:
-                    W[count] = k
-                    count += 1
-            edge = np.partition(keys, _CROWD - 1)[_CROWD - 1] if crowd > _CROWD else np.inf
-            room = count + min(crowd, _CROWD)
-            for tie in (False, True):  # some of those equal to the edge may not fit
-                for k in range(first, last):
-                    key = keys[k - first]
-                    if count < room and (key == edge if tie else key < edge):
-                        W[count] = k
-                        count += 1
-        W[part[group] : count].sort()
-        part[group + 1] = count
-    return violation
-
-
-@jit("nnan", "nsz", "reassoc")
-def _solve(
-    K: Any, g: Any, v: Any, lower: Any, upper: Any, starts: Any, goal: float, max_steps: int
-) -> tuple[int, float, int]:
-    """Take steps until the violation is not above the goal; return what was met on the way."""
-    size = len(g)
-    above, below = np.empty(size), np.empty(size)  # infinite where v cannot grow, or fall
-    diagonal = np.empty(size)
-    for k in range(size):
-        above[k] = 0.0 if v[k] < upper[k] else np.inf
-        below[k] = 0.0 if v[k] > lower[k] else np.inf
-        diagonal[k] = K[k, k]
-    extreme, place, highest = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
-    flat = _LEAST_CURVATURE * max(np.abs(diagonal).max(), 1e-280)
+    if len(starts) == 2:
+        starts = starts[[0, 1, 1]]
+    most = int(np.max(starts[2::2] - starts[:-2:2]))
+    inner, work = np.empty((most, most), dtype=K.dtype), np.empty((4, most))
+    met = np.zeros((len(starts) // 2, 3))
     rounding = 1e-5 if K.itemsize == 4 else 1e-12
-    steps, bent, curvature = 0, 0, 0.0
-    i, j, t = 0, 0, 0.0
-    while True:
-        violation, best, move_i, move_j = -np.inf, 0.0, -1, -1
-        for group in range(len(starts) - 1):
-            part = slice(starts[group], starts[group + 1])
-            here, up = _update(g[part], K[i, part], K[j, part], t, above[part], extreme, place)
-            if up == np.inf:
-                continue
-            own = starts[group] + here
-            there, gain, over = _partner(
-                g[part], below[part], up, K[own, part], diagonal[part], diagonal[own],
-                flat, extreme, place, highest,
-            )  # fmt: skip
-            violation = max(violation, over)
-            if gain > best:
-                best, move_i, move_j = gain, own, starts[group] + there
-        if violation <= goal or steps >= max_steps or move_j < 0:
-            return steps, curvature, bent
-        i, j = move_i, move_j
-        c = diagonal[i] + diagonal[j] - 2.0 * K[i, j]
-        if c < -rounding * (abs(diagonal[i]) + abs(diagonal[j])):
-            bent += 1
-            curvature = min(curvature, c)
-        room_i, room_j = upper[i] - v[i], v[j] - lower[j]
-        t = min((g[j] - g[i]) / max(c, flat), room_i, room_j)
-        v[i] = upper[i] if t == room_i else v[i] + t
-        v[j] = lower[j] if t == room_j else v[j] - t
-        for k in (i, j):
-            above[k] = 0.0 if v[k] < upper[k] else np.inf
-            below[k] = 0.0 if v[k] > lower[k] else np.inf
-        steps += 1
+    take_steps(K, points, starts, g, v, lower, upper, goal, max_steps, rounding, inner, work, met)
+    return met
 
 
 @jit("nnan", "nsz", "reassoc")
-def _update(
-    g: Any, Ki: Any, Kj: Any, t: float, above: Any, extreme: Any, place: Any
-) -> tuple[int, float]:
-    """Set g += t (Ki - Kj); return where g + above is least, and how small."""
-    n = len(g)
-    whole = n - n % _LANES
-    for lane in range(_LANES):
-        extreme[lane], place[lane] = np.inf, 0.0
-    for start in range(0, whole, _LANES):
-        at = float(start)
-        G, A = g[start : start + _LANES], above[start : start + _LANES]
-        Ri, Rj = Ki[start : start + _LANES], Kj[start : start + _LANES]
-        for lane in range(_LANES):
-            G[lane] += t * (Ri[lane] - Rj[lane])
-        for lane in range(_LANES):
-            x = G[lane] + A[lane]
-            place[lane] = at if x <= extreme[lane] else place[lane]
-            extreme[lane] = x if x < extreme[lane] else extreme[lane]
-    least, where = np.inf, 0
-    for lane in range(_LANES):
-        here = int(place[lane]) + lane
-        if extreme[lane] < least or (extreme[lane] == least and here > where):
-            least, where = extreme[lane], here
-    for k in range(whole, n):
-        g[k] += t * (Ki[k] - Kj[k])
-        if g[k] + above[k] <= least:
-            least, where = g[k] + above[k], k
-    return where, least
-
-
-@jit("nnan", "nsz", "reassoc")
-def _partner(
+def take_steps(
+    K: Any,
+    points: Any,
+    starts: Any,
     g: Any,
-    below: Any,
-    up: float,
-    row: Any,
-    diagonal: Any,
-    own: float,
-    flat: float,
-    extreme: Any,
-    place: Any,
-    highest: Any,
-) -> tuple[int, float, float]:
-    """Return the partner that gains most, the gain, and by how much g exceeds `up` at most."""
-    n = len(g)
-    whole = n - n % _LANES
-    for lane in range(_LANES):
-        extreme[lane], place[lane], highest[lane] = 0.0, -1.0, -np.inf
-    for start in range(0, whole, _LANES):
-        at = float(start)
-        G, B = g[start : start + _LANES], below[start : start + _LANES]
-        R, D = row[start : start + _LANES], diagonal[start : start + _LANES]
-        for lane in range(_LANES):
-            x = G[lane] - B[lane] - up
-            highest[lane] = x if x > highest[lane] else highest[lane]
-            d = x if x > 0.0 else 0.0
-            c = own + D[lane] - 2.0 * R[lane]
-            c = c if c > flat else flat
-            s = d * d / c
-            place[lane] = at if s >= extreme[lane] else place[lane]
-            extreme[lane] = s if s > extreme[lane] else extreme[lane]
-    gain, where, over = 0.0, 0, -np.inf
-    for lane in range(_LANES):
-        over = max(over, highest[lane])
-        here = int(place[lane]) + lane
-        if extreme[lane] > gain or (extreme[lane] == gain and here > where):
-            gain, where = extreme[lane], here
-    for k in range(whole, n):
-        x = g[k] - below[k] - up
-        over = max(over, x)
-        s = x * x / max(own + diagonal[k] - 2.0 * row[k], flat)
-        if x > 0.0 and s >= gain:
-            gain, where = s, k
-    return where, gain, over
+    v: Any,
+    lower: Any,
+    upper: Any,
+    goal: float,
+    max_steps: int,
+    rounding: float,
+    inner: Any,
+    work: Any,
+    met: Any,
+) -> None:
+    """Take steps until the violation is not above the goal; see `run_steps`."""
+    G, above, below, diagonal = work[0], work[1], work[2], work[3]
+    for p in range(len(met)):
+        first = starts[2 * p]
+        middle, size = starts[2 * p + 1] - first, starts[2 * p + 2] - first
+        own, low, up = v[first:], lower[first:], upper[first:]
+        flat = 1e-280
+        for a in range(size):
+            row, out = K[points[first + a]], inner[a]
+            for b in range(size):
+                out[b] = row[points[first + b]]
+            G[a], diagonal[a] = g[first + a], out[a]
+            above[a] = 0.0 if own[a] < up[a] else np.inf
+            below[a] = 0.0 if own[a] > low[a] else np.inf
+            flat = larger(flat, abs(diagonal[a]))
+        flat *= _LEAST_CURVATURE
+        i, j, t = 0, 0, 0.0
+        while True:
+            violation, gain, to_i, to_j = -np.inf, 0.0, 0, -1
+            begin, end = 0, middle
+            for _ in range(2):
+                least, at = np.inf, begin
+                for start in range(begin, end, _RUN):
+                    stop = min(start + _RUN, end)
+                    H, A = G[start:stop], above[start:stop]
+                    Ki, Kj = inner[i, start:stop], inner[j, start:stop]
+                    m = np.inf
+                    for k in range(len(H)):
+                        x = H[k] + t * (Ki[k] - Kj[k])
+                        H[k] = x
+                        m = smaller(m, x + A[k])
+                    if m <= least:
+                        least, at = m, start
+                if least < np.inf:
+                    leader = at
+                    for k in range(at, min(at + _RUN, end)):
+                        if G[k] + above[k] <= least:
+                            leader = k
+                    d, best = diagonal[leader], 0.0
+                    for start in range(begin, end, _RUN):
+                        stop = min(start + _RUN, end)
+                        H, B = G[start:stop], below[start:stop]
+                        R, D = inner[leader, start:stop], diagonal[start:stop]
+                        m = 0.0
+                        for k in range(len(H)):
+                            x = H[k] - B[k] - least
+                            violation = larger(violation, x)
+                            x = larger(x, 0.0)
+                            m = larger(m, x * x / larger(d + D[k] - 2.0 * R[k], flat))
+                        if m >= best:
+                            best, at = m, start
+                    if best > gain:
+                        gain, best, to_i = best, 0.0, leader
+                        for k in range(at, min(at + _RUN, end)):
+                            x = larger(G[k] - below[k] - least, 0.0)
+                            x = x * x / larger(d + diagonal[k] - 2.0 * inner[leader, k], flat)
+                            if x >= best:
+                                best, to_j = x, k
+                begin, end = middle, size
+            if violation <= goal or met[p, 0] >= max_steps or to_j < 0:
+                break
+            i, j = to_i, to_j
+            c = diagonal[i] + diagonal[j] - 2.0 * inner[i, j]
+            if c < -rounding * (abs(diagonal[i]) + abs(diagonal[j])):
+                met[p, 1] = smaller(met[p, 1], c)
+                met[p, 2] += 1.0
+            room_i, room_j = up[i] - own[i], own[j] - low[j]
+            t = smaller((G[j] - G[i]) / larger(c, flat), smaller(room_i, room_j))
+            own[i] = up[i] if t == room_i else own[i] + t
+            own[j] = low[j] if t == room_j else own[j] - t
+            for k in (i, j):
+                above[k] = 0.0 if own[k] < up[k] else np.inf
+                below[k] = 0.0 if own[k] > low[k] else np.inf
+            met[p, 0] += 1.0
+        for a in range(size):
+            g[first + a] = G[a]

@@ -131,7 +131,9 @@ class Tridiagonal:
 
         def sweep(start: int) -> None:
             rows = slice(start, min(start + _ROWS, n))
-            _sweep(np.ascontiguousarray(self.Q[rows].T), D, L, out[:, rows])
+            y, total = np.zeros((2, len(D), rows.stop - start))
+            _sweep(np.ascontiguousarray(self.Q[rows].T), D, L, y, total)
+            out[:, rows] = total
 
         run(sweep, range(0, n, _ROWS), n_threads)
         return out
@@ -151,17 +153,14 @@ class Tridiagonal:
 
 
 @jit()
-def _sweep(Qt: Any, D: Any, L: Any, out: Any) -> None:
-    """out_ji <- sum_k y_k^2 / D_jk with y_k = Q_ik - L_j,k-1 y_k-1: for each row i and shift j."""
-    n, rows = Qt.shape
-    y, total = np.zeros((D.shape[0], rows)), np.zeros((D.shape[0], rows))
-    for k in range(n):
+def _sweep(Qt: Any, D: Any, L: Any, y: Any, total: Any) -> None:
+    """total_ji += sum_k y_k^2 / D_jk, y_k = Q_ik - L_j,k-1 y_k-1: for each row i and shift j."""
+    for k in range(Qt.shape[0]):
         column = Qt[k]
         for j in range(D.shape[0]):
             before = L[j, k - 1] if k else 0.0
             share = 1.0 / D[j, k]
             mine, sums = y[j], total[j]
-            for i in range(rows):
+            for i in range(len(column)):
                 mine[i] = column[i] - before * mine[i]
                 sums[i] += share * mine[i] * mine[i]
-    out[:] = total
