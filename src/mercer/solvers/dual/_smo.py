@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -309,7 +309,7 @@ class _Search:
 
     # ------------------------------------------------------------------ both
 
-    def _move(self, K: np.ndarray, g: np.ndarray, *rest: object) -> float:
+    def _move(self, K: np.ndarray, g: np.ndarray, *rest: Any) -> float:
         """Run SMO inside a block, and count."""
         if not np.isfinite(g).all():
             raise ValueError(

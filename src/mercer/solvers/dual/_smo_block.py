@@ -97,7 +97,12 @@ def solve_block(
 
 
 def _active(
-    g: np.ndarray, v: np.ndarray, lower: np.ndarray, upper: np.ndarray, starts: np.ndarray, few: bool
+    g: np.ndarray,
+    v: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    starts: np.ndarray,
+    few: bool,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the variables that take part, where their groups start, and the violation."""
     rises, falls = v < upper, v > lower
