@@ -3,8 +3,10 @@
 What is timed is everything from the points: kernels of five training folds, their weights, the
 classifier, and the predictions of the folds left out, which are the same for all.  mercer has
 ALIGNF weights and a Fisher discriminant; MKLpy EasyMKL with its own classifier and with an SVC.  A
-result whose mean accuracy is more than a point below that of the best single view (by the same
-Fisher discriminant; the best in hindsight) is not compared.
+result whose mean accuracy is a standard error below that of the best single view (by the same
+Fisher discriminant; the best in hindsight) is not compared.  The pairing of ALIGNF with Fisher's
+discriminant was itself chosen on these folds, among five classifiers and four methods, so that its
+accuracy is flattered; with `SVC` (one against one, C = 10) it is below MKLpy's on four of the sets.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from .sparse import DATA
 
 SETS = {"mfeat_small": "rbf", "msrc_v1_5views": "rbf", "3sources": "cosine", "bbcsport": "cosine"}
 SETS |= {"webkb203": "cosine"}
-NOISE = 0.01  # accuracy, below which a difference says nothing
+NOISE = 0.025  # accuracy: a standard error of the smallest sets, with 200 points and a tenth wrong
 
 
 def problem(name: str) -> tuple[list, np.ndarray, list]:
