@@ -13,7 +13,7 @@ from .._errors import NotPositiveDefiniteError
 from .._points import length
 from .._runtime import Stopwatch, check_budget
 from ..expansion import Expansion
-from ..kernels import Kernel
+from ..kernels import Kernel, Radial
 from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
 from ._objective import Objective
@@ -163,8 +163,13 @@ class MarginalLikelihood(Exact):
 
     @property
     def informs(self) -> bool:
-        """Whether `with_information` costs about as much as a gradient."""
-        return self.kernel.pullback_in_tiles and not self.kernel.costly
+        """Whether `with_information` costs about as much as a gradient, and leads to the optimum.
+
+        With several length scales in one sum or product likelihoods have curved valleys, and steps
+        from a part of the observations may end in another one.
+        """
+        cheap = self.kernel.pullback_in_tiles and not self.kernel.costly
+        return cheap and _widths(self.kernel) <= 1
 
     def with_information(self, theta: Any = None) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its derivatives, and minus its second derivatives, roughly.
@@ -256,3 +261,9 @@ class LeaveOneOut(Exact):
 def _log_predictive(A: np.ndarray, g: np.ndarray) -> float:
     logs = A.shape[1] * np.sum(np.log(g) - np.log(2.0 * np.pi))
     return 0.5 * float(logs - np.sum(A**2 / g[:, None]))
+
+
+def _widths(kernel: Kernel) -> int:
+    """Return how many kernels of a distance there are in an expression."""
+    inside = sum(_widths(child) for _, child in kernel._children())
+    return inside + isinstance(kernel, Radial)
