@@ -138,7 +138,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             if isinstance(kernel, Linear) and isinstance(points, np.ndarray):
                 classes = 2 if sample.classes is None else len(sample.classes)
                 pairs = classes * (classes - 1) // 2
-                name = linear_machine(*points.shape, pairs, self.max_memory)
+                n, m = points.shape
+                name = linear_machine(n, m, pairs, self.max_memory)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
         inside = BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name in ("smo", "either"):
@@ -147,7 +148,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             budget = budget_in_bytes(self.max_memory)
             if name == "either":  # few rows of K are read before the interior point takes over
                 cache = min(cache or budget, max(points.nbytes, _LEAST_CACHE))
-                budget -= inside.workspace(*points.shape, 2 * len(points))
+                n, m = points.shape
+                budget -= inside.workspace(n, m, 2 * n)
             solver: Any = given or BlockSMO(self.tol, self.max_iter, self.shrinking)
             try:
                 rows = KernelRows(

@@ -2,7 +2,7 @@
 
 Where few points are support vectors `BlockSMO` ends after a few rows of K; where classes overlap it
 may take a million steps.  Which of the two it is shows only on the way.  What `BoxInterior` takes
-is known before, and a seventh of that is what pairs may spend, counted in entries of K and in steps.
+is known before; pairs may spend a seventh of that, counted in entries of K and in steps.
 """
 
 from __future__ import annotations
