@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from .._runtime import budget_in_bytes
 from ._cost import Cost, reading
 from .dual import BoxInterior, Relay
@@ -40,7 +42,10 @@ class Problem(Enum):
 
 LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
 
-_SMALL = 3000  # points up to which a float64 factor costs next to nothing
+_SMALL = 2000  # points up to which a float64 factor costs next to nothing
+_ATTEMPT = 0.05  # the part of the cost of a factor that conjugate gradients may spend on pivots
+_LEAST_RANK = 50  # of their preconditioner
+_LEAST_STEPS = 20  # of conjugate gradients, or they are not tried
 # Points up to which "auto" minimises a risk over the whole RKHS, by Newton's method for the
 # log-losses, by any method, and for outputs in order: about a minute on one core.
 # "clusters": up to which it looks for clusters by passes over K.
@@ -73,6 +78,9 @@ def choose(
     *,
     k: int | None = None,
     n: int | None = None,
+    kernel: Any = None,
+    X: Any = None,
+    columns: int = 1,
     max_memory: Any = None,
     **options: Any,
 ) -> Any:
@@ -81,9 +89,10 @@ def choose(
     ========= ========== ============================================ =================
     problem   spec       when                                         solver
     ========= ========== ============================================ =================
-    LINEAR    "auto"     K is an array, or would fit; n <= 3000       Cholesky
-                         the same, n > 3000, and 4 n^2 bytes beside   CG, mixed, Cholesky
-                         the same, without these                      CG, Cholesky
+    LINEAR    "auto"     K is an array, or would fit; n <= 2000       Cholesky
+                         the same, n > 2000, and 4 n^2 bytes beside   CG, mixed, Cholesky
+                         the same, without these, or if Cholesky      CG, Cholesky
+                         costs less than mixed (costly entries)
                          4 n^2 bytes fit                              CG, mixed
                          otherwise                                    CG
               a name     "cholesky", "mixed", "cg", "lstsq"           that solver
@@ -94,10 +103,10 @@ def choose(
     either    a solver                                                itself
     ========= ========== ============================================ =================
 
-    "CG, mixed" is a `Cascade`: ConjugateGradient is given up as soon as ten steps or more promise
-    a total beyond n / 100 (or 60), at the latest after n / 150 (or 40), and MixedCholesky takes
-    over, to which the spectrum matters little.  All end at about the residual of a float64 Cholesky
-    factor, which is checked.
+    "CG, mixed" is a `Cascade`: the pivots of the preconditioner, on which at most 5 % of the cost
+    of a factorisation is spent, tell how many steps ConjugateGradient will take.  If these cost
+    more than a factorisation, MixedCholesky takes over, to which the spectrum matters little.  All
+    end at about the residual of a float64 Cholesky factor, which is checked.
 
     Processor time, with the Gram, in multiples of that of Cholesky (RBF, 20 columns, alpha = 1, a
     BLAS of one thread; medians of 5, 3 and 1 rounds), where the spectrum falls fast / slowly:
@@ -121,6 +130,10 @@ def choose(
         How many eigenpairs are wanted; None for all.
     n : int, optional
         The number of points, where there is no Gram.
+    kernel, X : Kernel and points, optional
+        What a Gram would be of: they say what an entry of K costs.
+    columns : int
+        How many right-hand sides there are.
     max_memory : int, str or None
         The budget, in bytes or as "2 GiB"; None for half of the machine's memory.
     **options
@@ -166,24 +179,71 @@ def choose(
         name, _ = cheapest({way: costs[way] for way in costs if way[1] == kind or k is None})
         return make(name)
     n = n if gram is None else gram.shape[0]
-    stages = _linear_names(n or 0, gram, budget_in_bytes(max_memory))
-    if len(stages) == 1:
-        return make(stages[0])
-    if "max_iter" in options:
-        return Cascade(tuple(make(name) for name in stages))
-    trial = {"max_iter": max(40, (n or 0) // 150)}  # passes that take about as long as a factor
-    return Cascade(tuple(make(name, **(trial if name == "cg" else {})) for name in stages))
+    names_in_turn, held, reads = _linear_plan(
+        n or 0, gram, kernel, X, columns, budget_in_bytes(max_memory)
+    )
+    if len(names_in_turn) == 1:
+        return make(names_in_turn[0])
+    trial, hold = _attempt(make("cg"), n or 0, make(names_in_turn[1]), held, reads, columns)
+    trial = {name: value for name, value in trial.items() if name not in options}
+    stages = tuple(make(name, **(trial if name == "cg" else {})) for name in names_in_turn)
+    return Cascade(stages, hold if "cholesky" in names_in_turn and "tiled" in reads else np.inf)
 
 
-def _linear_names(n: int, gram: Any, budget: int) -> list[str]:
-    """Return the names of the linear solvers to try in turn."""
+def _linear_plan(
+    n: int, gram: Any, kernel: Any, X: Any, columns: int, budget: int
+) -> tuple[list[str], Cost, dict[str, Cost]]:
+    """Return the linear solvers to try in turn, what an array costs, and a pass over K by storage.
+
+    Where K is not held yet and both ways fit, the cheaper of the two factorisations decides.
+    """
+    given = gram is not None
+    kernel, X = (gram.kernel, gram.X) if given else (kernel, X)
+    held, dense = reading(kernel, X, n, stored=True)
+    tiled = reading(kernel, X, n, stored=False)[1]
     single = MixedCholesky().workspace(n)
-    array = hasattr(gram, "release") or (gram is None and 8 * n * n <= budget)
+    array = hasattr(gram, "release") if given else 8 * n * n <= budget
     if array and n <= _SMALL:
-        return ["cholesky"]
-    if array:  # with room for a float32 matrix beside K, or without
-        return ["cg", "mixed", "cholesky"] if 8 * n * n + single <= budget else ["cg", "cholesky"]
-    return ["cg", "mixed"] if single <= budget else ["cg"]
+        return ["cholesky"], held, {"dense": dense}
+    room = 8 * n * n + single <= budget
+    if array and (given or not room):
+        return ["cg", "mixed", "cholesky"] if room else ["cg", "cholesky"], held, {"dense": dense}
+    if not array:
+        return ["cg", "mixed"] if single <= budget else ["cg"], held, {"tiled": tiled}
+    costs = {
+        "cholesky": held + Cholesky.cost(n, dense, columns),
+        "mixed": tiled + MixedCholesky.cost(n, tiled, columns),
+    }
+    if cheapest(costs) == "cholesky":
+        return ["cg", "cholesky"], held, {"dense": dense}
+    return ["cg", "mixed", "cholesky"], held, {"dense": dense, "tiled": tiled}
+
+
+def _attempt(
+    cg: Any, n: int, direct: Any, held: Cost, reads: dict[str, Cost], columns: int
+) -> tuple[dict[str, Any], float]:
+    """Return the rank and the steps of conjugate gradients that `direct` leaves room for.
+
+    And the number of steps from which it pays to hold K.
+    """
+    first = reads.get("tiled") or reads["dense"]
+    whole = direct.cost(n, first, columns).seconds
+    prepared, step = cg.cost(n, first, columns)
+    saved, hold = 0.0, np.inf
+    if len(reads) == 2:
+        quick = cg.cost(n, reads["dense"], columns)[1]
+        saved = step.seconds - quick.seconds
+        hold = held.seconds / saved if saved > 0 else np.inf
+    most = (whole - prepared.seconds) / step.seconds
+    if most > hold:
+        most = (whole - prepared.seconds - held.seconds) / (step.seconds - saved)
+    trial: dict[str, Any] = {
+        "max_iter": max(_LEAST_STEPS, int(2.0 * most))
+    }  # a Cascade expects half
+    if prepared.seconds > _ATTEMPT * whole:  # it grows with the square of the rank
+        affordable = int(cg._rank(n) * np.sqrt(_ATTEMPT * whole / prepared.seconds))
+        trial["rank"] = min(n, max(_LEAST_RANK, affordable))
+    return trial, hold
 
 
 def cheapest(costs: dict[Any, Cost]) -> Any:

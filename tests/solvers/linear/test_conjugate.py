@@ -190,7 +190,7 @@ def test_the_memory_is_known_beforehand():
 
 
 def test_the_next_solver_takes_over_and_the_report_says_so():
-    solver = Cascade((ConjugateGradient(rank=2, max_iter=20), MixedCholesky(), Cholesky()))
+    solver = Cascade((ConjugateGradient(rank=0, max_iter=20), MixedCholesky(), Cholesky()))
     factor = solver.factorize(gram(kernel, X), 1e-4)
     a = factor.solve(Y)
     report = factor.report
@@ -230,9 +230,11 @@ def test_the_table_of_linear_solvers():
     assert choose(LINEAR, small, "mixed", tol=1e-6) == MixedCholesky(tol=1e-6)
     assert choose(LINEAR, small, "cg", rank=7) == ConjugateGradient(rank=7)
     assert choose(LINEAR, small, "mixed", max_memory="1 GiB") == MixedCholesky(max_memory="1 GiB")
-    assert choose(LINEAR, tiled) == Cascade((ConjugateGradient(max_iter=40), MixedCholesky()))
+    assert choose(LINEAR, tiled) == Cascade(
+        (ConjugateGradient(rank=50, max_iter=20), MixedCholesky())
+    )
     assert choose(LINEAR, tiled, max_memory="1 MB") == ConjugateGradient(max_memory="1 MB")
-    assert choose(LINEAR, None, n=3000) == Cholesky()
+    assert choose(LINEAR, None, n=2000) == Cholesky()
     kinds = {
         "2 GiB": [ConjugateGradient, MixedCholesky, Cholesky],
         "1 GiB": [ConjugateGradient, Cholesky],
@@ -241,8 +243,35 @@ def test_the_table_of_linear_solvers():
     for budget, stages in kinds.items():
         chosen = choose(LINEAR, None, n=10_000, max_memory=budget)
         assert [type(s) for s in chosen.solvers] == stages
-        assert chosen.solvers[0].max_iter == 66
-        assert chosen.storage == stages[-1].storage
+        assert 50 < chosen.solvers[0].max_iter < 500
+        assert chosen.storage == ("dense" if budget == "1 GiB" else "tiled")
+    wide = choose(LINEAR, None, n=4000, kernel=kernel, X=np.empty((0, 500)), max_memory="2 GiB")
+    assert [type(s) for s in wide.solvers] == [ConjugateGradient, Cholesky]  # K is read, not made
     assert isinstance(choose(LINEAR, None, n=10_000, max_memory="300 MiB"), ConjugateGradient)
     with pytest.raises(TypeError, match=r"has the options \['speed'\]"):
         choose(LINEAR, small, speed=1)
+
+
+def test_the_steps_that_are_expected_decide():
+    """The pivots see how much of K lies beyond them: no step is taken in vain."""
+    tiles, y = gram(RBF(1.0), X, storage="tiled"), Y[:, :1]
+    smooth, rough = gram(RBF(5.0), X, storage="tiled"), gram(RBF(0.3), X, storage="tiled")
+    solver = Cascade((ConjugateGradient(rank=50, max_iter=60), Cholesky()), hold=10)
+    for K, shift, name, held in (
+        (smooth, 1.0, "ConjugateGradient", False),
+        (tiles, 5.0, "ConjugateGradient", True),
+        (rough, 1e-3, "Cholesky", True),
+    ):
+        factor = solver.factorize(K, shift)
+        a = factor.solve(y)
+        assert factor.report.solver.startswith(name)
+        assert hasattr(factor._gram, "release") == held
+        assert ("steps are expected" in factor.report.message) == (name == "Cholesky")
+        assert np.linalg.norm(y - K @ a - shift * a) <= 1e-12 * np.linalg.norm(y)
+
+
+def test_expected_steps_are_about_those_taken():
+    for scale, shift in ((1.0, 0.1), (1.0, 1e-3), (1.5, 1e-2), (3.0, 1e-2)):
+        factor = ConjugateGradient(rank=60).factorize(gram(RBF(scale), X), shift)
+        factor.solve(Y)
+        assert 0.4 < factor.expected / factor.report.n_iter < 2.5

@@ -89,7 +89,7 @@ class BoxInterior:
     def cost(n: int, m: int) -> Cost:
         """Return what n rows of m columns take: weighted squares of F, and a factor, in a step."""
         m = min(n, m)
-        step = Cost(products=2.0 * n * m * m, factors=m**3 / 3.0, read=8.0 * n * 60, calls=20)
+        step = Cost(products=2.0 * n * m * m, factors=m**3 / 3.0, read=8.0 * n * 120, calls=20)
         return _EXPECTED_STEPS * step
 
     @np.errstate(all="ignore")  # values that are not finite end the search, with a reason

@@ -44,8 +44,8 @@ class DenseEigen:
         """Return what k pairs of n points take, K being an array that is read some times."""
         pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
         # half of the reduction is products with vectors, which read K from memory if it is large
-        slow = Cost(read=n**3 / 4.0 if 8 * n * n > CACHE else 0.0)
-        return pairs + slow + 6.0 * read
+        slow = Cost(read=n**3 / 2.0 if 8 * n * n > CACHE else 0.0)
+        return pairs + slow + 10.0 * read
 
     def eigenpairs(
         self, gram: Any, k: int | None = None, *, overwrite: bool = False, **_: Any

@@ -9,12 +9,14 @@ import numpy as np
 
 from ..._errors import MemoryBudgetError, NotPositiveDefiniteError
 from ..._runtime import check_budget
-from ...gram import GramOperator
+from ...gram import DenseGram, GramOperator
 from .._report import Status
 from ._cholesky import Cholesky, Factor, check_shift, relative
+from ._pcg import PreconditionedFactor
 
 __all__ = ["Cascade"]
 
+_DOUBT = 2.0  # steps taken at most, in units of those expected
 _TINY = 1e-10  # a smaller shift, relative to the largest k(x, x), needs a factorisation
 
 
@@ -23,13 +25,16 @@ class Cascade:
     """The first of several solvers that reaches its tolerance.
 
     A solver that does not, or that breaks down, is followed by the next, and the report says so.
-    An iterative one is given up early, when its first steps promise too many more.  The decision
-    depends on the numbers alone, never on a clock.
+    An iterative one is given up before its first step, if the pivots of its preconditioner leave so
+    much that more than half of `max_iter` steps are expected; or when its first steps promise more
+    than that.  The decision depends on the numbers alone, never on a clock.
 
     Parameters
     ----------
     solvers : tuple of solvers
         The last one is final: what it warns of or raises is for the caller.
+    hold : float
+        For more steps than these K is held as an array, if it was not.
 
     Examples
     --------
@@ -46,6 +51,7 @@ class Cascade:
     """
 
     solvers: tuple
+    hold: float = np.inf
 
     def __post_init__(self) -> None:
         if not self.solvers:
@@ -53,12 +59,17 @@ class Cascade:
 
     @property
     def storage(self) -> str:
-        """How K is best held: as the last solver wants it."""
+        """How K is best held: as an array if the last solver needs one and none before it does not.
+
+        With tiles to begin with, a stage that wants an array makes one.
+        """
+        if np.isfinite(self.hold):
+            return "tiled"
         return str(getattr(self.solvers[-1], "storage", "dense"))
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Prepare the first solver for K + diag(shift); `overwrite` is for the last alone."""
-        return _CascadeFactor(self.solvers, gram, check_shift(gram, shift), overwrite)
+        return _CascadeFactor(self, gram, check_shift(gram, shift), overwrite)
 
 
 class _CascadeFactor(Factor):
@@ -66,11 +77,11 @@ class _CascadeFactor(Factor):
     _factor: Any = None
 
     def __init__(
-        self, solvers: tuple, gram: GramOperator, shift: np.ndarray, overwrite: bool
+        self, cascade: Cascade, gram: GramOperator, shift: np.ndarray, overwrite: bool
     ) -> None:
         super().__init__("", gram.shape[0], gram.dtype)
         self._gram, self._shift, self._overwrite = gram, shift, overwrite
-        self._left, self._story = list(solvers), ""
+        self._left, self._story, self._hold = list(cascade.solvers), "", cascade.hold
         with np.errstate(over="ignore", invalid="ignore"):  # the solvers look at that
             largest = float(np.max(gram.diagonal(), initial=0.0))
         if np.min(shift, initial=np.inf) <= _TINY * largest:
@@ -83,6 +94,8 @@ class _CascadeFactor(Factor):
         while self._factor is None:
             solver, last = self._left[0], len(self._left) == 1
             self.solver = repr(solver)
+            if getattr(solver, "storage", "dense") == "dense" and np.isfinite(self._hold):
+                self._held()
             try:
                 self._factor = solver.factorize(
                     self._gram, self._shift, overwrite=self._overwrite and last
@@ -92,6 +105,29 @@ class _CascadeFactor(Factor):
                     raise
                 self._tell(why)
             self._left.pop(0)
+
+    def _expect(self) -> None:
+        """Go on to the next solver if this one can be expected to take too many steps.
+
+        If it may take many, K is held as an array.
+        """
+        expected = getattr(self._factor, "expected", 0.0)
+        most = getattr(getattr(self._factor, "_options", None), "max_iter", None) or np.inf
+        if self._left and _DOUBT * expected > most:
+            self._give_up(
+                f"the pivots leave so much that about {expected:.0f} steps are expected, where "
+                f"{most / _DOUBT:.0f} cost as much as the next solver"
+            )
+        elif expected > self._hold:
+            self._factor._gram = self._held()
+
+    def _held(self) -> GramOperator:
+        """Hold K as an array from now on."""
+        if not hasattr(self._gram, "release"):
+            K, n_threads = self._gram, self._gram.n_threads
+            owned: dict[str, Any] = {"owned": True, "n_threads": n_threads}
+            self._gram = DenseGram.from_array(K.to_array(), K.kernel, K.X, None, **owned)
+        return self._gram
 
     def _give_up(self, why: Any) -> None:
         """Go on to the next solver."""
@@ -105,6 +141,7 @@ class _CascadeFactor(Factor):
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
         self._next()  # after an exception there may be none
+        self._expect()
         while True:
             factor = self._factor
             factor._exponents = self._exponents
@@ -137,10 +174,9 @@ class _CascadeFactor(Factor):
     def _exact(self, name: str) -> Any:
         """Ask the factor at hand, or a float64 one where that is iterative."""
         self._next()
-        try:
+        if not isinstance(self._factor, PreconditionedFactor):
             return getattr(self._factor, name)()
-        except NotImplementedError:
-            budget = getattr(self._factor._options, "max_memory", None)
-            what = f"{name} takes a float64 factor of {self.size} points, which"
-            check_budget(8 * self.size**2, budget, what)
-            return getattr(Cholesky().factorize(self._gram, self._shift), name)()
+        budget = getattr(self._factor._options, "max_memory", None)
+        what = f"{name} takes a float64 factor of {self.size} points, which"
+        check_budget((16 if hasattr(self._gram, "release") else 8) * self.size**2, budget, what)
+        return getattr(Cholesky().factorize(self._held(), self._shift), name)()

@@ -20,6 +20,7 @@ from scipy.linalg import lapack
 from ..._errors import NotPositiveDefiniteError, not_finite
 from ..._runtime import check_budget, run
 from ...gram import GramOperator
+from .._cost import Cost
 from ._cholesky import Cholesky, Factor, check_shift
 from ._in_place import Triangle, check_points
 from ._pcg import PreconditionedFactor, check_stopping
@@ -28,6 +29,7 @@ __all__ = ["MixedCholesky"]
 
 _TILE = 384  # rows and columns of K evaluated at a time, in float64
 _UNIT = 6e-8  # the relative rounding of float32
+_EXPECTED_STEPS = 5  # 3 to 6 unless the shift is tiny
 _MOST_ADDED = 1e-2  # a matrix that needs more of |A| than this on its diagonal is indefinite
 
 
@@ -79,6 +81,13 @@ class MixedCholesky:
     def workspace(self, n: int) -> int:
         """Return the bytes needed beside the Gram."""
         return 4 * n * n + 80 * n
+
+    @staticmethod
+    def cost(n: int, read: Cost, columns: int = 1) -> Cost:
+        """Return what n points take if a pass over K takes `read`."""
+        single = Cost(read=4.0 * n * n)
+        step = read + 2.0 * single + Cost(products=3.0 * n * n * (columns - 1))
+        return Cost(factors=n**3 / 6.0, written=4.0 * n * n) + read + _EXPECTED_STEPS * step
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Factorise K + diag(shift) in float32; the Gram is kept, whatever `overwrite` says.

@@ -218,7 +218,15 @@ class ExactRidge(_Ridge):
             held = gram(self.kernel, self.X, max_memory=self.max_memory)
         left = budget_in_bytes(self.max_memory) - self._tiles(1)
         self.chosen = choose(
-            LINEAR, held, self.solver, n=n, max_memory=max(1, left), **self.options
+            LINEAR,
+            held,
+            self.solver,
+            n=n,
+            kernel=self.kernel,
+            X=self.X,
+            columns=self.Y.shape[1],
+            max_memory=max(1, left),
+            **self.options,
         )
         if given or self.chosen.storage == "dense":
             return self._dense(alphas, held)
