@@ -153,6 +153,7 @@ from mercer.solvers import (
     PowerPeeling,
     Quantile,
     RandomizedEigen,
+    Relay,
     Softmax,
     Squared,
     SquaredHinge,
@@ -550,6 +551,7 @@ RISK_SOLVERS = [  # with the losses that they can minimise
 ]
 VECTOR_SOLVERS = [LearnedVectors(), LearnedVectors(max_iter=20, learn_kernel=True)]
 DUAL_SOLVERS = [BlockSMO(), BlockSMO(tol=1e-8, shrinking=False), BoxInterior(tol=1e-6)]
+DUAL_SOLVERS += [Relay(BlockSMO(), BoxInterior(tol=1e-3))]
 RIDGE_SOLVERS = [Krill(), Krill(20, "uniform", random_state=1)]
 VIEW_SOLVERS = [
     CanonicalCorrelations(),
