@@ -54,8 +54,10 @@ class Relay:
     @staticmethod
     def is_open(n: int, m: int) -> bool:
         """Tell whether pairs may spend enough on n rows of m columns for a beginning."""
+        if n <= _FEW:
+            return True
         first = _spent(np.empty((0, m)), n * min(n, _FIRST_ROWS), _FIRST_STEPS)
-        return n <= _FEW or first <= _share(n, m)
+        return first <= _share(n, m)
 
     def minimize(
         self, rows: KernelRows | RowsView, F: np.ndarray, dual: Dual, follow: Follow = None

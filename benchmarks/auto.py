@@ -1,0 +1,160 @@
+"""How far each "auto" is from the best of its alternatives: `python -m benchmarks.auto`.
+
+    ratio = processor time of "auto" / least processor time of the alternatives
+
+over a declared family of problems: sizes, columns, components, spectra, real sets and drawn ones.
+One BLAS thread and processor time, so that other work on the machine matters little; the least of
+`--repeat` rounds.  It ends with the median and the worst ratio of each suite.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy is imported
+
+import argparse
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
+NOISE = 0.02  # seconds that count as none, of both sides
+
+Problem = tuple[str, Callable[[str], Any], list[str]]
+
+
+def normal(n: int, d: int, decay: float = 1.0) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((n, d)) * decay ** np.arange(d)
+
+
+def standard(X: np.ndarray) -> np.ndarray:
+    X = X.astype(float)
+    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+
+
+def digits(n: int) -> tuple[np.ndarray, np.ndarray]:
+    held = np.load(DATA / "usps" / "usps.npz")
+    return held["X_train"][:n] / 1000.0, held["y_train"][:n].astype(int)
+
+
+def letters(n: int) -> tuple[np.ndarray, np.ndarray]:
+    held = np.load(DATA / "libsvm" / "letter.npz")
+    return standard(held["X_train"][:n]), held["y_train"][:n]
+
+
+def sets(n: int) -> Iterator[tuple[str, np.ndarray]]:
+    yield "normal", normal(n, 20)
+    yield "falling", normal(n, 20, 0.7)
+    yield "wide", normal(n, 150, 0.97)
+    if DATA.exists():
+        yield "usps", digits(n)[0]
+        yield "letter", letters(n)[0]
+
+
+def pca(sizes: tuple[int, ...]) -> Iterator[Problem]:
+    from mercer import KernelPCA
+
+    for n in sizes:
+        for (name, X), k in itertools.product(sets(n), (2, 10, 30, 100, 300)):
+            if k > n // 4:
+                continue
+
+            def fit(way: str, X: np.ndarray = X, k: int = k) -> Any:
+                solver, _, storage = way.partition(", ")
+                options = {"eigen_solver": solver, "storage": storage or "auto"}
+                return KernelPCA(k, kernel="rbf", gamma="scale", n_jobs=1, **options).fit(X)
+
+            ways = ["dense", "krylov, dense", "krylov, tiled"]
+            yield f"{name} {n}x{X.shape[1]} k={k}", fit, ways
+
+
+def ridge(sizes: tuple[int, ...]) -> Iterator[Problem]:
+    from mercer import KernelRidge
+
+    for n in sizes:
+        for (name, X), alpha in itertools.product(sets(n), (1.0, 1e-2)):
+            y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(n)
+
+            def fit(way: str, X: Any = X, y: Any = y, alpha: float = alpha) -> Any:
+                return KernelRidge(alpha, kernel="rbf", solver=way, n_jobs=1).fit(X, y)
+
+            ways = ["cholesky", "mixed", "cg"]
+            yield f"{name} {n}x{X.shape[1]} alpha={alpha:g}", fit, ways
+
+
+def svm(sizes: tuple[int, ...]) -> Iterator[Problem]:
+    from mercer import SVC
+
+    rng = np.random.default_rng(2)
+    for n in sizes:
+        made: list[tuple[str, np.ndarray, np.ndarray]] = []
+        for d, apart in ((20, 0.3), (60, 0.3), (300, 0.3), (20, 4.0), (300, 4.0)):
+            y = rng.integers(0, 2, n)
+            X = rng.standard_normal((n, d))
+            X[:, :5] += apart * (y[:, None] - 0.5)
+            made.append((f"apart={apart:g}", X, y))
+        zeros = (rng.random((n, 200)) < 0.1).astype(float)
+        made.append(("0/1", zeros, zeros @ rng.standard_normal(200) > 0))
+        if DATA.exists():
+            X, y = digits(n)
+            made += [("usps, 0 or not", X, y == 0), ("usps", X, y), ("letter", *letters(n))]
+        for (name, X, y), C in itertools.product(made, (1.0, 10.0)):
+
+            def fit(way: str, X: Any = X, y: Any = y, C: float = C) -> Any:
+                return SVC(kernel="linear", C=C, solver=way, n_jobs=1).fit(X, y)
+
+            yield f"{name} {n}x{X.shape[1]} C={C:g}", fit, ["smo", "primal"]
+
+
+SUITES = {
+    "pca": (pca, (500, 1500, 3000)),
+    "ridge": (ridge, (2500, 5000)),
+    "svm": (svm, (1000, 3000)),
+}
+
+
+def measured(fit: Callable[[str], Any], way: str, repeat: int) -> float:
+    best = np.inf
+    for _ in range(repeat):
+        start = time.process_time()
+        fit(way)
+        best = min(best, time.process_time() - start)
+        if best > 2.0:
+            break
+    return float(best)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", default=list(SUITES))
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--sizes", type=int, nargs="*")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for suite in options.suites:
+        problems, sizes = SUITES[suite]
+        ratios = []
+        for title, fit, ways in problems(tuple(options.sizes or sizes)):
+            if not ratios:
+                fit("auto")  # compiles
+            times = {way: measured(fit, way, options.repeat) for way in ("auto", *ways)}
+            auto = times.pop("auto")
+            way = min(times, key=lambda way: times[way])
+            ratios.append((auto + NOISE) / (times[way] + NOISE))
+            shown = "  ".join(f"{name} {seconds / auto:5.2f}" for name, seconds in times.items())
+            print(
+                f"{suite:6}{title:32} auto / best {ratios[-1]:5.2f}   of auto: {shown}", flush=True
+            )
+        print(
+            f"{suite}: median {np.median(ratios):.2f}, worst {max(ratios):.2f} of {len(ratios)}\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
