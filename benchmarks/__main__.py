@@ -7,30 +7,38 @@ import json
 import signal
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
-from . import SUITES
+from . import QUOTED, SUITES, guard
 from ._race import race
-from ._report import draw_cost, environment, write_table
+from ._report import draw_cost, environment, publish, speed, write_table
 from ._suite import BASELINE
 
-RESULTS = Path(__file__).parent / "results"
+HOME = Path(__file__).parent
+RESULTS = HOME / "results"
+QUICK = HOME.parent / "out" / "benchmarks"
 
 
-def run(name: str, quick: bool, repeat: int, folder: Path) -> dict:
-    """All cases of a suite; a contender slower than the suite allows sits out the rest."""
+def run(name: str, quick: bool, repeat: int, folder: Path, only: Collection[str] = ()) -> dict:
+    """All cases of a suite, or some; a contender slower than the suite allows sits out the rest."""
     suite, cases, out = SUITES[name], [], set()
     for case in suite.cases(quick):
+        if only and case.name not in only:
+            continue
         names = [c for c in case.contenders or suite.contenders if c not in out]
         records = race(name, suite, case, names, repeat, folder)
         slow = {c for c, r in records.items() if max(r["seconds"], default=0.0) > suite.give_up}
         if slow := slow - {BASELINE}:
             print(f"  {', '.join(sorted(slow))}: too slow for the cases that follow")
             out |= slow
-        facts = {"name": case.name, "inputs": case.inputs, "tolerance": case.tolerance}
-        cases.append(facts | {"contenders": records})
-    suite.remarks(cases)
-    return {"title": suite.title, "quick": quick, "environment": environment(), "cases": cases}
+        facts = {"name": case.name, "family": case.family, "inputs": case.inputs}
+        cases.append(facts | {"tolerance": case.tolerance, "contenders": records})
+    found = {"title": suite.title, "quick": quick, "environment": environment(), "cases": cases}
+    if text := suite.remarks(cases):
+        print(f"\n{text}", flush=True)
+        found["text"] = text
+    return found
 
 
 def sound(name: str, found: dict) -> bool:
@@ -53,34 +61,60 @@ def members(word: str) -> list[str]:
     return [name for name in SUITES if name == word or name.startswith(f"{word}-")]
 
 
+def guarded(commit: str, quick: bool, repeat: int, folder: Path) -> bool:
+    """Say whether no call has become slower since a commit; suspects are measured twice."""
+    with guard.older(commit):
+        found = run("guard", quick, repeat, folder)
+        suspects = {case["name"] for case in found["cases"] if guard.slower(case)}
+        if suspects:
+            print(f"once more: {', '.join(sorted(suspects))}")
+            again = run("guard", quick, repeat, folder, suspects)
+            suspects = {case["name"] for case in again["cases"] if guard.slower(case)}
+    print(f"slower than {commit}: {', '.join(sorted(suspects)) or 'nothing'}")
+    return not suspects
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}")
-    parser.add_argument("--quick", action="store_true", help="small n, kept in results/quick")
+    parser.add_argument("--quick", action="store_true", help="few and small cases, kept in out/")
     parser.add_argument("--repeat", type=int, metavar="R", help="rounds (5; quick: 2)")
+    parser.add_argument("--against", metavar="COMMIT", default="HEAD~1", help="for guard")
+    parser.add_argument("--table", action="store_true", help="print what was recorded, run nothing")
+    parser.add_argument("--publish", action="store_true", help="write it into the two pages")
     options = parser.parse_args()
     if unknown := {word for word in options.suites if not members(word)}:
         parser.error(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
-    repeat = (2 if options.quick else 5) if options.repeat is None else options.repeat
-    if repeat < 1:
+    asked = [name for word in options.suites for name in members(word)]
+    if options.publish:
+        publish(HOME.parent / "README.md", speed(RESULTS, QUOTED, peers_only=True))
+        publish(HOME / "SUMMARY.md", speed(RESULTS))
+    if options.table:
+        print(speed(QUICK if options.quick else RESULTS, tuple(asked)))
+    if options.table or options.publish:
+        return 0
+    if options.repeat is not None and options.repeat < 1:
         parser.error("--repeat takes a positive number of rounds")
+    repeat = options.repeat or (2 if options.quick else 5)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that children end too
 
-    results = RESULTS / "quick" if options.quick else RESULTS
+    results, good, table = QUICK if options.quick else RESULTS, True, ""
     results.mkdir(parents=True, exist_ok=True)
-    good = True
-    asked = [name for word in options.suites for name in members(word)]
-    for name in dict.fromkeys(asked or SUITES):
+    for name in dict.fromkeys(asked or [name for name in SUITES if name != "guard"]):
         with tempfile.TemporaryDirectory(prefix="mercer-bench-") as folder:
+            if name == "guard":
+                rounds = options.repeat or (guard.QUICK if options.quick else guard.ROUNDS)
+                good &= guarded(options.against, options.quick, rounds, Path(folder))
+                continue
             found = run(name, options.quick, repeat, Path(folder))
         (results / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
         if name == "cost":
             draw_cost(found, results / "cost.png")
         table = write_table(results)
-        good &= sound(name, found)
+        if not sound(name, found):
+            print(f"{name}: a contender failed or was refused, or {BASELINE} is missing")
+            good = False
     print(f"\n{table}")
-    if not good:
-        print(f"a contender failed or was refused, or {BASELINE} is missing", file=sys.stderr)
     return 0 if good else 1
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ._suite import BASELINE, THREADS, Case, Suite
+from ._suite import BASELINE, THREADS, Case, Contender, Suite
 
 BEHIND = 1.5  # times the fastest candidate; a slower one is not called again
 PATIENCE = 1800.0  # seconds for one answer of a child
+SOURCES = Path(__file__).parents[1] / "src"
 _ENVIRONMENT = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)
 )
@@ -28,8 +29,14 @@ _ENVIRONMENT = dict.fromkeys(
 class Child:
     """A contender in its own process, which answers one line of JSON to one line of input."""
 
-    def __init__(self, suite: str, name: str, inputs: dict, folder: Path) -> None:
+    def __init__(
+        self, suite: str, name: str, inputs: dict, folder: Path, who: Contender | None = None
+    ) -> None:
         self.record = {"status": "ok", "note": "", "seconds": [], "scratch": []}
+        if who and who.candidate:
+            self.record["candidate"] = True
+        tree = os.environ[who.tree] if who and who.tree else str(SOURCES)
+        path = os.pathsep.join(filter(None, [tree, os.environ.get("PYTHONPATH")]))
         self.traceback: list[str] = []  # for the terminal only: it names folders
         self.result, self._log = folder / f"{name}.npy", folder / f"{name}.log"
         self.result.unlink(missing_ok=True)
@@ -40,7 +47,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=os.environ | _ENVIRONMENT,
+                env=os.environ | _ENVIRONMENT | {"PYTHONPATH": path},
                 text=True,
                 start_new_session=True,  # Ctrl-C reaches the parent alone, which ends us all
             )
@@ -106,7 +113,8 @@ def race(
     children: dict[str, Child] = {}
     with ExitStack() as stack:
         for name in ["reference", *names]:
-            child = children[name] = Child(key, name, case.inputs, folder)
+            who = suite.contenders.get(name)
+            child = children[name] = Child(key, name, case.inputs, folder, who)
             stack.callback(child.close)
             ready = child.answer()
             if name == "reference":

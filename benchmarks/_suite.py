@@ -46,30 +46,39 @@ class Contender:
     `package` is looked for first: a missing peer is skipped, whereas an ImportError inside a
     package that is there counts as a failure.  A `candidate` is one of several settings of a peer:
     it may be refused, and one that falls far behind the fastest has its warm-up as its only round.
-    If the call has a `note`, the table shows it.
+    If the call has a `note`, the table shows it; if it has `found`, that is called off the clock
+    for the result.  `tree` names a variable of the environment with the
+    folder of other sources to import.
     """
 
     package: str
     make: Callable[..., Call]
     candidate: bool = False
+    tree: str = ""
 
 
 @dataclass(frozen=True)
 class Case:
-    """The same seeded inputs for every contender, and how closely their results must agree."""
+    """The same seeded inputs for every contender, and how closely their results must agree.
+
+    Cases of one `family` (without one: of one suite) are summed up by the median of their ratios
+    and the worst.
+    """
 
     name: str
     inputs: dict
     tolerance: float = 1e-9
     error: Callable[[np.ndarray, np.ndarray], float] = relative_error  # result, reference
     contenders: tuple[str, ...] = ()  # empty: all of the suite
+    family: str = ""
 
 
 @dataclass(frozen=True)
 class Suite:
     """`reference(**inputs)` is the float64 result; NaN marks entries it leaves unchecked.
 
-    `remarks(cases)` may add to the notes what only several records together can tell.
+    `remarks(cases)` may add to the notes what only several records together can tell, and return
+    a text to be kept with them.
     """
 
     title: str
@@ -78,4 +87,4 @@ class Suite:
     reference: Callable[..., np.ndarray]
     give_up: float = math.inf  # seconds; a slower peer sits out the cases that follow
     slow: float = 20.0  # seconds; a warm-up longer than this is the contender's only round
-    remarks: Callable[[list[dict]], None] = lambda cases: None
+    remarks: Callable[[list[dict]], str | None] = lambda cases: None

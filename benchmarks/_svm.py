@@ -1,4 +1,4 @@
-"""Real data for support vector machines, and their objectives in float64, the same for everybody.
+"""Support vector machines: their objectives in float64, the same for everybody.
 
 For every pair of classes, f = Σᵢ aᵢ k(xᵢ, ·) with |aᵢ| ≤ C, opposite signs in the two classes, and
 Σᵢ aᵢ = 0.  For any such a and any b, with K of its support vectors and y = ±1,
@@ -13,75 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
-from .sparse import DATA
+from ._problems import draw
 
-FOLDER = DATA / "libsvm"
-FILES = {
-    "a9a": "a9a.npz",
-    "ijcnn1": "ijcnn1.npz",
-    "cod-rna": "cod_rna.npz",
-    "letter": "letter.npz",
-    "covtype": "covtype_16pct.npz",
-}
-UNSCALED = ("cod-rna", "covtype")
-ROWS = {"covtype": 20_000}  # for training; the others come with a training part
 TILE = 1000
 
 
-class Problem(NamedTuple):
-    """Points, labels, further points to predict, and scikit-learn's γ = "scale"."""
-
-    X: np.ndarray
-    y: np.ndarray
-    Q: np.ndarray
-    gamma: float
-
-
-@lru_cache(maxsize=1)
-def problem(name: str, n: int | None = None) -> Problem:
-    """Return the training rows of a set, or n of them, and its test rows; dense, in float64."""
-    X, y, Q = _read(name)
-    if n is not None and n < len(X):
-        X, y = (part[np.random.default_rng(0).permutation(len(X))[:n]] for part in (X, y))
-    if name in UNSCALED:
-        middle, spread = X.mean(axis=0), X.std(axis=0)
-        X, Q = ((part - middle) / np.where(spread > 0, spread, 1.0) for part in (X, Q))
-    return Problem(X, y, Q, 1.0 / (X.shape[1] * X.var()))
-
-
-def _read(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    with np.load(FOLDER / FILES[name], allow_pickle=False) as file:
-        if name == "a9a":
-            return _dense(file, "train"), file["y_train"], _dense(file, "test")
-        if name == "covtype":
-            codes = [np.eye(4)[file["wilderness"]], np.eye(40)[file["soil"]]]
-            X, y = np.hstack([file["X_num"], *codes]), file["y"]
-            order, n = np.random.default_rng(0).permutation(len(X)), ROWS[name]
-            return X[order[:n]], y[order[:n]], X[order[n:]]
-        scale = float(file["scale"]) if "scale" in file else 1.0
-        test = file["X_test"] if "X_test" in file else file["X_train"][:0]
-        return scale * file["X_train"].astype(float), file["y_train"], scale * test.astype(float)
-
-
-def _dense(file, part: str) -> np.ndarray:
-    from scipy.sparse import csr_array
-
-    data, indices, indptr = (file[f"{part}_{piece}"] for piece in ("data", "indices", "indptr"))
-    pieces = (data.astype(float), indices.astype(np.int32), indptr)
-    return csr_array(pieces, shape=tuple(file[f"{part}_shape"])).toarray()
-
-
-def available() -> list[str]:
-    there = [name for name in FILES if (FOLDER / FILES[name]).exists()]
-    if not there:
-        print(f"no data for the suites svm in {FOLDER}: set MERCER_DATA")
-    return there
+def scale(X: np.ndarray) -> float:
+    """scikit-learn's γ = "scale"."""
+    return 1.0 / (X.shape[1] * X.var())
 
 
 # ------------------------------------------------------------------------- one fit, as an array
@@ -129,7 +73,8 @@ def values(X: np.ndarray, Z: np.ndarray, a: np.ndarray, gamma: float) -> np.ndar
 
 def dual(result: np.ndarray, C: float, **which) -> float:
     """Return the dual objective, or −∞ for coefficients that break a constraint."""
-    X, y, _, gamma = problem(**which)
+    X, y, *_ = draw(**which)
+    gamma = scale(X)
     total = 0.0
     for pair in pairs(result, y):
         if not len(pair.a):  # f = 0
@@ -146,7 +91,8 @@ def dual(result: np.ndarray, C: float, **which) -> float:
 
 def primal(result: np.ndarray, C: float, **which) -> float:
     """Return the primal objective of the same functions, each with the best b: an upper bound."""
-    X, y, _, gamma = problem(**which)
+    X, y, *_ = draw(**which)
+    gamma = scale(X)
     total = 0.0
     for pair in pairs(result, y):
         both = np.isin(y, pair.classes)

@@ -18,43 +18,23 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
+from ._problems import draw, there
+
 NOISE = 0.02  # seconds that count as none, of both sides
 
 Problem = tuple[str, Callable[[str], Any], list[str]]
 
 
-def normal(n: int, d: int, decay: float = 1.0) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((n, d)) * decay ** np.arange(d)
-
-
-def standard(X: np.ndarray) -> np.ndarray:
-    X = X.astype(float)
-    return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
-
-
-def digits(n: int) -> tuple[np.ndarray, np.ndarray]:
-    held = np.load(DATA / "usps" / "usps.npz")
-    return held["X_train"][:n] / 1000.0, held["y_train"][:n].astype(int)
-
-
-def letters(n: int) -> tuple[np.ndarray, np.ndarray]:
-    held = np.load(DATA / "libsvm" / "letter.npz")
-    return standard(held["X_train"][:n]), held["y_train"][:n]
-
-
 def sets(n: int) -> Iterator[tuple[str, np.ndarray]]:
-    yield "normal", normal(n, 20)
-    yield "falling", normal(n, 20, 0.7)
-    yield "wide", normal(n, 150, 0.97)
-    if DATA.exists():
-        yield "usps", digits(n)[0]
-        yield "letter", letters(n)[0]
+    yield "normal", draw("normal", n, 20).X
+    yield "falling", draw("falling", n, 20).X
+    yield "wide", draw("plane", n, 150).X
+    for name in filter(there, ("usps", "letter")):
+        yield name, draw(name, n).X
 
 
 def pca(sizes: tuple[int, ...]) -> Iterator[Problem]:
@@ -94,16 +74,13 @@ def svm(sizes: tuple[int, ...]) -> Iterator[Problem]:
     rng = np.random.default_rng(2)
     for n in sizes:
         made: list[tuple[str, np.ndarray, np.ndarray]] = []
-        for d, apart in ((20, 0.3), (60, 0.3), (300, 0.3), (20, 4.0), (300, 4.0)):
-            y = rng.integers(0, 2, n)
-            X = rng.standard_normal((n, d))
-            X[:, :5] += apart * (y[:, None] - 0.5)
-            made.append((f"apart={apart:g}", X, y))
+        for name, d, classes in (("line", 20, 2), ("line", 300, 2), ("blobs", 60, 2)):
+            made.append((name, *draw(name, n, d, classes=classes)[:2]))
         zeros = (rng.random((n, 200)) < 0.1).astype(float)
         made.append(("0/1", zeros, zeros @ rng.standard_normal(200) > 0))
-        if DATA.exists():
-            X, y = digits(n)
-            made += [("usps, 0 or not", X, y == 0), ("usps", X, y), ("letter", *letters(n))]
+        for name in filter(there, ("usps", "letter")):
+            X, y, *_ = draw(name, n)
+            made += [(f"{name}, one or not", X, y == y[0]), (name, X, y)]
         for (name, X, y), C in itertools.product(made, (1.0, 10.0)):
 
             def fit(way: str, X: Any = X, y: Any = y, C: float = C) -> Any:

@@ -38,7 +38,7 @@ def cases(quick: bool) -> list[Case]:
     return [
         Case(
             f"n={n} d=50 float64",
-            {"n": n, "d": 50, "columns": 12, "dtype": "float64", "seed": 0},
+            {"name": "normal", "n": n, "d": 50, "columns": 12, "dtype": "float64"},
             contenders=() if n <= LARGEST_STORED else tiled,
         )
         for n in (1000, 2000, 4000, 8000, 16000, 32000)[: 3 if quick else None]

@@ -19,7 +19,7 @@ import argparse
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from .sparse import DATA
+from ._problems import DATA
 
 PUBLISHED = {  # JMLR 2011; TUDataset 2020
     ("WL", "MUTAG"): "82.05 ± 0.36",

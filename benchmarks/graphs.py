@@ -13,8 +13,8 @@ from collections import Counter
 import numpy as np
 import scipy.sparse as sp
 
+from ._problems import DATA
 from ._suite import Call, Case, Contender, Suite
-from .sparse import DATA
 
 H = 5
 ROWS = 7  # every seventh row of K is compared
@@ -102,10 +102,10 @@ def paths(g) -> Counter:
 
 
 def cases(quick: bool) -> list[Case]:
-    sets = [("MUTAG", None)] if quick else [("MUTAG", None), ("ENZYMES", None), ("NCI1", None)]
+    sets = [(name, None) for name in ("MUTAG", "PTC_MR", "ENZYMES", "PROTEINS", "NCI1", "AIDS")]
     return [
-        Case(f"{kernel}, {name}", {"kernel": kernel, "name": name, "n": n}, 1e-14)
-        for name, n in sets
+        Case(f"{kernel}, {name}", {"kernel": kernel, "name": name, "n": n}, 1e-14, family=kernel)
+        for name, n in sets[: 1 if quick else None]
         if (DATA / "graphs" / f"{name}.zip").exists()
         for kernel in ("Weisfeiler-Lehman, h = 5", "shortest path")
     ]

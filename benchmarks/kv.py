@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ._limit import Limit
+from ._problems import POINTS, draw, family, title, width
 from ._suite import Call, Case, Contender, Suite
 
 PROBES = 64  # rows of K @ V that the reference computes
 
 
-def problem(n: int, d: int, columns: int, dtype: str, seed: int):
-    """Points, right-hand sides and ℓ = √d, at which a typical entry of K is 1/e."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d)).astype(dtype)
-    V = rng.standard_normal((n, columns)).astype(dtype)
-    return X, V, float(np.sqrt(d))
+def problem(columns: int, dtype: str, **inputs):
+    """Points, right-hand sides and ℓ, at which a typical entry of K is 1/e."""
+    X = draw(**inputs, queries=1).X
+    V = np.random.default_rng(1).standard_normal((len(X), columns))
+    return X.astype(dtype), V.astype(dtype), float(np.sqrt(0.5 / width(X)))
 
 
 def mercer(**inputs) -> Call:
@@ -52,21 +52,22 @@ def reference(**inputs) -> np.ndarray:
     X, V, scale = problem(**inputs)
     X, V = X.astype(np.float64), V.astype(np.float64)
     result = np.full(V.shape, np.nan)
-    for i in np.random.default_rng(inputs["seed"] + 1).choice(len(X), PROBES, replace=False):
+    for i in np.random.default_rng(2).choice(len(X), PROBES, replace=False):
         result[i] = np.exp(-((X - X[i]) ** 2).sum(axis=1) / (2 * scale**2)) @ V
     return result
 
 
 def cases(quick: bool) -> list[Case]:
-    n = 4000 if quick else 20000
+    many = {"name": "normal", "d": 500}
     return [
         Case(
-            f"n={n} d={d} {dtype}",
-            {"n": n, "d": d, "columns": 12, "dtype": dtype, "seed": 0},
+            f"{title(inputs)} {dtype}",
+            inputs | {"dtype": dtype},
             tolerance={"float64": 1e-9, "float32": 1e-4}[dtype],
+            family=f"K @ V from points, Gaussian kernel, {inputs['n']} points, 12 columns, {dtype}",
         )
         for dtype in ("float64", "float32")
-        for d in (3, 50, 500)
+        for inputs in family((*POINTS, many), quick, n=4000 if quick else 20_000, columns=12)
     ]
 
 

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from ._problems import DATA
 from ._suite import Call, Case, Contender, Suite
-from .sparse import DATA
 
 SETS = {"mfeat_small": "rbf", "msrc_v1_5views": "rbf", "3sources": "cosine", "bbcsport": "cosine"}
 SETS |= {"webkb203": "cosine"}

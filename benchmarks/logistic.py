@@ -12,16 +12,14 @@ from functools import partial
 
 import numpy as np
 
+from ._problems import LABELS, draw, family, title, width
 from ._suite import Call, Case, Contender, Suite
 
 
-def problem(n: int, d: int, classes: int, **_) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return points, noisy labels, and γ of a Gaussian kernel with γ E|x − z|² = 1."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, d))
-    z = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(n)
-    inner = np.linspace(0, 1, classes + 1)[1:-1]
-    return X, np.digitize(z, np.quantile(z, inner)), 0.5 / d
+def problem(**inputs) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return points, labels 0, 1, ..., and γ of a Gaussian kernel with γ E|x − z|² = 1."""
+    X, y, *_ = draw(**inputs)
+    return X, np.unique(y, return_inverse=True)[1], width(X)
 
 
 def chosen(n: int, rank: int | None) -> np.ndarray:
@@ -120,20 +118,21 @@ def reference(rank: int | None, **size) -> np.ndarray:
 
 
 def cases(quick: bool) -> list[Case]:
-    n, many = (600, 3000) if quick else (2000, 20_000)
-    rank = 100 if quick else 500
-    peers = ("mercer", "LogisticRegression lbfgs", "LogisticRegression newton-cholesky")
-    common = {"tolerance": 1e-6, "error": excess}
-    two, five = ({"n": n, "d": 10, "rank": None, "classes": q} for q in (2, 5))
+    n, many, rank = (600, 3000, 100) if quick else (2000, 20_000, 500)
+    peers = ("mercer", "LogisticRegression, lbfgs", "LogisticRegression, newton-cholesky")
+    common = {"tolerance": 1e-6, "error": excess, "contenders": peers}
+    labels = [member for member in LABELS if member["name"] not in ("letter", "pendigits")]
+    two = family(LABELS, quick, n=n, rank=None, classes=2)
+    five = family(LABELS, quick, n=n, rank=None, classes=5)
+    large = family(labels, quick, n=many, rank=rank, classes=2)
+    words = "`KernelLogisticRegression.fit`"
+    whole = common | {"contenders": (), "family": f"{words}, two classes, {n} points"}
+    several = common | {"contenders": peers[:2], "family": f"{words}, five classes, {n} points"}
+    some = common | {"family": f"{words}, two classes, {rank} landmarks of {many} points"}
     return [
-        Case(f"exact, two classes, n={n}", two, **common),
-        Case(f"exact, five classes, n={n}", five, **common, contenders=peers[:2]),
-        Case(
-            f"{rank} landmarks, two classes, n={many}",
-            {"n": many, "d": 10, "rank": rank, "classes": 2},
-            **common,
-            contenders=peers,
-        ),
+        *(Case(f"exact, {title(inputs)}", inputs, **whole) for inputs in two),
+        *(Case(f"exact, {title(inputs)}", inputs, **several) for inputs in five),
+        *(Case(f"{rank} landmarks, {title(inputs)}", inputs, **some) for inputs in large),
     ]
 
 
@@ -143,8 +142,8 @@ SUITE = Suite(
     {
         "mercer": Contender("mercer", mercer),
         "GaussianProcessClassifier": Contender("sklearn", gaussian_process),
-        "LogisticRegression lbfgs": Contender("sklearn", partial(on_features, "lbfgs"), True),
-        "LogisticRegression newton-cholesky": Contender(
+        "LogisticRegression, lbfgs": Contender("sklearn", partial(on_features, "lbfgs"), True),
+        "LogisticRegression, newton-cholesky": Contender(
             "sklearn", partial(on_features, "newton-cholesky"), True
         ),
     },

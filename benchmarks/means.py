@@ -140,15 +140,19 @@ def theirs(test: str, **inputs) -> Call:
     return make(**inputs)
 
 
+SIZES = ((200, 2, 499), (500, 20, 199), (1000, 5, 199), (1000, 50, 99), (2000, 5, 99))
+
+
 def test_cases(quick: bool) -> list[Case]:
-    sizes = ((300, 49),) if quick else ((1000, 199), (2000, 99))
+    sizes = ((300, 5, 49),) if quick else SIZES
     return [
         Case(
-            f"{test} n={n} B={permutations}",
-            {"test": test, "permutations": permutations, "n": n, "d": 5, "seed": 0},
+            f"{test} n={n} d={d} B={permutations}",
+            {"test": test, "permutations": permutations, "n": n, "d": d, "seed": 0},
+            family=f"`{test.replace(' ', '_').replace('samples', 'sample')}_test`, permutations",
         )
         for test in ("two samples", "independence")
-        for n, permutations in sizes
+        for n, d, permutations in sizes
     ]
 
 
@@ -196,10 +200,15 @@ def density_reference(n: int, d: int, seed: int, bandwidth: float) -> np.ndarray
 
 
 def density_cases(quick: bool) -> list[Case]:
-    n = 2000 if quick else 10000
+    shapes = ((10_000, 2, 0.5), (10_000, 10, 0.5), (3000, 5, 0.3), (10_000, 2, 0.05))
+    shapes += ((10_000, 1, 0.1), (20_000, 3, 1.0))
     return [
-        Case(f"log density n={n} d={d}", {"n": n, "d": d, "seed": 0, "bandwidth": 0.5})
-        for d in (2, 10)
+        Case(
+            f"n={n} d={d} bandwidth {bandwidth}",
+            {"n": n, "d": d, "seed": 0, "bandwidth": bandwidth},
+            family="`ParzenDensity.score_samples`, as many queries as points",
+        )
+        for n, d, bandwidth in ([(2000, 2, 0.5)] if quick else shapes)
     ]
 
 

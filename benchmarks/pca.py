@@ -1,9 +1,7 @@
 """Kernel PCA of many points: exact, exact as n grows, and on landmarks.
 
-    X = s · Z G / √q + 0.01 · noise,   Z (n × q), G (q × d) standard normal,   γ = 1/d
-
-With q = 10, s = 1 the spectrum of K falls slowly, with q = 3, s = 1/2 fast.  What is timed is one
-fit, from points to a fitted estimator; its memory is all that the estimator and the fit take.
+What is timed is one fit, from points to a fitted estimator; its memory is all that the estimator
+and the fit take.
 """
 
 from __future__ import annotations
@@ -16,23 +14,19 @@ from typing import Any
 import numpy as np
 
 from ._models import COMPONENTS, rbf
+from ._problems import POINTS, draw, family, title, width
 from ._race import ratio
 from ._suite import Call, Case, Contender, Suite, greatest_error
 
-SHAPES = {"slow": (10, 1.0), "fast": (3, 0.5)}  # the spectrum: q and s
 AGREEMENT = 1e-9  # of the two libraries, on the eigenvalues that serve as reference
 PROBES = 64  # rows of K in which eigenvectors are checked
 STRIP = 20000  # points that the reference maps to landmarks at a time
 
 
-def problem(n: int, d: int, seed: int, spectrum: str = "slow") -> tuple[np.ndarray, float]:
-    """Points near a plane of few dimensions, and γ."""
-    q, scale = SHAPES[spectrum]
-    rng = np.random.default_rng(seed)
-    plane = rng.standard_normal((q, d)) * (scale / np.sqrt(q))
-    X = rng.standard_normal((n, q)) @ plane
-    X += 0.01 * rng.standard_normal((n, d))
-    return X, 1.0 / d
+def problem(**inputs: Any) -> tuple[np.ndarray, float]:
+    """Points, and a γ at which typical entries of K are 1/e²."""
+    X = draw(**inputs, queries=1).X
+    return X, 2.0 * width(X)
 
 
 def ours(gamma: float, **options: Any) -> Any:
@@ -128,18 +122,18 @@ def against_peers(cases: list[dict]) -> None:
 
 
 def exact_cases(quick: bool) -> list[Case]:
-    """Both spectra and all peers; for a quick check one of each."""
-    n = 2000 if quick else 20000
-    names = tuple(EXACT.contenders)[: 1 - len(PEERS)] if quick else ()
+    """All peers; for a quick check one of them."""
+    n = 2000 if quick else 20_000
     return [
         Case(
-            f"{spectrum} spectrum n={n} d=50",
-            {"spectrum": spectrum, "n": n, "d": 50, "seed": 0},
+            title(inputs),
+            inputs,
             tolerance=1e-6,
             error=greatest_error,
-            contenders=names,
+            contenders=tuple(EXACT.contenders)[: 1 - len(PEERS)] if quick else (),
+            family=f"`KernelPCA.fit`, 10 components of {n} points, exact",
         )
-        for spectrum in list(SHAPES)[: 1 if quick else None]
+        for inputs in family(POINTS, quick, n=n)
     ]
 
 
@@ -213,7 +207,7 @@ def growth(cases: list[dict]) -> None:
 
 def scaling_cases(quick: bool) -> list[Case]:
     return [
-        Case(f"n={n} d=20", {"n": n, "d": 20, "seed": 0}, tolerance=1e-6, error=residual)
+        Case(f"n={n} d=20", {"name": "plane", "n": n, "d": 20}, 1e-6, residual)
         for n in ((2000, 4000) if quick else (20000, 40000, 100000))
     ]
 
@@ -299,19 +293,21 @@ def against_pipeline(cases: list[dict]) -> None:
 
 
 def landmark_cases(quick: bool) -> list[Case]:
-    small, large, rank = (4000, 20000, 200) if quick else (200000, 1000000, 1000)
+    small, large, rank = (4000, 20000, 200) if quick else (200_000, 1_000_000, 1000)
+    members = [{"name": name, "d": d} for name, d in SPECTRA]
+    plane = {"name": "plane", "n": large, "d": 20, "rank": rank}
+    common = {"tolerance": 1e-3, "error": shortfall}
+    words = f"`KernelPCA.fit_transform`, {small} points on {rank} landmarks"
     return [
-        Case(
-            f"n={n} d=20 rank={rank}",
-            {"n": n, "d": 20, "rank": rank, "seed": 0},
-            tolerance=1e-3,
-            error=shortfall,
-            contenders=contenders,
-        )
-        for n, contenders in ((small, ()), (large, ("mercer",)))
+        *(
+            Case(title(inputs), inputs, **common, family=words)
+            for inputs in family(members, quick, n=small, rank=rank)
+        ),
+        Case(title(plane), plane, **common, contenders=("mercer",)),
     ]
 
 
+SPECTRA = (("plane", 20), ("curve", 50), ("falling", 20), ("normal", 3), ("normal", 10))
 LANDMARKS = Suite(
     "kernel PCA on landmarks, 10 components",
     landmark_cases,

@@ -11,15 +11,13 @@ kernel exp(−‖x − z‖² / (10 c)) with c = 2σ²; the distance to the cent
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
+from ._problems import DATA
 from ._suite import Call, Case, Contender, Suite
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = DATA / "usps" / "usps_small.npz"
 GAMMA = 1 / (256 * 0.5)
 SIZES = (8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048)

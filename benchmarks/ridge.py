@@ -1,8 +1,5 @@
 """Kernel ridge regression: one fit, from points to coefficients, α = 1.
 
-    slow   X standard normal, γ = 1/d, scikit-learn's default: the spectrum of K falls slowly
-    fast   its columns shrink, γ = 1/(2d)
-
 The error is ‖y − (K + αI)a‖ / ‖y‖ in random rows of K, which come from differences.  The last case
 is exact with 50 000 points in less than 8 GiB, where K alone has 20 GB.
 """
@@ -15,25 +12,18 @@ from typing import Any
 import numpy as np
 
 from . import _models
+from ._problems import VALUES, draw, family, title, width
 from ._suite import Call, Case, Contender, Suite
 from .pca import noted
 
 PROBES = 256  # rows of K in which the residual is looked at
 
 
-def problem(n: int, d: int, seed: int, spectrum: str) -> tuple[np.ndarray, np.ndarray, float]:
-    if spectrum == "fast":
-        return _models.problem(n, d, seed)
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n), 1.0 / d
-
-
 def mercer(solver: str, max_memory: Any = None, **inputs: Any) -> Call:
     from mercer import KernelRidge
 
-    X, y, gamma = problem(**inputs)
-    options = {"kernel": "rbf", "gamma": gamma, "solver": solver, "max_memory": max_memory}
+    X, y, *_ = draw(**inputs)
+    options = {"kernel": "rbf", "gamma": width(X), "solver": solver, "max_memory": max_memory}
     return noted(
         lambda: KernelRidge(alpha=_models.ALPHA, **options).fit(X, y),
         lambda model: model.dual_coef_,
@@ -51,8 +41,9 @@ def work(model: Any) -> str:
 def scikit(max_memory: Any = None, **inputs: Any) -> Call:
     from sklearn.kernel_ridge import KernelRidge
 
-    X, y, gamma = problem(**inputs)
-    return lambda: KernelRidge(alpha=_models.ALPHA, kernel="rbf", gamma=gamma).fit(X, y).dual_coef_
+    X, y, *_ = draw(**inputs)
+    options = {"kernel": "rbf", "gamma": width(X)}
+    return lambda: KernelRidge(alpha=_models.ALPHA, **options).fit(X, y).dual_coef_
 
 
 def probes(n: int) -> np.ndarray:
@@ -61,9 +52,9 @@ def probes(n: int) -> np.ndarray:
 
 def rows(max_memory: Any = None, **inputs: Any) -> np.ndarray:
     """Random rows of K + αI, from differences, and beside them those of y."""
-    X, y, gamma = problem(**inputs)
+    X, y, *_ = draw(**inputs)
     some = probes(len(X))
-    K = _models.rbf(X[some], X, gamma)
+    K = _models.rbf(X[some], X, width(X))
     K[np.arange(PROBES), some] += _models.ALPHA
     return np.column_stack([K, y[some]])
 
@@ -74,19 +65,15 @@ def residual(result: np.ndarray, reference: np.ndarray) -> float:
 
 
 def cases(quick: bool) -> list[Case]:
-    n, many, budget = (3500, 6000, "100 MiB") if quick else (10000, 50000, "8 GiB")
+    n, many, budget = (3500, 6000, "100 MiB") if quick else (10_000, 50_000, "8 GiB")
     common = {"tolerance": 1e-12, "error": residual}
+    whole = {"name": "normal", "n": many, "d": 10, "max_memory": budget}
     return [
         *(
-            Case(f"n={n} d=20 {s}", {"n": n, "d": 20, "seed": 0, "spectrum": s}, **common)
-            for s in ("slow", "fast")
+            Case(title(inputs), inputs, **common, family=f"`KernelRidge.fit`, {n} points")
+            for inputs in family(VALUES, quick, n=n)
         ),
-        Case(
-            f"n={many} d=10 within {budget}",
-            {"n": many, "d": 10, "seed": 0, "spectrum": "slow", "max_memory": budget},
-            contenders=("mercer",),
-            **common,
-        ),
+        Case(f"n={many} d=10 within {budget}", whole, contenders=("mercer",), **common),
     ]
 
 

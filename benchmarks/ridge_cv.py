@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from . import _models
+from ._problems import VALUES, draw, family, title, width
 from ._suite import Call, Case, Contender, Suite
 
 ALPHAS = np.geomspace(1e-3, 1e3, 30)
@@ -23,22 +23,22 @@ def options(gamma: float, m: int) -> dict:
 def search(m: int, **size) -> Call:
     from mercer import KernelRidgeCV
 
-    X, y, gamma = _models.problem(**size)
-    return lambda: KernelRidgeCV(ALPHAS, **options(gamma, m)).fit(X, y).predict(X[:100])
+    X, y, *_ = draw(**size)
+    return lambda: KernelRidgeCV(ALPHAS, **options(width(X), m)).fit(X, y).predict(X[:100])
 
 
 def fits(library: str, count: int, m: int, **size) -> Call:
     """The fits alone, for `count` alphas with the best among them, and no scores."""
-    X, y, gamma = _models.problem(**size)
+    X, y, *_ = draw(**size)
     best = best_alpha(m, **size)
     if library == "mercer":
         from mercer import KernelRidge
 
-        make = partial(KernelRidge, **options(gamma, m))
+        make = partial(KernelRidge, **options(width(X), m))
     else:
         from sklearn.kernel_ridge import KernelRidge
 
-        make = partial(KernelRidge, kernel="rbf", gamma=gamma)
+        make = partial(KernelRidge, kernel="rbf", gamma=width(X))
 
     def fit() -> np.ndarray:
         for alpha in ALPHAS[: count - 1]:
@@ -51,33 +51,42 @@ def fits(library: str, count: int, m: int, **size) -> Call:
 def best_alpha(m: int, **size) -> float:
     from mercer import KernelRidgeCV
 
-    X, y, gamma = _models.problem(**size)
-    return KernelRidgeCV(ALPHAS, **options(gamma, m)).fit(X, y).alpha_
+    X, y, *_ = draw(**size)
+    return KernelRidgeCV(ALPHAS, **options(width(X), m)).fit(X, y).alpha_
 
 
 def reference(m: int, **size) -> np.ndarray:
     from mercer import KernelRidge
 
-    X, y, gamma = _models.problem(**size)
-    exact = KernelRidge(best_alpha(m, **size), **options(gamma, m)).fit(X, y)
+    X, y, *_ = draw(**size)
+    exact = KernelRidge(best_alpha(m, **size), **options(width(X), m)).fit(X, y)
     return exact.predict(X[:100])
 
 
 def cases(quick: bool) -> list[Case]:
-    exact = {"n": 1500 if quick else 5000, "d": 20, "seed": 0, "m": 0}
-    landmarks = {"n": 4000 if quick else 20_000, "d": 20, "seed": 0, "m": 300 if quick else 1000}
+    n, many, m = (1500, 4000, 300) if quick else (5000, 20_000, 1000)
+    exact, landmarks = ("mercer", "30 fits", "30 fits, scikit-learn"), ("mercer", "1 fit")
+    common = {"tolerance": 1e-8}
     return [
-        Case(
-            f"exact, n={exact['n']}",
-            exact,
-            tolerance=1e-8,
-            contenders=("mercer", "30 fits", "30 fits, scikit-learn"),
+        *(
+            Case(
+                f"exact, {title(inputs)}",
+                inputs,
+                **common,
+                contenders=exact,
+                family=f"`KernelRidgeCV.fit`, 30 alphas by leave-one-out, {n} points",
+            )
+            for inputs in family(VALUES, quick, n=n, m=0)
         ),
-        Case(
-            f"{landmarks['m']} landmarks, n={landmarks['n']}",
-            landmarks,
-            tolerance=1e-8,
-            contenders=("mercer", "1 fit"),
+        *(
+            Case(
+                f"{m} landmarks, {title(inputs)}",
+                inputs,
+                **common,
+                contenders=landmarks,
+                family=f"the same on {m} landmarks of {many} points",
+            )
+            for inputs in family(VALUES, quick, n=many, m=m)
         ),
     ]
 

@@ -7,55 +7,20 @@ the error on a quarter of the first seed's training rows.  The test rows are nev
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
+from ._models import excess
+from ._problems import draw, there
 from ._suite import Call, Case, Contender, Suite
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
-FILES = {
-    "kin40k": "regression/uci_datasets/kin40k.csv.gz",
-    "protein": "regression/uci_datasets/protein.csv.gz",
-    "parkinsons": "regression/uci_datasets/parkinsons.csv.gz",
-    "banana": "raetsch/banana.npz",
-    "waveform": "raetsch/waveform.npz",
-    "pendigits": "libsvm/pendigits.npz",
-}
-REGRESSION = ("kin40k", "protein", "parkinsons")
+SETS = ("kin40k", "protein", "parkinsons", "banana", "waveform", "pendigits")
+REGRESSION = SETS[:3]
 GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0)  # times 1 / d, of standardised columns
 ALPHAS = (1e-7, 1e-5, 1e-3)
 NOISE = 0.05  # relative difference of mean errors that three seeds cannot tell from 0
 TUNING = 50  # iterations for each point of the grid; a full fit has the default
-
-
-def _table(name: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return X, y, and how many of the last rows are for testing."""
-    path = DATA / FILES[name]
-    if name in REGRESSION:
-        table = np.loadtxt(path, delimiter=",")
-        table = table[np.random.default_rng(0).permutation(len(table))]
-        return table[:, :-1], table[:, -1], len(table) // 3
-    with np.load(path, allow_pickle=False) as file:
-        if "X_test" in file:
-            X = np.concatenate([file["X_train"], file["X_test"]]).astype(float)
-            return X, np.concatenate([file["y_train"], file["y_test"]]), len(file["X_test"])
-        X, y = file["X"].astype(float), file["y"].ravel()
-        order = np.random.default_rng(0).permutation(len(X))
-        return X[order], y[order], len(X) // 3
-
-
-def problem(name: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Return n training rows, drawn by the seed, and all test rows; columns standardised."""
-    X, y, tests = _table(name)
-    chosen = np.random.default_rng(seed).permutation(len(X) - tests)[:n]
-    middle, spread = X[chosen].mean(axis=0), X[chosen].std(axis=0)
-    X = (X - middle) / np.where(spread > 0, spread, 1.0)
-    if name in REGRESSION:
-        y = (y - y[chosen].mean()) / y[chosen].std()
-    return X[chosen], y[chosen], X[-tests:], y[-tests:]
 
 
 def learned(name: str, m: int) -> Callable:
@@ -97,7 +62,7 @@ def _error(model, X: np.ndarray, y: np.ndarray, name: str) -> float:
 
 
 def _tuned(fit: Callable, name: str, n: int) -> tuple[float, float]:
-    X, y, _, _ = problem(name, n, 0)
+    X, y, _, _ = draw(name, n)
     some = 3 * len(X) // 4
     grid = [(gamma / X.shape[1], alpha) for gamma in GAMMAS for alpha in ALPHAS]
 
@@ -116,7 +81,7 @@ def contender(make: Callable) -> Callable[..., Call]:
         warnings.simplefilter("ignore")  # a grid has corners where nothing converges
         fit = make(name, m)
         gamma, alpha = _tuned(fit, name, n)
-        draws = [problem(name, n, seed) for seed in range(seeds)]
+        draws = [draw(name, n, seed=seed) for seed in range(seeds)]
 
         def call() -> np.ndarray:
             errors = np.array(
@@ -141,20 +106,12 @@ def reference(name: str, n: int, m: int, seeds: int) -> np.ndarray:
     return contender(uniform)(name, n, m, seeds)()
 
 
-def excess(errors: np.ndarray, reference: np.ndarray) -> float:
-    """By how much, relatively, the mean error is above that of uniform Nyström."""
-    return max(0.0, float(errors.mean() / reference.mean()) - 1.0)
-
-
 def cases(quick: bool) -> list[Case]:
-    """Return a case for each data set that is there and each m."""
-    there = [name for name in FILES if (DATA / FILES[name]).exists()]
-    if not there:
-        print(f"no data for the suite sparse in {DATA}: set MERCER_DATA")
+    """A case for each data set that is there and each m."""
     n, seeds = (500, 2) if quick else (3000, 3)
     return [
         Case(f"{name} m={m}", {"name": name, "n": n, "m": m, "seeds": seeds}, NOISE, excess)
-        for name in (there[:1] if quick else there)
+        for name in filter(there, SETS[:1] if quick else SETS)
         for m in ((25,) if quick else (25, 50, 100))
     ]
 

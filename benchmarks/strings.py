@@ -13,8 +13,8 @@ import json
 
 import numpy as np
 
+from ._problems import DATA
 from ._suite import Call, Case, Contender, Suite
-from .sparse import DATA
 
 PROBES = 40  # rows of K that are compared
 FOLDER = DATA / "strings"
@@ -97,24 +97,24 @@ def _subsequences(s: str, t: str, length: int) -> float:
     return total
 
 
+WORDS = ((10_000, 200, 5), (10_000, 200, 3), (5000, 500, 5), (20_000, 50, 6), (3000, 1000, 4))
+TEXTS = ((500, 300, 4), (500, 300, 2), (200, 600, 4), (500, 100, 6), (300, 200, 3))
+
+
 def cases(quick: bool) -> list[Case]:
-    n, texts = (1000, 60) if quick else (10_000, 500)
-    found = [
-        Case(
-            f"Spectrum(5) n={n}",
-            {"job": "words", "n": n, "size": 200, "length": 5},
-            contenders=("mercer", "sparse product"),
-        )
-    ]
+    words, texts = (((1000, 200, 5),), ((60, 300, 4),)) if quick else (WORDS, TEXTS)
+    jobs = [("words", "Spectrum", "sparse product", shape) for shape in words]
     if FOLDER.exists():
-        found.append(
-            Case(
-                f"SubsequenceSum(4) n={texts}",
-                {"job": "subsequences", "n": texts, "size": 300, "length": 4},
-                contenders=("mercer", "strkernels"),
-            )
+        jobs += [("subsequences", "SubsequenceSum", "strkernels", shape) for shape in texts]
+    return [
+        Case(
+            f"{kernel}({length}) n={n}, length {size}",
+            {"job": job, "n": n, "size": size, "length": length},
+            contenders=("mercer", peer),
+            family=f"K of n strings by `{kernel}`",
         )
-    return found
+        for job, kernel, peer, (n, size, length) in jobs
+    ]
 
 
 # ---------------------------------------------------------------------- published areas
