@@ -102,7 +102,7 @@ MODELS = {
         *("labels", _decisions, relative_error, SVM),
     ),
     "NuSVC": Model(
-        lambda k, g: k.NuSVC(nu=0.2, gamma=g, decision_function_shape="ovo"),
+        lambda k, g: k.NuSVC(nu=0.3, gamma=g, decision_function_shape="ovo"),
         *("labels", _decisions, relative_error, SVM),
     ),
     "SVR": Model(

@@ -98,7 +98,7 @@ def problem(i: int, most: int) -> tuple[str, Problem, Any]:
     if i < 6:
         d = int(np.round(np.exp(rng.uniform(np.log(2), np.log(32)))))
         noise = round(float(np.exp(rng.uniform(np.log(0.01), np.log(0.5)))), 2)
-        inputs |= {"d": d, "noise": noise}
+        inputs |= {"d": max(d, 5) if sources[i] == "friedman" else d, "noise": noise}
     found = draw(**inputs, queries=1)
     kernel, words = prior(found.X.shape[1], (i + SEED) % 5, rng)
     return f"{title(inputs)}, {words}", found, kernel
