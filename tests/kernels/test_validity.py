@@ -3,6 +3,7 @@
 import itertools
 import time
 
+import formulas
 import mpmath
 import numpy as np
 import pytest
@@ -157,7 +158,8 @@ def test_500_random_expressions_are_proved():
 
 def test_random_expressions_with_something_else_inside_are_not_proved():
     rng = np.random.default_rng(1)
-    wrong = [Sigmoid(), Callable(lambda X, Z: X @ Z.T), Distance(), ThinPlate()]
+    linear = formulas.with_formula(lambda X, Z: X @ Z.T, dot)
+    wrong = [Sigmoid(), Callable(linear), Distance(), ThinPlate()]
     for _ in range(25):
         k, bad = random_kernel(rng, 2), wrong[rng.integers(len(wrong))]
         for inside in (k + bad, k * bad, Normalized(bad), Stretch(bad), 2.0 * bad, bad**2):
@@ -271,33 +273,17 @@ def lowest_of_random_grams(count, seed):
 # ---------------------------------------------------------------------- witnesses
 
 
-def check_again(witness, value=None):
-    """Evaluate c^T K c with 50 digits, by the formula if there is one."""
-    c = witness.coefficients
+def check_again(witness):
+    """Evaluate c^T K c with 50 digits, from the formula of the kernel."""
+    c = [mpmath.mpf(float(weight)) for weight in witness.coefficients]
     points = witness.points
-    n = len(points)
-    if value is None:
-        K = witness.kernel(points)
-        assert np.isfinite(K).all()
-        entry = lambda i, j: mpmath.mpf(float(K[i, j]))  # noqa: E731
-    else:
-        entry = lambda i, j: value(points[i], points[j])  # noqa: E731
-    total = mpmath.mpf(0)
-    for i, j in itertools.product(range(n), range(n)):
-        total += mpmath.mpf(float(c[i])) * mpmath.mpf(float(c[j])) * entry(i, j)
+    total = mpmath.fsum(
+        c[i] * c[j] * formulas.value(witness.kernel, points[i], points[j])
+        for i, j in itertools.product(range(len(c)), repeat=2)
+    )
     assert total < 0
     assert abs(total - witness.value) <= witness.margin
     assert witness.value < -witness.margin
-
-
-def dot(x, z):
-    return mpmath.fsum(
-        mpmath.mpf(float(a)) * mpmath.mpf(float(b)) for a, b in zip(x, z, strict=True)
-    )
-
-
-def squared(x, z):
-    return mpmath.fsum((mpmath.mpf(float(a)) - float(b)) ** 2 for a, b in zip(x, z, strict=True))
 
 
 def edits(s, t):
@@ -336,6 +322,18 @@ def mp_rbf(x, z, scale):
     return mpmath.exp(-squared(x, z) / (2 * mpmath.mpf(scale) ** 2))
 
 
+def numbers(x):
+    return [mpmath.mpf(float(t)) for t in x]
+
+
+def dot(x, z):
+    return formulas.dot(numbers(x), numbers(z))
+
+
+def squared(x, z):
+    return mpmath.fsum((a - b) ** 2 for a, b in zip(numbers(x), numbers(z), strict=True))
+
+
 CLASSICS = {
     "tanh": (lambda x, z: np.tanh(x @ z), lambda x, z: mpmath.tanh(dot(x, z))),
     "tanh + 1": (lambda x, z: np.tanh(x @ z + 1), lambda x, z: mpmath.tanh(dot(x, z) + 1)),
@@ -369,15 +367,16 @@ CLASSICS = {
         lambda x, z: mpmath.exp(-(mpmath.sqrt(squared(x, z)) ** 3)),
     ),
 }
+CLASSICS = {name: formulas.with_formula(*pair) for name, pair in CLASSICS.items()}
 
 
 @pytest.mark.parametrize("name", CLASSICS)
 def test_classical_mistakes(name):
-    function, exact = CLASSICS[name]
+    function = CLASSICS[name]
     verdict = validity(function)
     assert verdict.status == "refuted"
     assert len(verdict.witness) <= 6
-    check_again(verdict.witness, exact)
+    check_again(verdict.witness)
     start = time.process_time()
     again = validity(function)  # by now all is compiled
     assert time.process_time() - start < 1.0
@@ -388,7 +387,7 @@ def test_classical_mistakes(name):
 def test_the_sigmoid(coef0):
     witness = Sigmoid(gamma=0.7, coef0=coef0).validity().witness
     assert len(witness) <= 3
-    check_again(witness, lambda x, z: mpmath.tanh(mpmath.mpf(0.7) * dot(x, z) + coef0))
+    check_again(witness)
 
 
 def test_inverse_distances():
@@ -453,11 +452,15 @@ def test_kinds_of_points():
 
 def test_waves_in_the_plane():
     """max(0, 1 - r) is a kernel on the line; in the plane its spectrum is negative somewhere."""
-    verdict = validity(lambda X, Z: np.maximum(0.0, 1.0 - cdist(X, Z)))
+    hat = formulas.with_formula(
+        lambda X, Z: np.maximum(0.0, 1.0 - cdist(X, Z)),
+        lambda x, z: max(mpmath.mpf(0), 1 - mpmath.sqrt(squared(x, z))),
+    )
+    verdict = validity(hat)
     assert verdict.status == "refuted"
     assert verdict.witness.points.shape[1] > 1
     check_again(verdict.witness)
-    line = validity(lambda X, Z: np.maximum(0.0, 1.0 - cdist(X, Z)), np.zeros((5, 1)), n_grams=30)
+    line = validity(hat, np.zeros((5, 1)), n_grams=30)
     assert line.status == "unknown"
 
 
@@ -500,7 +503,7 @@ def test_functions_that_take_nothing_we_know():
 
 
 def test_a_witness_is_a_function():
-    witness = validity(CLASSICS["difference"][0]).witness
+    witness = validity(CLASSICS["difference"]).witness
     values = witness(witness.points)
     assert values @ witness.coefficients == pytest.approx(witness.value)
     assert len(witness) == len(str(witness).splitlines()) - 1
@@ -615,7 +618,10 @@ def test_nothing_is_searched_for_in_a_fit(monkeypatch):
 
 def test_downhill_along_the_gradient():
     """From six points that are no witness to six that are, by derivatives and by differences."""
-    wrong = RBF(1.0) + Callable(lambda X, Z: -0.5 * RBF(2.0)(X, Z), "matrix")
+    wide = formulas.with_formula(
+        lambda X, Z: -0.5 * RBF(2.0)(X, Z), lambda x, z: -mp_rbf(x, z, 2) / 2
+    )
+    wrong = RBF(1.0) + Callable(wide, "matrix")
     start = np.random.default_rng(3).normal(size=(6, 2))
     assert witness_at(wrong, start) is None
     for kernel in (wrong, Stretch(Sigmoid(coef0=0.1), 1.0)):
@@ -631,9 +637,9 @@ def test_downhill_along_the_gradient():
         (
             "strings",
             ["abba", "bab", "a", "bb", "aab", "abab"],
-            lambda s, t: np.exp(-0.1 * edits(s, t)),
+            CLASSICS["edit distance"],
         ),
-        ("sets", [{1}, {2}, {3}, {4}, {5}], overlap),
+        ("sets", [{1}, {2}, {3}, {4}, {5}], CLASSICS["overlap"]),
     ],
     ids=["strings", "sets"],
 )
