@@ -294,6 +294,8 @@ def phi(basis, x):
 
 def parameters(kernel, h):
     """Return the parameters by field, each multiplied by exp(h_i); uses up h, in order of theta."""
+    if isinstance(kernel, Fixed):  # theta has nothing of it
+        return {"kernel": parameters(kernel.kernel, [mp.mpf(0)] * kernel.kernel.theta.size)}
     free = {name for name, _ in kernel._free()}
     v = {}
     for f in dataclasses.fields(kernel):
