@@ -11,6 +11,7 @@ import zoo
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import DotProduct as GPDotProduct
 from sklearn.gaussian_process.kernels import ExpSineSquared
+from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
 import mercer
 from mercer import (
@@ -485,6 +486,8 @@ def test_rounding_and_noise_are_no_witness():
 def test_asymmetry():
     verdict = validity(lambda x, z: float(x[0] > z[0]))
     assert "k is not symmetric" in str(verdict)
+    rng = np.random.default_rng(0)
+    assert "when evaluated again" in str(validity(lambda x, z: rng.random()))
     with pytest.raises(ValueError, match="no coefficients"):
         verdict.witness(np.zeros((1, 1)))
 
@@ -507,6 +510,69 @@ def test_a_witness_is_a_function():
     values = witness(witness.points)
     assert values @ witness.coefficients == pytest.approx(witness.value)
     assert len(witness) == len(str(witness).splitlines()) - 1
+
+
+def test_functions_that_round_are_not_refuted():
+    """True kernels whose rounding is far above that of their values."""
+
+    def arccosine(X, Z):  # of order 0 (Cho and Saul, 2009); the slope of arccos at 1 is infinite
+        return 1.0 - np.arccos(np.clip(cosine_similarity(X, Z), -1.0, 1.0)) / np.pi
+
+    def single(X, Z):
+        return rbf_kernel(X.astype(np.float32), Z.astype(np.float32), gamma=0.1)
+
+    def times(X, Z):  # seconds since 1970: |x|^2 + |z|^2 - 2 x z cancels
+        return rbf_kernel(X, Z, gamma=1e-9)
+
+    inside = Callable(single, "matrix")
+    for kernel in (arccosine, 0.3 * inside, inside + Linear(), Exp(inside)):
+        assert validity(kernel, n_grams=40).status == "unknown"
+    assert validity(times, 1.6e9 + 3600.0 * np.arange(100)[:, None]).status == "unknown"
+
+
+def test_points_that_are_given_tell_the_domain():
+    histograms = np.random.default_rng(0).dirichlet(np.ones(5), 30)
+    assert validity(lambda x, z: np.minimum(x, z).sum(), histograms).status == "unknown"
+    brownian = np.linspace(0.1, 3.0, 20)[:, None]
+    assert validity(lambda x, z: min(x[0], z[0]), brownian).status == "unknown"
+    far = validity(
+        lambda x, z: np.exp(-((x[0] - z[0]) ** 2)) - 0.9 * (min(abs(x[0]), abs(z[0])) > 8.0),
+        brownian - 1.0,
+    )
+    assert "outside of the range of X" in str(far)
+
+
+def test_all_points_of_a_matrix():
+    K = np.full((300, 300), -1 / 250.0)
+    np.fill_diagonal(K, 1.0)  # negative only if more than 251 points are seen together
+    assert validity(Precomputed(K)).status == validity("precomputed", K).status == "refuted"
+    assert "on 3 of the 3 points of the matrix" in str(Precomputed(np.eye(3)).validity())
+
+
+def test_a_class_that_changes_methods_is_not_proved_by_the_other():
+    class Waves(RBF):
+        def profile(self, s):
+            return np.cos(np.sqrt(s))
+
+    class Named(RBF):
+        """Only a name."""
+
+    assert Waves().claims == Claims() and Waves().validity().status == "refuted"
+    assert Named().validity().status == "proved"
+
+
+def test_several_kernels_are_judged_as_their_average():
+    wrong = mercer.MultipleKernel([RBF(), Sigmoid()])
+    assert wrong.validity().status == wrong.validity(X).status == "refuted"
+    assert mercer.MultipleKernel([RBF(), Linear()]).validity().status == "proved"
+    some = mercer.MultipleKernel([Spectrum(1), Callable(lambda s, t: 1.0)])
+    assert some.validity(n_grams=4).status == "unknown"
+
+
+def test_restrictions_are_in_the_headline():
+    assert Chi2().validity().headline.endswith("for points without negative entries")
+    theirs = SklearnKernel(ExpSineSquared())
+    assert theirs.validity().headline.endswith("for points of at most 1 column")
 
 
 # ---------------------------------------------------------------------- matrices
@@ -535,6 +601,8 @@ def test_check_gram():
     K[0, 0] = np.nan
     assert "not finite" in str(check_gram(K))
     assert check_gram(RBF()(A.astype(np.float32))).semidefinite
+    large = check_gram(1e308 * np.eye(2))
+    assert large.semidefinite and large.eigenvalues == pytest.approx([1e308, 1e308])
     with pytest.raises(ValueError, match="square matrix"):
         check_gram(A)
     with pytest.raises(mercer.MemoryBudgetError, match="check_gram of 6 points"):
