@@ -148,11 +148,18 @@ def _equal(x: Any, z: Any) -> bool:
     return bool(same) if np.ndim(same) == 0 else bool(np.shape(x) == np.shape(z) and np.all(same))
 
 
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
 def as_vectors(X: Any, owner: str) -> Any:
     """Check that X holds finite vectors and return it as floating point, dense or CSR.
 
     float32 and float64 are kept; integers, booleans and float16 become float64.
     """
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and 0 not in X.shape:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.sum(X)):  # nothing to convert, and all of it finite
+                return X
     refuse_structured(X, owner)
     return check_array(
         X,

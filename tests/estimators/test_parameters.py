@@ -55,3 +55,22 @@ def test_what_comes_by_place_and_what_by_name():
 def test_learned_attributes_are_no_parameters():
     assert not hasattr(KernelRidge(), "expansion_")
     assert "expansion_" not in KernelRidge().get_params()
+
+
+def test_a_value_that_is_no_default_is_checked():
+    with pytest.raises(ValueError, match="'alpha' parameter of KernelRidge"):
+        KernelRidge(alpha="much").fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_a_subclass_with_a_constructor_of_its_own_has_its_own_parameters():
+    class Ours(KernelRidge):
+        _parameter_constraints = {"strength": [float]}
+
+        def __init__(self, strength=1):
+            super().__init__(alpha=strength)
+            self.strength = strength
+
+    assert Ours().get_params() == {"strength": 1}
+    with pytest.raises(ValueError, match="'strength' parameter of Ours"):
+        Ours().fit([[0.0], [1.0]], [0.0, 1.0])
+    assert Ours(0.5).fit([[0.0], [1.0]], [0.0, 1.0]).alpha == 0.5

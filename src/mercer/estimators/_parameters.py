@@ -20,8 +20,12 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, dataclass_transform
 
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from .._points import length
 from .._runtime import blas_threads, budget_in_bytes, reserving, thread_count, threads
@@ -103,6 +107,8 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
         names = list(inspect.signature(cls).parameters)
         constraints |= {n: f.metadata["constraints"] for n, f in fields.items() if f.metadata}
         cls._parameter_constraints = {name: constraints[name] for name in names}
+        cls._defaults = {name: fields[name].default for name in sorted(names)}
+        cls._get_param_names, cls._validate_params = classmethod(_names), _validate
         words |= own
         order = [*own, *(name for name in names if name not in own and name in words)]
         section = ["Parameters", "----------", *(_entry(words[n], fields[n]) for n in order)]
@@ -110,6 +116,20 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
         return cls
 
     return made
+
+
+def _names(cls: Any) -> list[str]:
+    """Return the names of all parameters, which scikit-learn reads from the signature each time."""
+    known = cls.__dict__.get("_defaults")  # not of a base: a subclass may have its own constructor
+    return BaseEstimator._get_param_names.__func__(cls) if known is None else list(known)
+
+
+def _validate(self: Any) -> None:
+    """Check the parameters; those that have their defaults need no check."""
+    known = type(self).__dict__.get("_defaults", {})
+    given = {name: getattr(self, name) for name in self._get_param_names()}
+    given = {name: v for name, v in given.items() if name not in known or v is not known[name]}
+    validate_parameter_constraints(self._parameter_constraints, given, type(self).__name__)
 
 
 def _parts(doc: str | None) -> tuple[str, dict[str, str], str]:

@@ -306,7 +306,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, N
             eigen_solver=by_size(self.eigen_solver),
             drop_zeros=self.remove_zero_eig or self.n_components is None,
             landmarks=self._chosen,
-            say=self._say,
+            say=self._teller,
         )
 
     def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype, gamma: Any = None) -> None:

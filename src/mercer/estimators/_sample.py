@@ -114,7 +114,7 @@ class Sample:
         """The points that take part."""
         return self.given if self.whole else take(self.given, self.kept)
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether all points that came take part, in their order."""
         return np.array_equal(self.kept, np.arange(length(self.given)))

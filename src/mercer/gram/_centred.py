@@ -61,7 +61,7 @@ class CentredGram(LinearOperator):
             raise ValueError("centring needs at least one point, got none")
         self.gram = gram
         self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
-        self.scale = np.sqrt(n * self.weights)
+        self.scale = np.ones(n) if weights is None else np.sqrt(n * self.weights)
         self.uncentred_diagonal = np.asarray(gram.diagonal(), float)  # K may be given away later
         self._means: np.ndarray | None = None
         self._squares: float | None = None  # sum_ij S_ii^2 S_jj^2 K_ij^2
@@ -182,12 +182,13 @@ class CentredGram(LinearOperator):
     def _centre(self, K: np.ndarray) -> np.ndarray:
         # one rank-two update by strips of rows, so that no second matrix appears
         means, scale = self.means.astype(K.dtype), self.scale.astype(K.dtype)
-        grand_mean = self.grand_mean
+        grand_mean, uneven = self.grand_mean, bool(np.any(scale != 1.0))
         for rows in slices(len(K), 256):
             K[rows] -= means
             K[rows] -= (means[rows] - grand_mean)[:, None]
-            K[rows] *= scale[rows, None]
-            K[rows] *= scale
+            if uneven:
+                K[rows] *= scale[rows, None]
+                K[rows] *= scale
         return K
 
     def centre_expansion(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

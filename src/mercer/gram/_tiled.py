@@ -11,6 +11,7 @@ So the result does not depend on how many threads ran.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ _ROWS, _COLS = 384, 384
 _STRIP = 1920  # rows of K that one task of a rectangular product works on
 _BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
 _MOST_GROUPS = 16
+_FEW = 2**20  # entries of K that take no longer than to start a thread
 
 
 class TiledGram(GramOperator):
@@ -242,12 +244,18 @@ def fill(
             if symmetric and rows.start < cols.start:
                 out[cols, rows] = T.T
 
-    run(column, reversed(slices(m, _COLS)), n_threads)
+    alone = out.size <= _FEW and kernel.on_vectors and not kernel.costly
+    run(column, reversed(slices(m, _COLS)), 1 if alone else n_threads)
     if symmetric:
         for part in slices(n, _COLS):  # the squares on the diagonal, bit by bit
             square = out[part, part]
-            upper = np.triu_indices(len(square), 1)
-            square.T[upper] = square[upper]
+            np.copyto(square, square.T, where=_below(len(square)))
+
+
+@lru_cache(maxsize=4)
+def _below(n: int) -> np.ndarray:
+    """Return which entries of a matrix of n rows are below its diagonal."""
+    return np.tri(n, k=-1, dtype=bool)
 
 
 def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) -> int:

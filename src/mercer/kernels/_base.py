@@ -354,7 +354,7 @@ class Kernel(Value, ABC):
 
     # ------------------------------------------------------------------ parameters
 
-    @property
+    @cached_property
     def _slots(self) -> dict[str, Any]:
         """The parameters and children by their paths, in field order."""
         slots: dict[str, Any] = {}
@@ -430,7 +430,7 @@ class Kernel(Value, ABC):
                 f"theta has shape {theta.shape}, but {self!r} has {self.theta.size} free "
                 f"parameters: {self.theta_names}"
             )
-        changes = self._slots
+        changes = dict(self._slots)
         for path, part in self._free():
             mine, theta = theta[: len(part)], theta[len(part) :]
             if isinstance(value := changes[path], Kernel):

@@ -206,6 +206,8 @@ def check_positive(
     owner: str, name: str, value: Any, *, zero: bool = False, vector: bool = False
 ) -> None:
     """Refuse a parameter that is not a positive (with `zero`: non-negative) finite number."""
+    if type(value) is float and 0.0 < value < math.inf:
+        return
     unfit = isinstance(value, (bool, np.bool_)) or np.iscomplexobj(value)
     if unfit or (np.ndim(value) > 0 and not vector):
         raise TypeError(f"{owner}: {name} must be a number, got {value!r}")

@@ -78,9 +78,9 @@ class Components:
 
         The gain is 1 / sqrt(l_j), unless the spectrum was changed to make it that of a kernel.
         """
-        S = centred.scale
-        beta = S[:, None] * pairs.vectors * gains
-        coefficients, offset = centred.centre_expansion(beta)
+        S, vectors = centred.scale[:, None], pairs.vectors
+        even = bool(np.all(S == 1.0))  # without weights
+        coefficients, offset = centred.centre_expansion((vectors if even else S * vectors) * gains)
         both = np.column_stack([coefficients, centred.weights])
         roots = np.sqrt(pairs.values)
         return cls(
@@ -93,7 +93,7 @@ class Components:
             Expansion(centred.kernel, points, both),
             offset,
             centred.grand_mean,
-            pairs.vectors / S[:, None] * roots,
+            (vectors if even else vectors / S) * roots,
         )
 
     @classmethod

@@ -14,7 +14,7 @@ from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
 from ..solvers import BlockKrylov, Cost, DenseEigen, LowRankEigen, cheapest, eigen_costs
 
-__all__ = ["LEAN", "Option", "Plan", "affordable", "feature_bytes", "make_plan"]
+__all__ = ["LEAN", "Option", "Plan", "affordable", "feature_bytes", "fits_dense", "make_plan"]
 
 LEAN = BlockKrylov(rank=0, prove=False)  # block Krylov with the least memory
 _LEAN_PASSES = 1.5  # how many more of them it takes
@@ -155,6 +155,13 @@ def affordable(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
         name, needed = "a dense eigenproblem", dense_bytes(n, k)
     check_budget(needed, max_memory, f"{name} of {n} points, {k} components,")
     return solver
+
+
+def fits_dense(kernel: Kernel, X: Any, max_memory: Any) -> bool:
+    """Tell whether all components can be found by LAPACK within the budget."""
+    n = length(X)
+    tiles = working_bytes(kernel, X, None, 0, check_threads(None))
+    return tiles + 24 * n * n + dense_bytes(n, n) <= budget_in_bytes(max_memory)
 
 
 def dense_bytes(n: int, k: int) -> int:

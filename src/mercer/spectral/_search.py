@@ -31,12 +31,13 @@ from ..solvers import (
     signs_of,
 )
 from ._components import Components
-from ._plan import LEAN, Plan, affordable, feature_bytes, make_plan
+from ._plan import LEAN, Plan, affordable, feature_bytes, fits_dense, make_plan
 from ._spectrum import checked_spectrum, gains_of, how_many, mended
 
 __all__ = ["ComponentSearch", "Found", "same_map"]
 
 _FIRST = 16  # components tried first when a share of the variance is asked for
+_FEW = 200  # points for which LAPACK is the quickest in any case
 _UNKNOWN = 50  # components expected when their number depends on the spectrum
 
 
@@ -64,7 +65,7 @@ class ComponentSearch:
     drop_zeros: bool = False
     landmarks: Landmarks = Landmarks()  # noqa: RUF009
     max_memory: Any = None
-    say: Callable[[str], None] = lambda text: None
+    say: Callable[[str], None] | None = None
 
     @property
     def by_features(self) -> bool:
@@ -105,9 +106,12 @@ class ComponentSearch:
                 f"indefinite={self.indefinite!r} needs the whole spectrum, which {solver} does not "
                 f"find; use eigen_solver='dense' or 'auto'"
             )
-        self.say(f"{wanted:g} components of {K!r} by {solver}")
+        if self.say is not None:
+            self.say(f"{wanted:g} components of {K!r} by {solver}")
         pairs = self._leading_pairs(centred, solver, wanted)
-        self.say(f"largest residual {pairs.report.residual:.1e} of the largest eigenvalue")
+        if self.say is not None:
+            residual = pairs.report.residual
+            self.say(f"largest residual {residual:.1e} of the largest eigenvalue")
         parts = self._exact_components(centred, pairs, X)
         errors = parts.left(centred.squared_distances(), np.asarray(parts.scores))
         weight = None if weights is None else float(weights.sum())
@@ -121,7 +125,8 @@ class ComponentSearch:
             storage = next((way.storage for way in ways if way.fits), storage)
         if not (isinstance(spec, str) and spec == "auto"):
             return spec, storage
-        if self.indefinite != "raise":
+        few = length(X) <= _FEW and storage == "auto"
+        if self.indefinite != "raise" or (few and fits_dense(kernel, X, self.max_memory)):
             return "dense", "dense"
         chosen = self.plan(kernel, X).require()
         if not chosen.lean:
@@ -155,8 +160,16 @@ class ComponentSearch:
 
         def run(k: int, start: np.ndarray | None = None) -> EigenPairs:
             chosen = affordable(solver, centred.gram, k, self.max_memory)
-            more = {} if start is None else {"start": start}
+            more: dict[str, Any] = {} if start is None else {"start": start}
+            if isinstance(chosen, DenseEigen) and self.indefinite == "raise":
+                more["keep"] = keep  # of what is dropped no residuals are computed
             return chosen.eigenpairs(centred, k, overwrite=True, say=self.say, **more)
+
+        def keep(values: np.ndarray) -> int:
+            k = how_many(values, centred.trace(), wanted) if wanted < 1 else len(values)
+            size = float(np.abs(centred.uncentred_diagonal).sum())
+            positive = int(np.sum(checked_spectrum(values, size) > 0)) if self.drop_zeros else k
+            return max(1, min(k, positive))
 
         if wanted >= 1:
             return run(min(n, int(wanted)))
@@ -164,7 +177,8 @@ class ComponentSearch:
         pairs = run(k)
         while k < n:
             reached = float(pairs.values.sum()) / max(centred.trace(), 1e-300)
-            self.say(f"{k} components explain {reached:.2%}")
+            if self.say is not None:
+                self.say(f"{k} components explain {reached:.2%}")
             if reached >= wanted:
                 break
             k = min(n, 2 * k)

@@ -253,13 +253,13 @@ def _kato_temple(
     t: np.ndarray, r: np.ndarray, upper: np.ndarray, outside: float, slack: float
 ) -> np.ndarray:
     """Improve the bounds of eigenvalues that are isolated, from the last one upwards."""
-    upper = upper.copy()
+    t, r, below, high = t.tolist(), r.tolist(), outside, upper.tolist()
     for i in range(len(t) - 1, -1, -1):
-        below = outside if i == len(t) - 1 else upper[i + 1]
         above = np.inf if i == 0 else t[i - 1] - slack
-        if below < t[i] - slack and upper[i] < above:
-            upper[i] = min(upper[i], t[i] + r[i] ** 2 / (t[i] - slack - below) + slack)
-    return upper
+        if below < t[i] - slack and high[i] < above:
+            high[i] = min(high[i], t[i] + r[i] ** 2 / (t[i] - slack - below) + slack)
+        below = high[i]
+    return np.array(high)
 
 
 def _davis_kahan(
@@ -268,17 +268,19 @@ def _davis_kahan(
     """Return the sines of vectors, or of the subspaces of those that cannot be told apart."""
     k = len(t)
     below = np.append(upper[1:], outside)
-    gaps = t - below - slack  # from each value down to what may follow it
+    gaps = (t - below - slack).tolist()  # from each value down to what may follow it
+    least = np.append(r[:-1] + r[1:], 0.0).tolist()
     sines = np.ones(k)
     clusters: list[tuple[int, int]] = []
     start = 0
     for i in range(k):
-        if i + 1 < k and gaps[i] <= r[i] + r[i + 1]:
+        if i + 1 < k and gaps[i] <= least[i]:
             continue  # not told apart from the next
         above = np.inf if start == 0 else t[start - 1] - t[start] - slack
         gap = min(above, gaps[i])
         if gap > 0:
-            sines[start : i + 1] = min(1.0, float(np.linalg.norm(r[start : i + 1])) / gap)
+            size = r[i] if i == start else np.linalg.norm(r[start : i + 1])
+            sines[start : i + 1] = min(1.0, float(size) / gap)
         if i > start:
             clusters.append((start, i + 1))
         start = i + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from ._eigenpairs import EigenPairs, check_k, measured, norms_of
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 
+_SMALL = 500  # points up to which three more matrices are no matter
 _PRECISION = 1e-12  # a relative residual that ARPACK may leave where it was asked for none
 
 
@@ -38,7 +40,7 @@ class DenseEigen:
 
     def workspace(self, n: int, k: int) -> int:
         """Return the bytes needed beside K: the vectors, and what LAPACK and sorting take."""
-        return 8 * n * (3 * k + 26)
+        return 8 * n * (3 * k + 26 + (3 * n if _at_once(n, k + 1) else 0))
 
     def cost(self, n: int, k: int, read: Cost) -> Cost:
         """Return what k pairs of n points take, K being an array that is read some times."""
@@ -48,34 +50,61 @@ class DenseEigen:
         return pairs + slow + 10.0 * read
 
     def eigenpairs(
-        self, gram: Any, k: int | None = None, *, overwrite: bool = False, **_: Any
+        self,
+        gram: Any,
+        k: int | None = None,
+        *,
+        overwrite: bool = False,
+        keep: Callable[[np.ndarray], int] | None = None,
+        **_: Any,
     ) -> EigenPairs:
-        """Return the k largest eigenpairs (all by default); `overwrite` spends the Gram's array."""
+        """Return the k largest eigenpairs, all by default.
+
+        `overwrite` spends the Gram's array; `keep` is told those eigenvalues, descending, and
+        says how many of the pairs to return.
+        """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         norms = norms_of(gram)
         K = Triangle(matrix_of(gram, overwrite))
-        more = min(k + 1, n)  # one more shows the gap below the last
-        subset = None if more == n else (n - more, n - 1)
-        values, vectors = eigh(
-            K.work, lower=True, subset_by_index=subset, overwrite_a=True, check_finite=False
-        )
-        if len(values) < more:  # LAPACK's driver for a subset loses pairs of a degenerate spectrum
-            K.restore()
-            values, vectors = eigh(
-                K.work, lower=True, driver="evd", overwrite_a=True, check_finite=False
-            )
+        values, vectors = _leading(K, min(k + 1, n))  # one more shows the gap below the last
+        if keep is not None:
+            k = keep(values[: -k - 1 : -1])
         following = float(values[-k - 1]) if k < n else -np.inf
         return measured(
             repr(self),
             K.times,
-            values[-k:],
-            vectors[:, -k:],
+            values[len(values) - k :],
+            vectors[:, vectors.shape[1] - k :],
             norms=norms,
             status=Status.DIRECT,
             watch=watch,
             following=following,
         )
+
+
+def _at_once(n: int, more: int) -> bool:
+    """Tell whether to divide and conquer; see `_leading`."""
+    return 6 * more > n and n <= _SMALL
+
+
+def _leading(K: Triangle, more: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenpairs of K, ascending: all that are asked for, or all there are.
+
+    A few are found one by one, which from a sixth of them on takes longer than all at once.  Divide
+    and conquer is the fastest for all, and takes three matrices more: for small ones only.
+    """
+    n = len(K.work)
+    every: dict[str, Any] = {"lower": True, "check_finite": False}
+    if _at_once(n, more):
+        return eigh(K.work, driver="evd", **every)
+    if more < n:
+        values, vectors = eigh(K.work, subset_by_index=(n - more, n - 1), overwrite_a=True, **every)
+        if len(values) == more:  # LAPACK loses pairs of a degenerate spectrum
+            return values, vectors
+        K.restore()
+        return eigh(K.work, driver="evd", overwrite_a=True, **every)
+    return eigh(K.work, overwrite_a=True, **every)
 
 
 @dataclass(frozen=True)

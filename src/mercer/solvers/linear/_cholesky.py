@@ -300,7 +300,7 @@ def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
         raise ValueError(f"shift must be a number or have shape ({n},), got {shift.shape}")
     if not np.all(np.isfinite(shift)) or np.any(shift < 0):
         raise ValueError(f"shift must be finite and non-negative, got a minimum of {shift.min()}")
-    return np.broadcast_to(shift, (n,))
+    return shift if shift.ndim else np.full(n, shift)
 
 
 def lapack_routine(name: str, like: np.ndarray) -> Any:

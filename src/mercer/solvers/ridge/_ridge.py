@@ -94,7 +94,8 @@ class ExactRidge(_Ridge):
         for part in self._parts():
             A[:, part.columns], b[part.columns] = part.A, part.b
             reports.append(part.system.report)
-            _tell(self.say, f"residual {reports[-1].residual:.1e}")
+            if self.say is not None:
+                self.say(f"residual {reports[-1].residual:.1e}")
         self.report = worst(reports)
         return A, b
 
@@ -158,7 +159,7 @@ class ExactRidge(_Ridge):
 
         With `keep` its factor is remembered, but not several of them: they are large.
         """
-        distinct = np.unique(self.alphas).tolist()
+        distinct = sorted(set(self.alphas.tolist()))
         keep = keep and len(distinct) == 1
         K = None
         for alpha in distinct:
@@ -173,7 +174,8 @@ class ExactRidge(_Ridge):
             yield self._kept[alpha]
 
     def _solved(self, K: Any, alpha: float, last: bool) -> _Part:
-        _tell(self.say, f"{self.chosen} of {K!r}, alpha = {alpha:g}")
+        if self.say is not None:
+            self.say(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
         columns = np.flatnonzero(self.alphas == alpha)
         try:
             return self._part(self.chosen, K, alpha, columns, overwrite=last)
@@ -310,7 +312,8 @@ class LandmarkRidge(_Ridge):
         needed = LowRankEigen(m).workspace(n, 1)
         check_budget(needed, self.max_memory, f"a fit on {m} landmarks")
         phi = self.landmarks.map(self.kernel, self.X)
-        _tell(self.say, f"features by {phi!r}")
+        if self.say is not None:
+            self.say(f"features by {phi!r}")
         return NystroemPath(
             phi,
             self.X,
@@ -392,8 +395,3 @@ class LandmarkRidge(_Ridge):
         self._n = len(self.Y)
         self.X, self.weights = None, None
         self.Y = self.Y[:0]
-
-
-def _tell(say: Callable[[str], None] | None, text: str) -> None:
-    if say is not None:
-        say(text)
