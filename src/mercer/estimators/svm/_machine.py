@@ -27,7 +27,7 @@ from ...kernels import Kernel, Linear
 from ...solvers import (
     BlockSMO,
     BoxInterior,
-    Dual,
+    Duals,
     DualSolution,
     Relay,
     Report,
@@ -188,14 +188,11 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     # ------------------------------------------------------------------ what a fit has learned
 
-    def _learn(self, problem: Problem, duals: list[Dual], note: str = "") -> list[DualSolution]:
+    def _learn(self, problem: Problem, duals: Duals, note: str = "") -> list[DualSolution]:
         """Solve the dual of each pair, set all that a fit learns, and return the solutions."""
         follow = Follower(self._say) if self.verbose else None
-        before, found = problem.counts, []
-        for pair, dual in zip(problem.pairs, duals, strict=True):
-            if follow:
-                follow.title = problem.title(pair)
-            found.append(problem.minimize(dual, pair, follow))
+        before = problem.counts
+        found = problem.minimize_all(duals, follow)
         self._keep(problem, found, [self._scale(solution) for solution in found])
         self._tell(problem, found, before, note or self._read(problem, found))
         return found
@@ -212,10 +209,12 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         """Set what predictions need, from solutions that are to be divided by these numbers."""
         sample, pairs = problem.sample, problem.pairs
         D, held = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
+        members, columns, _ = pairs.everybody
         with np.errstate(divide="ignore", invalid="ignore"):
-            for pair, solution, divisor in zip(pairs, found, divisors, strict=True):
-                D[pairs.places(pair)] = solution.coefficients / divisor
-                held[pairs.members(pair)] |= solution.at_bound
+            D[members, columns] = np.concatenate(
+                [s.coefficients / divisor for s, divisor in zip(found, divisors, strict=True)]
+            )
+            held[members[np.concatenate([s.at_bound for s in found])]] = True
             multipliers = np.array([solution.multipliers.mean() for solution in found])
             intercepts = -multipliers / np.array(divisors)
         if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):

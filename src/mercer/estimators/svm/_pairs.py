@@ -59,17 +59,44 @@ class Pairs:
 
     def members(self, pair: Pair) -> np.ndarray:
         """Return the places of the points of both classes."""
-        return np.flatnonzero(np.isin(self.labels, pair))
+        if self.q == 2:
+            return np.arange(len(self.labels))
+        a, b = (np.arange(*np.searchsorted(self.labels, [c, c + 1])) for c in pair)
+        return np.concatenate([a, b])
+
+    @cached_property
+    def everybody(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The points of all pairs, one pair after the other, their columns, and their signs.
+
+        A column of the transpose of `dual_coef_` is where the coefficient of the point stands; the
+        sign is +1 for the class whose f is positive: the second of two, else the first.
+        """
+        n, q = len(self.labels), self.q
+        if q == 2:
+            signs = np.where(self.labels == 1, 1.0, -1.0)
+            return np.arange(n), np.zeros(n, dtype=np.intp), signs
+        ends = np.searchsorted(self.labels, np.arange(q + 1))
+        a, b = np.triu_indices(q, 1)
+        classes = np.stack([a, b], axis=1).ravel()
+        sizes = np.diff(ends)[classes]
+        after = np.cumsum(sizes)
+        members = np.repeat(ends[classes] - after + sizes, sizes) + np.arange(after[-1])
+        columns = np.repeat(np.stack([b - 1, a], axis=1).ravel(), sizes)
+        return members, columns, np.repeat(np.tile([1.0, -1.0], len(a)), sizes)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """How many points each pair has."""
+        if self.q == 2:
+            return np.array([len(self.labels)])
+        counts = np.bincount(self.labels, minlength=self.q)
+        a, b = np.triu_indices(self.q, 1)
+        return counts[a] + counts[b]
 
     def signs(self, pair: Pair) -> np.ndarray:
         """Return +1 for the class whose f is positive: the second of two, else the first."""
         positive = 1 if self.q == 2 else pair[0]
         return np.where(self.labels[self.members(pair)] == positive, 1.0, -1.0)
-
-    def places(self, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
-        """Return where the coefficients of a pair stand in the transpose of `dual_coef_`."""
-        (a, b), members = pair, self.members(pair)
-        return members, np.where(self.labels[members] == a, b - 1, a)
 
     def parts(self) -> list[slice]:
         """Return the points of each class, if they are sorted by class."""

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...gram import KernelRows
+from ...gram import KernelRows, RowsView
 from ...kernels import Kernel
-from ...solvers import Dual, DualSolution, Progress, Report, Status, Whitened
+from ...solvers import BlockSMO, Dual, Duals, DualSolution, Progress, Report, Status, Whitened
 from .._sample import Sample
 from ._pairs import Pair, Pairs
 
@@ -69,6 +69,24 @@ class Problem:
         if self.sample.classes is None:
             return Pairs(np.zeros(len(self.sample), dtype=np.intp), 2)
         return Pairs(self.sample.labels, len(self.sample.classes))
+
+    def minimize_all(self, duals: Duals, follow: Follower | None = None) -> list[DualSolution]:
+        """Solve the dual of each pair of classes."""
+        pairs = list(self.pairs)
+
+        def told(p: int) -> Follower | None:
+            if follow:
+                follow.title = self.title(pairs[p])
+            return follow
+
+        if isinstance(self.solver, BlockSMO):
+
+            def view(p: int) -> RowsView:
+                return self.rows.view(*(() if len(pairs) == 1 else pairs[p]))
+
+            return self.solver.minimize_all(self.rows, duals, view, told if follow else None)
+        each = zip(duals, pairs, range(len(pairs)), strict=True)
+        return [self.minimize(dual, pair, told(p)) for dual, pair, p in each]
 
     def minimize(
         self, dual: Dual, pair: Pair, follow: Callable[[Progress], None] | None = None

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
-from ...solvers import BlockSMO, Dual, DualSolution
+from ...solvers import BlockSMO, Dual, Duals, DualSolution
 from .._parameters import estimator, fitting, parameter
 from .._sample import class_weights
 from ._machine import SupportVectorMachine
@@ -62,7 +62,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         return self
 
     @abstractmethod
-    def _duals(self, problem: Problem) -> list[Dual]:
+    def _duals(self, problem: Problem) -> Duals:
         """Return the dual of each pair of classes."""
 
     def _classes(self, X: Any, y: Any, sample_weight: Any) -> Problem:
@@ -223,10 +223,8 @@ class SVC(SupportVectorClassifier):
             duals, note = model._duals(problem), ""
             if found is not None and isinstance(problem.solver, BlockSMO):
                 factors = [_best_factor(d, s) for d, s in zip(duals, found, strict=True)]
-                duals = [
-                    replace(d, start=_on_bounds(d, t * s.variables))
-                    for d, s, t in zip(duals, found, factors, strict=True)
-                ]
+                scaled = [t * s.variables for t, s in zip(factors, found, strict=True)]
+                duals = duals.started(_on_bounds(duals.all, np.concatenate(scaled)))
                 note = f"started from the solution for C={models[place - 1].C:g}, times " + (
                     f"{factors[0]:.3g}"
                     if len(factors) == 1
@@ -235,10 +233,12 @@ class SVC(SupportVectorClassifier):
             found = model._learn(problem, duals, note)
         return models
 
-    def _duals(self, problem: Problem) -> list[Dual]:
+    def _duals(self, problem: Problem) -> Duals:
         pairs, sample = problem.pairs, problem.sample
         C = self.C * sample.counts * problem.class_weights[sample.labels]
-        return [Dual.classify(pairs.signs(pair), C[pairs.members(pair)]) for pair in pairs]
+        members, _, signs = pairs.everybody
+        ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
+        return Duals(Dual.classify(signs, C[members]), members, ends, ends)
 
 
 @estimator(kw_only=True)
@@ -290,7 +290,7 @@ class NuSVC(SupportVectorClassifier):
         "{!r}, which allows no nu > 0"
     )
 
-    def _duals(self, problem: Problem) -> list[Dual]:
+    def _duals(self, problem: Problem) -> Duals:
         pairs, sample, sums = problem.pairs, problem.sample, problem.sums
         plain, weighted = _largest_nu(sums), _largest_nu(sums * problem.class_weights)
         worst = int(np.argmin(np.maximum(plain, weighted)))
@@ -310,7 +310,7 @@ class NuSVC(SupportVectorClassifier):
             w *= self.nu * (sums[a] + sums[b]) / (nu * w.sum())
             dual = Dual.nu_classify(pairs.signs((a, b)), w, nu)
             duals.append(replace(dual, start=_on_bounds(dual, dual.start)))
-        return duals
+        return Duals.of(duals, pairs.everybody[0])
 
     def _scale(self, solution: DualSolution) -> float:
         m, violation = solution.multipliers, solution.report.residual

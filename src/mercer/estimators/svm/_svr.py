@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
-from ...solvers import Dual, DualSolution
+from ...solvers import Dual, Duals, DualSolution
 from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter
 from ._machine import SupportVectorMachine
 from ._problem import Problem
@@ -31,7 +31,8 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         sample, y = self._sample_of(X, y, sample_weight)
         y = np.asarray(y, dtype=float)[sample.kept]
         sample = replace(sample, targets=y[:, None])
-        self._learn(self._problem(sample), [self._dual(y, sample.counts)])
+        dual = self._dual(y, sample.counts)
+        self._learn(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
         return self
 
     def predict(self, X: Any) -> np.ndarray:

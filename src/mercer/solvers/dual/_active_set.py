@@ -1,4 +1,4 @@
-"""The last digits of a small quadratic program in a box, by its linear equations.
+"""The last digits of small quadratic programs in boxes, by their linear equations.
 
 SMO comes close to the minimum, and leaves few variables between their bounds.  If these are the
 right ones, their conditions are linear: with F the free variables,
@@ -6,60 +6,124 @@ right ones, their conditions are linear: with F the free variables,
     K_FF d + g_F = m  in each group,     sum of d in each group = 0,
 
 for a move d and the multipliers m.  A variable that meets a bound on the way stays there, and the
-others are solved for again.
+others are solved for again.  Programs with few free variables are solved together, as one system.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import lstsq
 
-from ._dual import Dual
-
-__all__ = ["polish"]
+__all__ = ["Programs", "polish"]
 
 _MAX_ROUNDS = 10  # each but the last ends where a variable meets a bound
 _SINGULAR_RESIDUAL = 1e-9  # relative: with a larger one A is taken to be singular
 _FEW_FREE = 100  # with so few free variables a round is cheap, and all may meet a bound
 
 
-def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
-    """Return v with its free variables moved to where their gradients are equal.
-
-    K is that of the variables.  The result need not be better: the caller compares.
+class Programs(NamedTuple):
+    """Some `Dual` side by side, on one K: which variable belongs to which row, group and program.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers.dual import Dual
-    >>> from mercer.solvers.dual._active_set import polish
-    >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([9.0, 9.0]))
-    >>> polish(np.array([[1.0, -1.0], [-1.0, 1.0]]), dual, np.array([0.4, -0.4]))
+    >>> from mercer.solvers.dual._active_set import Programs, polish
+    >>> box = np.array([0.0, -9.0]), np.array([9.0, 0.0])
+    >>> one = Programs(np.arange(2), np.array([0, 2, 2]), np.array([-1.0, 1.0]), *box)
+    >>> K, v = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([0.4, -0.4])
+    >>> polish(K, one, v, one.gradient(K, v), np.array([True]))
     array([ 0.5, -0.5])
     """
-    v = v.copy()
-    first = np.count_nonzero(dual.free(v))
-    for _ in range(_MAX_ROUNDS + (first if first <= _FEW_FREE else 0)):
-        free = np.flatnonzero(dual.free(v))
+
+    rows: np.ndarray  # of K, one for each variable
+    starts: np.ndarray  # of both groups of each program, the second of which may be empty; the end
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts) // 2
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many variables each program has."""
+        return np.diff(self.starts[::2])
+
+    @property
+    def programs(self) -> np.ndarray:
+        """The program of each variable."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def some(self, which: np.ndarray) -> tuple[Programs, np.ndarray]:
+        """Return some of the programs, and where their variables are."""
+        members = np.flatnonzero(np.repeat(which, self.sizes))
+        groups = np.diff(self.starts).reshape(-1, 2)[which].ravel()
+        starts = np.concatenate([[0], np.cumsum(groups)])
+        parts = (a[members] for a in (self.rows, self.linear, self.lower, self.upper))
+        rows, *rest = parts
+        return Programs(rows, starts, *rest), members
+
+    def gradient(self, K: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return g = K v + q of each program."""
+        if len(self) == 1:
+            return (K @ np.bincount(self.rows, v, len(K)))[self.rows] + self.linear
+        place = self.rows * len(self) + self.programs
+        V = np.bincount(place, v, len(K) * len(self)).reshape(len(K), -1)
+        return (K @ V).ravel()[place] + self.linear
+
+
+def polish(
+    K: np.ndarray, given: Programs, v: np.ndarray, g: np.ndarray, wanted: np.ndarray
+) -> np.ndarray:
+    """Return v with its free variables moved to where their gradients are equal.
+
+    `wanted` tells for which programs.  The result need not be better: the caller compares.
+    """
+    v, g, lower, upper = v.copy(), g.copy(), given.lower, given.upper
+    free = np.flatnonzero((v > lower) & (v < upper) & np.repeat(wanted, given.sizes))
+    groups = np.searchsorted(given.starts, free, side="right") - 1
+    for _ in range(_MAX_ROUNDS + (len(free) if len(free) <= _FEW_FREE else 0)):
         if not len(free):
             break
-        g = K[free] @ v + dual.linear[free]
-        ones = (dual.groups[free][:, None] == np.unique(dual.groups[free])).astype(float)
-        # The equations of the sums are scaled to the size of K, so that they hold as exactly.
-        ones *= 2.0 ** np.frexp(np.abs(K[free, free]).max())[1]
-        q = ones.shape[1]
-        A = np.block([[K[np.ix_(free, free)], ones], [ones.T, np.zeros((q, q))]])
-        d = _solved(A, np.concatenate([-g, np.zeros(q)]))[: len(free)]
+        rows = given.rows[free]
+        A = K[rows[:, None], rows]
+        first, last = groups[0] // 2, groups[-1] // 2
+        if first != last:
+            A *= groups[:, None] // 2 == groups // 2
+        d = _direction(A, g[free], groups)
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(d > 0, (dual.upper[free] - v[free]) / d, np.inf)
-            room = np.where(d < 0, (dual.lower[free] - v[free]) / d, room)
-        if room.min() >= 1.0:
-            v[free] += d
+            ends = np.where(d > 0, upper[free], lower[free])
+            room = np.where(d != 0, (ends - v[free]) / d, np.inf)
+        if first == last:
+            step = np.full(len(d), min(1.0, float(room.min())))
+        else:
+            each = np.ones(last + 1)
+            np.minimum.at(each, groups // 2, room)
+            step = each[groups // 2]
+        hit = room <= step
+        v[free] = np.where(hit, ends, v[free] + step * d)
+        if step.min() >= 1.0:
             break
-        hit = room <= room.min()
-        v[free] += room.min() * d
-        v[free[hit]] = np.where(d[hit] > 0, dual.upper[free[hit]], dual.lower[free[hit]])
-    return np.clip(v, dual.lower, dual.upper)
+        g[free] += A @ (step * d)
+        stay = (step < 1.0) & ~hit
+        free, groups = free[stay], groups[stay]
+    return np.clip(v, lower, upper)
+
+
+def _direction(A: np.ndarray, g: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return d with A d + g equal, and a sum of d of 0, in each group."""
+    f = len(g)
+    begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    q = len(begins)
+    system, right = np.zeros((f + q, f + q)), np.zeros(f + q)
+    system[:f, :f], right[:f] = A, -g
+    # The equations of the sums are scaled to the size of K, so that they hold as exactly.
+    unit = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
+    place = f + np.searchsorted(begins, np.arange(f), side="right") - 1
+    system[np.arange(f), place] = system[place, np.arange(f)] = unit
+    return _solved(system, right)[:f]
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
