@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
-from ...solvers import BlockSMO, Dual, Duals, DualSolution
+from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
 from .._parameters import estimator, fitting, parameter
 from .._sample import class_weights
 from ._machine import SupportVectorMachine
@@ -223,8 +223,8 @@ class SVC(SupportVectorClassifier):
             duals, note = model._duals(problem), ""
             if found is not None and isinstance(problem.solver, BlockSMO):
                 factors = [_best_factor(d, s) for d, s in zip(duals, found, strict=True)]
-                scaled = [t * s.variables for t, s in zip(factors, found, strict=True)]
-                duals = duals.started(_on_bounds(duals.all, np.concatenate(scaled)))
+                scaled = np.repeat(factors, np.diff(duals.ends)) * found.variables
+                duals = duals.started(_on_bounds(duals.all, scaled))
                 note = f"started from the solution for C={models[place - 1].C:g}, times " + (
                     f"{factors[0]:.3g}"
                     if len(factors) == 1
@@ -312,25 +312,27 @@ class NuSVC(SupportVectorClassifier):
             duals.append(replace(dual, start=_on_bounds(dual, dual.start)))
         return Duals.of(duals, pairs.everybody[0])
 
-    def _scale(self, solution: DualSolution) -> float:
-        m, violation = solution.multipliers, solution.report.residual
-        rho = float(0.5 * (m[0] - m[1]))
-        if rho == 0.0:
+    def _scales(self, found: DualSolutions) -> np.ndarray:
+        rho = 0.5 * (found.multipliers[:, 0] - found.multipliers[:, 1])
+        if np.any(rho == 0.0):
             raise ValueError(
                 f"nu={self.nu:g} leaves no margin: rho is 0, and f / rho is not finite; the usual "
                 f"cause are classes of the same points, or kernel values that are all the same. "
                 f"Raise nu, or choose another kernel"
             )
-        if rho <= max(violation, _NO_MARGIN * float(np.abs(solution.values).max(initial=0.0))):
+        violation = found.reports.residual
+        size = np.maximum.reduceat(np.abs(found.values), found.point_ends[:-1])
+        if np.any(small := rho <= np.maximum(violation, _NO_MARGIN * size)):
+            p = int(np.flatnonzero(small)[np.argmin(rho[small])])
             warn_caller(
-                f"nu={self.nu:g} leaves no margin: rho is {rho:.2g} where the conditions of a "
-                f"minimum hold to {violation:.2g}, so that f / rho is mostly rounding; the usual "
-                f"cause are classes that overlap too much for so few margin errors. Raise nu, or "
-                f"lower tol"
+                f"nu={self.nu:g} leaves no margin: rho is {rho[p]:.2g} where the conditions of a "
+                f"minimum hold to {violation[p]:.2g}, so that f / rho is mostly rounding; the "
+                f"usual cause are classes that overlap too much for so few margin errors. Raise "
+                f"nu, or lower tol"
             )
         return rho
 
-    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
+    def _read(self, problem: Problem, found: DualSolutions) -> str:
         self.nu_ = np.minimum(self.nu, _largest_nu(problem.sums * problem.class_weights))
         lowest = float(self.nu_.min())
         return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
-from ...solvers import Dual, Duals, DualSolution
+from ...solvers import Dual, Duals, DualSolutions
 from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter
 from ._machine import SupportVectorMachine
 from ._problem import Problem
@@ -138,7 +138,7 @@ class NuSVR(_SupportVectorRegressor):
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.nu_regress(y, self.C * w, float(self.nu))
 
-    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
-        m = found[0].multipliers
+    def _read(self, problem: Problem, found: DualSolutions) -> str:
+        m = found.multipliers[0]
         self.epsilon_ = float(max(0.5 * (m[1] - m[0]), 0.0))
         return ""

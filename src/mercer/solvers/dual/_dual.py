@@ -323,60 +323,8 @@ class Duals:
         starts[1::2] = self.ends[1:] - seconds
         return starts
 
-    def solutions(
-        self,
-        v: np.ndarray,
-        g: np.ndarray,
-        violation: np.ndarray,
-        multipliers: np.ndarray,
-        reports: Sequence[Report],
-        work: Sequence[dict[str, Any]],
-    ) -> list[DualSolution]:
-        """Return minima with their certificates: those of `Dual.solution`, all at a time."""
-        d, ends, point_ends = self.all, self.ends, self.point_ends
-        begins, point_begins, sizes = ends[:-1], point_ends[:-1], np.diff(ends)
-        f = g - d.linear
-        m = multipliers[np.repeat(np.arange(len(self)), sizes), d.groups]
-        gaps = np.add.reduceat(d.excess(v, g, m), begins)
-        objectives = -np.add.reduceat(v * (0.5 * f + d.linear), begins)
-        with np.errstate(invalid="ignore"):  # 0 * inf
-            bounds = violation * np.add.reduceat(d.upper - d.lower, begins)
-        bounds = np.where(violation > 0, bounds, 0.0)
-        values, free = np.empty(point_ends[-1]), np.zeros(point_ends[-1], dtype=bool)
-        values[d.points] = f
-        coefficients = np.bincount(d.points, v, point_ends[-1])
-        free[d.points[d.free(v)]] = True
-        some = coefficients != 0.0
-        bound = some & ~free
-        n_free = np.add.reduceat(some & free, point_begins, dtype=int)
-        n_bound = np.add.reduceat(bound, point_begins, dtype=int)
-        numbers = np.stack([objectives + gaps, objectives, gaps, bounds, violation], axis=1)
-        certificates = (
-            dict(zip(_CERTIFICATE, (*row, *counts), strict=True)) | more
-            for row, counts, more in zip(
-                numbers.tolist(),
-                zip(n_free.tolist(), n_bound.tolist(), strict=True),
-                work,
-                strict=True,
-            )
-        )
-        two = 1 + int(d.groups.max(initial=0))
-        at, to = ends.tolist(), point_ends.tolist()
-        return [
-            DualSolution(
-                v[at[p] : at[p + 1]],
-                bound[to[p] : to[p + 1]],
-                coefficients[to[p] : to[p + 1]],
-                values[to[p] : to[p + 1]],
-                multipliers[p, :two],
-                replace(report, certificate=certificate),
-            )
-            for p, (report, certificate) in enumerate(zip(reports, certificates, strict=True))
-        ]
-
 
 _ARRAYS = ("points", "linear", "lower", "upper", "groups", "start")
-_CERTIFICATE = ("primal", "dual", "gap", "bound", "violation", "n_free", "n_bound")
 
 
 def _boxes(signs: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

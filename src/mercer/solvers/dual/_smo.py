@@ -30,6 +30,7 @@ from .._report import Report, Status
 from ._active_set import Programs, polish
 from ._dual import HIDDEN, Dual, Duals, DualSolution
 from ._smo_block import solve_block
+from ._solutions import DualSolutions, Reports
 from ._together import Together
 from ._working_set import WorkingSet
 
@@ -103,6 +104,13 @@ class BlockSMO:
     ) -> DualSolution:
         """Return the minimum; what the search met is in its report, and nothing warns."""
         view = rows.view() if isinstance(rows, KernelRows) else rows
+        if view.n < view.rows.n:
+            return self._alone(view, dual, follow)
+        duals = Duals.of([dual], np.arange(dual.n))
+        hears = (lambda p: follow) if follow else None
+        return self.minimize_all(view.rows, duals, lambda p: view, hears)[0]
+
+    def _alone(self, view: RowsView, dual: Dual, follow: Follow) -> DualSolution:
         search = _Search(self, view, dual, follow)
         if len(dual) <= _ONE_BLOCK and view.holds(len(dual)):
             search.whole()
@@ -117,7 +125,7 @@ class BlockSMO:
         duals: Duals,
         view: Callable[[int], RowsView],
         follow: Callable[[int], Follow] | None = None,
-    ) -> list[DualSolution]:
+    ) -> DualSolutions:
         """Return the minima of several duals; if they are small, all are solved together.
 
         `view` returns the rows and columns of the points of each, and `follow` who hears of it.
@@ -126,7 +134,8 @@ class BlockSMO:
         K = rows.whole(largest) if largest <= _ONE_BLOCK else None
         if K is None:
             each = enumerate(duals)
-            return [self.minimize(view(p), d, follow(p) if follow else None) for p, d in each]
+            one = (self._alone(view(p), d, follow(p) if follow else None) for p, d in each)
+            return DualSolutions.of(one, duals)
         watch, d = Stopwatch(), duals.all
         given = Programs(duals.rows, duals.starts, d.linear, d.lower, d.upper)
         at = Together(K, given, d.start, self.tol, self.max_iter)
@@ -134,18 +143,25 @@ class BlockSMO:
         hidden = 4.0 * np.finfo(float).eps * rows.largest * size
         violation = np.where(hidden > HIDDEN * self.tol, hidden, -np.inf)
         violation = np.maximum(at.violation, violation)
-        name, share = repr(self), 1.0 / len(duals)
-        seconds, entries = share * watch.seconds, share * (rows.entries - seen)
-        done = zip(at.steps.tolist(), violation.tolist(), strict=True)
-        reports = [Report(name, Status.CONVERGED, n, r, seconds) for n, r in done]
-        work = [
-            {"entries": int(entries), "cache_hits": float("nan"), "curvature": c}
-            for c in at.curvature.tolist()
-        ]
-        found = duals.solutions(at.v, at.g, violation, at.multipliers, reports, work)
+        n, share = len(duals), 1.0 / len(duals)
+        entries = (rows.entries - seen) * share
+        reports = Reports(
+            repr(self),
+            [Status.CONVERGED] * n,
+            at.steps,
+            violation,
+            np.full(n, watch.seconds * share),
+            [""] * n,
+            {
+                "entries": np.full(n, int(entries)),
+                "cache_hits": np.full(n, np.nan),
+                "curvature": at.curvature,
+            },
+        )
+        found = DualSolutions.proved(duals, at.v, at.g, at.multipliers, reports)
         for p in np.flatnonzero(~(violation <= self.tol)).tolist():
             search = _Search(self, view(p), duals[p], follow(p) if follow else None)
-            found[p] = search.resumed(found[p].variables, at, p)
+            found.put(p, search.resumed(found[p].variables, at, p))
         if follow is not None:
             for p, solution in enumerate(found):
                 report = solution.report
