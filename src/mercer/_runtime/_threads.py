@@ -72,10 +72,11 @@ def threads(n_threads: int | None) -> Iterator[None]:
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> list[Any]:
+    """Return the BLAS of NumPy, and that of SciPy: what has found them is slow, also to limit."""
     import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own: it must be loaded to be seen
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 class _OneBlasThread(ContextDecorator):
@@ -88,19 +89,24 @@ class _OneBlasThread(ContextDecorator):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._limit: Any = None
+        self._before: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limit = _blas().limit(limits=1, user_api="blas")
+                self._before = [(blas, blas.get_num_threads()) for blas in _blas()]
+                for blas, n in self._before:
+                    if n != 1:
+                        blas.set_num_threads(1)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._limit.restore_original_limits()
+                for blas, n in self._before:
+                    if n != 1:
+                        blas.set_num_threads(n)
 
 
 one_blas_thread = _OneBlasThread()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -25,6 +25,12 @@ __all__ = ["Pair", "Pairs", "expansion_of_pairs", "votes_of_pairs"]
 _FEW_ENTRIES = 2**18  # a k(X, support vectors) that small is held, and not evaluated by class
 
 Pair = tuple[int, int]
+
+
+@lru_cache(maxsize=64)
+def _couples(q: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the second class of each pair."""
+    return np.triu_indices(q, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +82,7 @@ class Pairs:
             signs = np.where(self.labels == 1, 1.0, -1.0)
             return np.arange(n), np.zeros(n, dtype=np.intp), signs
         ends = np.searchsorted(self.labels, np.arange(q + 1))
-        a, b = np.triu_indices(q, 1)
+        a, b = _couples(q)
         classes = np.stack([a, b], axis=1).ravel()
         sizes = np.diff(ends)[classes]
         after = np.cumsum(sizes)
@@ -90,7 +96,7 @@ class Pairs:
         if self.q == 2:
             return np.array([len(self.labels)])
         counts = np.bincount(self.labels, minlength=self.q)
-        a, b = np.triu_indices(self.q, 1)
+        a, b = _couples(self.q)
         return counts[a] + counts[b]
 
     def signs(self, pair: Pair) -> np.ndarray:
@@ -105,7 +111,7 @@ class Pairs:
 
     def functions(self, D: np.ndarray) -> np.ndarray:
         """Return the coefficients of each f, (n, pairs), from the transpose of `dual_coef_`."""
-        (a, b), numbers = np.triu_indices(self.q, 1), np.empty((self.q, self.q - 1), dtype=int)
+        (a, b), numbers = _couples(self.q), np.empty((self.q, self.q - 1), dtype=int)
         numbers[a, b - 1] = numbers[b, a] = np.arange(len(self))
         A = np.zeros((len(D), len(self)))
         np.put_along_axis(A, numbers[self.labels], D, axis=1)
@@ -114,7 +120,7 @@ class Pairs:
     def values(self, parts: Iterable[np.ndarray]) -> np.ndarray:
         """Return each f, (n, pairs), from what each class adds to those it is in, (n, q - 1)."""
         G = np.stack(list(parts))
-        a, b = np.triu_indices(self.q, 1)
+        a, b = _couples(self.q)
         return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
 
 
@@ -170,5 +176,5 @@ def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
     >>> votes_of_pairs(np.array([[1.0, -1.0, 0.0]]), 3)  # 0 beats 1, 2 beats 0, 2 beats 1
     array([[1., 0., 2.]])
     """
-    first, second = np.triu_indices(q, 1)
+    first, second = _couples(q)
     return (values > 0) @ np.eye(q)[first] + (values <= 0) @ np.eye(q)[second]

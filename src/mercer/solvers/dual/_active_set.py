@@ -11,7 +11,7 @@ others are solved for again.  Programs with few free variables are solved togeth
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -23,8 +23,16 @@ _SINGULAR_RESIDUAL = 1e-9  # relative: with a larger one A is taken to be singul
 _FEW_FREE = 100  # with so few free variables a round is cheap, and all may meet a bound
 
 
-class Programs(NamedTuple):
-    """Some `Dual` side by side, on one K: which variable belongs to which row, group and program.
+class Programs:
+    """Some `Dual` side by side, on one K.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        The row of K that each variable belongs to.
+    starts : ndarray of int
+        Of both groups of each program, the second of which may be empty; and the end.
+    linear, lower, upper : ndarray
 
     Examples
     --------
@@ -37,41 +45,70 @@ class Programs(NamedTuple):
     array([ 0.5, -0.5])
     """
 
-    rows: np.ndarray  # of K, one for each variable
-    starts: np.ndarray  # of both groups of each program, the second of which may be empty; the end
-    linear: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
+    def __init__(
+        self,
+        rows: np.ndarray,
+        starts: np.ndarray,
+        linear: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+    ) -> None:
+        self.rows, self.starts, self.linear = rows, starts, linear
+        self.lower, self.upper = lower, upper
+        self.begins = starts[:-1:2]
+        self.sizes = starts[2::2] - self.begins  # how many variables each program has
 
     def __len__(self) -> int:
-        return len(self.starts) // 2
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """How many variables each program has."""
-        return np.diff(self.starts[::2])
-
-    @property
-    def programs(self) -> np.ndarray:
-        """The program of each variable."""
-        return np.repeat(np.arange(len(self)), self.sizes)
+        return len(self.sizes)
 
     def some(self, which: np.ndarray) -> tuple[Programs, np.ndarray]:
         """Return some of the programs, and where their variables are."""
         members = np.flatnonzero(np.repeat(which, self.sizes))
         groups = np.diff(self.starts).reshape(-1, 2)[which].ravel()
         starts = np.concatenate([[0], np.cumsum(groups)])
-        parts = (a[members] for a in (self.rows, self.linear, self.lower, self.upper))
-        rows, *rest = parts
-        return Programs(rows, starts, *rest), members
+        box = self.lower[members], self.upper[members]
+        return Programs(self.rows[members], starts, self.linear[members], *box), members
 
     def gradient(self, K: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return g = K v + q of each program."""
-        if len(self) == 1:
-            return (K @ np.bincount(self.rows, v, len(K)))[self.rows] + self.linear
-        place = self.rows * len(self) + self.programs
-        V = np.bincount(place, v, len(K) * len(self)).reshape(len(K), -1)
-        return (K @ V).ravel()[place] + self.linear
+        n, m = len(K), len(self)
+        if m == 1:
+            return (K @ np.bincount(self.rows, v, n))[self.rows] + self.linear
+        V = np.bincount(self._places, v, n * m).reshape(n, m)
+        return (K @ V).ravel()[self._places] + self.linear
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Where each variable stands in a matrix with a column for each program."""
+        return self.rows * len(self) + np.repeat(np.arange(len(self)), self.sizes)
+
+    @cached_property
+    def groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each group that is not empty, and where it begins."""
+        full = np.flatnonzero(np.diff(self.starts))
+        return full, self.starts[full]
+
+    def look(self, v: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return the violation, and the multipliers of both groups, of each program."""
+        met = np.zeros((len(self), 3))
+        full, begins = self.groups
+        falls, rises = v > self.lower, v < self.upper
+        low = np.maximum.reduceat(np.where(falls, g, -np.inf), begins)
+        up = np.minimum.reduceat(np.where(rises, g, np.inf), begins)
+        free = falls & rises
+        count = np.add.reduceat(free, begins, dtype=int)
+        m = np.add.reduceat(np.where(free, g, 0.0), begins) / np.maximum(count, 1)
+        if not count.all():
+            with np.errstate(invalid="ignore"):
+                middle = np.where(np.isinf(low), up, np.where(np.isinf(up), low, 0.5 * (low + up)))
+            m = np.where(count, m, middle)
+        if len(full) == len(self):
+            met[:, 0], met[:, 1] = low - up, m
+        else:
+            met[:, 0] = -np.inf
+            met[full // 2, 1 + full % 2] = m
+            np.maximum.at(met[:, 0], full // 2, low - up)
+        return met
 
 
 def polish(
@@ -82,7 +119,8 @@ def polish(
     `wanted` tells for which programs.  The result need not be better: the caller compares.
     """
     v, g, lower, upper = v.copy(), g.copy(), given.lower, given.upper
-    free = np.flatnonzero((v > lower) & (v < upper) & np.repeat(wanted, given.sizes))
+    inside = (v > lower) & (v < upper)
+    free = np.flatnonzero(inside if wanted.all() else inside & np.repeat(wanted, given.sizes))
     groups = np.searchsorted(given.starts, free, side="right") - 1
     for _ in range(_MAX_ROUNDS + (len(free) if len(free) <= _FEW_FREE else 0)):
         if not len(free):
@@ -93,9 +131,8 @@ def polish(
         if first != last:
             A *= groups[:, None] // 2 == groups // 2
         d = _direction(A, g[free], groups)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends = np.where(d > 0, upper[free], lower[free])
-            room = np.where(d != 0, (ends - v[free]) / d, np.inf)
+        here, ends = v[free], np.where(d > 0, upper[free], lower[free])
+        room = np.divide(ends - here, d, out=np.full(len(d), np.inf), where=d != 0)
         if first == last:
             step = np.full(len(d), min(1.0, float(room.min())))
         else:
@@ -103,7 +140,7 @@ def polish(
             np.minimum.at(each, groups // 2, room)
             step = each[groups // 2]
         hit = room <= step
-        v[free] = np.where(hit, ends, v[free] + step * d)
+        v[free] = np.where(hit, ends, here + step * d)
         if step.min() >= 1.0:
             break
         g[free] += A @ (step * d)

@@ -96,55 +96,39 @@ class Together:
 
     def _near(self, given: Programs, g: np.ndarray, violation: Any, bent: Any) -> np.ndarray:
         """Tell which programs are near their minimum, and not at it."""
-        size = np.maximum.reduceat(np.abs(g), given.starts[:-1:2])
+        size = np.maximum.reduceat(np.abs(g), given.begins)
         return (violation <= self.tol) & (violation > _EXACT * (1.0 + size)) & (bent == 0)
 
     def _settled(self, given: Programs, v: np.ndarray, g: np.ndarray, bent: Any) -> np.ndarray:
         """Set g afresh, and v to where free variables agree; return violations and multipliers."""
-        met = np.empty((len(given), 3))
         if len(given) > _FEW_PROGRAMS:
+            met = np.empty((len(given), 3))
             wide = max(MOST_FREE, int(given.sizes.max()))
             R, work = np.empty((MOST_FREE, MOST_FREE)), np.empty((3, wide))
             free = np.empty(MOST_FREE, dtype=np.int64)
             met[:, 0] = np.where(bent, -1.0, self.tol)
-            settle(self.K, *given, v, g, _EXACT, R, work, free, met)
+            box = given.linear, given.lower, given.upper
+            settle(self.K, given.rows, given.starts, *box, v, g, _EXACT, R, work, free, met)
             return met
         g[:] = given.gradient(self.K, v)
-        _look(given, v, g, met)
+        met = given.look(v, g)
         near = self._near(given, g, met[:, 0], bent)
         if near.any():
             w = v
             for some in _batches(given, v, near):
                 w = polish(self.K, given, w, g, some)
-            new, there = given.gradient(self.K, w), np.empty_like(met)
-            _look(given, w, new, there)
+            new = given.gradient(self.K, w)
+            there = given.look(w, new)
             better = there[:, 0] < met[:, 0]
-            met[better] = there[better]
+            met = np.where(better[:, None], there, met)
             took = np.repeat(better, given.sizes)
-            v[took], g[took] = w[took], new[took]
+            v[:], g[:] = np.where(took, w, v), np.where(took, new, g)
         return met
 
 
 def _batches(given: Programs, v: np.ndarray, near: np.ndarray) -> list[np.ndarray]:
     """Return which programs are to be solved in one system of equations."""
-    free = np.add.reduceat((v > given.lower) & (v < given.upper), given.starts[:-1:2], dtype=int)
-    if len(given) == 1 or free[near].sum() <= _FEW_FREE:
+    free = (v > given.lower) & (v < given.upper)
+    if len(given) == 1 or np.count_nonzero(free) <= _FEW_FREE:
         return [near]
     return [np.arange(len(given)) == p for p in np.flatnonzero(near)]
-
-
-def _look(given: Programs, v: np.ndarray, g: np.ndarray, met: np.ndarray) -> None:
-    """Set the violation, and the multipliers of both groups, of each program."""
-    met[:, 0], met[:, 1:] = -np.inf, 0.0
-    full = np.flatnonzero(np.diff(given.starts))
-    begins, programs = given.starts[full], full // 2
-    falls, rises = v > given.lower, v < given.upper
-    low = np.maximum.reduceat(np.where(falls, g, -np.inf), begins)
-    up = np.minimum.reduceat(np.where(rises, g, np.inf), begins)
-    free = falls & rises
-    count = np.add.reduceat(free, begins, dtype=int)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        middle = np.where(np.isinf(low), up, np.where(np.isinf(up), low, 0.5 * (low + up)))
-        mean = np.add.reduceat(np.where(free, g, 0.0), begins) / count
-    met[programs, 1 + full % 2] = np.where(count, mean, middle)
-    np.maximum.at(met[:, 0], programs, low - up)
