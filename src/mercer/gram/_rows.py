@@ -96,6 +96,8 @@ class KernelRows:
         limit = budget if cache_bytes is None else int(cache_bytes)
         self.P: Prepared = kernel.prepare(X)
         small = 8 * self.n**2 <= min(_SMALL_MATRIX, (budget - held) // 2, limit)
+        self._small = small
+        self._whole: np.ndarray | None = None  # all of K
         error = None if small else kernel._single_error(self.P)
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
         self.error = 1e-15 if error is None else error  # relative error of an entry
@@ -130,6 +132,25 @@ class KernelRows:
         """Return the rows and columns of these classes, in this order; of all by default."""
         return RowsView(self, classes or tuple(range(len(self.sizes))))
 
+    def whole(self, variables: int) -> np.ndarray | None:
+        """Return all of K in float64, if that is small: beside systems of so many variables."""
+        if not self._small or 8 * (self.n**2 + 4 * variables**2) > self.room:
+            return None
+        if self._whole is None:
+            given = self._own.get(0)
+            if given is not None and not given.owned:
+                self._whole = given.array
+                return self._whole
+            self._whole = K = np.empty((self.n, self.n))
+            for cols in slices(self.n, _TILE_COLUMNS):
+                Q = self.P[cols]
+                for rows in slices(cols.stop, _TILE_ROWS):
+                    T = self.tile(self.P[rows], Q)
+                    K[rows, cols] = T
+                    if rows != cols:
+                        K[cols, rows] = T.T
+        return self._whole
+
     def subset(self, index: np.ndarray) -> KernelRows:
         """Return the rows and columns of some points; what is cached here is dropped for them."""
         some = copy(self)
@@ -137,6 +158,7 @@ class KernelRows:
         some.P = self.P[index]
         some.tiles = some.P if self.tiles is self.P else self.tiles[index]
         some._columns, some._own, some._pool = {}, {}, {}
+        some._small, some._whole = False, None
         some.entries = some.requests = some.hits = 0
         for a, cache in list(self._own.items()):
             if cache.owned:
@@ -329,6 +351,8 @@ class RowsView:
     def matrix(self) -> np.ndarray:
         """Return all of K, to be read until the next one is asked for."""
         rows, n = self.rows, self.n
+        if rows._whole is not None:
+            return rows._whole if n == rows.n else rows._whole[np.ix_(self.index, self.index)]
         if self._turn != rows.turn:
             self._renew()
         if len(self.classes) == 1 and self.capacity == n:

@@ -224,7 +224,9 @@ def _frame(X: Any, inverse: np.ndarray) -> _Frame:
         return _Frame(form, np.zeros(X.shape[1]), inverse)
     # the median of each column, over 1000 evenly spaced rows: outliers do not move it
     some = X if len(X) <= 1000 else X[np.linspace(0, len(X) - 1, 1000).astype(int)]
-    centre = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]
+    half = len(some) // 2
+    middle = np.partition(some, [half - 1, half] if half else 0, axis=0)
+    centre = middle[half] if len(some) % 2 else 0.5 * (middle[half - 1] + middle[half])
     if X.shape[1] > _DIRECT:
         return _Frame("augmented", centre.astype(np.float64), inverse)
     # x - c is exact where c / 2 <= x <= 2 c.  Otherwise c is not large beside the differences of

@@ -257,7 +257,7 @@ def test_an_interrupt_leaves_no_mess(Machine, moons, monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(BlockSMO, "minimize", interrupted)
+    monkeypatch.setattr(BlockSMO, "minimize_all", interrupted)
     for model in (fresh, known):
         with pytest.raises(KeyboardInterrupt):
             model.fit(X[::-1], y)

@@ -7,7 +7,6 @@ The dual of each is a quadratic program in a box; see `mercer.solvers.Dual`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -27,8 +26,8 @@ from ...kernels import Kernel, Linear
 from ...solvers import (
     BlockSMO,
     BoxInterior,
-    Dual,
-    DualSolution,
+    Duals,
+    DualSolutions,
     Relay,
     Report,
     Status,
@@ -188,36 +187,32 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     # ------------------------------------------------------------------ what a fit has learned
 
-    def _learn(self, problem: Problem, duals: list[Dual], note: str = "") -> list[DualSolution]:
+    def _learn(self, problem: Problem, duals: Duals, note: str = "") -> DualSolutions:
         """Solve the dual of each pair, set all that a fit learns, and return the solutions."""
         follow = Follower(self._say) if self.verbose else None
-        before, found = problem.counts, []
-        for pair, dual in zip(problem.pairs, duals, strict=True):
-            if follow:
-                follow.title = problem.title(pair)
-            found.append(problem.minimize(dual, pair, follow))
-        self._keep(problem, found, [self._scale(solution) for solution in found])
+        before = problem.counts
+        found = problem.minimize_all(duals, follow)
+        self._keep(problem, found, self._scales(found))
         self._tell(problem, found, before, note or self._read(problem, found))
         return found
 
-    def _scale(self, solution: DualSolution) -> float:
+    def _scales(self, found: DualSolutions) -> np.ndarray:
         """Return what f and b are to be divided by, so that the margin is at f + b = +-1."""
-        return 1.0
+        return np.ones(len(found))
 
-    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
+    def _read(self, problem: Problem, found: DualSolutions) -> str:
         """Set what a machine learns beside f and b; return what the report is to say of it."""
         return ""
 
-    def _keep(self, problem: Problem, found: list[DualSolution], divisors: Sequence[float]) -> None:
+    def _keep(self, problem: Problem, found: DualSolutions, divisors: np.ndarray) -> None:
         """Set what predictions need, from solutions that are to be divided by these numbers."""
         sample, pairs = problem.sample, problem.pairs
         D, held = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
+        members, columns, _ = pairs.everybody
         with np.errstate(divide="ignore", invalid="ignore"):
-            for pair, solution, divisor in zip(pairs, found, divisors, strict=True):
-                D[pairs.places(pair)] = solution.coefficients / divisor
-                held[pairs.members(pair)] |= solution.at_bound
-            multipliers = np.array([solution.multipliers.mean() for solution in found])
-            intercepts = -multipliers / np.array(divisors)
+            D[members, columns] = found.coefficients / np.repeat(divisors, pairs.sizes)
+            held[members[found.at_bound]] = True
+            intercepts = -found.multipliers.mean(axis=1) / divisors
         if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
@@ -225,7 +220,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             )
         some = np.flatnonzero(np.any(D != 0.0, axis=1))
         some = some[np.argsort(pairs.labels[some], kind="stable")]
-        steps = np.array([solution.report.n_iter for solution in found], dtype=np.int32)
+        steps = found.reports.n_iter.astype(np.int32)
         n_classes = 1
         self.n_iter_: Any = int(steps[0])
         if sample.classes is not None:
@@ -248,10 +243,10 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
 
     def _tell(
-        self, problem: Problem, found: list[DualSolution], before: tuple[int, int], note: str
+        self, problem: Problem, found: DualSolutions, before: tuple[int, int], note: str
     ) -> None:
         """Set the report, and warn of what a user has to know."""
-        self.reports_ = [solution.report for solution in found]
+        self.reports_ = found.reports
         self.report_: Report = merged(problem, self.reports_, before, note)
         self.fit_status_ = int(self.report_.status is Status.NOT_CONVERGED)
         certificate, pairs = self.report_.certificate, len(found)
@@ -262,8 +257,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 f"{len(self.support_)} support vectors: {self.report_.status.value}"
             )
         if self.fit_status_:
-            worst = max(found, key=lambda solution: solution.report.residual).report
-            failed = sum(r.status is Status.NOT_CONVERGED for r in self.reports_)
+            worst = self.reports_[int(np.argmax(self.reports_.residual))]
+            failed = len(self.reports_.failed)
             where = f", in {failed} of {pairs} pairs of classes" if pairs > 1 else ""
             early = isinstance(problem.solver, BlockSMO) and "max_iter" not in worst.message
             text = (
@@ -287,9 +282,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         largest = problem.largest
         known = bool(problem.sample.warned)  # and then the user has been told
         if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest and not known:
-            bent = sum(
-                r.certificate["curvature"] < -_NEGATIVE_CURVATURE * largest for r in self.reports_
-            )
+            curvatures = self.reports_.certificate["curvature"]
+            bent = np.count_nonzero(curvatures < -_NEGATIVE_CURVATURE * largest)
             warn_caller(
                 f"the kernel is not positive semidefinite: k(x, x) + k(z, z) - 2 k(x, z) was down "
                 f"to {certificate['curvature']:.3g}, in {bent} of {pairs} problems, with k(x, x) "

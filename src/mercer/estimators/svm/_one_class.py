@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
-from ...solvers import Dual
+from ...solvers import Dual, Duals
 from .._parameters import estimator, fitting, parameter
 from ._machine import SupportVectorMachine
 
@@ -64,7 +64,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         """Find the region; y is ignored, and a point of weight 0 or less is left out."""
         sample, _ = self._sample_of(X, sample_weight=sample_weight)
         dual = Dual.one_class(sample.counts, float(self.nu))
-        (found,) = self._learn(self._problem(sample), [dual])
+        (found,) = self._learn(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
         # f = rho at free support vectors; with a rho that is a little smaller, rounding cannot
         # put them outside
         slack = min(_SLACK * float(np.abs(found.values).max()), self.tol)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -25,6 +25,12 @@ __all__ = ["Pair", "Pairs", "expansion_of_pairs", "votes_of_pairs"]
 _FEW_ENTRIES = 2**18  # a k(X, support vectors) that small is held, and not evaluated by class
 
 Pair = tuple[int, int]
+
+
+@lru_cache(maxsize=64)
+def _couples(q: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the second class of each pair."""
+    return np.triu_indices(q, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +65,44 @@ class Pairs:
 
     def members(self, pair: Pair) -> np.ndarray:
         """Return the places of the points of both classes."""
-        return np.flatnonzero(np.isin(self.labels, pair))
+        if self.q == 2:
+            return np.arange(len(self.labels))
+        a, b = (np.arange(*np.searchsorted(self.labels, [c, c + 1])) for c in pair)
+        return np.concatenate([a, b])
+
+    @cached_property
+    def everybody(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The points of all pairs, one pair after the other, their columns, and their signs.
+
+        A column of the transpose of `dual_coef_` is where the coefficient of the point stands; the
+        sign is +1 for the class whose f is positive: the second of two, else the first.
+        """
+        n, q = len(self.labels), self.q
+        if q == 2:
+            signs = np.where(self.labels == 1, 1.0, -1.0)
+            return np.arange(n), np.zeros(n, dtype=np.intp), signs
+        ends = np.searchsorted(self.labels, np.arange(q + 1))
+        a, b = _couples(q)
+        classes = np.stack([a, b], axis=1).ravel()
+        sizes = np.diff(ends)[classes]
+        after = np.cumsum(sizes)
+        members = np.repeat(ends[classes] - after + sizes, sizes) + np.arange(after[-1])
+        columns = np.repeat(np.stack([b - 1, a], axis=1).ravel(), sizes)
+        return members, columns, np.repeat(np.tile([1.0, -1.0], len(a)), sizes)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """How many points each pair has."""
+        if self.q == 2:
+            return np.array([len(self.labels)])
+        counts = np.bincount(self.labels, minlength=self.q)
+        a, b = _couples(self.q)
+        return counts[a] + counts[b]
 
     def signs(self, pair: Pair) -> np.ndarray:
         """Return +1 for the class whose f is positive: the second of two, else the first."""
         positive = 1 if self.q == 2 else pair[0]
         return np.where(self.labels[self.members(pair)] == positive, 1.0, -1.0)
-
-    def places(self, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
-        """Return where the coefficients of a pair stand in the transpose of `dual_coef_`."""
-        (a, b), members = pair, self.members(pair)
-        return members, np.where(self.labels[members] == a, b - 1, a)
 
     def parts(self) -> list[slice]:
         """Return the points of each class, if they are sorted by class."""
@@ -78,7 +111,7 @@ class Pairs:
 
     def functions(self, D: np.ndarray) -> np.ndarray:
         """Return the coefficients of each f, (n, pairs), from the transpose of `dual_coef_`."""
-        (a, b), numbers = np.triu_indices(self.q, 1), np.empty((self.q, self.q - 1), dtype=int)
+        (a, b), numbers = _couples(self.q), np.empty((self.q, self.q - 1), dtype=int)
         numbers[a, b - 1] = numbers[b, a] = np.arange(len(self))
         A = np.zeros((len(D), len(self)))
         np.put_along_axis(A, numbers[self.labels], D, axis=1)
@@ -87,7 +120,7 @@ class Pairs:
     def values(self, parts: Iterable[np.ndarray]) -> np.ndarray:
         """Return each f, (n, pairs), from what each class adds to those it is in, (n, q - 1)."""
         G = np.stack(list(parts))
-        a, b = np.triu_indices(self.q, 1)
+        a, b = _couples(self.q)
         return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
 
 
@@ -143,5 +176,5 @@ def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
     >>> votes_of_pairs(np.array([[1.0, -1.0, 0.0]]), 3)  # 0 beats 1, 2 beats 0, 2 beats 1
     array([[1., 0., 2.]])
     """
-    first, second = np.triu_indices(q, 1)
+    first, second = _couples(q)
     return (values > 0) @ np.eye(q)[first] + (values <= 0) @ np.eye(q)[second]

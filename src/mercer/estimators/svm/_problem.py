@@ -14,7 +14,7 @@ solver      what it works on                             when "auto" takes it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,9 +22,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...gram import KernelRows
+from ...gram import KernelRows, RowsView
 from ...kernels import Kernel
-from ...solvers import Dual, DualSolution, Progress, Report, Status, Whitened
+from ...solvers import (
+    BlockSMO,
+    Dual,
+    Duals,
+    DualSolution,
+    DualSolutions,
+    Progress,
+    Report,
+    Reports,
+    Status,
+    Whitened,
+)
 from .._sample import Sample
 from ._pairs import Pair, Pairs
 
@@ -69,6 +80,25 @@ class Problem:
         if self.sample.classes is None:
             return Pairs(np.zeros(len(self.sample), dtype=np.intp), 2)
         return Pairs(self.sample.labels, len(self.sample.classes))
+
+    def minimize_all(self, duals: Duals, follow: Follower | None = None) -> DualSolutions:
+        """Solve the dual of each pair of classes."""
+        pairs = list(self.pairs)
+
+        def told(p: int) -> Follower | None:
+            if follow:
+                follow.title = self.title(pairs[p])
+            return follow
+
+        if isinstance(self.solver, BlockSMO):
+
+            def view(p: int) -> RowsView:
+                return self.rows.view(*(() if len(pairs) == 1 else pairs[p]))
+
+            return self.solver.minimize_all(self.rows, duals, view, told if follow else None)
+        each = zip(duals, pairs, range(len(pairs)), strict=True)
+        found = (self.minimize(dual, pair, told(p)) for dual, pair, p in each)
+        return DualSolutions.of(found, duals)
 
     def minimize(
         self, dual: Dual, pair: Pair, follow: Callable[[Progress], None] | None = None
@@ -131,33 +161,30 @@ class Follower:
         )
 
 
-def merged(
-    problem: Problem, reports: Sequence[Report], before: tuple[int, int], note: str = ""
-) -> Report:
+def merged(problem: Problem, reports: Reports, before: tuple[int, int], note: str = "") -> Report:
     """Return what all searches did together: sums, and for what is a bound the worst."""
-    parts = [report.certificate for report in reports]
+    columns = reports.certificate
     certificate: dict[str, Any] = {
-        name: float(sum(part[name] for part in parts))
-        for name in ("primal", "dual", "gap", "bound")
+        name: float(columns[name].sum()) for name in ("primal", "dual", "gap", "bound")
     }
-    certificate["violation"] = max(part["violation"] for part in parts)
+    certificate["violation"] = float(columns["violation"].max())
     for name in ("n_free", "n_bound", "entries"):
-        certificate[name] = sum(part[name] for part in parts)
-    asked, hits = np.subtract(problem.counts, before)
+        certificate[name] = int(columns[name].sum())
+    asked, hits = (now - then for now, then in zip(problem.counts, before, strict=True))
     certificate["cache_hits"] = float(hits / asked) if asked else float("nan")
-    certificate["curvature"] = min(part["curvature"] for part in parts)
-    failed = [report for report in reports if report.status is Status.NOT_CONVERGED]
+    certificate["curvature"] = float(columns["curvature"].min())
+    failed = reports.failed
     status = Status.CONVERGED if problem.phi is None else Status.APPROXIMATE
     messages = [problem.phi.message if problem.phi else "", note]
-    messages += [report.message for report in failed or reports][:1]
+    messages += [reports.message[failed[0] if failed else 0]]
     if len(reports) > 1:
         messages.append(f"{len(reports)} pairs of classes, {len(failed)} of which did not converge")
     return Report(
-        reports[0].solver,
+        reports.solver,
         Status.NOT_CONVERGED if failed else status,
-        sum(report.n_iter for report in reports),
-        max(report.residual for report in reports),
-        sum(report.seconds for report in reports),
+        int(reports.n_iter.sum()),
+        float(reports.residual.max()),
+        float(reports.seconds.sum()),
         "; ".join(filter(None, messages)),
         certificate,
     )

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
-from ...solvers import BlockSMO, Dual, DualSolution
+from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
 from .._parameters import estimator, fitting, parameter
 from .._sample import class_weights
 from ._machine import SupportVectorMachine
@@ -62,14 +62,16 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         return self
 
     @abstractmethod
-    def _duals(self, problem: Problem) -> list[Dual]:
+    def _duals(self, problem: Problem) -> Duals:
         """Return the dual of each pair of classes."""
 
     def _classes(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Check what a fit was given; more than two classes are sorted."""
         sample, y = self._sample_of(X, y, sample_weight, labels=True)
-        check_classification_targets(y)
-        classes, labels = np.unique(y[sample.kept], return_inverse=True)
+        kept = y if len(sample) == len(y) else y[sample.kept]
+        classes, labels = np.unique(kept, return_inverse=True)
+        if y.dtype.kind not in "biu" or 2 * len(classes) > len(kept):
+            check_classification_targets(y)  # slow, and known to pass for a few integers
         if len(classes) < 2:
             if len(np.unique(y)) < 2:
                 raise ValueError(
@@ -223,10 +225,8 @@ class SVC(SupportVectorClassifier):
             duals, note = model._duals(problem), ""
             if found is not None and isinstance(problem.solver, BlockSMO):
                 factors = [_best_factor(d, s) for d, s in zip(duals, found, strict=True)]
-                duals = [
-                    replace(d, start=_on_bounds(d, t * s.variables))
-                    for d, s, t in zip(duals, found, factors, strict=True)
-                ]
+                scaled = np.repeat(factors, np.diff(duals.ends)) * found.variables
+                duals = duals.started(_on_bounds(duals.all, scaled))
                 note = f"started from the solution for C={models[place - 1].C:g}, times " + (
                     f"{factors[0]:.3g}"
                     if len(factors) == 1
@@ -235,10 +235,12 @@ class SVC(SupportVectorClassifier):
             found = model._learn(problem, duals, note)
         return models
 
-    def _duals(self, problem: Problem) -> list[Dual]:
+    def _duals(self, problem: Problem) -> Duals:
         pairs, sample = problem.pairs, problem.sample
         C = self.C * sample.counts * problem.class_weights[sample.labels]
-        return [Dual.classify(pairs.signs(pair), C[pairs.members(pair)]) for pair in pairs]
+        members, _, signs = pairs.everybody
+        ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
+        return Duals(Dual.classify(signs, C[members]), members, ends, ends)
 
 
 @estimator(kw_only=True)
@@ -290,7 +292,7 @@ class NuSVC(SupportVectorClassifier):
         "{!r}, which allows no nu > 0"
     )
 
-    def _duals(self, problem: Problem) -> list[Dual]:
+    def _duals(self, problem: Problem) -> Duals:
         pairs, sample, sums = problem.pairs, problem.sample, problem.sums
         plain, weighted = _largest_nu(sums), _largest_nu(sums * problem.class_weights)
         worst = int(np.argmin(np.maximum(plain, weighted)))
@@ -310,27 +312,29 @@ class NuSVC(SupportVectorClassifier):
             w *= self.nu * (sums[a] + sums[b]) / (nu * w.sum())
             dual = Dual.nu_classify(pairs.signs((a, b)), w, nu)
             duals.append(replace(dual, start=_on_bounds(dual, dual.start)))
-        return duals
+        return Duals.of(duals, pairs.everybody[0])
 
-    def _scale(self, solution: DualSolution) -> float:
-        m, violation = solution.multipliers, solution.report.residual
-        rho = float(0.5 * (m[0] - m[1]))
-        if rho == 0.0:
+    def _scales(self, found: DualSolutions) -> np.ndarray:
+        rho = 0.5 * (found.multipliers[:, 0] - found.multipliers[:, 1])
+        if np.any(rho == 0.0):
             raise ValueError(
                 f"nu={self.nu:g} leaves no margin: rho is 0, and f / rho is not finite; the usual "
                 f"cause are classes of the same points, or kernel values that are all the same. "
                 f"Raise nu, or choose another kernel"
             )
-        if rho <= max(violation, _NO_MARGIN * float(np.abs(solution.values).max(initial=0.0))):
+        violation = found.reports.residual
+        size = np.maximum.reduceat(np.abs(found.values), found.point_ends[:-1])
+        if np.any(small := rho <= np.maximum(violation, _NO_MARGIN * size)):
+            p = int(np.flatnonzero(small)[np.argmin(rho[small])])
             warn_caller(
-                f"nu={self.nu:g} leaves no margin: rho is {rho:.2g} where the conditions of a "
-                f"minimum hold to {violation:.2g}, so that f / rho is mostly rounding; the usual "
-                f"cause are classes that overlap too much for so few margin errors. Raise nu, or "
-                f"lower tol"
+                f"nu={self.nu:g} leaves no margin: rho is {rho[p]:.2g} where the conditions of a "
+                f"minimum hold to {violation[p]:.2g}, so that f / rho is mostly rounding; the "
+                f"usual cause are classes that overlap too much for so few margin errors. Raise "
+                f"nu, or lower tol"
             )
         return rho
 
-    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
+    def _read(self, problem: Problem, found: DualSolutions) -> str:
         self.nu_ = np.minimum(self.nu, _largest_nu(problem.sums * problem.class_weights))
         lowest = float(self.nu_.min())
         return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"

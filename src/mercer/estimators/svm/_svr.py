@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
-from ...solvers import Dual, DualSolution
+from ...solvers import Dual, Duals, DualSolutions
 from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter
 from ._machine import SupportVectorMachine
 from ._problem import Problem
@@ -31,7 +31,8 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         sample, y = self._sample_of(X, y, sample_weight)
         y = np.asarray(y, dtype=float)[sample.kept]
         sample = replace(sample, targets=y[:, None])
-        self._learn(self._problem(sample), [self._dual(y, sample.counts)])
+        dual = self._dual(y, sample.counts)
+        self._learn(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -137,7 +138,7 @@ class NuSVR(_SupportVectorRegressor):
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.nu_regress(y, self.C * w, float(self.nu))
 
-    def _read(self, problem: Problem, found: list[DualSolution]) -> str:
-        m = found[0].multipliers
+    def _read(self, problem: Problem, found: DualSolutions) -> str:
+        m = found.multipliers[0]
         self.epsilon_ = float(max(0.5 * (m[1] - m[0]), 0.0))
         return ""

@@ -1,4 +1,4 @@
-"""The last digits of a small quadratic program in a box, by its linear equations.
+"""The last digits of small quadratic programs in boxes, by their linear equations.
 
 SMO comes close to the minimum, and leaves few variables between their bounds.  If these are the
 right ones, their conditions are linear: with F the free variables,
@@ -6,60 +6,161 @@ right ones, their conditions are linear: with F the free variables,
     K_FF d + g_F = m  in each group,     sum of d in each group = 0,
 
 for a move d and the multipliers m.  A variable that meets a bound on the way stays there, and the
-others are solved for again.
+others are solved for again.  Programs with few free variables are solved together, as one system.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import lstsq
 
-from ._dual import Dual
-
-__all__ = ["polish"]
+__all__ = ["Programs", "polish"]
 
 _MAX_ROUNDS = 10  # each but the last ends where a variable meets a bound
 _SINGULAR_RESIDUAL = 1e-9  # relative: with a larger one A is taken to be singular
 _FEW_FREE = 100  # with so few free variables a round is cheap, and all may meet a bound
 
 
-def polish(K: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
-    """Return v with its free variables moved to where their gradients are equal.
+class Programs:
+    """Some `Dual` side by side, on one K.
 
-    K is that of the variables.  The result need not be better: the caller compares.
+    Parameters
+    ----------
+    rows : ndarray of int
+        The row of K that each variable belongs to.
+    starts : ndarray of int
+        Of both groups of each program, the second of which may be empty; and the end.
+    linear, lower, upper : ndarray
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers.dual import Dual
-    >>> from mercer.solvers.dual._active_set import polish
-    >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([9.0, 9.0]))
-    >>> polish(np.array([[1.0, -1.0], [-1.0, 1.0]]), dual, np.array([0.4, -0.4]))
+    >>> from mercer.solvers.dual._active_set import Programs, polish
+    >>> box = np.array([0.0, -9.0]), np.array([9.0, 0.0])
+    >>> one = Programs(np.arange(2), np.array([0, 2, 2]), np.array([-1.0, 1.0]), *box)
+    >>> K, v = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([0.4, -0.4])
+    >>> polish(K, one, v, one.gradient(K, v), np.array([True]))
     array([ 0.5, -0.5])
     """
-    v = v.copy()
-    first = np.count_nonzero(dual.free(v))
-    for _ in range(_MAX_ROUNDS + (first if first <= _FEW_FREE else 0)):
-        free = np.flatnonzero(dual.free(v))
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        starts: np.ndarray,
+        linear: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+    ) -> None:
+        self.rows, self.starts, self.linear = rows, starts, linear
+        self.lower, self.upper = lower, upper
+        self.begins = starts[:-1:2]
+        self.sizes = starts[2::2] - self.begins  # how many variables each program has
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def some(self, which: np.ndarray) -> tuple[Programs, np.ndarray]:
+        """Return some of the programs, and where their variables are."""
+        members = np.flatnonzero(np.repeat(which, self.sizes))
+        groups = np.diff(self.starts).reshape(-1, 2)[which].ravel()
+        starts = np.concatenate([[0], np.cumsum(groups)])
+        box = self.lower[members], self.upper[members]
+        return Programs(self.rows[members], starts, self.linear[members], *box), members
+
+    def gradient(self, K: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return g = K v + q of each program."""
+        n, m = len(K), len(self)
+        if m == 1:
+            return (K @ np.bincount(self.rows, v, n))[self.rows] + self.linear
+        V = np.bincount(self._places, v, n * m).reshape(n, m)
+        return (K @ V).ravel()[self._places] + self.linear
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Where each variable stands in a matrix with a column for each program."""
+        return self.rows * len(self) + np.repeat(np.arange(len(self)), self.sizes)
+
+    @cached_property
+    def groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each group that is not empty, and where it begins."""
+        full = np.flatnonzero(np.diff(self.starts))
+        return full, self.starts[full]
+
+    def look(self, v: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return the violation, and the multipliers of both groups, of each program."""
+        met = np.zeros((len(self), 3))
+        full, begins = self.groups
+        falls, rises = v > self.lower, v < self.upper
+        low = np.maximum.reduceat(np.where(falls, g, -np.inf), begins)
+        up = np.minimum.reduceat(np.where(rises, g, np.inf), begins)
+        free = falls & rises
+        count = np.add.reduceat(free, begins, dtype=int)
+        m = np.add.reduceat(np.where(free, g, 0.0), begins) / np.maximum(count, 1)
+        if not count.all():
+            with np.errstate(invalid="ignore"):
+                middle = np.where(np.isinf(low), up, np.where(np.isinf(up), low, 0.5 * (low + up)))
+            m = np.where(count, m, middle)
+        if len(full) == len(self):
+            met[:, 0], met[:, 1] = low - up, m
+        else:
+            met[:, 0] = -np.inf
+            met[full // 2, 1 + full % 2] = m
+            np.maximum.at(met[:, 0], full // 2, low - up)
+        return met
+
+
+def polish(
+    K: np.ndarray, given: Programs, v: np.ndarray, g: np.ndarray, wanted: np.ndarray
+) -> np.ndarray:
+    """Return v with its free variables moved to where their gradients are equal.
+
+    `wanted` tells for which programs.  The result need not be better: the caller compares.
+    """
+    v, g, lower, upper = v.copy(), g.copy(), given.lower, given.upper
+    inside = (v > lower) & (v < upper)
+    free = np.flatnonzero(inside if wanted.all() else inside & np.repeat(wanted, given.sizes))
+    groups = np.searchsorted(given.starts, free, side="right") - 1
+    for _ in range(_MAX_ROUNDS + (len(free) if len(free) <= _FEW_FREE else 0)):
         if not len(free):
             break
-        g = K[free] @ v + dual.linear[free]
-        ones = (dual.groups[free][:, None] == np.unique(dual.groups[free])).astype(float)
-        # The equations of the sums are scaled to the size of K, so that they hold as exactly.
-        ones *= 2.0 ** np.frexp(np.abs(K[free, free]).max())[1]
-        q = ones.shape[1]
-        A = np.block([[K[np.ix_(free, free)], ones], [ones.T, np.zeros((q, q))]])
-        d = _solved(A, np.concatenate([-g, np.zeros(q)]))[: len(free)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(d > 0, (dual.upper[free] - v[free]) / d, np.inf)
-            room = np.where(d < 0, (dual.lower[free] - v[free]) / d, room)
-        if room.min() >= 1.0:
-            v[free] += d
+        rows = given.rows[free]
+        A = K[rows[:, None], rows]
+        first, last = groups[0] // 2, groups[-1] // 2
+        if first != last:
+            A *= groups[:, None] // 2 == groups // 2
+        d = _direction(A, g[free], groups)
+        here, ends = v[free], np.where(d > 0, upper[free], lower[free])
+        room = np.divide(ends - here, d, out=np.full(len(d), np.inf), where=d != 0)
+        if first == last:
+            step = np.full(len(d), min(1.0, float(room.min())))
+        else:
+            each = np.ones(last + 1)
+            np.minimum.at(each, groups // 2, room)
+            step = each[groups // 2]
+        hit = room <= step
+        v[free] = np.where(hit, ends, here + step * d)
+        if step.min() >= 1.0:
             break
-        hit = room <= room.min()
-        v[free] += room.min() * d
-        v[free[hit]] = np.where(d[hit] > 0, dual.upper[free[hit]], dual.lower[free[hit]])
-    return np.clip(v, dual.lower, dual.upper)
+        g[free] += A @ (step * d)
+        stay = (step < 1.0) & ~hit
+        free, groups = free[stay], groups[stay]
+    return np.clip(v, lower, upper)
+
+
+def _direction(A: np.ndarray, g: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return d with A d + g equal, and a sum of d of 0, in each group."""
+    f = len(g)
+    begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    q = len(begins)
+    system, right = np.zeros((f + q, f + q)), np.zeros(f + q)
+    system[:f, :f], right[:f] = A, -g
+    # The equations of the sums are scaled to the size of K, so that they hold as exactly.
+    unit = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
+    place = f + np.searchsorted(begins, np.arange(f), side="right") - 1
+    system[np.arange(f), place] = system[place, np.arange(f)] = unit
+    return _solved(system, right)[:f]
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:

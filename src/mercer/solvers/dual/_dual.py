@@ -26,6 +26,7 @@ is exactly the primal minus the dual objective: zero at the minimum, and never n
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -33,7 +34,7 @@ import numpy as np
 
 from .._report import Report
 
-__all__ = ["HIDDEN", "Dual", "DualSolution", "filled"]
+__all__ = ["HIDDEN", "Dual", "DualSolution", "Duals", "filled"]
 
 HIDDEN = 10.0  # a violation is called small if rounding hides at most so many times tol of it
 
@@ -174,14 +175,18 @@ class Dual:
         """Return the primal minus the dual objective; see the module."""
         g = self.gradient(values)
         m = self.multipliers(v, g) if multipliers is None else np.asarray(multipliers)
-        over = g - m[self.groups]
+        return float(self.excess(v, g, m[self.groups]).sum())
+
+    def excess(self, v: np.ndarray, g: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """Return the terms of the gap, for the multiplier of each variable."""
+        over = g - m
         # What is 0 but for rounding must not be multiplied with an infinite width.
         tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
         over[np.isinf(self.upper - self.lower) & (np.abs(over) <= tiny)] = 0.0
         with np.errstate(invalid="ignore"):  # 0 * inf, replaced below
             terms = np.where(over > 0, over * (v - self.lower), -over * (self.upper - v))
         terms[over == 0] = 0.0
-        return float(terms.sum())
+        return terms
 
     @staticmethod
     def hidden(v: np.ndarray, largest: float, tol: float) -> float:
@@ -246,6 +251,80 @@ class Dual:
             up = g[members & (v < self.upper)].min(initial=np.inf)
             out.append((members, float(low), float(up)))
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Duals:
+    """Duals side by side, of some points of one sample each.
+
+    Parameters
+    ----------
+    all : Dual
+        Of all variables, one dual after the other; `points` counts all points in the same way.
+    members : ndarray of int
+        Which point of the sample each of these points is.
+    ends, point_ends : ndarray of int
+        Where the variables and the points of each dual begin, and their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers.dual import Dual, Duals
+    >>> one, two = Dual.one_class(np.ones(3), 0.5), Dual.one_class(np.ones(2), 0.5)
+    >>> both = Duals.of([one, two], np.array([0, 1, 2, 0, 2]))
+    >>> len(both), both[1].points, both.rows
+    (2, array([0, 1]), array([0, 1, 2, 0, 2]))
+    """
+
+    all: Dual
+    members: np.ndarray
+    ends: np.ndarray
+    point_ends: np.ndarray
+
+    @classmethod
+    def of(cls, duals: Sequence[Dual], members: np.ndarray) -> Self:
+        """Return duals whose points are those of the sample that `members` lists."""
+        ends = np.cumsum([0, *map(len, duals)])
+        point_ends = np.cumsum([0, *(dual.n for dual in duals)])
+        if len(duals) == 1:
+            return cls(duals[0], members, ends, point_ends)
+        parts = [[getattr(dual, name) for dual in duals] for name in _ARRAYS]
+        parts[0] = [p + first for p, first in zip(parts[0], point_ends, strict=False)]
+        return cls(Dual(len(members), *map(np.concatenate, parts)), members, ends, point_ends)
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def __getitem__(self, p: int) -> Dual:
+        if len(self) == 1:
+            return self.all
+        part = slice(self.ends[p], self.ends[p + 1])
+        points, *rest = (getattr(self.all, name)[part] for name in _ARRAYS)
+        first, last = self.point_ends[p : p + 2]
+        return Dual(int(last - first), points - first, *rest)
+
+    def __iter__(self) -> Iterator[Dual]:
+        return (self[p] for p in range(len(self)))
+
+    def started(self, start: np.ndarray) -> Self:
+        """Return the same duals with another start."""
+        return replace(self, all=replace(self.all, start=start))
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The point of the sample that each variable belongs to."""
+        return self.members[self.all.points]
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where both groups of each dual begin, the second of which may be empty; and the end."""
+        seconds = np.add.reduceat(self.all.groups, self.ends[:-1])
+        starts = np.repeat(self.ends, 2)[:-1]
+        starts[1::2] = self.ends[1:] - seconds
+        return starts
+
+
+_ARRAYS = ("points", "linear", "lower", "upper", "groups", "start")
 
 
 def _boxes(signs: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

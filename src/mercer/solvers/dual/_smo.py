@@ -27,9 +27,11 @@ import numpy as np
 from ..._runtime import Stopwatch, one_blas_thread
 from ...gram import KernelRows, RowsView
 from .._report import Report, Status
-from ._active_set import polish
-from ._dual import Dual, DualSolution
+from ._active_set import Programs, polish
+from ._dual import HIDDEN, Dual, Duals, DualSolution
 from ._smo_block import solve_block
+from ._solutions import DualSolutions, Reports
+from ._together import Together
 from ._working_set import WorkingSet
 
 __all__ = ["BlockSMO", "Follow", "Progress"]
@@ -102,12 +104,72 @@ class BlockSMO:
     ) -> DualSolution:
         """Return the minimum; what the search met is in its report, and nothing warns."""
         view = rows.view() if isinstance(rows, KernelRows) else rows
+        if view.n < view.rows.n:
+            return self._alone(view, dual, follow)
+        duals = Duals.of([dual], np.arange(dual.n))
+        hears = (lambda p: follow) if follow else None
+        return self.minimize_all(view.rows, duals, lambda p: view, hears)[0]
+
+    def _alone(self, view: RowsView, dual: Dual, follow: Follow) -> DualSolution:
         search = _Search(self, view, dual, follow)
         if len(dual) <= _ONE_BLOCK and view.holds(len(dual)):
             search.whole()
         else:
             search.blocks()
         return search.solution()
+
+    @one_blas_thread
+    def minimize_all(
+        self,
+        rows: KernelRows,
+        duals: Duals,
+        view: Callable[[int], RowsView],
+        follow: Callable[[int], Follow] | None = None,
+    ) -> DualSolutions:
+        """Return the minima of several duals; if they are small, all are solved together.
+
+        `view` returns the rows and columns of the points of each, and `follow` who hears of it.
+        """
+        largest, seen = int(np.diff(duals.ends).max()), rows.entries
+        K = rows.whole(largest) if largest <= _ONE_BLOCK else None
+        if K is None:
+            each = enumerate(duals)
+            one = (self._alone(view(p), d, follow(p) if follow else None) for p, d in each)
+            return DualSolutions.of(one, duals)
+        watch, d = Stopwatch(), duals.all
+        given = Programs(duals.rows, duals.starts, d.linear, d.lower, d.upper)
+        at = Together(K, given, d.start, self.tol, self.max_iter)
+        size = np.add.reduceat(np.abs(at.v), duals.ends[:-1])
+        hidden = 4.0 * np.finfo(float).eps * rows.largest * size
+        violation = np.where(hidden > HIDDEN * self.tol, hidden, -np.inf)
+        violation = np.maximum(at.violation, violation)
+        n, share = len(duals), 1.0 / len(duals)
+        entries = (rows.entries - seen) * share
+        reports = Reports(
+            repr(self),
+            [Status.CONVERGED] * n,
+            at.steps,
+            violation,
+            np.full(n, watch.seconds * share),
+            [""] * n,
+            {
+                "entries": np.full(n, int(entries)),
+                "cache_hits": np.full(n, np.nan),
+                "curvature": at.curvature,
+            },
+        )
+        found = DualSolutions.proved(duals, at.v, at.g, at.multipliers, reports)
+        for p in np.flatnonzero(~(violation <= self.tol)).tolist():
+            search = _Search(self, view(p), duals[p], follow(p) if follow else None)
+            found.put(p, search.resumed(found[p].variables, at, p))
+        if follow is not None:
+            for p, solution in enumerate(found):
+                report = solution.report
+                progress = report.n_iter, report.seconds, report.residual
+                hears = follow(p)
+                if hears is not None:
+                    hears(Progress(*progress, report.certificate["dual"]))
+        return found
 
 
 class _Search:
@@ -147,6 +209,15 @@ class _Search:
         search.origin = self._objective(), search.v.copy(), search.f.copy()
         return search
 
+    def resumed(self, v: np.ndarray, at: Together, p: int) -> DualSolution:
+        """Return the minimum, found from where the steps of many programs have left this one."""
+        self.v = v.copy()
+        self.f = self.view.product(self.dual.coefficients(v))
+        self.steps, self.bent = int(at.steps[p]), int(at.bent[p])
+        self.curvature = float(at.curvature[p])
+        self.whole()
+        return self.solution()
+
     # ------------------------------------------------------------------ a small problem
 
     def whole(self) -> None:
@@ -169,11 +240,14 @@ class _Search:
         """Go on from tol to the last digits, as long as that takes no longer than the way here."""
         dual, best, limit = self.dual, (violation, self.v), self.limit
         self.limit = min(limit, 2 * self.steps + 10 * len(dual))
+        starts = np.append(dual.starts, len(dual))[:3]
+        given = Programs(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
         for _ in range(_MAX_POLISHES):
             exact = _EXACT * (1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max()))
             if self.bent or self.steps >= self.limit or best[0] <= exact:
                 break
-            violation = self._set(polish(K, dual, self.v))
+            g, one = dual.gradient(self.f), np.array([True])
+            violation = self._set(polish(K, given, self.v, g, one))
             best = min(best, (violation, self.v), key=lambda found: found[0])
             if best[0] > exact:
                 self._set(best[1])
