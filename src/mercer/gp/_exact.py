@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable as Function
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,12 +14,18 @@ from .._errors import NotPositiveDefiniteError
 from .._points import length
 from .._runtime import Stopwatch, check_budget
 from ..expansion import Expansion
-from ..kernels import Kernel, Radial
+from ..kernels import Kernel
 from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
-from ._system import System, lower_tile, pullback_workspace, symmetric_pullback, tangents
+from ._system import (
+    System,
+    derivatives,
+    pullback_workspace,
+    symmetric_pullback,
+    symmetric_tile,
+)
 
 __all__ = ["LeaveOneOut", "MarginalLikelihood"]
 
@@ -163,13 +170,8 @@ class MarginalLikelihood(Exact):
 
     @property
     def informs(self) -> bool:
-        """Whether `with_information` costs about as much as a gradient, and leads to the optimum.
-
-        With several length scales in one sum or product likelihoods have curved valleys, and steps
-        from a part of the observations may end in another one.
-        """
-        cheap = self.kernel.pullback_in_tiles and not self.kernel.costly
-        return cheap and _widths(self.kernel) <= 1
+        """Whether `with_information` costs about as much as a gradient."""
+        return self.kernel.pullback_in_tiles and not self.kernel.costly
 
     def with_information(self, theta: Any = None) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its derivatives, and minus its second derivatives, roughly.
@@ -187,24 +189,37 @@ class MarginalLikelihood(Exact):
             p = self.kernel.theta.size
             return -np.inf, np.zeros(p), np.zeros((p, p))
         A = system.solve(self.Y)
-        T = tangents(system.kernel, self.X, A)
-        R = system.halve(np.moveaxis(T, 0, 2).reshape(len(A), -1))
-        R = R.reshape(-1, len(T))
-        return *self._log_and_gradient(system, A), 0.5 * R.T @ R
+        value = self._log(system, A)
+        inverse = system.invert()
+        gradient, T = derivatives(system.kernel, self.X, self._weights(inverse, A), A)
+        R = np.asfortranarray(np.moveaxis(T, 0, 2).reshape(len(A), -1))  # q times p columns
+        solved = dsymm(1.0, inverse, R, lower=1)
+        p = len(T)
+        B = np.einsum("icp,icr->pr", R.reshape(len(A), -1, p), solved.reshape(len(A), -1, p))
+        return value, gradient, 0.5 * B
 
     def _log(self, system: System, A: np.ndarray) -> float:
         return log_density(system, A, self.Y)
 
     def _log_and_gradient(self, system: System, A: np.ndarray) -> tuple[float, np.ndarray]:
-        value = self._log(system, A)
-        inverse, q = system.invert(), self.Y.shape[1]
+        value, weights = self._log(system, A), self._weights(system.invert(), A)
+        return value, symmetric_pullback(system.kernel, self.X, weights)
+
+    def _weights(self, inverse: np.ndarray, A: np.ndarray) -> Function[[slice, slice], np.ndarray]:
+        """Return the tiles of W."""
+        q = self.Y.shape[1]
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
-            tile = 0.5 * A[rows] @ A[cols].T
-            tile -= 0.5 * q * lower_tile(inverse, rows, cols)
+            tile = A[rows] @ A[cols].T
+            tile -= (
+                symmetric_tile(inverse, rows, cols)
+                if q == 1
+                else q * symmetric_tile(inverse, rows, cols)
+            )
+            tile *= 0.5
             return tile
 
-        return value, symmetric_pullback(system.kernel, self.X, weights)
+        return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +268,7 @@ class LeaveOneOut(Exact):
         def weights(rows: slice, cols: slice) -> np.ndarray:
             tile = A[rows] @ B[cols].T
             tile += B[rows] @ A[cols].T
-            return -0.5 * tile - lower_tile(squares, rows, cols)
+            return -0.5 * tile - symmetric_tile(squares, rows, cols)
 
         return _log_predictive(A, g), symmetric_pullback(system.kernel, self.X, weights)
 
@@ -261,9 +276,3 @@ class LeaveOneOut(Exact):
 def _log_predictive(A: np.ndarray, g: np.ndarray) -> float:
     logs = A.shape[1] * np.sum(np.log(g) - np.log(2.0 * np.pi))
     return 0.5 * float(logs - np.sum(A**2 / g[:, None]))
-
-
-def _widths(kernel: Kernel) -> int:
-    """Return how many kernels of a distance there are in an expression."""
-    inside = sum(_widths(child) for _, child in kernel._children())
-    return inside + isinstance(kernel, Radial)

@@ -22,7 +22,7 @@ from ._logistic import LogisticCurvature
 from ._objective import Objective
 from ._posterior import Posterior
 from ._softmax import SoftmaxCurvature
-from ._system import dense_matrix, lower_tile, pullback_workspace, symmetric_pullback
+from ._system import dense_matrix, pullback_workspace, symmetric_pullback, symmetric_tile
 
 __all__ = ["LaplaceLikelihood"]
 
@@ -138,7 +138,7 @@ class LaplaceLikelihood(Objective):
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
             outer = (A[rows] + U[rows]) @ A[cols].T + A[rows] @ U[cols].T
-            return 0.5 * (outer - lower_tile(R, rows, cols))
+            return 0.5 * (outer - symmetric_tile(R, rows, cols))
 
         return mode.value, symmetric_pullback(kernel, self.X, weights)
 

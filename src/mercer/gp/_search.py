@@ -2,7 +2,8 @@
 
 With many observations it is first made on a quarter of them, at 1/64 of the cost.  Where an
 objective knows its curvature (`with_information`), half of them and then all follow with steps of
-Newton's from there.  Otherwise the curvature of the quarter, found by differences, makes the first
+Newton's from there, and the last of these, so small that nothing is left after it, needs no slopes.
+Otherwise the curvature of the quarter, found by differences, makes the first
 step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is not used.
 None of that changes what an optimum is.
 
@@ -37,6 +38,8 @@ _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the 
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
 _HALVINGS = 4  # of the way from a bound to the start
 _PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
+_IDLE = 2  # steps in succession that gained nothing, after which none will
+_SURE = 0.01  # part of what is worth a step that may be left where slopes are not asked for
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
 
@@ -199,6 +202,7 @@ class _Search:
         """Return where steps of Newton's end, each of which gains at least so much."""
         theta, model = start, Model(self.bounds)
         value, gradient, B = self.inform(theta)
+        before, idle = 0.0, 0  # what the last step was expected to gain; steps without gain
         for _ in range(min(_PATIENCE, self.max_iter)):
             if not np.isfinite(value):
                 break
@@ -208,10 +212,20 @@ class _Search:
             if expected <= least and Model(self.bounds).step(theta, gradient, H)[1] <= least:
                 return self._ended(theta, value, True, "no step gains more")
             there = self.within(theta + step)
+            if (
+                expected**2 <= _SURE * least * before
+            ):  # as far below it as this is below the last one
+                new = self.objective.value(there)
+                if new > value:
+                    return self._ended(there, new, True, "no second step gains more")
             new, slopes, information = self.inform(there)
             moved, gained = there - theta, new - value
+            idle = idle + 1 if abs(gained) <= least else 0
+            before = expected if gained > 0.5 * expected else 0.0
             if model.judge(moved, gradient, slopes, gained, expected):
                 theta, value, gradient, B = there, new, slopes, information
+            if idle == _IDLE:
+                return self._ended(theta, value, True, "steps gain nothing")
         return self._ended(theta, value, False, "steps of Newton's did not settle")
 
     def inform(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

@@ -13,15 +13,15 @@ from .._points import length, take
 from .._runtime import check_threads, run
 from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
-from ..solvers.linear import Triangle, relative
+from ..solvers.linear import Triangle, mirror, relative
 
 __all__ = [
     "System",
     "dense_matrix",
-    "lower_tile",
+    "derivatives",
     "pullback_workspace",
     "symmetric_pullback",
-    "tangents",
+    "symmetric_tile",
 ]
 
 _TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
@@ -95,12 +95,16 @@ def dense_matrix(kernel: Kernel, X: Any, max_memory: Any) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
-def lower_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
-    """Return a tile, on or below the diagonal, of a symmetric matrix known by its lower half."""
-    if rows != cols:
-        return A[rows, cols]
-    lower = np.tril(A[rows, rows])
-    return lower + np.tril(lower, -1).T
+def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
+    """Return a tile, on or above the diagonal, of a symmetric matrix known by its lower half.
+
+    What LAPACK leaves is stored by columns, so that these are rows.
+    """
+    tile = A.T[rows, cols]
+    if rows == cols:
+        tile = np.array(tile)
+        mirror(tile.T)
+    return tile
 
 
 def pullback_workspace(
@@ -124,55 +128,52 @@ def symmetric_pullback(
 ) -> np.ndarray:
     """Return sum_ij W_ij dk(x_i, x_j) / d theta for a symmetric W, from half of its tiles.
 
-    `weights(rows, cols)` returns the tile of W, which is on or below the diagonal.  Nothing of
+    `weights(rows, cols)` returns the tile of W, which is on or above the diagonal.  Nothing of
     the size of W is formed here, but for kernels whose derivatives do not come in tiles.
     """
-    p = kernel.theta.size
-    n = length(X)
+    return derivatives(kernel, X, weights, None, n_threads)[0]
+
+
+def derivatives(
+    kernel: Kernel, X: Any, weights: Any, A: np.ndarray | None, n_threads: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `symmetric_pullback` does, and dK / d theta A, shape (p, n, q), if A is given.
+
+    Both in one pass over the tiles of K, in which each is evaluated once.
+    """
+    p, n, q = kernel.theta.size, length(X), 0 if A is None else A.shape[1]
     if not p:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros((0, n, q))
     if not _in_tiles(kernel):
         W = np.empty((n, n))
         for i in range(0, n, _TILE):
-            for j in range(0, i + 1, _TILE):
+            for j in range(i, n, _TILE):
                 rows, cols = slice(i, min(i + _TILE, n)), slice(j, min(j + _TILE, n))
                 W[rows, cols] = weights(rows, cols)
                 W[cols, rows] = W[rows, cols].T
-        return kernel.pullback(X, None, W)
-    starts = range(0, n, _TILE)
-    parts = np.zeros((len(starts), p))
+        block = kernel.linearise(X)
+        return block.pullback(W), np.zeros((p, n, 0)) if A is None else block.tangents(A)
+    parts = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
+    # each row of tiles by itself, so that sums do not depend on which thread was first
+    pulled, moved = np.zeros((len(parts), p)), np.zeros((len(parts), p, n, q))
 
     def row(r: int) -> Iterator[None]:
-        rows = slice(starts[r], min(starts[r] + _TILE, n))
+        rows, T = parts[r], moved[r]
         Xi = take(X, rows)
-        for j in starts[: r + 1]:
+        for cols in parts[r:]:
             yield
-            cols = slice(j, min(j + _TILE, n))
-            W = weights(rows, cols)
-            if j == starts[r]:  # the same observations on both sides, which White must see
-                parts[r] += kernel.pullback(Xi, None, W)
-            else:
-                parts[r] += 2.0 * kernel.pullback(Xi, take(X, cols), W)
+            W, same = weights(rows, cols), cols == rows
+            # the same observations on both sides are one collection, as White must see
+            block = kernel.linearise(Xi, None if same else take(X, cols))
+            pulled[r] += block.pullback(W) if same else 2.0 * block.pullback(W)
+            if A is not None:
+                T[:, rows] += block.tangents(A[cols])
+                if not same:
+                    T[:, cols] += block.tangents(A[rows], transposed=True)
 
     if n <= _SMALL:
         for _ in row(0):
             pass
     else:
-        run(row, reversed(range(len(starts))), n_threads)
-    return parts.sum(axis=0)
-
-
-def tangents(kernel: Kernel, X: Any, A: np.ndarray) -> np.ndarray:
-    """Return dK/d theta A, shape (p, n, q), tile by tile."""
-    n = length(X)
-    parts = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
-    T = np.zeros((kernel.theta.size, *A.shape))
-
-    def row(rows: slice) -> Iterator[None]:
-        Xi = take(X, rows)
-        for cols in parts:
-            yield
-            T[:, rows] += kernel.pushforward(Xi, None if rows == cols else take(X, cols), A[cols])
-
-    run(row, parts, 1 if n <= _SMALL else None)
-    return T
+        run(row, range(len(parts)), n_threads)
+    return pulled.sum(axis=0), moved.sum(axis=0)

@@ -29,7 +29,7 @@ from .._runtime import check_budget, check_choice
 from ..kernels import Kernel
 from ..solvers.linear import mirror
 from ._objective import Objective
-from ._system import System, lower_tile, pullback_workspace, symmetric_pullback
+from ._system import System, pullback_workspace, symmetric_pullback, symmetric_tile
 
 __all__ = ["CRITERIA", "RidgeCriterion"]
 
@@ -146,8 +146,8 @@ class RidgeCriterion(Objective):
             tile += B[rows] @ A[cols].T
             tile *= -0.5
             if squares is None:
-                return tile + found.by_logdet * lower_tile(P, rows, cols)
-            return tile - lower_tile(squares, rows, cols)
+                return tile + found.by_logdet * symmetric_tile(P, rows, cols)
+            return tile - symmetric_tile(squares, rows, cols)
 
         gradient = symmetric_pullback(kernel, self.X, weights)
         if self.free:

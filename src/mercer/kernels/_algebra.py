@@ -31,6 +31,7 @@ from ._claims import (
 from ._dot import integer_power
 from ._fields import Written, written
 from ._flat import Constant
+from ._linearised import Linearised, LinearisedScale, LinearisedSum
 from ._maps import Select
 from ._prepared import Prepared
 from ._stationary import RBF
@@ -174,8 +175,8 @@ class Sum(_Family):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
-    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
-        return np.concatenate([child._pushforward(X, Z, A) for child in self.terms])
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return LinearisedSum(self, X, Z)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
@@ -331,14 +332,11 @@ class Scale(_Outer):
         return None if error is None else error + 2e-7  # the factor, and the product with it
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        own = self.factor * np.sum(W * self.kernel(X, Z))
-        return super()._pullback(X, Z, W) | {"factor": own}
+        block = self.kernel.linearise(X, Z)
+        return {"kernel": self.factor * block.pullback(W), "factor": self.factor * block.total(W)}
 
-    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
-        if not self.factor:
-            return super()._pushforward(X, Z, A)
-        inner = self.kernel._pushforward(X, Z, A)
-        return self.factor * np.concatenate([inner, [self.kernel(X, Z) @ A]])
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return (LinearisedScale if self.factor else Linearised)(self, X, Z)
 
     @property
     def diagonal_bound(self) -> float:

@@ -40,6 +40,7 @@ from .._points import length, take
 from .._runtime import slices
 from ._claims import Claims
 from ._fields import Value, frozen_parameter, node
+from ._linearised import Linearised
 from ._prepared import Prepared, pair
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "node", "parameter"]
 
 _ROWS = 1024  # rows of a block filled at a time, so that scratch stays small
-_STEP = 1e-6  # in log parameters, of differences
 _DIAGONAL = 64  # rows of a block of which only the diagonal is read
 
 
@@ -113,14 +113,10 @@ class Kernel(Value, ABC):
         gradient = self._pullback(X, Z, W)
         return np.concatenate([np.ravel(gradient[path]) for path, _ in self._free()])
 
-    def pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
-        """Return sum_j dk(x_i, z_j) / d theta A_jc, shape (p, n, q), to about six digits.
-
-        Forward mode, for curvatures: `pullback` has all digits.  `Z=None` means the points X
-        themselves.
-        """
+    def linearise(self, X: Any, Z: Any = None) -> Linearised:
+        """Return the block k(X, Z) with its derivatives in theta; `Z=None` means X itself."""
         self._require_resolved()
-        return self._pushforward(X, Z, A)
+        return self._linearise(X, Z)
 
     def input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d).
@@ -182,14 +178,8 @@ class Kernel(Value, ABC):
             f"wrap it as Fixed(...) to leave them out of the search"
         )
 
-    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
-        """By differences: right for every kernel, at the cost of a block for each parameter."""
-        theta = self._theta
-        if not theta.size:
-            return np.zeros((0, length(X), A.shape[1]))
-        here = self(X, Z) @ A
-        moved = [self.with_theta(theta + step)(X, Z) @ A for step in _STEP * np.eye(theta.size)]
-        return (np.array(moved) - here) / _STEP
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return Linearised(self, X, Z)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         raise NotDifferentiableError(

@@ -9,6 +9,7 @@ import numpy as np
 from .._points import length
 from ._base import Kernel, node, parameter
 from ._claims import RANK_ONE, Claims
+from ._linearised import Linearised
 from ._prepared import Prepared
 from ._vectors import check_positive
 
@@ -109,6 +110,22 @@ class White(_Flat):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
 
-    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
-        here = A if Z is None else np.zeros((length(X), A.shape[1]))
-        return self.noise * here[None][: self.theta.size]
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return _LinearisedWhite(self, X, Z)
+
+
+class _LinearisedWhite(Linearised):
+    """noise I, or 0 between two collections: no block of it need be formed."""
+
+    kernel: White
+
+    def total(self, W: np.ndarray) -> float:
+        return self.kernel.noise * float(np.trace(W)) if self.Z is None else 0.0
+
+    def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        if self.Z is None:
+            return self.kernel.noise * V
+        return np.zeros((length(self.Z if transposed else self.X), V.shape[1]))
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        return self.products(V, transposed)[None][: self.kernel.theta.size]

@@ -28,6 +28,7 @@ from ._base import node
 from ._claims import Claims
 from ._close import close_moments, refine
 from ._dot import squared_norms
+from ._linearised import Linearised
 from ._prepared import Prepared
 from ._vectors import LengthScaled, inner_products
 
@@ -150,24 +151,28 @@ class Radial(LengthScaled):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _inner_pullback(
-        self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
-    ) -> dict[str, Any]:
-        M = W * self._finite_slope(s)
-        scalar = np.ndim(self.length_scale) == 0
-        return {"length_scale": -2.0 * (np.sum(M * s) if scalar else self._moments(P, Q, s, M)[1])}
-
-    def _pushforward(self, X: Any, Z: Any, A: np.ndarray) -> np.ndarray:
-        if sp.issparse(X) or sp.issparse(Z):
-            return super()._pushforward(X, Z, A)
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         P, Q, s = self._statistics(X, Z)
-        M = self._finite_slope(s)
-        scalar = np.ndim(self.length_scale) == 0
-        moved = {
-            "length_scale": -2.0 * (((M * s) @ A)[None] if scalar else self._moved(P, Q, M, A))
-        }
-        moved |= {name: (g @ A)[None] for name, g in self.parameter_slopes(s).items()}
-        return np.concatenate([moved[path] for path, _ in self._free()])
+        own = {name: np.vdot(W, g) for name, g in self.parameter_slopes(s).items()}
+        return {"length_scale": self._pulled_width(P, Q, s, W, self._finite_slope(s))} | own
+
+    def _pulled_width(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray, slope: np.ndarray
+    ) -> Any:
+        """Return sum_ij W_ij dk_ij / d log l, of each length scale."""
+        M = W * slope
+        return -2.0 * (
+            self._moments(P, Q, s, M)[1] if np.ndim(self.length_scale) else np.vdot(M, s)
+        )
+
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        if sp.issparse(X) or sp.issparse(Z):
+            return super()._linearise(X, Z)
+        return _LinearisedRadial(self, X, Z)
+
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Return profile, slope and slopes in further parameters at s, which is kept."""
+        return self.profile(s.copy()), self._finite_slope(s), self.parameter_slopes(s)
 
     def _moved(self, P: Prepared, Q: Prepared, M: np.ndarray, A: np.ndarray) -> np.ndarray:
         """Return sum_j M_ij (y_i - w_j)_c^2 A_jq, shape (d, n, q), from three products."""
@@ -212,6 +217,43 @@ class Radial(LengthScaled):
             slope = self.slope(s)
         slope[(s == 0) & ~np.isfinite(slope)] = 0.0
         return slope
+
+
+class _LinearisedRadial(Linearised):
+    """profile(s) with its slopes, from one s."""
+
+    kernel: Radial
+
+    def __init__(self, kernel: Radial, X: Any, Z: Any) -> None:
+        super().__init__(kernel, X, Z)
+        self.P, self.Q, self.s = kernel._statistics(X, Z)
+        self.profile, self.slope, self.others = kernel._jet(self.s)
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.profile
+
+    def total(self, W: np.ndarray) -> float:
+        return float(np.vdot(W, self.profile))
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        width = self.kernel._pulled_width(self.P, self.Q, self.s, W, self.slope)
+        own = {name: np.vdot(W, g) for name, g in self.others.items()}
+        return self._in_order({"length_scale": width} | own)
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        M, s, P, Q = self.slope, self.s, self.P, self.Q
+        if transposed:
+            M, s, P, Q = M.T, s.T, Q, P
+        if np.ndim(self.kernel.length_scale):
+            width = self.kernel._moved(P, Q, M, V)
+        else:
+            width = ((M * s) @ V)[None]
+        own = {name: ((g.T if transposed else g) @ V)[None] for name, g in self.others.items()}
+        return self._in_order({"length_scale": -2.0 * width} | own)
+
+    def _in_order(self, parts: dict[str, Any]) -> np.ndarray:
+        return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._free()])
 
 
 # ---------------------------------------------------------------------- rows

@@ -60,6 +60,10 @@ class RBF(_Mixture):
     def slope(self, s: np.ndarray) -> np.ndarray:
         return -0.5 * self.profile(s.copy())
 
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        k = self.profile(s.copy())
+        return k, -0.5 * k, {}
+
     def _single_error(self, P: Prepared) -> float | None:
         # An absolute error of the exponent is a relative one of k.  In a product it grows with the
         # |y|^2 of the rows and the root of their length; of differences it is that of the rows,
@@ -127,6 +131,26 @@ class Matern(_Mixture):
             return -0.5 * self.nu / (self.nu - 1.0) * _bessel(self.nu - 1.0, u)
         return -self.nu * rgamma(self.nu) * _decay(self.nu - 1.0, 1.0 - self.nu, u)
 
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        if self.nu not in (1.5, 2.5):
+            return super()._jet(s)
+        u = np.sqrt(s)
+        u *= np.sqrt(2.0 * self.nu)
+        decay = exp_inplace(u.copy(), -1.0)
+        if self.nu == 1.5:
+            u += 1.0
+            u *= decay
+            decay *= -1.5
+            return u, decay, {}
+        slope = u + 1.0
+        np.multiply(u, u, out=u)
+        u *= 1.0 / 3.0
+        u += slope
+        u *= decay
+        slope *= decay
+        slope *= -5.0 / 6.0
+        return u, slope, {}
+
 
 @node
 class RationalQuadratic(_Mixture):
@@ -158,11 +182,19 @@ class RationalQuadratic(_Mixture):
         return np.divide(k, 1.0 + s * (0.5 / self.alpha), out=k)
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+        return self._jet(s)[2]
+
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         q = s * (0.5 / self.alpha)
-        change = _log_excess(q)
+        logarithm = np.log1p(q)
+        change = _log_excess(q, logarithm)
+        k = exp_inplace(logarithm, -self.alpha)
         change *= -self.alpha
-        change *= exp_inplace(np.log1p(q, out=q), -self.alpha)
-        return {"alpha": change}
+        change *= k
+        q += 1.0
+        slope = np.divide(k, q, out=q)
+        slope *= -0.5
+        return k, slope, {"alpha": change}
 
 
 @node
@@ -233,10 +265,9 @@ def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
         return np.power(half, p) * decay * (scaled * decay)
 
 
-def _log_excess(q: np.ndarray) -> np.ndarray:
+def _log_excess(q: np.ndarray, logarithm: np.ndarray) -> np.ndarray:
     """Return log(1 + q) - q / (1 + q) for q >= 0, without cancellation near 0."""
-    excess = np.log1p(q)
-    excess -= q / (1.0 + q)
+    excess = logarithm - q / (1.0 + q)
     small = q < 0.1
     # with t = q / (2 + q) it is 2 t^2 / (1 + t) + 2 (t^3 / 3 + t^5 / 5 + ...)
     t = q[small]

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from ._base import Kernel, node
 from ._claims import NORMALISED, SAME, Claims
 from ._fields import Written, brief, written
+from ._linearised import Linearised
 from ._prepared import Prepared
 
 __all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
@@ -135,6 +136,9 @@ class Bounded(_Same):
                 f"{self.kernel.theta_names}"
             )
         return np.broadcast_to(limits, (p, 2)).copy()
+
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return self.kernel.linearise(X, Z)
 
 
 @node
