@@ -2,6 +2,7 @@
 
 import inspect
 from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 from sklearn.base import BaseEstimator, clone
@@ -64,7 +65,7 @@ def test_a_value_that_is_no_default_is_checked():
 
 def test_a_subclass_with_a_constructor_of_its_own_has_its_own_parameters():
     class Ours(KernelRidge):
-        _parameter_constraints = {"strength": [float]}
+        _parameter_constraints: ClassVar = {"strength": [float]}
 
         def __init__(self, strength=1):
             super().__init__(alpha=strength)
