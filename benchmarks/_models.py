@@ -95,7 +95,7 @@ def _latent() -> Any:
     return ConstantKernel() * RBF()
 
 
-DRAW = 0.3  # by which errors of one draw of features differ; `features-error` takes means of several
+DRAW = 0.3  # by which errors of one draw of features differ; `features-error` averages several
 SVM = 0.02  # relative error of decisions that a tolerance of 1e-3 may leave
 MODELS = {
     "SVC": Model(
