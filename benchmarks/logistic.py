@@ -122,6 +122,7 @@ def cases(quick: bool) -> list[Case]:
     peers = ("mercer", "LogisticRegression, lbfgs", "LogisticRegression, newton-cholesky")
     common = {"tolerance": 1e-6, "error": excess, "contenders": peers}
     labels = [member for member in LABELS if member["name"] not in ("letter", "pendigits")]
+    labels.append({"name": "ijcnn1"})  # instead of those with fewer rows
     two = family(LABELS, quick, n=n, rank=None, classes=2)
     five = family(LABELS, quick, n=n, rank=None, classes=5)
     large = family(labels, quick, n=many, rank=rank, classes=2)

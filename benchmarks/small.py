@@ -16,6 +16,7 @@ SETS = {
         {"name": "shells", "n": 200, "d": 2, "classes": 2, "noise": 0.3},
         {"name": "breast_cancer", "n": 300},
         {"name": "blobs", "n": 500, "d": 10, "classes": 50},
+        {"name": "line", "n": 300, "d": 15, "classes": 2, "noise": 0.3},
     ),
     "values": (
         {"name": "diabetes", "n": 200},
