@@ -64,7 +64,7 @@ def test_a_value_that_is_no_default_is_checked():
 
 def test_a_subclass_with_a_constructor_of_its_own_has_its_own_parameters():
     class Ours(KernelRidge):
-        _parameter_constraints = {"strength": [float]}
+        _parameter_constraints = {"strength": [float]}  # noqa: RUF012
 
         def __init__(self, strength=1):
             super().__init__(alpha=strength)
