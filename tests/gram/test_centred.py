@@ -152,12 +152,6 @@ def test_other_grams_of_the_same_points():
     low = CentredGram(LowRankGram(RBF(), X, n_landmarks=60, random_state=0))
     full = CentredGram(DenseGram(RBF(), X))
     assert low.squared_norm() == pytest.approx(full.squared_norm(), rel=1e-9)
-    weighted = CentredGram(DenseGram(RBF(), X), WEIGHTS["some"])
-    other = weighted.with_gram(TiledGram(Linear(), X))
-    assert other.kernel == Linear()
-    np.testing.assert_allclose(other.weights, weighted.weights, rtol=1e-15)
-    want = dense(Linear(), X, WEIGHTS["some"])[0]
-    np.testing.assert_allclose(other.to_array(), want, atol=1e-10)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 8, 12, 50, 200, 500])
@@ -172,23 +166,10 @@ def test_float32_tiles_are_within_their_bound(kind, columns):
     }[kind]
     for length in (0.1, 1.0, 10.0):
         kernel = RBF(length * np.sqrt(columns))
-        exact = kernel(P)
-        single, error = TiledGram(kernel, P).single()
-        assert np.all(np.abs(single.to_array() - exact) <= error * exact + 1e-37)
-
-
-def test_float32_tiles_keep_float64_sums():
-    single, error = TiledGram(RBF(), X).single()
-    assert single.dtype == np.float32 and 1e-7 < error < 1e-4
-    exact = RBF()(X)
-    assert np.all(np.abs(single.to_array() - exact) <= error * exact)
-    c = CentredGram(single)
-    assert c.uncentred_norm == pytest.approx(np.linalg.norm(exact), rel=1e-6)
-    Y = c @ rng.normal(size=(60, 3))
-    assert Y.dtype == np.float64
-    assert TiledGram(RBF(), X.astype(np.float32)).single() is None
-    assert TiledGram(Distance(), X).single() is None
-    assert TiledGram(RBF(), X, X[:5]).single() is None
+        exact, double = kernel(P), kernel.prepare(P)
+        single = double.astype(np.float32)
+        tiles = TiledGram.on(kernel, single, single).to_array()
+        assert np.all(np.abs(tiles - exact) <= kernel._single_error(double) * exact + 1e-37)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS["some"]], ids=["equal", "weights"])

@@ -85,10 +85,6 @@ class CentredGram(LinearOperator):
         """w^T K w."""
         return float(self.weights @ self.means)
 
-    def with_gram(self, gram: GramOperator) -> CentredGram:
-        """Return the same centring of another Gram of these points (one in float32, say)."""
-        return CentredGram(gram, self.weights)
-
     # ------------------------------------------------------------------ products
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:

@@ -115,19 +115,6 @@ class TiledGram(GramOperator):
         fill(self.kernel, self._P, self._Q, out, self.n_threads)
         return out
 
-    def single(self) -> tuple[TiledGram, float] | None:
-        """Return the Gram on float32 tiles, and e with |its K_ij - K_ij| <= e K_ij for K_ij >= 0.
-
-        Rounding of the vectors it is multiplied with is counted in e.  None if the kernel knows no
-        such bound, or the tiles are in float32 already.
-        """
-        error = self.kernel._single_error(self._P) if self.symmetric else None
-        if error is None or self.dtype == np.float32:
-            return None
-        other, P = TiledGram.__new__(TiledGram), self._P.astype(np.float32)
-        other._hold(self.kernel, self.X, None, P, P, self.n_threads, self._budget)
-        return other, error + float(np.finfo(np.float32).eps)
-
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         V = np.asarray(V)
         if np.iscomplexobj(V):

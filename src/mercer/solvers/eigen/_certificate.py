@@ -6,7 +6,8 @@ residuals R = A U - U T.  In a basis that U begins, A has the blocks T, R and A_
     |A|_F^2 = |T|_F^2 + 2 |R|_F^2 + |A_perp|_F^2                       (the Frobenius identity)
 
 gives w_j = |A_perp|_F, which bounds every eigenvalue of A_perp: at most j eigenvalues of A exceed
-w_j.  If w_j < t_k, then for i <= k
+w_j.  A smaller w_j follows from the trace, and from what the other eigenvalues of A_perp are at
+least: see `largest`.  If w_j < t_k, then for i <= k
 
     t_i <= l_i                                                         (Cauchy)
     l_i <= t_i + 2 |R|^2 / (g + sqrt(g^2 + 4 |R|^2)),  g = t_i - w_j   (Li & Li 2005)
@@ -26,11 +27,16 @@ their common subspace is certified instead of each vector.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["Certificate", "certify", "sandwich", "unknown"]
+__all__ = ["Certificate", "certify", "largest", "sandwich", "unknown"]
+
+_ROUNDS = 20  # in which a bound is improved
+
+_TRIED = 8  # numbers j for which a better bound than |A_perp|_F is asked for
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Certificate:
         Whether no larger eigenvalue was overlooked: since rest lies below the k-th, and outside no
         further above it than its residual; or since a direct method has found them all.
     slack : float
-        What rounding, and float32 tiles if there were any, added to each bound.
+        What rounding added to each bound.
     """
 
     lower: np.ndarray
@@ -108,6 +114,7 @@ def certify(
     floor: float = 0.0,
     following: float | None = None,
     ritz: bool = False,
+    bound: Callable[[int, float], float] | None = None,
 ) -> Certificate:
     """Return what is certain about the first k of the Ritz pairs given.
 
@@ -128,6 +135,8 @@ def certify(
     ritz : bool
         Whether U^T R is 0 to rounding, as Rayleigh-Ritz leaves it; else |R|^2 counts only once in
         the identity, which then holds for all orthonormal vectors.
+    bound : callable, optional
+        Of j and |A_perp|_F^2: a bound on the largest eigenvalue of A_perp, asked for a few j.
 
     Examples
     --------
@@ -139,7 +148,7 @@ def certify(
     """
     t, r = np.asarray(values, dtype=float), np.asarray(residuals, dtype=float)
     if following is None:
-        upper, outside, rest, found = _from_norm(t, r, k, squared_norm, floor, ritz)
+        upper, outside, rest, found = _from_norm(t, r, k, squared_norm, floor, ritz, bound)
         upper, outside, rest = upper + slack, outside + slack, rest + slack
     else:
         upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following + slack, k
@@ -168,6 +177,36 @@ def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Ce
     outside = float(upper[k]) if len(upper) > k else float(trace + slack)
     proved, residuals = bool(outside < t[-1] - slack), np.full(k, trace + slack)
     return _bounded(t, residuals, upper[:k], outside, k, outside, proved, slack)
+
+
+def largest(count: int, total: float, squares: float, others: np.ndarray) -> float:
+    """Return a bound on the largest of some numbers, from their sum and their sum of squares.
+
+    If x is the largest, the sum of the squares of all is at least
+
+        x^2 + min { |y|^2 : sum_i y_i = total - x,  y_i >= others_i }
+
+    for the count - 1 that remain, of which the `others`, descending, are bounds from below.  The
+    minimum has y_i = max(others_i, level).  Without any of them that is Samuelson's inequality.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers.eigen._certificate import largest
+    >>> largest(4, 6.0, 14.0, np.array([2.0, 1.0]))  # 3, 2, 1, 0
+    3.0
+    """
+    others = np.asarray(others, dtype=float)[: max(0, count - 2)]
+    sums = np.concatenate([[0.0], np.cumsum(others)])
+    squared = np.concatenate([[0.0], np.cumsum(others**2)])
+    left = np.maximum(count - 1.0 - np.arange(len(sums)), 1.0)
+    follows = np.append(others, -np.inf)
+    x = float(np.sqrt(max(squares, 0.0)))
+    for _ in range(_ROUNDS):  # each x is a bound, and makes the next one better
+        rest = np.maximum(total - x - sums, 0.0)
+        q = int(np.argmax(follows <= rest / left))  # so many are above the level
+        x = float(np.sqrt(max(squares - squared[q] - rest[q] ** 2 / left[q], 0.0)))
+    return x
 
 
 def unknown(values: np.ndarray) -> Certificate:
@@ -214,7 +253,13 @@ def _bounded(
 
 
 def _from_norm(
-    t: np.ndarray, r: np.ndarray, k: int, squared_norm: float, floor: float, ritz: bool
+    t: np.ndarray,
+    r: np.ndarray,
+    k: int,
+    squared_norm: float,
+    floor: float,
+    ritz: bool,
+    bound: Callable[[int, float], float] | None,
 ) -> tuple[np.ndarray, float, float, int]:
     """Return upper bounds on l_1 ... l_k and on l_{k+1}, the best w_j, and its j."""
     if not np.isfinite(squared_norm):
@@ -223,6 +268,10 @@ def _from_norm(
     perp = np.sqrt(np.maximum(squared_norm - T - (1 + ritz) * R**2, 0.0) + floor**2)
     first = k - 1  # the index that belongs to j = k
     T, R, perp = T[first:], R[first:], perp[first:]
+    if bound is not None:
+        for i in np.unique(np.geomspace(1, len(perp), _TRIED).astype(int) - 1).tolist():
+            perp[i] = min(perp[i], bound(k + i, perp[i] ** 2))
+        perp = np.minimum.accumulate(perp)  # each A_perp is a part of the one before
     # one column per j: the i-th largest of {t_1 ... t_j} and the spectrum of A_perp, at most
     ranked = np.maximum(t[:k, None], perp)
     gap = t[:k, None] - perp

@@ -6,7 +6,7 @@ the directions beyond F a common eigenvalue is assumed: the mean of what is left
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import eigh
@@ -17,6 +17,22 @@ from ..linear import outer
 __all__ = ["DavidsonPreconditioner"]
 
 _CLOSEST = 0.05  # the least divisor t - s_j, relative to t, as A^ knows s_j no better
+
+
+class Shares(NamedTuple):
+    """Eigenvalues s_j of A^, and the products u_i . v_j of orthonormal vectors u_i with its own."""
+
+    s: np.ndarray
+    products: np.ndarray
+
+    def beyond(self, j: int) -> np.ndarray:
+        """Return the eigenvalues of P A^ P, descending, P = I - sum_{i <= j} u_i u_i^T.
+
+        They are those of S^1/2 (I - C^T C) S^1/2; and where A - A^ is positive semidefinite, they
+        bound the eigenvalues of P A P from below, one by one.
+        """
+        C = self.products[:j] * np.sqrt(self.s)
+        return np.asarray(eigh(np.diag(self.s) - C.T @ C, eigvals_only=True)[::-1])
 
 
 class DavidsonPreconditioner:
@@ -50,6 +66,16 @@ class DavidsonPreconditioner:
     def vectors(self, start: int, stop: int) -> np.ndarray:
         """Return v_j for start <= j < stop."""
         return np.asarray(self.F.T @ self.B[:, start:stop])
+
+    def take(self, more: int) -> np.ndarray:
+        """Return the next so many vectors v_j, to be in the basis from now on."""
+        start = self.used
+        self.used = min(start + more, len(self.s))
+        return self.vectors(start, self.used)
+
+    def shares(self, U: np.ndarray) -> Shares:
+        """Return what orthonormal vectors U have of each v_j."""
+        return Shares(self.s, ((self.F @ U).T @ self.B))
 
     def solve(self, R: np.ndarray, t: np.ndarray) -> np.ndarray:
         """Return (A^ - t_i)^-1 r_i, on the span of the vectors that are not in the basis yet."""

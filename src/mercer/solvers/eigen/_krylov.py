@@ -24,7 +24,7 @@ from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._runtime import Stopwatch, generator, one_blas_thread
 from .._cost import Cost
 from .._report import Status
-from ._certificate import certify
+from ._certificate import Certificate, certify, largest
 from ._davidson import DavidsonPreconditioner
 from ._eigenpairs import (
     EigenPairs,
@@ -41,9 +41,8 @@ __all__ = ["BlockKrylov"]
 _TOL = 1e-8  # what tol = 0 stands for: eigenvalues are then exact to rounding
 _MOST_PASSES = 100  # passes over K at most, by default
 _GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
-_WIDEST = 256  # columns at most of the pass that proves that nothing was missed
+_WIDTHS = (8, 16, 32, 64, 128, 256)  # columns more that may prove that nothing was missed
 _FEWEST_EXPECTED, _MOST_EXPECTED = 5.0, 9.0  # passes over K, on most spectra; more for more pairs
-_RESOLVED = 100.0  # a resolved component is this many times the perturbation
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,9 @@ class BlockKrylov:
         Columns of the first block, k + max(8, k / 4) by default.
     rank : int, optional
         Columns of the pivoted Cholesky factor; chosen so that it costs less than a pass by default.
-    precision : {"double", "mixed"}
-        "mixed" evaluates K in float32, about twice as fast.  What this may change is added to every
-        bound; where it would blur a component, the solver goes on in float64, and says so.
     prove : bool
-        If the Frobenius identity does not prove that nothing was missed, spend one more, wider pass
-        on it, provided that up to 256 more vectors promise to be enough.
+        If the vectors of the first pass do not promise a proof that nothing was missed, let more
+        of them ride along with the second, up to 256, provided that these promise to be enough.
     random_state : int or None
 
     Examples
@@ -86,7 +82,6 @@ class BlockKrylov:
     max_iter: int | None = None
     block: int | None = None
     rank: int | None = None
-    precision: str = "double"
     prove: bool = True
     random_state: Any = None
 
@@ -96,13 +91,11 @@ class BlockKrylov:
             value = getattr(self, name)
             if value is not None and not value >= bound:
                 raise ValueError(f"BlockKrylov: {name} must be at least {bound:g}, got {value!r}")
-        if self.precision not in ("double", "mixed"):
-            raise ValueError(f"precision must be 'double' or 'mixed', got {self.precision!r}")
 
     def workspace(self, n: int, k: int) -> int:
         """Return the bytes needed beside K: the factor, the basis and its image."""
         b = self._block(n, k)
-        wide = 4 * min(n, _WIDEST) if self.prove else 0
+        wide = 4 * min(n, _WIDTHS[-1]) if self.prove else 0
         # twice for basis and image, twice for the moment when they grow
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + wide)
 
@@ -133,21 +126,13 @@ class BlockKrylov:
         with one_blas_thread:  # so that the bits do not depend on the number of threads
             M = self._factor(gram, self._rank(n, b), rng)
             Z = _orthonormal(_first_block(n, b, M, start, rng), np.empty((n, 0)), rng, fill=b)
-            found, A, slack, message = self._run(gram, Z, k, M, rng, say or (lambda _: None))
-            squared, norm = norms_of(A)
+            found = self._iterate(gram, Z, k, M, rng, say or (lambda _: None))
+            norm, message = norms_of(gram)[1], ""
             values, vectors = in_order(found.t[:k], found.U, rounding(float, norm))
             residuals = found.r[:k].copy()
             for a, b in equal_ranges(values, rounding(float, norm)):
                 residuals[a:b] = np.linalg.norm(residuals[a:b])  # the basis was rotated
-            certificate = certify(
-                found.t,
-                found.r,
-                k,
-                squared_norm=squared,
-                slack=rounding(gram.dtype, norm) + slack,
-                floor=float(np.sqrt(8 * np.finfo(A.dtype).eps)) * norm,
-                ritz=True,
-            )
+        certificate = found.certificate
         status = Status.CONVERGED if found.converged else Status.NOT_CONVERGED
         blurred = residuals > max(self.tol, 1e-3) * np.abs(values)
         blurred &= values > 0.01 * certificate.slack  # what is further below is 0
@@ -171,35 +156,6 @@ class BlockKrylov:
             message=message.strip(),
         )
 
-    def _run(
-        self,
-        gram: Any,
-        Z: np.ndarray,
-        k: int,
-        M: DavidsonPreconditioner | None,
-        rng: Any,
-        say: Callable[[str], None],
-    ) -> tuple[_Found, Any, float, str]:
-        """Iterate in float32 first, if asked for, and in float64 if that does not resolve all."""
-        message, before, single = "", 0, None
-        if self.precision == "mixed":
-            single, message = _in_single(gram)
-        if single is not None:
-            A, relative = single
-            say(f"float32 tiles, relative error of K at most {relative:.1e}")
-            found = self._iterate(A, Z, k, M, rng, say, relative)
-            slack, before = found.blur, found.passes
-            if found.t[k - 1] >= _RESOLVED * slack:
-                return found, A, slack, f"float32 tiles: {slack:.1e} is added to every bound"
-            message = (
-                f"float32 tiles may move eigenvalues by {slack:.1e}, too much for the last one, "
-                f"{found.t[k - 1]:.1e}: float64 was used"
-            )
-            say(message)
-            Z = _orthonormal(found.U, np.empty((len(Z), 0)), rng)
-        found = self._iterate(gram, Z, k, M, rng, say, 0.0)
-        return found._replace(passes=found.passes + before), gram, 0.0, message
-
     def _iterate(
         self,
         A: Any,
@@ -208,69 +164,52 @@ class BlockKrylov:
         M: DavidsonPreconditioner | None,
         rng: Any,
         say: Callable[[str], None],
-        relative: float,
     ) -> _Found:
-        """Iterate until all residuals are small; `relative` is the error of the entries of K."""
+        """Iterate until all residuals are small, and nothing was missed or no proof is in sight."""
         n, b = new.shape
         most, tol = self.max_iter or _MOST_PASSES, self.tol or _TOL
-        capacity = _capacity(n, b)
+        capacity, stay, passes = _capacity(n, b), max(b, k + _GUARDS), 0
         Z, Y, T = np.empty((n, 0)), np.empty((n, 0)), np.empty((0, 0))
-        passes, proving, blur = 0, False, 0.0
         while True:
             Z, Y = np.hstack([Z, new]), np.hstack([Y, np.asarray(A @ new, dtype=float)])
             T = _bordered(T, Z.T @ Y[:, -new.shape[1] :])
             passes += 1
-            if relative and passes == 1:
-                blur = relative * _largest_row_sum(A)
             t, W = _ritz(T)
-            kept = W[:, : min(k + _GUARDS, len(t))]
+            kept = W[:, : b if passes == 1 else min(k + _GUARDS, len(t))]
             U, R = Z @ kept, Y @ kept
             R -= U * t[: kept.shape[1]]
             r = np.linalg.norm(R, axis=0)
-            enough = np.maximum(tol * np.abs(t[: len(r)]), max(blur, _floor(A, t)))
+            enough = np.maximum(tol * np.abs(t[: len(r)]), _floor(A, t))
             waiting = np.flatnonzero(r > enough)
             done = int(np.sum(r[:k] <= enough[:k]))
             say(
                 f"pass {passes}: {done} of {k} components converged, largest relative residual "
                 f"{relative_residual(r[:k], t[:k]):.1e}"
             )
-            wanted = done == k and self.prove and not proving
-            proof = self._proof(A, t, k, M, Z) if wanted else None
-            proving = proof is not None
-            if proof is not None:
+            over = passes >= most or Z.shape[1] == n
+            if done == k or over:
+                every = _residuals(Y, Z, t, W)
+                certificate = _certified(A, M, Z, W, t, every, k)
+                last = over or passes > 1 or not self.prove or certificate.nothing_missed
+                proof = None if last else _more(A, t, r, k, M, Z)
+                if proof is None:
+                    return _Found(t, every, U[:, :k], passes, done == k, certificate)
                 say(f"one more pass, of {proof.shape[1]} columns, to prove that nothing was missed")
                 new = proof  # if something was, the next residuals show it
                 continue
-            if done == k or passes >= most or Z.shape[1] == n:
-                return _Found(t, _residuals(Y, Z, t, W), U[:, :k], passes, done == k, blur)
             if M is None:
                 fresh = np.asarray(Y[:, -new.shape[1] :])
             else:
                 fresh = M.solve(R[:, waiting], t[waiting])
+            proof = _more(A, t, r, k, M, Z) if self.prove and passes == 1 else None
+            if proof is not None:
+                say(f"{proof.shape[1]} more columns, to prove that nothing was missed")
+                capacity, stay = capacity + proof.shape[1], stay + proof.shape[1]
+                fresh = np.hstack([proof, fresh])
             new = _orthonormal(fresh, Z, rng, fill=1)
             if Z.shape[1] + new.shape[1] > capacity:  # thick restart: the best Ritz vectors stay
-                stay = W[:, : max(b, k + _GUARDS)]
-                Z, Y, T = Z @ stay, Y @ stay, np.diag(t[: stay.shape[1]])
-
-    def _proof(
-        self, A: Any, t: np.ndarray, k: int, M: DavidsonPreconditioner | None, Z: np.ndarray
-    ) -> np.ndarray | None:
-        """Return the vectors that would bring |A_perp|_F below t_k, if they are few enough."""
-        if M is None:
-            return None
-        squared = norms_of(A)[0]
-        if not np.isfinite(squared):
-            return None
-        left = squared - float(np.sum(t**2))
-        enough = 0.8 * max(t[k - 1], 0.0) ** 2
-        if left < enough:
-            return None
-        gained = 0.9 * np.cumsum(M.s[M.used : M.used + _WIDEST] ** 2)
-        if not gained.size or left - gained[-1] >= enough:
-            return None
-        wanted = int(np.argmax(left - gained < enough)) + 1
-        proof = _orthonormal(M.vectors(M.used, M.used + wanted), Z, None)
-        return proof if proof.size else None
+                best = W[:, :stay]
+                Z, Y, T = Z @ best, Y @ best, np.diag(t[: best.shape[1]])
 
     def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
         held = getattr(gram, "gram", gram)
@@ -298,7 +237,7 @@ class _Found(NamedTuple):
     U: np.ndarray  # the first k Ritz vectors
     passes: int
     converged: bool
-    blur: float  # how far the error of the entries may have moved an eigenvalue
+    certificate: Certificate
 
 
 def _capacity(n: int, b: int) -> int:
@@ -358,26 +297,80 @@ def _floor(A: Any, t: np.ndarray) -> float:
     return rounding(A.dtype, norm)
 
 
-def _in_single(gram: Any) -> tuple[tuple[Any, float] | None, str]:
-    """Return the operator on float32 tiles and the relative error of its entries, if bounded."""
-    held = getattr(gram, "gram", gram)
-    single = held.single() if hasattr(held, "single") else None
-    if single is None:
-        return None, (
-            f"the rounding of float32 tiles has no known bound for {type(held).__name__} of "
-            f"{gram.kernel}: float64 was used"
-        )
-    tiles, relative = single
-    return (tiles if held is gram else gram.with_gram(tiles), relative), ""
+def _certified(
+    A: Any,
+    M: DavidsonPreconditioner | None,
+    Z: np.ndarray,
+    W: np.ndarray,
+    t: np.ndarray,
+    r: np.ndarray,
+    k: int,
+) -> Certificate:
+    """Return what is certain of the Ritz pairs (t, Z W) with residuals of the norms r."""
+    squared, norm = norms_of(A)
+    slack, total = rounding(A.dtype, norm), _trace(A)
+    shares = M.shares(Z @ W) if M is not None and _is_mercer(A) else None
+
+    def bound(j: int, squares: float) -> float:
+        others = np.zeros(0)
+        if shares is not None:
+            others = shares.beyond(j)[1:] - (1.0 + len(shares.s) / 16.0) * slack
+        rest = total - len(t) * slack - float(np.sum(t[:j]))
+        return largest(len(Z) - j, rest, squares, others)
+
+    return certify(
+        t,
+        r,
+        k,
+        squared_norm=squared,
+        slack=slack,
+        floor=float(np.sqrt(8 * np.finfo(A.dtype).eps)) * norm,
+        ritz=True,
+        bound=bound,
+    )
 
 
-def _largest_row_sum(A: Any) -> float:
-    """Return a bound on |S K S|_2 for entries K_ij >= 0 (Perron).
+def _more(
+    A: Any,
+    t: np.ndarray,
+    r: np.ndarray,
+    k: int,
+    M: DavidsonPreconditioner | None,
+    Z: np.ndarray,
+) -> np.ndarray | None:
+    """Return the vectors that promise to bring A_perp below t_k, if they are few enough.
 
-    That is the largest row sum, also of the similar matrix S^-1 (S K S) S = K S^2, whose row sums
-    are n K w: the means that a centred Gram knows after its first product.
+    (t, r) are the Ritz values and residuals of the first block.  A vector more takes s^2 off
+    |A_perp|_F^2, and about as much beyond that, in units of s, as the last of the block did.
     """
-    n = A.shape[0]
-    if hasattr(A, "means"):
-        return n * float(np.max(A.means))
-    return float(np.max(np.asarray(A @ np.ones(n), dtype=float)))
+    squared, total = norms_of(A)[0], _trace(A)
+    if M is None or not np.isfinite(squared) or not t[k - 1] > 0:
+        return None
+    last = slice(len(r) // 2, min(len(r), M.used))
+    gain = float(np.sum(t[last] ** 2 + 2.0 * r[last] ** 2 - M.s[last] ** 2))
+    gain = max(gain, 0.0) / max(float(np.sum(M.s[last])), 1e-300)
+    s, known = M.s[M.used :], _is_mercer(A)
+    total, squared = total - float(np.sum(t)), squared - float(np.sum(t**2))
+    for more in (0, *_WIDTHS):
+        more = min(more, len(s))
+        squares = squared - float(np.sum(s[:more] * (s[:more] + gain)))
+        others = s[more + 1 :] if known else s[:0]
+        count = len(Z) - len(t) - more
+        if largest(count, total - float(np.sum(s[:more])), squares, others) < 0.8 * t[k - 1]:
+            break
+    else:
+        return None
+    proof = _orthonormal(M.take(more), Z, None) if more else np.empty((0, 0))
+    return proof if proof.size else None
+
+
+def _trace(A: Any) -> float:
+    return float(A.trace() if hasattr(A, "trace") else np.sum(A.diagonal()))
+
+
+def _is_mercer(A: Any) -> bool:
+    """Tell whether A is known to be positive semidefinite, and so A >= A^."""
+    held = getattr(A, "gram", A)
+    claims, width = held.kernel.claims, len(getattr(held.X, "shape", ()))
+    within = claims.columns is None or (width == 2 and held.X.shape[1] <= claims.columns)
+    return claims.order == 0 and within
