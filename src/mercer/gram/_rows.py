@@ -142,13 +142,10 @@ class KernelRows:
                 self._whole = given.array
                 return self._whole
             self._whole = K = np.empty((self.n, self.n))
-            for cols in slices(self.n, _TILE_COLUMNS):
-                Q = self.P[cols]
-                for rows in slices(cols.stop, _TILE_ROWS):
-                    T = self.tile(self.P[rows], Q)
-                    K[rows, cols] = T
-                    if rows != cols:
-                        K[cols, rows] = T.T
+            for rows in slices(self.n, _TILE_ROWS):  # as long as K: new memory is slow to write to
+                P = self.P if rows.stop - rows.start == self.n else self.P[rows]
+                self.kernel._tile(P, self.P, K[rows])
+            self.entries += K.size
         return self._whole
 
     def subset(self, index: np.ndarray) -> KernelRows:

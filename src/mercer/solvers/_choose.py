@@ -277,13 +277,15 @@ def eigen_costs(
     return costs
 
 
-def linear_machine(n: int, m: int, pairs: int = 1, max_memory: Any = None) -> str:
+def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any = None) -> str:
     """Return what a support vector machine of n points in m dense columns is best solved by.
 
-    "smo", from rows of K, for few points or more columns than points; "primal", from the columns,
-    where an interior point costs next to nothing; else "either", a `Relay` of both.
+    `largest` is how many points two classes have, of several.  "smo", from rows of K, for few
+    points or more columns than points; "primal", from the columns, where an interior point costs
+    next to nothing; else "either", a `Relay` of both.
     """
     fits = BoxInterior.workspace(n, m, 2 * n) + 8 * n * m <= budget_in_bytes(max_memory)
-    if n <= _LEAST_ROWS or m >= n or not fits:
+    largest = n if largest is None else largest
+    if largest <= _LEAST_ROWS or m >= largest or not fits:
         return "smo"
-    return "either" if pairs > 1 or Relay.is_open(n, m) else "primal"
+    return "either" if largest < n or Relay.is_open(n, m) else "primal"

@@ -67,8 +67,8 @@ def test_landmarks(moons):
 
 def test_auto_takes_the_primal_for_many_rows_of_few_columns():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(501, 3))
-    y = (X @ [1.0, -2.0, 0.5] + rng.normal(size=501) > 0).astype(int)
+    X = rng.normal(size=(1700, 3))
+    y = (X @ [1.0, -2.0, 0.5] + rng.normal(size=1700) > 0).astype(int)
     model = SVC(kernel="linear").fit(X, y)
     assert type(model.solver_).__name__ == "BoxInterior"
     assert type(SVC(kernel="linear").fit(X[:500], y[:500]).solver_).__name__ == "BlockSMO"

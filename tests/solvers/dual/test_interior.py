@@ -14,7 +14,7 @@ from mercer import SVC
 from mercer.gram import KernelRows
 from mercer.kernels import Linear
 from mercer.solvers import Status
-from mercer.solvers.dual import BlockSMO, BoxInterior, Dual, _barrier, _interior
+from mercer.solvers.dual import BlockSMO, BoxInterior, Dual, Relay, _barrier, _interior
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -416,7 +416,7 @@ def test_auto_needs_no_more_than_the_budget():
     numbers = np.random.default_rng(0)
     X = numbers.normal(size=(1000, 90))
     y = classes(numbers, X)
-    assert isinstance(SVC(kernel="linear", C=0.01).fit(X, y).solver_, BoxInterior)
+    assert isinstance(SVC(kernel="linear", C=0.01).fit(X, y).solver_, Relay)
     small = {"kernel": "linear", "C": 0.01, "max_memory": "700 KiB"}
     with pytest.raises(MemoryError, match="1000 rows of 90 columns"):
         SVC(**small, solver="primal").fit(X, y)

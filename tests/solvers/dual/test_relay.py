@@ -48,18 +48,19 @@ def test_a_limit_on_steps_is_one_for_both():
 
 
 @pytest.mark.parametrize(
-    ("n", "m", "pairs", "name"),
+    ("n", "m", "largest", "name"),
     [
-        (500, 4, 1, "smo"),
-        (800, 900, 1, "smo"),
-        (8000, 20, 1, "primal"),  # cheaper than a first block of rows
-        (3000, 256, 1, "either"),
-        (3000, 20, 45, "either"),
+        (500, 4, None, "smo"),
+        (800, 900, None, "smo"),
+        (8000, 20, None, "primal"),  # cheaper than a first block of rows
+        (3000, 256, None, "either"),
+        (3000, 20, 1200, "either"),
+        (3000, 20, 120, "smo"),  # all pairs of classes are small
     ],
 )
-def test_what_auto_takes(n, m, pairs, name):
-    assert linear_machine(n, m, pairs) == name
-    assert linear_machine(n, m, pairs, max_memory="1 MiB") == "smo"
+def test_what_auto_takes(n, m, largest, name):
+    assert linear_machine(n, m, largest) == name
+    assert linear_machine(n, m, largest, max_memory="1 MiB") == "smo"
 
 
 def test_machines_agree_whoever_solved_them():

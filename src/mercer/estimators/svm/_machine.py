@@ -37,7 +37,7 @@ from ...solvers import (
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
-from ._pairs import expansion_of_pairs
+from ._pairs import FEW_ENTRIES, Near, expansion_of_pairs, values_of_pairs
 from ._problem import Follower, Problem, merged, scales
 
 __all__ = ["SupportVectorMachine"]
@@ -139,10 +139,11 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         elif name == "auto":
             name = "smo"
             if isinstance(kernel, Linear) and isinstance(points, np.ndarray):
-                classes = 2 if sample.classes is None else len(sample.classes)
-                pairs = classes * (classes - 1) // 2
                 n, m = points.shape
-                name = linear_machine(n, m, pairs, self.max_memory)
+                largest = n  # of the problems of two classes
+                if sample.classes is not None:
+                    largest = int(np.sort(np.bincount(sample.labels))[-2:].sum())
+                name = linear_machine(n, m, largest, self.max_memory)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
         inside = BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name in ("smo", "either"):
@@ -238,6 +239,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         self.at_bound_ = held[some]
         self.intercept_ = intercepts
         self._given_expansion: Expansion | None = None
+        self._near = Near()
         if problem.phi is not None:
             A = problem.phi.coefficients(problem.phi.F.T @ pairs.functions(D))
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
@@ -321,7 +323,21 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         X = self._check_new(X)
         if isinstance(self.kernel_, Linear):
             return np.asarray(X @ self._weights().T) + self.intercept_
+        if self._is_small(X):
+            near = self.__dict__.get("_near") or Near()  # a model that was loaded has none
+            K = near.values(self.kernel_, X, self.support_vectors_)
+            return values_of_pairs(K, self.dual_coef_, self.n_support_) + self.intercept_
         return self.expansion_(X) + self.intercept_
+
+    def _is_small(self, X: Any) -> bool:
+        """Tell whether all of k(X, support vectors) is one small block of dense vectors."""
+        given, dual = self._given_expansion is None, self.__dict__.get("dual_coef_")
+        if not given or dual is None or self._precomputed or not self.kernel_.on_vectors:
+            return False
+        V = self.support_vectors_
+        dense = isinstance(X, np.ndarray) and isinstance(V, np.ndarray)
+        whole = dense and len(V) == dual.shape[1] == self.n_support_.sum()
+        return whole and len(V) > 0 and len(X) * len(V) <= FEW_ENTRIES
 
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -18,11 +18,19 @@ import numpy as np
 from ..._points import length, take
 from ...expansion import Expansion
 from ...gram import gram
-from ...kernels import Kernel
+from ...kernels import Kernel, Prepared
 
-__all__ = ["Pair", "Pairs", "expansion_of_pairs", "votes_of_pairs"]
+__all__ = [
+    "FEW_ENTRIES",
+    "Near",
+    "Pair",
+    "Pairs",
+    "expansion_of_pairs",
+    "values_of_pairs",
+    "votes_of_pairs",
+]
 
-_FEW_ENTRIES = 2**18  # a k(X, support vectors) that small is held, and not evaluated by class
+FEW_ENTRIES = 2**18  # a k(X, support vectors) that small is held, and not evaluated by class
 
 Pair = tuple[int, int]
 
@@ -124,6 +132,37 @@ class Pairs:
         return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
 
 
+class Near:
+    """k(X, points) for a few X: what the points are prepared to is kept for the next ones.
+
+    Predictions for one point after the other would else prepare the support vectors each time.
+    Two copies of it are equal, and a copy starts anew: it is no part of the state of a model.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[Any, Any, Prepared] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Near)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        return Near, ()
+
+    def values(self, kernel: Kernel, X: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Return k(X, points), both of them dense vectors that have been checked."""
+        known = self._known
+        if known is None or known[0] is not kernel or known[1] is not points:
+            self._known = known = kernel, points, kernel.prepare(points)
+        Q = known[2]
+        P = kernel.prepare(X, like=Q)
+        out = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
+        with np.errstate(over="ignore", invalid="ignore"):
+            kernel._tile(P, Q, out)
+        return out
+
+
 class _PairExpansion(Expansion):
     """The functions of all pairs, evaluated class by class: most coefficients are 0."""
 
@@ -141,7 +180,7 @@ class _PairExpansion(Expansion):
 
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         K: Any = None
-        if length(X) * length(self.points) <= _FEW_ENTRIES:
+        if length(X) * length(self.points) <= FEW_ENTRIES:
             K = gram(self.kernel, X, self.points, n_threads=n_threads).to_array()
 
         def part(own: slice) -> np.ndarray:
@@ -166,6 +205,18 @@ def expansion_of_pairs(
     return _PairExpansion(kernel, points, dual_coef.T, pairs)
 
 
+def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
+    """Return each f from K = k(X, support vectors); all f at once, for a few X and vectors."""
+    if len(dual_coef) == 1:
+        return K @ dual_coef.T
+    q, ends = len(n_support), np.cumsum(n_support)
+    G = np.stack(
+        [K[:, e - s : e] @ dual_coef[:, e - s : e].T for s, e in zip(n_support, ends, strict=True)]
+    )
+    a, b = _couples(q)
+    return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
+
+
 def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
     """Return how many functions are for each class, (n, q): f > 0 for the first, else the second.
 
@@ -177,4 +228,6 @@ def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
     array([[1., 0., 2.]])
     """
     first, second = _couples(q)
-    return (values > 0) @ np.eye(q)[first] + (values <= 0) @ np.eye(q)[second]
+    rows = q * np.arange(len(values))[:, None]
+    winners = np.where(values > 0, first, second) + rows
+    return np.bincount(winners.ravel(), minlength=q * len(values)).reshape(-1, q).astype(float)

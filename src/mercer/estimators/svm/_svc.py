@@ -102,24 +102,28 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             return values[:, 0]
         if self.decision_function_shape == "ovo":
             return values
-        return _ovr_decision_function(values < 0, -values, len(self.classes_))
+        return self._by_class(values)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label with the most votes; of equals the first, unless `break_ties`."""
-        check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
+            check_is_fitted(self)
             raise ValueError(
                 "break_ties must be False when decision_function_shape is 'ovo': ties are broken "
                 "by the values of 'ovr'"
             )
+        values = self._values(X)
         if len(self.classes_) == 2:
             # f = 0 is the second class, as in LIBSVM.
-            best = (self.decision_function(X) >= 0).astype(np.intp)
+            best = (values[:, 0] >= 0).astype(np.intp)
         elif self.break_ties:
-            best = self.decision_function(X).argmax(axis=1)
+            best = self._by_class(values).argmax(axis=1)
         else:
-            best = votes_of_pairs(self._values(X), len(self.classes_)).argmax(axis=1)
+            best = votes_of_pairs(values, len(self.classes_)).argmax(axis=1)
         return self.classes_[best]
+
+    def _by_class(self, values: np.ndarray) -> np.ndarray:
+        return _ovr_decision_function(values < 0, -values, len(self.classes_))
 
 
 @estimator(kw_only=True)

@@ -23,6 +23,7 @@ __all__ = ["Relay"]
 _SHARE = 0.15  # of the cost of the interior point
 _FIRST_ROWS, _FIRST_STEPS = 512, 1000  # without these there is no use in starting
 _FEW = 500  # up to so many points all of K is cheap
+_SMALL = 1600  # up to so many pairs may spend as much as the interior point: K is one block
 _STEP = Cost(moves=1)
 
 
@@ -54,7 +55,7 @@ class Relay:
     @staticmethod
     def is_open(n: int, m: int) -> bool:
         """Tell whether pairs may spend enough on n rows of m columns for a beginning."""
-        if n <= _FEW:
+        if n <= _SMALL:
             return True
         first = _spent(np.empty((0, m)), n * min(n, _FIRST_ROWS), _FIRST_STEPS)
         return first <= _share(n, m)
@@ -92,7 +93,7 @@ class Relay:
 
 
 def _share(n: int, m: int) -> float:
-    return _SHARE * BoxInterior.cost(n, m).seconds
+    return (_SHARE if n > _SMALL else 1.0) * BoxInterior.cost(n, m).seconds
 
 
 def _spent(F: np.ndarray, entries: float, steps: float) -> float:
