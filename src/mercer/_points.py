@@ -148,11 +148,18 @@ def _equal(x: Any, z: Any) -> bool:
     return bool(same) if np.ndim(same) == 0 else bool(np.shape(x) == np.shape(z) and np.all(same))
 
 
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))  # in native order
+
+
 def as_vectors(X: Any, owner: str) -> Any:
     """Check that X holds finite vectors and return it as floating point, dense or CSR.
 
     float32 and float64 are kept; integers, booleans and float16 become float64.
     """
+    if type(X) is np.ndarray and X.ndim == 2 and X.shape[1] and X.dtype in _FLOATS:
+        with np.errstate(all="ignore"):
+            if np.isfinite(X.sum()):  # then all of it is, and there is nothing to convert
+                return X
     refuse_structured(X, owner)
     return check_array(
         X,

@@ -338,9 +338,9 @@ class Kernel(Value, ABC):
 
     # ------------------------------------------------------------------ parameters
 
-    @property
+    @cached_property
     def _slots(self) -> dict[str, Any]:
-        """The parameters and children by their paths, in field order."""
+        """The parameters and children by their paths, in field order; not to be written to."""
         slots: dict[str, Any] = {}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
@@ -414,7 +414,7 @@ class Kernel(Value, ABC):
                 f"theta has shape {theta.shape}, but {self!r} has {self.theta.size} free "
                 f"parameters: {self.theta_names}"
             )
-        changes = self._slots
+        changes = dict(self._slots)
         for path, part in self._free():
             mine, theta = theta[: len(part)], theta[len(part) :]
             if isinstance(value := changes[path], Kernel):
@@ -536,7 +536,12 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ values
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_theta", "_unresolved", "claims")  # at hand for speed, no part of the value
+        kept = (
+            "_slots",
+            "_theta",
+            "_unresolved",
+            "claims",
+        )  # at hand for speed, no part of the value
         return {name: value for name, value in self.__dict__.items() if name not in kept}
 
     # ------------------------------------------------------------------ in notebooks

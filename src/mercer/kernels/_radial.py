@@ -264,9 +264,9 @@ def _frame(X: Any, inverse: np.ndarray) -> _Frame:
     if sp.issparse(X) or not len(X):
         form = "inner" if sp.issparse(X) else "direct" if X.shape[1] <= _DIRECT else "augmented"
         return _Frame(form, np.zeros(X.shape[1]), inverse)
-    # the median of each column, over 1000 evenly spaced rows: outliers do not move it
-    some = np.linspace(0, len(X) - 1, min(len(X), 1000)).astype(int)
-    centre = np.median(X[some], axis=0).astype(X.dtype)
+    # the median of each column, over 1000 rows or more: outliers do not move it
+    some = X[:: max(1, len(X) // 1000)]
+    centre = np.sort(some, axis=0)[len(some) // 2]
     if X.shape[1] > _DIRECT:
         return _Frame("augmented", centre.astype(np.float64), inverse)
     # x - c is exact where c / 2 <= x <= 2 c.  Otherwise c is not large beside the differences of
