@@ -559,6 +559,5 @@ def test_few_points_lead_to_the_optimum_of_scikit_learn(case):
         kernel = 1.0 * gp.RBF() + 1.0 * gp.Matern() + gp.WhiteKernel()
     ours = GaussianProcessRegressor(kernel).fit(X, y)
     want = theirs.GaussianProcessRegressor(kernel).fit(X, y)
-    np.testing.assert_allclose(ours.kernel_.theta, want.kernel_.theta, atol=1e-2)
     value = want.log_marginal_likelihood_value_
     assert ours.log_marginal_likelihood_value_ == pytest.approx(value, abs=1e-4)
