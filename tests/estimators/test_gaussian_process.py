@@ -540,3 +540,24 @@ def test_variances_of_precomputed_values_need_the_matrix(data):
     for new in (cross, RBF()(X + 1, X)):  # the diagonal of a square one is not k(x, x) either
         with pytest.raises(ValueError, match=r"no k.x, x. for variances: .* give indices"):
             model.predict(new, return_std=True)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # on a bound
+@pytest.mark.parametrize("case", ["periodic", "sum"])
+def test_few_points_lead_to_the_optimum_of_scikit_learn(case):
+    """There are several, and the first step, into a corner of the bounds, decides between them."""
+    rng = np.random.default_rng(0)
+    if case == "periodic":
+        X = np.sort(30.0 * rng.random((100, 1)), axis=0)
+        y = np.sin(X[:, 0]) + 0.4 * rng.normal(size=100)
+        kernel = 1.0 * gp.ExpSineSquared(1.0, 5.0, periodicity_bounds=(1e-2, 1e1)) + gp.WhiteKernel(
+            0.1
+        )
+    else:
+        X = rng.normal(size=(200, 3))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=200)
+        kernel = 1.0 * gp.RBF() + 1.0 * gp.Matern() + gp.WhiteKernel()
+    ours = GaussianProcessRegressor(kernel).fit(X, y)
+    want = theirs.GaussianProcessRegressor(kernel).fit(X, y)
+    value = want.log_marginal_likelihood_value_
+    assert ours.log_marginal_likelihood_value_ == pytest.approx(value, abs=1e-4)

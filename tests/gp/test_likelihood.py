@@ -211,15 +211,6 @@ def test_the_residual_is_that_of_the_matrix_itself(data):
 # ---------------------------------------------------------------------- the search
 
 
-def test_the_first_step_does_not_leave_for_a_corner():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=200)
-    kernel = 1.0 * RBF() + 1.0 * Matern() + White()  # in a corner of its bounds, K is singular
-    best = maximise(MarginalLikelihood(kernel, X, y, 1e-10), kernel.theta, kernel.bounds)
-    assert best.converged and best.value > -115.0
-
-
 @pytest.mark.parametrize(
     "kernel",
     [1.0 * RBF() + White(), 1.0 * RBF() + 1.0 * Matern() + White(), 1.0 * RBF((1.0, 1.0))],

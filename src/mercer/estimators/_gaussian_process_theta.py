@@ -6,7 +6,8 @@ each entry of one comes from one of the other:
 
     ours_i = factor_i theirs_place(i) + offset_i
 
-A search starts at the kernel's own theta and at others drawn within the bounds.
+A search starts at the kernel's own theta and at others drawn within the bounds, and walks in the
+user's theta: the way of L-BFGS, and so the optimum that it meets, depends on how theta is scaled.
 """
 
 from __future__ import annotations
@@ -73,12 +74,6 @@ class KernelTranslation:
         with np.errstate(invalid="ignore"):  # the logarithm of a bound below 0 is no number
             return np.array(self.given.bounds, dtype=float).reshape(-1, 2)
 
-    @property
-    def our_bounds(self) -> np.ndarray:
-        """The user's bounds, of our theta."""
-        limits = self._factor[:, None] * self.bounds[self._place] + self._offset[:, None]
-        return np.sort(limits, axis=1)
-
     def ours(self, theta: Any) -> np.ndarray:
         """Return our theta for the user's."""
         theta = np.asarray(theta, dtype=float)
@@ -89,20 +84,15 @@ class KernelTranslation:
             )
         return self._factor * theta[self._place] + self._offset
 
-    def theirs(self, theta: np.ndarray) -> np.ndarray:
-        """Return the user's theta for ours, exactly on a bound where it is on one."""
-        result = np.empty(theta.size)
-        result[self._place] = (theta - self._offset) / self._factor
-        for side in self.bounds.T:
-            near = np.isclose(result, side, rtol=1e-12, atol=1e-12)
-            result = np.where(near, side, result)
-        return result
-
     def slopes(self, gradient: np.ndarray) -> np.ndarray:
         """Return derivatives in the user's theta from those in ours."""
-        result = np.empty(gradient.size)
-        result[self._place] = self._factor * gradient
+        result = np.empty_like(gradient)
+        result[self._place] = (self._factor * gradient.T).T
         return result
+
+    def information(self, B: np.ndarray) -> np.ndarray:
+        """Return second derivatives in the user's theta from those in ours."""
+        return self.slopes(self.slopes(B).T).T
 
     def at(self, theta: Any) -> Any:
         """Return the kernel in the user's spelling with this theta."""
@@ -175,6 +165,40 @@ class SpelledObjective:
             return np.float64(self.objective.value(ours))
         value, gradient = self.objective.value_and_gradient(ours)
         return np.float64(value), self.translation.slopes(gradient)
+
+    # ------------------------------------------------------------------ for a search
+
+    @property
+    def X(self) -> Any:
+        """The points."""
+        return self.objective.X
+
+    @property
+    def informs(self) -> bool:
+        """Whether `with_information` can be had."""
+        return getattr(self.objective, "informs", False)
+
+    def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the objective and its derivatives."""
+        value, gradient = self.objective.value_and_gradient(self.translation.ours(theta))
+        return value, self.translation.slopes(gradient)
+
+    def with_information(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return the objective, its derivatives, and about minus its second derivatives."""
+        value, gradient, B = self.objective.with_information(self.translation.ours(theta))
+        return value, self.translation.slopes(gradient), self.translation.information(B)
+
+    def subset(self, rows: np.ndarray) -> SpelledObjective:
+        """Return the objective of some of the observations."""
+        return replace(self, objective=self.objective.subset(rows))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "standard_error":  # which only estimates have
+            error = getattr(self.objective, name)
+            return lambda theta: error(self.translation.ours(theta))
+        raise AttributeError(name)
+
+    # ------------------------------------------------------------------ results
 
     def posterior(self, theta: Any) -> Posterior:
         """Return the posterior at theta, with an error in the user's words."""
@@ -255,9 +279,9 @@ class SpelledObjective:
     def _climb(self, start: np.ndarray, number: int, say: Function[[str], None] | None) -> Optimum:
         """Return the optimum near one start; where there is none, the start itself."""
         best = maximise(
-            self.objective,
-            self.translation.ours(start),
-            self.translation.our_bounds,
+            self,
+            start,
+            self.translation.bounds,
             say=None if say is None else lambda text: say(f"start {number}, {text}"),
         )
         if not best.converged:
@@ -269,4 +293,4 @@ class SpelledObjective:
                 f"Try {advice}, or another start",
                 ConvergenceWarning,
             )
-        return replace(best, theta=self.translation.theirs(best.theta))
+        return best

@@ -11,13 +11,14 @@ from .._errors import KernelMismatchError
 from .._points import concatenate, length, same_points, take
 from .._runtime import slices
 from ..gram import GramOperator, gram
-from ..kernels import Kernel
+from ..kernels import Kernel, reads_all
 from ..preimage import Options, PreImages, preimage
 from ..reduce import Reduction, Request, reduce
 from ._primal import Primal, to_weights
 
 __all__ = ["Expansion"]
 
+_FEW = 2**15  # pairs of points whose block is held, which is faster than tiles in threads
 _ROWS = 512  # points of a gradient worked on at a time
 
 
@@ -103,7 +104,9 @@ class Expansion:
     # ------------------------------------------------------------------ values
 
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """Return f_c(x_i), shape (n, m), in tiles: k(X, points) is never held."""
+        """Return f_c(x_i), shape (n, m), in tiles: k(X, points) is never held, but for few x."""
+        if length(X) * len(self.coefficients) <= _FEW and not reads_all(self.kernel):
+            return np.asarray(self.kernel(X, self.points) @ self.coefficients)
         return np.asarray(
             gram(self.kernel, X, self.points, n_threads=n_threads) @ self.coefficients
         )

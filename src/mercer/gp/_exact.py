@@ -19,13 +19,7 @@ from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
-from ._system import (
-    System,
-    derivatives,
-    pullback_workspace,
-    symmetric_pullback,
-    symmetric_tile,
-)
+from ._system import System, pullback_workspace, symmetric_tile
 
 __all__ = ["LeaveOneOut", "MarginalLikelihood"]
 
@@ -191,7 +185,7 @@ class MarginalLikelihood(Exact):
         A = system.solve(self.Y)
         value = self._log(system, A)
         inverse = system.invert()
-        gradient, T = derivatives(system.kernel, self.X, self._weights(inverse, A), A)
+        gradient, T = system.derivatives(self._weights(inverse, A), A)
         R = np.asfortranarray(np.moveaxis(T, 0, 2).reshape(len(A), -1))  # q times p columns
         solved = dsymm(1.0, inverse, R, lower=1)
         p = len(T)
@@ -203,7 +197,7 @@ class MarginalLikelihood(Exact):
 
     def _log_and_gradient(self, system: System, A: np.ndarray) -> tuple[float, np.ndarray]:
         value, weights = self._log(system, A), self._weights(system.invert(), A)
-        return value, symmetric_pullback(system.kernel, self.X, weights)
+        return value, system.derivatives(weights)[0]
 
     def _weights(self, inverse: np.ndarray, A: np.ndarray) -> Function[[slice, slice], np.ndarray]:
         """Return the tiles of W."""
@@ -270,7 +264,7 @@ class LeaveOneOut(Exact):
             tile += B[rows] @ A[cols].T
             return -0.5 * tile - symmetric_tile(squares, rows, cols)
 
-        return _log_predictive(A, g), symmetric_pullback(system.kernel, self.X, weights)
+        return _log_predictive(A, g), system.derivatives(weights)[0]
 
 
 def _log_predictive(A: np.ndarray, g: np.ndarray) -> float:

@@ -8,7 +8,8 @@ step on all of them one of Newton's; a quarter whose optimum is on a bound, or i
 None of that changes what an optimum is.
 
 A likelihood may have several optima, and which of them is found depends on the way as well as on
-the start: another program may end at another one.
+the start: another program may end at another one.  With few observations the way is that of
+scikit-learn.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the 
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
 _HALVINGS = 4  # of the way from a bound to the start
 _PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
-_IDLE = 2  # steps in succession that gained nothing, after which none will
+_IDLE, _LITTLE = 2, 10.0  # steps in succession that gained next to nothing, and how little
 _SURE = 0.01  # part of what is worth a step that may be left where slopes are not asked for
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
@@ -220,7 +221,7 @@ class _Search:
                     return self._ended(there, new, True, "no second step gains more")
             new, slopes, information = self.inform(there)
             moved, gained = there - theta, new - value
-            idle = idle + 1 if abs(gained) <= least else 0
+            idle = idle + 1 if abs(gained) <= _LITTLE * least else 0
             before = expected if gained > 0.5 * expected else 0.0
             if model.judge(moved, gradient, slopes, gained, expected):
                 theta, value, gradient, B = there, new, slopes, information
@@ -254,10 +255,13 @@ class _Search:
             value, gradient = self.evaluate(start)
         if not np.isfinite(value):
             return self._ended(start, value, False, "it is not finite at the start")
+        errors = getattr(self.objective, "standard_error", None)  # if it is an estimate
         if H is None:
             R, box = np.eye(start.size), self.bounds - start[:, None]
-            # the first step is the gradient: if long, into a corner of the bounds
-            unit = 1.0 / max(1.0, float(np.linalg.norm(gradient)))
+            # The first step is the gradient: if long, into a corner of the bounds.  That is how
+            # scikit-learn searches too, and with few observations we follow it, to its optimum.
+            few = length(self.objective.X) < _MANY and not rough and errors is None
+            unit = 1.0 if few else 1.0 / max(1.0, float(np.linalg.norm(gradient)))
             options = {"gtol": _GRADIENT * unit, "ftol": _GAIN}
         else:
             free, unit = np.arange(start.size) if held is None else np.flatnonzero(~held), 1.0
@@ -268,7 +272,6 @@ class _Search:
         first, known = value, {start.tobytes(): (value, gradient)}
         best: list[Any] = [value, start, gradient]
         climbed: list[float] = []  # the values after each step
-        errors = getattr(self.objective, "standard_error", None)  # if it is an estimate
         least = _ROUGH if rough else -np.inf if errors is None else _NOISE * errors(start)
 
         def negative(u: np.ndarray) -> tuple[float, np.ndarray]:

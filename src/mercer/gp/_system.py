@@ -10,15 +10,14 @@ from scipy.linalg import lapack
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
-from .._runtime import check_threads, run
+from .._runtime import check_threads, jit, run
 from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
-from ..solvers.linear import Triangle, mirror, relative
+from ..solvers.linear import Triangle, relative
 
 __all__ = [
     "System",
     "dense_matrix",
-    "derivatives",
     "pullback_workspace",
     "symmetric_pullback",
     "symmetric_tile",
@@ -47,8 +46,14 @@ class System:
     """
 
     def __init__(self, kernel: Kernel, X: Any, noise: Any, max_memory: Any = None) -> None:
-        self.kernel = kernel
-        self._C = Triangle(dense_matrix(kernel, X, max_memory), noise)
+        self.kernel, self.X = kernel, X
+        self._block: Any = None
+        if length(X) <= _SMALL and _in_tiles(kernel):  # of few points, kept for the derivatives
+            self._block = kernel.linearise(X)
+            K = np.array(self._block.values, dtype=np.float64)
+        else:
+            K = dense_matrix(kernel, X, max_memory)
+        self._C = Triangle(K, noise)
         self.L, info = lapack.dpotrf(self._C.work, lower=1, clean=0, overwrite_a=1)
         if info != 0 or not np.isfinite(self.L[-1, -1]):
             where = f"pivot {info} of {len(self.L)} is not positive" if info > 0 else "not finite"
@@ -79,6 +84,12 @@ class System:
             square[np.triu_indices(len(square), 1)] = 0.0
         return self.L
 
+    def derivatives(
+        self, weights: Any, A: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sum_ij W_ij dK_ij / d theta, and dK / d theta A if A is given."""
+        return derivatives(self.kernel, self.X, weights, A, block=self._block)
+
     def invert(self) -> np.ndarray:
         """Return C^-1, of which the lower triangle is right, in the array of L, which is gone."""
         inverse, _ = lapack.dpotri(self.L, lower=1, overwrite_c=1)
@@ -103,8 +114,16 @@ def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
     tile = A.T[rows, cols]
     if rows == cols:
         tile = np.array(tile)
-        mirror(tile.T)
+        _mirror(tile)
     return tile
+
+
+@jit()
+def _mirror(A: Any) -> None:
+    """Copy the upper triangle of A to the lower one."""
+    for i in range(1, A.shape[0]):
+        for j in range(i):
+            A[i, j] = A[j, i]
 
 
 def pullback_workspace(
@@ -135,15 +154,25 @@ def symmetric_pullback(
 
 
 def derivatives(
-    kernel: Kernel, X: Any, weights: Any, A: np.ndarray | None, n_threads: int | None = None
+    kernel: Kernel,
+    X: Any,
+    weights: Any,
+    A: np.ndarray | None,
+    n_threads: int | None = None,
+    block: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what `symmetric_pullback` does, and dK / d theta A, shape (p, n, q), if A is given.
 
-    Both in one pass over the tiles of K, in which each is evaluated once.
+    Both in one pass over the tiles of K, in which each is evaluated once.  `block` is
+    ``kernel.linearise(X)`` if that is known.
     """
-    p, n, q = kernel.theta.size, length(X), 0 if A is None else A.shape[1]
+    p, n, q = kernel._theta.size, length(X), 0 if A is None else A.shape[1]
     if not p:
         return np.zeros(0), np.zeros((0, n, q))
+    if n <= _SMALL and _in_tiles(kernel):
+        rows, block = slice(0, n), kernel.linearise(X) if block is None else block
+        pulled = block.pullback(weights(rows, rows))
+        return pulled, np.zeros((p, n, 0)) if A is None else block.tangents(A)
     if not _in_tiles(kernel):
         W = np.empty((n, n))
         for i in range(0, n, _TILE):
@@ -171,9 +200,5 @@ def derivatives(
                 if not same:
                     T[:, cols] += block.tangents(A[rows], transposed=True)
 
-    if n <= _SMALL:
-        for _ in row(0):
-            pass
-    else:
-        run(row, range(len(parts)), n_threads)
+    run(row, range(len(parts)), n_threads)
     return pulled.sum(axis=0), moved.sum(axis=0)

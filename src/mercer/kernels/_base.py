@@ -346,7 +346,7 @@ class Kernel(Value, ABC):
 
     @cached_property
     def _slots(self) -> dict[str, Any]:
-        """The parameters and children by their paths, in field order."""
+        """The parameters and children by their paths, in field order; not to be written to."""
         slots: dict[str, Any] = {}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
@@ -546,7 +546,12 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ values
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_theta", "_unresolved", "claims")  # at hand for speed, no part of the value
+        kept = (
+            "_slots",
+            "_theta",
+            "_unresolved",
+            "claims",
+        )  # at hand for speed, no part of the value
         return {name: value for name, value in self.__dict__.items() if name not in kept}
 
     # ------------------------------------------------------------------ in notebooks

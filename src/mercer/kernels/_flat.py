@@ -119,8 +119,15 @@ class _LinearisedWhite(Linearised):
 
     kernel: White
 
+    def add_to(self, total: np.ndarray) -> None:
+        if self.Z is None:
+            total.flat[:: len(total) + 1] += self.kernel.noise
+
     def total(self, W: np.ndarray) -> float:
         return self.kernel.noise * float(np.trace(W)) if self.Z is None else 0.0
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        return np.full(self.kernel._theta.size, self.total(W))
 
     def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
         if self.Z is None:

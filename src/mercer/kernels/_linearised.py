@@ -34,6 +34,10 @@ class Linearised:
         """k(X, Z) itself."""
         return self.kernel(self.X, self.Z)
 
+    def add_to(self, total: np.ndarray) -> None:
+        """Add k(X, Z) to an array."""
+        total += self.values
+
     def total(self, W: np.ndarray) -> float:
         """Return sum_ij W_ij k_ij."""
         return float(np.sum(W * self.values))
@@ -65,6 +69,13 @@ class LinearisedSum(Linearised):
         """The blocks of the children."""
         return [child.linearise(self.X, self.Z) for _, child in self.kernel._children()]
 
+    @cached_property
+    def values(self) -> np.ndarray:
+        total = np.array(self.terms[0].values)
+        for term in self.terms[1:]:
+            term.add_to(total)
+        return total
+
     def total(self, W: np.ndarray) -> float:
         return sum(term.total(W) for term in self.terms)
 
@@ -86,6 +97,11 @@ class LinearisedScale(Linearised):
         """The block of k_1, and c."""
         kernel: Any = self.kernel
         return kernel.kernel.linearise(self.X, self.Z), kernel.factor
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        block, c = self.inner
+        return c * block.values
 
     def total(self, W: np.ndarray) -> float:
         block, c = self.inner
