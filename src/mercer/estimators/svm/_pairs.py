@@ -20,7 +20,7 @@ from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel
 
-__all__ = ["Pair", "Pairs", "expansion_of_pairs", "votes_of_pairs"]
+__all__ = ["Pair", "PairExpansion", "Pairs", "expansion_of_pairs", "votes_of_pairs"]
 
 _FEW_ENTRIES = 2**18  # a k(X, support vectors) that small is held, and not evaluated by class
 
@@ -91,7 +91,7 @@ class Pairs:
         return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
 
 
-class _PairExpansion(Expansion):
+class PairExpansion(Expansion):
     """The functions of all pairs, evaluated class by class: most coefficients are 0."""
 
     pairs: Pairs
@@ -130,7 +130,7 @@ def expansion_of_pairs(
         return Expansion(kernel, points, dual_coef.T)
     q = len(n_support)
     pairs = Pairs(np.repeat(np.arange(q), n_support), q)
-    return _PairExpansion(kernel, points, dual_coef.T, pairs)
+    return PairExpansion(kernel, points, dual_coef.T, pairs)
 
 
 def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
