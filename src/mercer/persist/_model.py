@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,15 @@ from ._decode import Decoder
 from ._encode import Encoder
 from ._registry import Stored, by_class, by_name, extended
 
-__all__ = ["load", "save"]
+__all__ = ["load", "read_notes", "save"]
 
 _FORMAT = 1  # of the file; classes have numbers of their own
 _KERNEL = 2000  # characters of the kernel in the header, which is for people
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(
+    model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, str] | None = None
+) -> None:
     """Write a fitted model into one file, from which `load` reads it back to the last bit.
 
     The file is a safetensors file with arrays as they are, and all else as JSON in its header.
@@ -36,6 +38,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         With points of any kind.  Functions are refused, as kernels and as other parameters,
         because a file holds no code: write a subclass of `mercer.kernels.Kernel` instead.
     path : str or path
+    notes : dict of str, optional
+        Texts by name that are kept beside the model; `read_notes` returns them.
 
     Examples
     --------
@@ -66,6 +70,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "kernel": _kernel_of(model),
         "classes": _json(dict(sorted(encoder.classes.items()))),
         "state": _json(state),
+        "notes": _json(dict(notes or {})),
     }
     write(path, metadata, encoder.arrays)
 
@@ -112,6 +117,18 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[
         return _model(metadata, tensors, table)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
+
+
+def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the texts that `save` was given beside a model, without reading the model."""
+    try:
+        metadata, _ = read(path, mapped=True)
+        found = strict_json(metadata.get("notes", "{}"), "its notes")
+        if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+            raise ModelFileError("its notes are no texts by name")
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
+    return found
 
 
 def _model(metadata: dict[str, str], tensors: Any, table: dict[str, Stored]) -> Any:
