@@ -48,8 +48,9 @@ def chosen(
     name, targets = METHODS[method]
     cls = getattr(mercer, name)
     known = signature(cls).parameters
-    kernel = RBF if kernel is None and method != "gp" else kernel
-    given = {"kernel": kernel, "random_state": seed, "max_memory": max_memory}
+    given = {"kernel": kernel or RBF, "random_state": seed, "max_memory": max_memory}
+    if method == "gp":  # whose kernel has the noise and the size of the targets in it
+        given |= {"kernel": kernel or f"{RBF} + White(noise=0.1)", "normalize_y": True}
     found = {key: value for key, value in given.items() if key in known and value is not None}
     return cls, found | parameters(cls, more), targets
 
@@ -85,7 +86,8 @@ def fit(
 ) -> None:
     r"""Fit a model to the rows of DATA, and save it with all that is done to the columns.
 
-    The kernel is RBF(length_scale='median') unless given; a Gaussian process learns its own.
+    The kernel is RBF(length_scale='median') unless given; a Gaussian process adds White(noise=0.1),
+    and learns the parameters of its kernel.
 
     \b
       mercer fit ridge houses.csv --target price --standardize -o model.mercer

@@ -61,7 +61,8 @@ class Session:
             warnings.simplefilter("default")
             yield
         for warning in caught:
-            if issubclass(warning.category, ConvergenceWarning):
+            at_bound = "close to the specified" in str(warning.message)  # of a search's box
+            if issubclass(warning.category, ConvergenceWarning) and not at_bound:
                 self.converged = False
             if not issubclass(warning.category, (DeprecationWarning, FutureWarning)):
                 self.warn(str(warning.message))
