@@ -109,7 +109,7 @@ def pca(
         parameters=given | parameters(KernelPCA, more),
         color=color,
         output=None if output is None else Path(output),
-        command=shlex.join(["mercer", *sys.argv[1:]]),
+        command=shlex.join(["mercer", *(word for word in sys.argv[1:] if word != "--resume")]),
         session=session,
     )
     if show_code:

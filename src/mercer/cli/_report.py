@@ -141,10 +141,14 @@ def certainties(model: Any) -> list[tuple[bool, str]]:
 def _row(model: Any, j: int) -> str:
     value, (lower, upper) = model.eigenvalues_[j], model.eigenvalue_bounds_[j]
     ratios = model.explained_variance_ratio_
-    cells = [f"{j + 1}", f"{value:.6g}", f"{max(0.0, value - lower):.1e}"]
-    cells += [f"{max(0.0, upper - value):.1e}" if np.isfinite(upper) else "no bound"]
+    cells = [f"{j + 1}", f"{value:.6g}", _gap(value - lower)]
+    cells += [_gap(upper - value)]
     cells += [f"{ratios[j]:.2%}", f"{ratios[: j + 1].sum():.2%}"]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _gap(size: float) -> str:
+    return f"{max(0.0, size):.1e}" if np.isfinite(size) else "no bound"
 
 
 def _data(picture: Picture, places: np.ndarray) -> dict[str, Any]:
@@ -170,7 +174,7 @@ def _data(picture: Picture, places: np.ndarray) -> dict[str, Any]:
         "words": list(zip(*columns, strict=True)),
         "color": picture.color,
         "eigenvalues": model.eigenvalues_.tolist(),
-        "lower": model.eigenvalue_bounds_[:, 0].tolist(),
+        "lower": [max(float(v), 0.0) for v in model.eigenvalue_bounds_[:, 0]],
         "upper": [float(v) if np.isfinite(v) else None for v in model.eigenvalue_bounds_[:, 1]],
         "ratios": model.explained_variance_ratio_.tolist(),
         "classes": None,

@@ -6,6 +6,7 @@ Data go to the standard output, everything else to the standard error.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import warnings
@@ -48,7 +49,7 @@ class Session:
     def result(self, words: str, **values: Any) -> None:
         """Give the result: as text, or as JSON."""
         if self.as_json:
-            click.echo(json.dumps(values, default=_plain, indent=1))
+            click.echo(json.dumps(_plain(values), indent=1, allow_nan=False))
         elif words:
             click.echo(words)
 
@@ -128,5 +129,12 @@ def _colours() -> bool | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold of numpy's values."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """Return what JSON can hold of a value; null for a number that is not finite."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)

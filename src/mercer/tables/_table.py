@@ -120,7 +120,7 @@ def kind_of(column: Any) -> str:
     """Return what a column holds."""
     if not isinstance(column, np.ndarray):
         return GRAPHS
-    if column.dtype == object:
+    if column.dtype.kind in "OUS":
         return TEXT
     return EMPTY if len(column) and np.isnan(column).all() else NUMBER
 
