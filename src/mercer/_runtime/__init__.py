@@ -2,7 +2,7 @@
 
 from ._arguments import check_choice, is_count
 from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
-from ._jit import LOOPS, Loop, compile_seconds, compiling, jit, larger, smaller
+from ._jit import LOOPS, Loop, compile_seconds, compiling, jit, larger, number, smaller, word
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
 from ._threads import (
@@ -35,6 +35,7 @@ __all__ = [
     "is_count",
     "jit",
     "larger",
+    "number",
     "one_blas_thread",
     "ordered_sum",
     "quiet",
@@ -46,4 +47,5 @@ __all__ = [
     "smaller",
     "thread_count",
     "threads",
+    "word",
 ]

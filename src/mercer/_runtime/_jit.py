@@ -16,7 +16,10 @@ from contextvars import ContextVar
 from functools import cache, update_wrapper
 from typing import Any
 
-__all__ = ["LOOPS", "Loop", "compile_seconds", "compiling", "jit", "larger", "smaller"]
+import numpy as np
+
+__all__ = ["LOOPS", "Loop", "compile_seconds", "compiling", "jit"]
+__all__ += ["larger", "number", "smaller", "word"]
 
 LOOPS: list[Loop] = []  # all that there are in the modules imported so far
 _lock = threading.RLock()
@@ -59,17 +62,30 @@ def jit(*fastmath: str) -> Callable[[Callable], Any]:
     return lambda function: Loop(function, {"contract", *fastmath})
 
 
-def smaller(a: float, b: float) -> float:
+def smaller(a: Any, b: Any) -> Any:
     """Return the smaller one: a loop that keeps it compiles to vector instructions, as min's not.
 
-    Neither may be NaN.
+    Compiled, it passes over a NaN beside a number.
     """
     return b if b < a else a
 
 
-def larger(a: float, b: float) -> float:
+def larger(a: Any, b: Any) -> Any:
     """Return the larger one; see `smaller`."""
     return b if b > a else a
+
+
+def word(x: Any) -> Any:
+    """Return the bits of a floating-point number as an integer of as many bits.
+
+    NumPy's `view` does the same, and takes numba several times as long to compile.
+    """
+    return np.asarray(x).view(f"i{np.asarray(x).itemsize}")[()]
+
+
+def number(word: Any) -> Any:
+    """Return the floating-point number that has these bits."""
+    return np.asarray(word).view(f"f{np.asarray(word).itemsize}")[()]
 
 
 class _Clock:
@@ -134,7 +150,7 @@ def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
 
 @cache
 def _numba() -> Any:
-    """Return numba, with a clock on its compiler, and with `smaller` and `larger`."""
+    """Return numba, with a clock on its compiler, and with the small functions above."""
     import numba
     from llvmlite import ir
     from numba.core import event
@@ -164,5 +180,15 @@ def _numba() -> Any:
             return builder.call(builder.module.declare_intrinsic(name, [kind], two), values)
 
         lower_builtin(function, numba.types.Float, numba.types.Float)(lowered)
+
+    types = numba.types
+    pairs = ((types.float64, types.int64), (types.float32, types.int32))
+    for view, table in ((word, dict(pairs)), (number, {i: x for x, i in pairs})):
+        type_callable(view)(lambda context, get=table.get: get)  # type: ignore[misc]
+
+        def cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], context.get_value_type(sig.return_type))
+
+        lower_builtin(view, types.Number)(cast)
     cpu_target.target_context.refresh()  # else the first call does, where no clock sees it
     return numba

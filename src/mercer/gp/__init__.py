@@ -1,38 +1,5 @@
 """Gaussian processes: what a search over theta maximises, and what data leave open."""
 
-from ._choose import choose_objective
-from ._exact import LeaveOneOut, MarginalLikelihood
-from ._inducing import InducingBound
-from ._iterative import Preconditioned, Solved
-from ._laplace import LaplaceLikelihood
-from ._logistic import expected_probability
-from ._objective import Objective
-from ._posterior import Conditioned, Posterior
-from ._projection import Projection
-from ._search import Optimum, maximise
-from ._softmax import ClassCovariance, expected_softmax
-from ._stochastic import Estimate, StochasticLikelihood
-from ._validation import CRITERIA, RidgeCriterion
+from .._lazy import attach
 
-__all__ = [
-    "CRITERIA",
-    "ClassCovariance",
-    "Conditioned",
-    "Estimate",
-    "InducingBound",
-    "LaplaceLikelihood",
-    "LeaveOneOut",
-    "MarginalLikelihood",
-    "Objective",
-    "Optimum",
-    "Posterior",
-    "Preconditioned",
-    "Projection",
-    "RidgeCriterion",
-    "Solved",
-    "StochasticLikelihood",
-    "choose_objective",
-    "expected_probability",
-    "expected_softmax",
-    "maximise",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit
+from .._runtime import jit, larger, number, smaller, word
 
 __all__ = ["exp_inplace"]
 
@@ -43,7 +43,7 @@ def _exp64(T: Any, scale: float) -> None:
         row = T[i]
         for j in range(row.shape[0]):
             t = scale * row[j]
-            x = max(min(t, 0.0), -1022.0)
+            x = larger(smaller(t, 0.0), -1022.0)
             z = x + _ROUND64
             r = x - (z - _ROUND64)
             r2 = r * r
@@ -58,8 +58,7 @@ def _exp64(T: Any, scale: float) -> None:
                 7.074194297288521e-09 + 4.4558179083360645e-10 * r
             ) * r2
             p = low + r4 * (middle + r4 * high)
-            shifted = np.float64(z).view(np.int64) << 52
-            value = np.int64(np.float64(p).view(np.int64) + shifted).view(np.float64)
+            value = number(word(p) + (word(z) << 52))
             row[j] = value if t >= -1022.0 else (0.0 if t < -1022.0 else t)  # t: not a number
 
 
@@ -73,13 +72,12 @@ def _exp32(T: Any, scale: Any) -> None:
         row = T[i]
         for j in range(row.shape[0]):
             t = scale * row[j]
-            x = max(min(t, zero), floor)
+            x = larger(smaller(t, zero), floor)
             z = x + _ROUND32
             r = x - (z - _ROUND32)
             r2 = r * r
             p = (one + c1 * r) + r2 * ((c2 + c3 * r) + r2 * ((c4 + c5 * r) + r2 * c6))
-            shifted = np.int32(np.float32(z).view(np.int32) << 23)
-            value = np.int32(np.float32(p).view(np.int32) + shifted).view(np.float32)
+            value = number(np.int32(word(p) + (word(z) << 23)))
             row[j] = value if t >= floor else (zero if t < floor else t)
 
 

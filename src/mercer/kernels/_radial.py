@@ -85,7 +85,7 @@ class Radial(LengthScaled):
         X = self._vectors(X)
         scale = self._scale(X.shape[1])
         if like is None:
-            frame = _frame(X, np.broadcast_to(1.0 / np.asarray(scale), X.shape[1:]))
+            frame = _frame(X, np.full(X.shape[1:], 1.0 / np.asarray(scale)))
         else:
             self._same_width(like.frame.columns, X.shape[1])
             frame = like.frame

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit
+from .._runtime import jit, word
 
 __all__ = ["waves"]
 
@@ -48,7 +48,7 @@ def _waves64(P: Any, a: Any, C: Any, S: Any) -> None:
                 + u * (2.08757232129817482790e-09 + t * -1.13596475577881948265e-11)
             )
             cosine = 1.0 - 0.5 * t + u * cosine
-            turns = np.float64(z).view(np.int64)
+            turns = word(z)
             odd = (turns & 1) != 0
             first = sine if odd else cosine
             second = cosine if odd else sine

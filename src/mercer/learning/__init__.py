@@ -1,15 +1,5 @@
 """Learning the kernel: how kernels agree with each other and with targets, and sums of them."""
 
-from ._aligned import TargetAlignment
-from ._alignment import alignment
-from ._expressions import ExpressionSearch, Story
-from ._multiple import KernelWeights, MultipleKernel
+from .._lazy import attach
 
-__all__ = [
-    "ExpressionSearch",
-    "KernelWeights",
-    "MultipleKernel",
-    "Story",
-    "TargetAlignment",
-    "alignment",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

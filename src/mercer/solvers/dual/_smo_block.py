@@ -12,14 +12,15 @@ What may not move is put out of reach by adding infinity.  Both passes find the 
 of 32 entries first, by vector instructions, and then its place in the one run that has it.  Of
 equals the last one is taken, as LIBSVM does.
 
-All of that is one flat function (`take_steps`), which is quick to compile.  It serves many problems
-in one call, since those of many small classes take less time than a call.  In a large block only
-the variables at a bound that violate the conditions most take part in a round of steps, beside all
-that are free: they are copied together, so that a step costs as little as they.
+All of that is one flat function (`take_steps`) on whole runs, without slices, which is quick to
+compile.  In a large block only the variables at a bound that violate the conditions most take part
+in a round of steps, beside all that are free: they are copied together, so that a step costs as
+little as they.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ def solve_block(
         if not few:
             most = min(max(_STEPS_PER_ROUND, len(W)), most)
         h, w = g[W], v[W]
-        done, c, times = run_steps(K, W, ends, h, w, lower[W], upper[W], goal, most)[0]
+        done, c, times = run_steps(K, W, ends, h, w, lower[W], upper[W], goal, most)
         steps, bent, curvature = steps + int(done), bent + int(times), min(curvature, float(c))
         charged += max(int(done), min(_STEPS_PER_ROUND, max_steps - steps))
         if done == 0:  # rounding leaves nothing to gain
@@ -137,110 +138,110 @@ def run_steps(
     goal: float,
     max_steps: int,
 ) -> np.ndarray:
-    """Take steps for problems of two groups each; one of one group has an empty second one.
+    """Take steps among these variables, of one or two groups; g and v are overwritten.
 
-    Returns for each problem the steps taken, the most negative c_ij, and in how many steps it was
-    negative beyond rounding.
+    Returns the steps taken, the most negative c_ij, and in how many steps it was negative beyond
+    rounding.
     """
-    if len(starts) == 2:
-        starts = starts[[0, 1, 1]]
-    most = int(np.max(starts[2::2] - starts[:-2:2]))
-    inner, work = np.empty((most, most), dtype=K.dtype), np.empty((4, most))
-    met = np.zeros((len(starts) // 2, 3))
+    # Every group fills whole runs: what is left of its last one holds variables that cannot move.
+    ends, parts = [0], []
+    for first, last in pairwise(starts.tolist()):
+        parts.append((slice(first, last), slice(begin := _RUN * ends[-1], begin + last - first)))
+        ends.append(ends[-1] - (first - last) // _RUN)
+    n = _RUN * ends[-1]
+    members, state = np.full(n, points[0]), np.zeros((7, n))
+    G, above, below, diagonal, own, low, up = state
+    for here, there in parts:
+        members[there] = points[here]
+        G[there], own[there], low[there], up[there] = g[here], v[here], lower[here], upper[here]
+    above[own >= up] = below[own <= low] = np.inf
+    diagonal[:] = K[members, members]
+    flat = _LEAST_CURVATURE * max(1e-280, diagonal.max(), -diagonal.min())
     rounding = 1e-5 if K.itemsize == 4 else 1e-12
-    take_steps(K, points, starts, g, v, lower, upper, goal, max_steps, rounding, inner, work, met)
+    inner, met = np.empty((n, n), dtype=K.dtype), np.zeros(3)
+    runs = state.reshape(7, -1, _RUN), inner.reshape(n, -1, _RUN)
+    both = np.array([0, ends[1], ends[-1]])  # the second group is empty, if there is but one
+    take_steps(K, members, inner, state, *runs, both, goal, max_steps, flat, rounding, met)
+    for here, there in parts:
+        g[here], v[here] = G[there], own[there]
     return met
 
 
 @jit("nnan", "nsz", "reassoc")
 def take_steps(
     K: Any,
-    points: Any,
-    starts: Any,
-    g: Any,
-    v: Any,
-    lower: Any,
-    upper: Any,
+    members: Any,
+    inner: Any,
+    state: Any,
+    runs: Any,
+    inner_runs: Any,
+    ends: Any,
     goal: float,
     max_steps: int,
+    flat: float,
     rounding: float,
-    inner: Any,
-    work: Any,
     met: Any,
 ) -> None:
-    """Take steps until the violation is not above the goal; see `run_steps`."""
-    G, above, below, diagonal = work[0], work[1], work[2], work[3]
-    for p in range(len(met)):
-        first = starts[2 * p]
-        middle, size = starts[2 * p + 1] - first, starts[2 * p + 2] - first
-        own, low, up = v[first:], lower[first:], upper[first:]
-        flat = 1e-280
-        for a in range(size):
-            row, out = K[points[first + a]], inner[a]
-            for b in range(size):
-                out[b] = row[points[first + b]]
-            G[a], diagonal[a] = g[first + a], out[a]
-            above[a] = 0.0 if own[a] < up[a] else np.inf
-            below[a] = 0.0 if own[a] > low[a] else np.inf
-            flat = larger(flat, abs(diagonal[a]))
-        flat *= _LEAST_CURVATURE
-        i, j, t = 0, 0, 0.0
-        while True:
-            violation, gain, to_i, to_j = -np.inf, 0.0, 0, -1
-            begin, end = 0, middle
-            for _ in range(2):
-                least, at = np.inf, begin
-                for start in range(begin, end, _RUN):
-                    stop = min(start + _RUN, end)
-                    H, A = G[start:stop], above[start:stop]
-                    Ki, Kj = inner[i, start:stop], inner[j, start:stop]
-                    m = np.inf
-                    for k in range(len(H)):
-                        x = H[k] + t * (Ki[k] - Kj[k])
-                        H[k] = x
-                        m = smaller(m, x + A[k])
-                    if m <= least:
-                        least, at = m, start
-                if least < np.inf:
-                    leader = at
-                    for k in range(at, min(at + _RUN, end)):
-                        if G[k] + above[k] <= least:
-                            leader = k
-                    d, best = diagonal[leader], 0.0
-                    for start in range(begin, end, _RUN):
-                        stop = min(start + _RUN, end)
-                        H, B = G[start:stop], below[start:stop]
-                        R, D = inner[leader, start:stop], diagonal[start:stop]
-                        m = 0.0
-                        for k in range(len(H)):
-                            x = H[k] - B[k] - least
-                            violation = larger(violation, x)
-                            x = larger(x, 0.0)
-                            m = larger(m, x * x / larger(d + D[k] - 2.0 * R[k], flat))
-                        if m >= best:
-                            best, at = m, start
-                    if best > gain:
-                        gain, best, to_i = best, 0.0, leader
-                        for k in range(at, min(at + _RUN, end)):
-                            x = larger(G[k] - below[k] - least, 0.0)
-                            x = x * x / larger(d + diagonal[k] - 2.0 * inner[leader, k], flat)
-                            if x >= best:
-                                best, to_j = x, k
-                begin, end = middle, size
-            if violation <= goal or met[p, 0] >= max_steps or to_j < 0:
-                break
-            i, j = to_i, to_j
-            c = diagonal[i] + diagonal[j] - 2.0 * inner[i, j]
-            if c < -rounding * (abs(diagonal[i]) + abs(diagonal[j])):
-                met[p, 1] = smaller(met[p, 1], c)
-                met[p, 2] += 1.0
-            room_i, room_j = up[i] - own[i], own[j] - low[j]
-            t = smaller((G[j] - G[i]) / larger(c, flat), smaller(room_i, room_j))
-            own[i] = up[i] if t == room_i else own[i] + t
-            own[j] = low[j] if t == room_j else own[j] - t
-            for k in (i, j):
-                above[k] = 0.0 if own[k] < up[k] else np.inf
-                below[k] = 0.0 if own[k] > low[k] else np.inf
-            met[p, 0] += 1.0
-        for a in range(size):
-            g[first + a] = G[a]
+    """Take steps until the violation is not above the goal; see `run_steps`.
+
+    `runs` and `inner_runs` are `state` and `inner` themselves, cut into runs.
+    """
+    for a in range(len(members)):
+        row, out = K[members[a]], inner[a]
+        for b in range(len(members)):
+            out[b] = row[members[b]]
+    G, above, below, diagonal = runs[0], runs[1], runs[2], runs[3]
+    i, j, t = 0, 0, 0.0
+    while True:
+        violation, gain, to_i, to_j = -np.inf, 0.0, 0, -1
+        for group in range(2):
+            least, at = np.inf, 0
+            for r in range(ends[group], ends[group + 1]):
+                H, A, Ki, Kj = G[r], above[r], inner_runs[i, r], inner_runs[j, r]
+                m = np.inf
+                for k in range(_RUN):
+                    x = H[k] + t * (Ki[k] - Kj[k])
+                    H[k] = x
+                    m = smaller(m, x + A[k])
+                if m <= least:
+                    least, at = m, r
+            if least == np.inf:
+                continue
+            leader = at * _RUN
+            for k in range(_RUN):
+                if G[at, k] + above[at, k] <= least:
+                    leader = at * _RUN + k
+            d, best = state[3, leader], 0.0
+            for r in range(ends[group], ends[group + 1]):
+                H, B, R, D = G[r], below[r], inner_runs[leader, r], diagonal[r]
+                m = 0.0
+                for k in range(_RUN):
+                    x = H[k] - B[k] - least
+                    violation = larger(violation, x)
+                    x = larger(x, 0.0)
+                    m = larger(m, x * x / larger(d + D[k] - 2.0 * R[k], flat))
+                if m >= best:
+                    best, at = m, r
+            if best > gain:
+                gain, best, to_i = best, 0.0, leader
+                for k in range(_RUN):
+                    x = larger(G[at, k] - below[at, k] - least, 0.0)
+                    x = x * x / larger(d + diagonal[at, k] - 2.0 * inner_runs[leader, at, k], flat)
+                    if x >= best:
+                        best, to_j = x, at * _RUN + k
+        if violation <= goal or met[0] >= max_steps or to_j < 0:
+            break
+        i, j = to_i, to_j
+        c, size = state[3, i] + state[3, j], abs(state[3, i]) + abs(state[3, j])
+        c -= 2.0 * inner[i, j]
+        if c < -rounding * size:
+            met[1] = smaller(met[1], c)
+            met[2] += 1.0
+        room_i, room_j = state[6, i] - state[4, i], state[4, j] - state[5, j]
+        t = smaller((state[0, j] - state[0, i]) / larger(c, flat), smaller(room_i, room_j))
+        state[4, i] = state[6, i] if t == room_i else state[4, i] + t
+        state[4, j] = state[5, j] if t == room_j else state[4, j] - t
+        for k in (i, j):
+            state[1, k] = 0.0 if state[4, k] < state[6, k] else np.inf
+            state[2, k] = 0.0 if state[4, k] > state[5, k] else np.inf
+        met[0] += 1.0

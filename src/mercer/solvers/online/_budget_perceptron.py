@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from ..._errors import NotPositiveDefiniteError
-from ..._runtime import jit
+from ..._runtime import jit, larger
 from ...gram import GramOperator
 from ._learner import BLOCK, Block
 from ._perceptron import Perceptron, correct
@@ -79,6 +79,8 @@ class BudgetPerceptron(Perceptron):
             self.b,
             self.ub,
             self.seen,
+            np.empty((2, q)),
+            np.empty((4, size)),
             A,
             U,
             slots,
@@ -107,6 +109,8 @@ def _on_budget(
     b: Any,
     ub: Any,
     seen: Any,
+    work: Any,
+    rows: Any,
     A: Any,
     U: Any,
     slots: Any,
@@ -121,8 +125,7 @@ def _on_budget(
     """Walk through a block with points in slots; `slots` are their columns in `around`."""
     n, q = Y.shape
     before = around.shape[1] - n
-    p, g, k = np.empty(q), np.empty(q), np.empty(2 * len(A))
-    c, r = np.empty(len(A)), np.empty(len(A))
+    p, g, k, c, r, new = work[0], work[1], rows[0], rows[1], rows[2], rows[3]
     removed, moved = 0, 0.0
     for i in range(n):
         for e in range(q):
@@ -136,10 +139,10 @@ def _on_budget(
                 b[e] += step * g[e]
                 ub[e] += step * seen[e] * g[e]
             kxx = around[i, before + i]
-            left = projected(inverse, inner, k, kxx, m, c, r)
+            left = projected(inverse, inner, k, kxx, m, c, r, new)
             if left <= dependent * abs(kxx):
                 for e in range(q):
-                    moved += np.sqrt(max(left, 0.0)) * abs(g[e])
+                    moved += np.sqrt(larger(left, 0.0)) * abs(g[e])
                 for s in range(m):
                     for e in range(q):
                         A[s, e] += c[s] * g[e]
@@ -203,8 +206,8 @@ def _remove(A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any, seen: Any, avera
 
 
 @jit("reassoc", "nsz")
-def projected(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any) -> Any:
-    """Set c <- K^-1 k, and return k(x, x) - k^T c; r is overwritten.
+def projected(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any, new: Any) -> Any:
+    """Set c <- K^-1 k, and return k(x, x) - k^T c; r and new are overwritten.
 
     That is the squared distance of k(x, .) from the span of m points.  Q is K^-1 after many
     updates: what their rounding costs, a step of refinement takes back.
@@ -225,9 +228,9 @@ def projected(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any) -> Any:
         for t in range(m):
             total += Q[s, t] * r[t]
         left -= total * k[s]
-        k[m + s] = total
+        new[s] = total
     for s in range(m):
-        c[s] = k[m + s]
+        c[s] = new[s]
     return left
 
 

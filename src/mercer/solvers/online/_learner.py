@@ -125,7 +125,8 @@ class OnlineLearner(ABC):
 
     def _against(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
         """Return k(block, points of f) and k(block, block) side by side."""
-        around = np.asarray(K.block(ids, np.concatenate([self.support, ids])), dtype=float)
+        block = K.block(ids, np.concatenate([self.support, ids]))
+        around = np.ascontiguousarray(block, dtype=float)
         if not np.isfinite(around.sum()):
             raise not_finite(K.kernel)
         return around

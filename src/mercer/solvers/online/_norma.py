@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import jit
+from ..._runtime import jit, larger, smaller
 from ...gram import GramOperator
 from ._learner import BLOCK, Block, OnlineLearner
 
@@ -90,6 +90,7 @@ class Norma(OnlineLearner):
             self.b,
             self.seen,
             A,
+            np.empty((2, self.n_functions)),
             slots,
             diagonal,
             size - 1,
@@ -132,6 +133,7 @@ def _descend(
     b: Any,
     seen: Any,
     A: Any,
+    work: Any,
     slots: Any,
     diagonal: Any,
     budget: Any,
@@ -144,7 +146,7 @@ def _descend(
 ) -> Any:
     n, q = Y.shape
     before = around.shape[1] - n
-    p, g = np.empty(q), np.empty(q)
+    p, g = work[0], work[1]
     removed, moved = 0, 0.0
     for i in range(n):
         for e in range(q):
@@ -165,11 +167,11 @@ def _descend(
             if loss == 0:
                 slope, value = error, 0.5 * error * error
             elif loss == 1:
-                slope = min(max(error, -epsilon), epsilon)
+                slope = smaller(larger(error, -epsilon), epsilon)
                 value = 0.5 * slope * slope + epsilon * (size - abs(slope))
             else:
-                slope = np.sign(error) if size > epsilon else 0.0
-                value = max(0.0, size - epsilon)
+                slope = error / size if size > epsilon else 0.0
+                value = larger(0.0, size - epsilon)
             losses[e] += value
             if slope != 0.0:
                 some = True
@@ -196,7 +198,7 @@ def _descend(
                     least, out = cost, s
             m -= 1
             removed += 1
-            moved += np.sqrt(max(least, 0.0))
+            moved += np.sqrt(larger(least, 0.0))
             slots[out], diagonal[out] = slots[m], diagonal[m]
             for e in range(q):
                 A[out, e] = A[m, e]

@@ -68,7 +68,8 @@ class Perceptron(OnlineLearner):
         if not np.isfinite(within.sum() + F.sum()):
             raise not_finite(K.kernel)
         step = float(self.intercept)
-        _plain(within, F, Y, w, active, step, self.b, self.ub, self.seen, C, CU, losses, mistakes)
+        state = self.b, self.ub, self.seen, np.empty((2, self.n_functions))
+        _plain(within, F, Y, w, active, step, *state, C, CU, losses, mistakes)
         wrong = np.flatnonzero(C.any(axis=1))
         self.support = np.concatenate([self.support, ids[wrong]])
         self.A = np.concatenate([self.A, C[wrong]])
@@ -118,6 +119,7 @@ def _plain(
     b: Any,
     ub: Any,
     seen: Any,
+    work: Any,
     C: Any,
     CU: Any,
     losses: Any,
@@ -125,7 +127,7 @@ def _plain(
 ) -> Any:
     """Walk through a block; C and CU get the coefficients of its points, F follows f."""
     n, q = Y.shape
-    p, g = np.empty(q), np.empty(q)
+    p, g = work[0], work[1]
     for i in range(n):
         for c in range(q):
             p[c] = F[i, c] + b[c]

@@ -75,10 +75,10 @@ class RecursiveLeastSquares(OnlineLearner):
         most = most if self.budget is None else min(self.budget, most)
         around = self._against(K, ids)
         L, R, z = np.zeros((most, most)), np.zeros((most, most)), np.zeros((most, q))
-        slots = np.zeros(most, dtype=np.intp)
+        slots, work = np.zeros(most, dtype=np.intp), (np.empty(most), np.empty(q))
         L[:m, :m], R[:m, :m], z[:m], slots[:m] = self.L, self.R, self.z, np.arange(m)
         self.L = self.R = None  # their memory is needed
-        m = _recursive(around, m, Y, w, L, R, z, slots, self.nu, self.alpha, losses)
+        m = _recursive(around, m, Y, w, L, R, z, *work, slots, self.nu, self.alpha, losses)
         self.support = np.concatenate([self.support, ids])[slots[:m]]
         self.L, self.R, self.z = L[:m, :m].copy(), R[:m, :m].copy(), z[:m].copy()
         v = solve_triangular(self.R, self.z, check_finite=False)
@@ -96,6 +96,8 @@ def _recursive(
     L: Any,
     R: Any,
     z: Any,
+    phi: Any,
+    t: Any,
     slots: Any,
     nu: Any,
     alpha: Any,
@@ -104,7 +106,6 @@ def _recursive(
     """Walk through a block; `slots` are the columns in `around` of the points kept."""
     n, q = Y.shape
     before = around.shape[1] - n
-    phi, t = np.empty(len(L)), np.empty(q)
     for i in range(n):
         kxx = around[i, before + i]
         left = kxx

@@ -1,0 +1,44 @@
+"""Packages whose parts are imported when they are used (PEP 562).
+
+What there is, and where, stands once: in the stub beside the package, `__init__.pyi`, which type
+checkers read as well.  It has nothing but imports and `__all__`.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["attach"]
+
+
+def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, from the stub beside its file.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.SVC  # which imports what support vector machines need
+    <class 'mercer.estimators.svm._svc.SVC'>
+    >>> "SVR" in dir(mercer)
+    True
+    """
+    homes: dict[str, str | None] = {}  # the module of each name; None for a module itself
+    for node in ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            homes |= {part.name: node.module for part in node.names}
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        module = importlib.import_module(f"{package}.{home or name}")
+        value = module if home is None else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted({*homes, *vars(sys.modules[package])}), list(homes)

@@ -1,0 +1,36 @@
+from ._choose import choose_objective
+from ._exact import LeaveOneOut, MarginalLikelihood
+from ._inducing import InducingBound
+from ._iterative import Preconditioned, Solved
+from ._laplace import LaplaceLikelihood
+from ._logistic import expected_probability
+from ._objective import Objective
+from ._posterior import Conditioned, Posterior
+from ._projection import Projection
+from ._search import Optimum, maximise
+from ._softmax import ClassCovariance, expected_softmax
+from ._stochastic import Estimate, StochasticLikelihood
+from ._validation import CRITERIA, RidgeCriterion
+
+__all__ = [
+    "CRITERIA",
+    "ClassCovariance",
+    "Conditioned",
+    "Estimate",
+    "InducingBound",
+    "LaplaceLikelihood",
+    "LeaveOneOut",
+    "MarginalLikelihood",
+    "Objective",
+    "Optimum",
+    "Posterior",
+    "Preconditioned",
+    "Projection",
+    "RidgeCriterion",
+    "Solved",
+    "StochasticLikelihood",
+    "choose_objective",
+    "expected_probability",
+    "expected_softmax",
+    "maximise",
+]
