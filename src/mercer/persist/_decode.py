@@ -238,14 +238,14 @@ class Decoder:
     def _sparse(self, node: Any, where: str) -> Any:
         kind, shape = node["sparse"], self._shape(node, where)
         cls = _SPARSE[kind]
-        parts = {n: self.decode(node[n], f"{where}.{n}") for n in ("data", "indices", "indptr")}
-        if len(shape) != 2 or not csr_fits(
-            *parts.values(), shape if "csr" in kind else shape[::-1]
-        ):
+        names = ("data", "indices", "indptr")
+        data, indices, indptr = (self.decode(node[n], f"{where}.{n}") for n in names)
+        rows_first = shape if "csr" in kind else shape[::-1]
+        if len(shape) != 2 or not csr_fits(data, indices, indptr, rows_first):
             raise self._error(where, f"a sparse matrix of shape {shape} whose arrays do not fit it")
-        matrix = cls((1, 1), dtype=parts["data"].dtype)
-        matrix._shape = shape
-        matrix.data, matrix.indices, matrix.indptr = parts.values()
+        matrix = cls((1, 1), dtype=data.dtype)
+        matrix._shape = shape  # not by the constructor, which would choose another type of indices
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix
 
     def _random(self, node: Any, where: str) -> Any:

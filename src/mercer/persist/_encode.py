@@ -160,6 +160,8 @@ class Encoder:
         return {"scalar": value.dtype.str, "value": value.tobytes().hex()}
 
     def _sparse(self, value: Any, where: str) -> dict[str, Any]:
+        if value.ndim != 2:
+            raise TypeError(f"{where} is a sparse array of one axis; give a matrix of one row")
         parts = {n: self.encode(getattr(value, n), f"{where}.{n}") for n in _SPARSE_PARTS}
         return {"sparse": type(value).__name__, "shape": [int(m) for m in value.shape], **parts}
 
