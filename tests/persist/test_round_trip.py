@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import zoo
-from sklearn.base import clone
+from fitted import LABELS, NEW, NUMBERS, THREE, X, answers, bits, fit, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import mercer
@@ -21,28 +20,6 @@ from mercer.kernels import RBF, Jaccard, Linear, Polynomial, Select, Spectrum, n
 from mercer.persist._encode import Encoder
 
 rng = np.random.default_rng(0)
-X = np.abs(rng.normal(size=(40, 3)))
-NEW = np.abs(rng.normal(size=(7, 3)))
-NUMBERS = np.sin(X[:, 0]) + 2.0
-LABELS = np.where(X[:, 0] + X[:, 1] > 1.5, "yes", "no")
-THREE = np.array(["a", "b", "c"])[np.arange(40) % 3]
-VERBS = (
-    *("predict", "predict_proba", "predict_log_proba", "decision_function", "transform"),
-    *("score_samples", "kneighbors", "reconstruction_error", "summary"),
-)
-
-
-def fit(model, y=None, points=X):
-    model = clone(model)
-    if y is None:
-        y = LABELS if hasattr(model, "classes_") or is_classifier(model) else NUMBERS
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # 40 points are few; that is not what is tested here
-        return model.fit(points, y)
-
-
-def is_classifier(model):
-    return model.__sklearn_tags__().estimator_type == "classifier"
 
 
 def state(model):
@@ -51,29 +28,6 @@ def state(model):
     values = json.dumps(encoder.encode(model))
     arrays = {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in encoder.arrays.items()}
     return values, arrays
-
-
-def answers(model, points=NEW):
-    found = {}
-    for verb in VERBS:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                value = getattr(model, verb)(*(() if verb == "summary" else (points,)))
-        except (AttributeError, NotImplementedError, ValueError, TypeError) as error:
-            value = f"{type(error).__name__}: {error}"
-        parts = value if isinstance(value, tuple) else (value,)
-        found[verb] = [part if isinstance(part, str) else bits(part) for part in parts]
-    return found
-
-
-def bits(value):
-    value = value.toarray() if sp.issparse(value) else np.asarray(value)
-    return (
-        value.dtype.str,
-        value.shape,
-        value.tolist() if value.dtype == object else value.tobytes(),
-    )
 
 
 def check(model, tmp_path, points=NEW):

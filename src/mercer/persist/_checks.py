@@ -25,7 +25,7 @@ from ..solvers import Moments, OnlineLearner
 from ._registry import Stored
 from ._state import TYPES
 
-__all__ = ["check_fields", "check_made", "fits"]
+__all__ = ["check_fields", "check_made", "csr_fits", "fits"]
 
 _NUMBERS = {int: Integral, float: Real, complex: Complex}
 
@@ -196,6 +196,20 @@ def _(value: Graphs) -> bool:
 @_fits_together.register
 def _(value: Graph) -> bool:
     return 0 <= value.index < len(value.collection)
+
+
+def csr_fits(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether three arrays are a CSR matrix; SciPy's own check misses negative row ends."""
+    whole = all(type(A) is np.ndarray and A.ndim == 1 for A in (data, indices, indptr))
+    if not whole or data.dtype.kind not in "biufc" or len(data) != len(indices):
+        return False
+    wide = (np.int32, np.int64)
+    if len(indptr) != shape[0] + 1 or indices.dtype not in wide or indptr.dtype not in wide:
+        return False
+    starts = indptr.astype(np.int64, copy=False)
+    return bool(_starts(starts, int(starts[-1]))) and bool(
+        starts[-1] <= len(indices) and _indices(indices, len(indices), shape[1])
+    )
 
 
 def _floats(A: Any, *shape: int) -> bool:

@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from .._errors import ModelFileError
 from ..kernels import parse_kernel
 from ..solvers import Status
-from ._checks import check_fields, check_made
+from ._checks import check_fields, check_made, csr_fits
 from ._container import Tensor
-from ._registry import Stored
+from ._registry import TEXT, Stored
 from ._tables import table_of
 
 __all__ = ["Decoder"]
@@ -236,19 +236,16 @@ class Decoder:
         return made[()]
 
     def _sparse(self, node: Any, where: str) -> Any:
-        cls, shape = _SPARSE[node["sparse"]], self._shape(node, where)
-        parts = {n: self.decode(node[n], f"{where}.{n}") for n in ("data", "indices", "indptr")}
-        if not all(type(p) is np.ndarray and p.ndim == 1 for p in parts.values()):
-            raise self._error(where, "a sparse matrix without its three arrays")
-        if any(parts[n].dtype not in (np.int32, np.int64) for n in ("indices", "indptr")):
-            raise self._error(where, "a sparse matrix with indices that are none")
-        major = shape[0] if "csr" in node["sparse"] else shape[-1]
-        if len(shape) != 2 or len(parts["indptr"]) != major + 1:
-            raise self._error(where, f"a sparse matrix of shape {shape} with other rows")
-        matrix = cls((1, 1), dtype=parts["data"].dtype)
-        matrix._shape = shape
-        matrix.data, matrix.indices, matrix.indptr = parts.values()
-        matrix.check_format(full_check=True)
+        kind, shape = node["sparse"], self._shape(node, where)
+        cls = _SPARSE[kind]
+        names = ("data", "indices", "indptr")
+        data, indices, indptr = (self.decode(node[n], f"{where}.{n}") for n in names)
+        rows_first = shape if "csr" in kind else shape[::-1]
+        if len(shape) != 2 or not csr_fits(data, indices, indptr, rows_first):
+            raise self._error(where, f"a sparse matrix of shape {shape} whose arrays do not fit it")
+        matrix = cls((1, 1), dtype=data.dtype)
+        matrix._shape = shape  # not by the constructor, which would choose another type of indices
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix
 
     def _random(self, node: Any, where: str) -> Any:
@@ -267,6 +264,8 @@ class Decoder:
     # ------------------------------------------------------------------ objects
 
     def _kernel(self, node: Any, where: str) -> Any:
+        if len(node["kernel"]) > TEXT:
+            raise self._error(where, f"a kernel of more than {TEXT} characters")
         return parse_kernel(node["kernel"])
 
     def _class(self, node: Any, where: str) -> Any:

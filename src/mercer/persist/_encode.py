@@ -24,13 +24,12 @@ from ..kernels import Kernel, forget, parse_kernel
 from ..solvers import Status
 from ._checks import check_fields
 from ._container import TENSORS
-from ._registry import Stored, by_class, extended
+from ._registry import TEXT, Stored, by_class, extended
 from ._tables import columns_of
 
 __all__ = ["Encoder"]
 
 _FEW = 16  # strings in a list that stand in the header; more of them are bytes of a tensor
-_TEXT = 10_000  # characters of a kernel that is written as text
 _SPARSE = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 _NATIVE = set(TENSORS.values())
 
@@ -161,6 +160,8 @@ class Encoder:
         return {"scalar": value.dtype.str, "value": value.tobytes().hex()}
 
     def _sparse(self, value: Any, where: str) -> dict[str, Any]:
+        if value.ndim != 2:
+            raise TypeError(f"{where} is a sparse array of one axis; give a matrix of one row")
         parts = {n: self.encode(getattr(value, n), f"{where}.{n}") for n in _SPARSE_PARTS}
         return {"sparse": type(value).__name__, "shape": [int(m) for m in value.shape], **parts}
 
@@ -176,7 +177,7 @@ class Encoder:
         """Return the text of a kernel if that says all of it, to the last bit; else its fields."""
         value = forget(value) if value.costly else value
         text = repr(value)
-        if len(text) <= _TEXT:
+        if len(text) <= TEXT:
             try:
                 if _alike(parse_kernel(text), value):
                     return {"kernel": text}
@@ -226,7 +227,8 @@ def _state(value: Any, stored: Stored, where: str) -> dict[str, Any]:
         return {name: getattr(value, name) for name in stored.attributes}
     if stored.name.startswith("sklearn."):
         return {name: getattr(value, name, None) for name in stored.attributes}
-    held = value.__getstate__() or {}
+    # a class with a __setstate__ has another form for others
+    held = vars(value) if hasattr(value, "__setstate__") else value.__getstate__() or {}
     others = {
         name: v
         for name, v in held.items()

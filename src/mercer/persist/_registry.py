@@ -21,7 +21,9 @@ from ..kernels import Graph, Graphs
 from ..reduce import Reduction
 from ._state import FITTED
 
-__all__ = ["Stored", "by_class", "by_name", "extended"]
+__all__ = ["TEXT", "Stored", "by_class", "by_name", "extended"]
+
+TEXT = 10_000  # characters of a kernel that is written as text; longer ones by their fields
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -59,7 +59,7 @@ def open_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "two.csv")
     ...     with open(path, "w") as file:
-    ...         _ = file.write("x,label\\n1.5,a\\n2.5,b\\n")
+    ...         _ = file.write("x,label\n1.5,a\n2.5,b\n")
     ...     open_table(path).shape
     Shape(rows=2, kinds={'x': 'numbers', 'label': 'text'})
     """
