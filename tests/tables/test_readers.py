@@ -46,6 +46,7 @@ def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
 
 def test_jsonl_parquet_arrow_and_npz_hold_the_same(tmp_path):
     pa = pytest.importorskip("pyarrow")
+    pq, feather = (pytest.importorskip(f"pyarrow.{part}") for part in ("parquet", "feather"))
 
     rows = [
         {"x": 1, "y": 2.5, "city": "Bonn"},
@@ -54,15 +55,15 @@ def test_jsonl_parquet_arrow_and_npz_hold_the_same(tmp_path):
     ]
     check(read_table(write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))))
     table = pa.table({n: [row.get(n) for row in rows] for n in ("x", "y", "city")})
-    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    pq.write_table(table, tmp_path / "a.parquet")
     check(read_table(tmp_path / "a.parquet"))
-    pa.feather.write_feather(table, tmp_path / "a.arrow", compression="uncompressed")
+    feather.write_feather(table, tmp_path / "a.arrow", compression="uncompressed")
     check(read_table(tmp_path / "a.arrow"))
     with pa.ipc.new_stream(tmp_path / "b.arrow", table.schema) as stream:
         stream.write_table(table)
     check(read_table(tmp_path / "b.arrow"))
     city = table.column("city").combine_chunks().dictionary_encode()
-    pa.parquet.write_table(table.set_column(2, "city", city), tmp_path / "a.parquet")
+    pq.write_table(table.set_column(2, "city", city), tmp_path / "a.parquet")
     check(read_table(tmp_path / "a.parquet"))
     np.savez(tmp_path / "a.npz", x=[1, 2, 3], y=[2.5, np.nan, -1e3], city=["Bonn", "Ulm", "Bonn"])
     check(read_table(tmp_path / "a.npz"))
