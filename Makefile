@@ -14,8 +14,8 @@ BIN    := $(VENV)/bin
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s%s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/.plot ## kernel PCA of the digits: a summary and a picture
-	$(BIN)/python examples/digits_kernel_pca.py
+demo: $(VENV)/.cli ## kernel PCA of the digits: a picture, a model and a report
+	$(BIN)/mercer demo --output out
 
 test: lint ## run the checks of `lint` and the tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest # in two processes: their threads must not multiply

@@ -1,7 +1,7 @@
 """Kernel PCA of handwritten digits: fit, read the summary, draw the map.
 
-Run it with ``make demo``, or ``python examples/digits_kernel_pca.py``.  It writes
-``out/digits_kernel_pca.png``.
+Run it with ``python examples/digits_kernel_pca.py``.  It writes ``out/digits_kernel_pca.png``;
+``make demo`` does the same from the shell.
 """
 
 # %% The data: 1797 digits of 8 x 8 pixels, which come with scikit-learn.

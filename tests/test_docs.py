@@ -65,6 +65,6 @@ def test_examples_run(example):
     assert done.stdout
     if "savefig" in example.read_text("utf-8"):
         assert picture.stat().st_size > 20_000
-    if example.stem == "digits_kernel_pca":  # the demo says what it did
+    if example.stem == "digits_kernel_pca":  # it says what it did
         for words in ("9 components", "the exact total tr(HKH)", "residual", "time", "memory"):
             assert words in done.stdout

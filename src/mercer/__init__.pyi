@@ -4,6 +4,7 @@ from ._errors import (
     KernelMismatchError,
     KernelSyntaxError,
     MemoryBudgetError,
+    ModelFileError,
     NotDifferentiableError,
     NotMercerWarning,
     NotPositiveDefiniteError,
@@ -55,6 +56,7 @@ from .kernels import Graphs, parse_kernel
 from .kernels.validity import check_gram, validity
 from .learning import MultipleKernel, alignment
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
+from .persist import load, save
 from .reduce import Reduction
 
 __all__ = [
@@ -86,6 +88,7 @@ __all__ = [
     "KernelRidgeCV",
     "KernelSyntaxError",
     "MemoryBudgetError",
+    "ModelFileError",
     "MultipleKernel",
     "NotDifferentiableError",
     "NotMercerWarning",
@@ -116,10 +119,12 @@ __all__ = [
     "independence_test",
     "kernels",
     "learning",
+    "load",
     "means",
     "mmd",
     "parse_kernel",
     "primal_or_dual",
+    "save",
     "search_kernels",
     "solvers",
     "thin",

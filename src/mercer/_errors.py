@@ -17,6 +17,7 @@ __all__ = [
     "KernelMismatchError",
     "KernelSyntaxError",
     "MemoryBudgetError",
+    "ModelFileError",
     "NotDifferentiableError",
     "NotMercerWarning",
     "NotPositiveDefiniteError",
@@ -66,6 +67,10 @@ class NotDifferentiableError(TypeError):
 
 class MemoryBudgetError(MemoryError):
     """No plan fits the byte budget; raised before anything is allocated."""
+
+
+class ModelFileError(ValueError):
+    """A file holds no model that can be read; the message says what is wrong with it, and where."""
 
 
 class NotMercerWarning(UserWarning):

@@ -27,10 +27,12 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     >>> "SVR" in dir(mercer)
     True
     """
+    public: list[str] = []  # `name as name` is there, and not in `__all__`
     homes: dict[str, str | None] = {}  # the module of each name; None for a module itself
     for node in ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             homes |= {part.name: node.module for part in node.names}
+            public += [part.name for part in node.names if part.asname is None]
 
     def get(name: str) -> Any:
         if name not in homes:
@@ -41,4 +43,4 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted({*homes, *vars(sys.modules[package])}), list(homes)
+    return get, lambda: sorted({*homes, *vars(sys.modules[package])}), public

@@ -34,6 +34,14 @@ from .features import (
 )
 from .svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
+# parts of fitted estimators, for files that hold them
+from ._gaussian_process_classifier import LatentProcess as LatentProcess  # isort: skip
+from ._gaussian_process_theta import KernelTranslation as KernelTranslation  # isort: skip
+from ._gaussian_process_theta import SpelledObjective as SpelledObjective  # isort: skip
+from ._two_views import SecondView as SecondView  # isort: skip
+from .svm import PairExpansion as PairExpansion  # isort: skip
+from .svm import Pairs as Pairs  # isort: skip
+
 __all__ = [
     "SVC",
     "SVR",

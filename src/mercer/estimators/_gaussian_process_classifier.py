@@ -28,13 +28,13 @@ from ._gaussian_process_theta import KernelTranslation, SpelledObjective
 from ._parameters import COUNT, estimator, fitting, learned, parameter, threaded
 from ._sample import Sample
 
-__all__ = ["GaussianProcessClassifier"]
+__all__ = ["GaussianProcessClassifier", "LatentProcess"]
 
 _ROWS = 4096  # points whose covariances of all classes are held at a time
 
 
 @dataclass(frozen=True, eq=False)
-class _Latent:
+class LatentProcess:
     """A latent function, which tells one class from another or from all others; or one for each."""
 
     spelled: SpelledObjective
@@ -153,7 +153,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
         latent = [self._latent(sample, *problem) for problem in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
-        self._latents: list[_Latent] = latent
+        self._latents: list[LatentProcess] = latent
         self._form = self.multi_class
         self._settle()
         return self
@@ -175,7 +175,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 rows = np.flatnonzero((labels == a) | (labels == b))
                 yield take(X, rows), labels[rows] == b
 
-    def _latent(self, sample: Sample, X: Any, targets: np.ndarray) -> _Latent:
+    def _latent(self, sample: Sample, X: Any, targets: np.ndarray) -> LatentProcess:
         each = targets if targets.ndim == 2 else np.column_stack([~targets, targets])
         translation = KernelTranslation(self.kernel, X, each.astype(float))
         sample.judge(translation.kernel)
@@ -196,7 +196,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         report = posterior.report
         if not best.converged:
             report = replace(report, status=Status.NOT_CONVERGED)
-        latent = _Latent(spelled, best.theta, posterior, report)
+        latent = LatentProcess(spelled, best.theta, posterior, report)
         self._say(f"log marginal likelihood {latent.value:.6g}, {latent.kernel}")
         return latent
 
@@ -316,7 +316,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         if not clone_kernel:
             posteriors = [one.spelled.posterior(mine) for one, mine in pairs]
             self._latents = [
-                _Latent(one.spelled, mine, posterior, posterior.report)
+                LatentProcess(one.spelled, mine, posterior, posterior.report)
                 for (one, mine), posterior in zip(pairs, posteriors, strict=True)
             ]
             self._settle()

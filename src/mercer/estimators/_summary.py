@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,7 @@ def summary(model: Any) -> str:
         *([f"  reduced    {str(reduction)[1:-1]}"] if reduction is not None else []),
         f"  solver     {report.solver}",
         f"  status     {report.status.value}" + (", before compression" if reduction else ""),
-        f"  time       {report.seconds:.3g} s in the eigensolver"
-        + (f", {report.n_iter} passes" if report.n_iter else ""),
+        *_time(report),
         *([f"  note       {report.message}"] if report.message else []),
         f"  variance   {ratios.sum():.2%} of {model.total_variance_:.6g}, {total}",
         "",
@@ -50,6 +50,13 @@ def summary(model: Any) -> str:
         lines.append(f"  ... and {k - _SHOWN} more")
     lines += ["", *(_words(c, exact, k) if reduction is None else _REDUCED)]
     return "\n".join(lines)
+
+
+def _time(report: Any) -> list[str]:
+    """Return how long it took; a model that was saved without the time does not know."""
+    parts = [] if np.isnan(report.seconds) else [f"{report.seconds:.3g} s in the eigensolver"]
+    parts += [f"{report.n_iter} passes"] if report.n_iter else []
+    return [f"  time       {', '.join(parts)}"] if parts else []
 
 
 def _sine(certificate: Any, j: int) -> str:
@@ -73,7 +80,7 @@ def _words(c: Any, exact: bool, k: int) -> list[str]:
         "  The exact eigenvalue lies between the one printed and that plus `at most +`, give or",
         f"  take {c.slack:.1e} for rounding; another bound is the residual.  The sine bounds the",
         "  angle between the computed and the exact component.",
-        f"  Nothing missed: {c}.",
+        *(f"  {line}" for line in wrap(f"{str(c)[0].upper()}{str(c)[1:]}.", 88)),
     ]
     if c.clusters:
         groups = ", ".join(f"{a + 1} to {min(b, k)}" for a, b in c.clusters)

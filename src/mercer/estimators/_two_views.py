@@ -35,7 +35,7 @@ from ._base import KernelLike, Landmarked, NamedKernel
 from ._parameters import COUNT, estimator, learned, parameter, solver, threaded
 from ._sample import Sample, check_weights
 
-__all__ = ["TwoViews"]
+__all__ = ["SecondView", "TwoViews"]
 
 
 @estimator(kw_only=True)

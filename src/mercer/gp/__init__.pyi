@@ -1,10 +1,12 @@
 from ._choose import choose_objective
 from ._exact import LeaveOneOut, MarginalLikelihood
 from ._inducing import InducingBound
+from ._iterative import Preconditioned, Solved
 from ._laplace import LaplaceLikelihood
 from ._logistic import expected_probability
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
+from ._projection import Projection
 from ._search import Optimum, maximise
 from ._softmax import ClassCovariance, expected_softmax
 from ._stochastic import Estimate, StochasticLikelihood
@@ -22,7 +24,10 @@ __all__ = [
     "Objective",
     "Optimum",
     "Posterior",
+    "Preconditioned",
+    "Projection",
     "RidgeCriterion",
+    "Solved",
     "StochasticLikelihood",
     "choose_objective",
     "expected_probability",

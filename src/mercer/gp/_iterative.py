@@ -12,6 +12,7 @@ logarithm of the preconditioned matrix.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,8 +107,11 @@ class Preconditioned:
                 f"k(x, x). Try a larger noise (alpha), White() in the kernel, scaled features, or "
                 f"solver='cholesky'"
             )
-        self._K = TiledGram(Q.kernel, Q.X, n_threads=Q.n_threads)
         self._beside = np.broadcast_to(noise, self.scale.shape) / Q.noise  # what K has not
+
+    @cached_property
+    def _K(self) -> TiledGram:
+        return TiledGram(self.Q.kernel, self.Q.X, n_threads=self.Q.n_threads)
 
     def times(self, V: np.ndarray) -> np.ndarray:
         """Return C~ V."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -24,6 +25,10 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {n: v for n, v in self.__dict__.items() if n in kept}  # without what is at hand
 
     @abstractmethod
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,10 @@ class _Files:
     def _keep(self, name: str, read: Any) -> None:
         for part in _PARTS:
             if name.endswith(f"_{part}.txt"):
-                self._texts[part] = read().decode("utf-8")
+                try:
+                    self._texts[part] = read().decode("utf-8")
+                except (UnicodeDecodeError, zipfile.BadZipFile, zlib.error, OSError) as error:
+                    raise ValueError(f"{self.path}: {name} cannot be read: {error}") from None
 
     def has(self, part: str) -> bool:
         return part in self._texts
@@ -111,8 +115,14 @@ class _Files:
         try:
             values = np.array(flat.rstrip(",").split(",") if flat else [], dtype=dtype)
             table = values.reshape(rows, -1) if rows else values.reshape(0, 1)
-        except ValueError as error:
-            raise ValueError(f"{self.path}: NAME_{part}.txt cannot be read: {error}") from None
+        except (ValueError, OverflowError) as error:
+            place, why = _first_bad(self._texts[part], dtype) or ("", str(error))
+            raise ValueError(f"{self.path}: NAME_{part}.txt{place} cannot be read: {why}") from None
+        if part == "A" and len(table) and table.shape[1] != 2:
+            raise ValueError(
+                f"{self.path}: NAME_A.txt has {table.shape[1]} numbers in a line, but an edge has "
+                f"two ends"
+            )
         if count is not None and len(table) != count:
             raise ValueError(
                 f"{self.path}: NAME_{part}.txt has {len(table)} lines, but {count} are needed"
@@ -125,3 +135,18 @@ class _Files:
         if table is None or table.shape[1] == 1:
             return None if table is None else table[:, 0]
         return as_values(list(map(tuple, table.tolist())))
+
+
+def _first_bad(text: str, dtype: Any) -> tuple[str, str] | None:
+    """Return the first line that holds anything but numbers, or not as many as the first line."""
+    wanted = None
+    for number, line in enumerate(text.strip().splitlines(), start=1):
+        cells = line.replace(",", " ").split()
+        wanted = len(cells) if wanted is None else wanted
+        try:
+            np.array(cells, dtype=dtype)
+        except (ValueError, OverflowError) as error:
+            return f", line {number},", str(error)
+        if len(cells) != wanted:
+            return f", line {number},", f"{len(cells)} numbers, but {wanted} in the first line"
+    return None

@@ -11,13 +11,24 @@ from ._choose import (
 from ._cost import Cost, evaluating, reading
 from ._report import Report, Status, enough, judged, worst
 from .clusters import Clusters, Lloyd, Partition, cluster, silhouette
-from .dual import BlockSMO, BoxInterior, Dual, DualSolution, Progress, Relay
+from .dual import (
+    BlockSMO,
+    BoxInterior,
+    Dual,
+    DualSolution,
+    DualSolutions,
+    Duals,
+    Progress,
+    Relay,
+    Reports,
+)
 from .eigen import (
     Arpack,
     BlockKrylov,
     Certificate,
     DenseEigen,
     EigenPairs,
+    FeatureBasis,
     FourierEigen,
     LowRankEigen,
     Moments,
@@ -130,11 +141,14 @@ __all__ = [
     "Discriminants",
     "Dual",
     "DualSolution",
+    "DualSolutions",
+    "Duals",
     "EigenPairs",
     "EpsilonInsensitive",
     "ExactPath",
     "ExactRidge",
     "Factor",
+    "FeatureBasis",
     "FourierEigen",
     "Given",
     "GradientDescent",
@@ -173,6 +187,7 @@ __all__ = [
     "Relation",
     "Relay",
     "Report",
+    "Reports",
     "RidgePath",
     "Schedule",
     "ShiftedLowRank",

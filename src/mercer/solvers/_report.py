@@ -66,6 +66,13 @@ class Report:
     message: str = ""
     certificate: dict[str, Any] = field(default_factory=dict)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # skops makes objects without arguments, which no member of an Enum is made by
+        return {**self.__dict__, "status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, status=Status[state["status"]])
+
     def __str__(self) -> str:
         lines = [
             f"solver     {self.solver}",

@@ -24,6 +24,7 @@ __all__ = [
     "FEW_ENTRIES",
     "Near",
     "Pair",
+    "PairExpansion",
     "Pairs",
     "expansion_of_pairs",
     "values_of_pairs",
@@ -163,7 +164,7 @@ class Near:
         return out
 
 
-class _PairExpansion(Expansion):
+class PairExpansion(Expansion):
     """The functions of all pairs, evaluated class by class: most coefficients are 0."""
 
     pairs: Pairs
@@ -202,7 +203,7 @@ def expansion_of_pairs(
         return Expansion(kernel, points, dual_coef.T)
     q = len(n_support)
     pairs = Pairs(np.repeat(np.arange(q), n_support), q)
-    return _PairExpansion(kernel, points, dual_coef.T, pairs)
+    return PairExpansion(kernel, points, dual_coef.T, pairs)
 
 
 def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:

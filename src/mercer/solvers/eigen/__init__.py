@@ -3,6 +3,7 @@
 from ._certificate import Certificate, certify, sandwich, unknown
 from ._eigenpairs import EigenPairs, signs_of
 from ._features import (
+    FeatureBasis,
     FourierEigen,
     LowRankEigen,
     eigenpairs_of_moments,
@@ -20,6 +21,7 @@ __all__ = [
     "Certificate",
     "DenseEigen",
     "EigenPairs",
+    "FeatureBasis",
     "FourierEigen",
     "LowRankEigen",
     "Moments",

@@ -97,10 +97,15 @@ class Certificate:
     def __str__(self) -> str:
         if self.found == 0:
             return "no bound is known"
-        verdict = "proved" if self.nothing_missed else "not proved"
+        last = f"and the last one kept is {self.lower[-1]:.4g}"
+        if self.nothing_missed:
+            return (
+                f"nothing larger was missed: it is proved that all eigenvalues but the "
+                f"{self.found} largest are at most {self.rest:.4g}, {last}"
+            )
         return (
-            f"{verdict}: at most {self.found} eigenvalues exceed {self.rest:.4g}, "
-            f"and the last one kept is {self.lower[-1]:.4g}"
+            f"something larger may have been missed: an eigenvalue that was not computed may be as "
+            f"large as {self.rest:.4g}, {last}"
         )
 
 

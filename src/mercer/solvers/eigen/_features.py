@@ -82,7 +82,7 @@ class _FeatureSolver:
         return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LowRankEigen(_FeatureSolver):
     """The eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
 
@@ -112,6 +112,13 @@ class LowRankEigen(_FeatureSolver):
 
     def __post_init__(self) -> None:
         Landmarks(self.rank, self.landmarks)  # raises if they cannot be chosen so
+
+    def __repr__(self) -> str:
+        given = self.landmarks  # points are not for people to read
+        shown = repr(given) if isinstance(given, str) else f"<{length(given)} points>"
+        return (
+            f"LowRankEigen(rank={self.rank}, landmarks={shown}, random_state={self.random_state!r})"
+        )
 
     def choice(self, k: int) -> Landmarks:
         """Return the landmarks for k components: ten for each, if that is more than usual."""

@@ -1,0 +1,140 @@
+"""One run of a command: what it says, to whom, and how it ends.
+
+Data go to the standard output, everything else to the standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from ._app import NOT_CONVERGED
+
+__all__ = ["Session", "replacing", "session_options"]
+
+
+class Session:
+    """What a command says while it runs.
+
+    Attributes
+    ----------
+    quiet, as_json : bool
+        Whether to say nothing but warnings; whether the result is wanted as JSON.
+    converged : bool
+        Whether all solvers did.
+    """
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json, self.converged = quiet, as_json, True
+
+    def note(self, text: str) -> None:
+        """Tell what was done, on the standard error."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def warn(self, text: str) -> None:
+        """Tell what needs attention."""
+        click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_colours())
+
+    def result(self, words: str, **values: Any) -> None:
+        """Give the result: as text, or as JSON."""
+        if self.as_json:
+            click.echo(json.dumps(_plain(values), indent=1, allow_nan=False))
+        elif words:
+            click.echo(words)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Say warnings of the library in a line each, and remember what did not converge."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            yield
+        for warning in caught:
+            at_bound = "close to the specified" in str(warning.message)  # of a search's box
+            if issubclass(warning.category, ConvergenceWarning) and not at_bound:
+                self.converged = False
+            if not issubclass(warning.category, (DeprecationWarning, FutureWarning)):
+                self.warn(str(warning.message))
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[float | None], None]]:
+        """Show how far long work is, on a terminal; yields what takes a share from 0 to 1."""
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda share: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+        console = Console(stderr=True)
+        with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda share: bar.update(
+                task, total=None if share is None else 1.0, completed=share or 0.0
+            )
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return 0 if self.converged else NOT_CONVERGED
+
+
+def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --quiet, --json and --debug, and a `Session` as its first argument."""
+
+    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+    @click.option("--json", "as_json", is_flag=True, help="Give the result as JSON.")
+    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    @wraps(command)
+    def run(*args: Any, quiet: bool, as_json: bool, debug: bool, **options: Any) -> int:
+        session = Session(quiet, as_json)
+        command(session, *args, **options)
+        return session.code
+
+    return run
+
+
+@contextmanager
+def replacing(path: str | Path | None) -> Iterator[TextIO]:
+    """Yield a file that takes the place of `path` when it is complete; stdout for None or "-"."""
+    if path is None or str(path) == "-":
+        yield sys.stdout
+        return
+    place = Path(path)
+    new = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        with new.open("w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, place)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _colours() -> bool | None:
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold of a value; null for a number that is not finite."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)

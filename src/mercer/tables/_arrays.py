@@ -1,0 +1,142 @@
+"""NPY and NPZ: arrays of NumPy, whose columns are numbered."""
+
+from __future__ import annotations
+
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._source import Source
+from ._table import Table, TableError, nearest
+
+__all__ = ["Arrays"]
+
+_BROKEN: tuple[type[Exception], ...] = (
+    ValueError,
+    EOFError,
+    OSError,
+    KeyError,
+    TypeError,
+    SyntaxError,
+    OverflowError,
+)
+_BROKEN += (zipfile.BadZipFile, zlib.error, tokenize.TokenError, UnicodeDecodeError, MemoryError)
+_BROKEN += (NotImplementedError, RecursionError, AttributeError, IndexError)
+
+
+class Arrays(Source):
+    """One array of a .npy, read where it lies, or those of a .npz that have as many rows.
+
+    Parameters
+    ----------
+    arrays : names, optional
+        Which ones of a .npz to take; all, unless given.
+    """
+
+    def __init__(self, path: Path, name: str = "", arrays: Sequence[str] = ()) -> None:
+        super().__init__(path, name)
+        self.arrays = tuple(arrays)
+
+    @cached_property
+    def _columns(self) -> dict[str, np.ndarray]:
+        """The columns by name: views of the arrays."""
+        columns: dict[str, np.ndarray] = {}
+        found = self._load()
+        rows = {name: len(array) for name, array in found.items()}
+        if len(set(rows.values())) > 1:
+            some = ", ".join(f"{name} {count}" for name, count in rows.items())
+            raise TableError(
+                f"{self.name} has arrays of different length: {some} - usually training and test "
+                f"sets in one file - name those that belong together: --arrays "
+                f"{','.join(list(rows)[:2])}"
+            )
+        for name, array in found.items():
+            if array.dtype.names:
+                columns |= {field: array[field] for field in array.dtype.names}
+            elif array.ndim == 1:
+                columns[name] = array
+            else:
+                columns |= {f"{name}{j + 1}": array[:, j] for j in range(array.shape[1])}
+        for name, column in columns.items():
+            if column.ndim != 1 or column.dtype.kind not in "biufUS":
+                raise TableError(
+                    f"{self.name}, field {name!r}: values of the type {column.dtype} and shape "
+                    f"{column.shape[1:]} are neither numbers nor text - convert them to float"
+                )
+        return columns
+
+    def _load(self) -> dict[str, np.ndarray]:
+        which = ""
+        try:
+            with self.path.open("rb") as raw:
+                if raw.read(6) == b"\x93NUMPY":
+                    array = np.load(self.path, mmap_mode="r", allow_pickle=False)
+                    return {"x": self._checked("", array)}
+                raw.seek(0)
+                with np.load(raw, allow_pickle=False) as file:
+                    found = {}
+                    for name in self._wanted(file.files):
+                        which = f", array {name!r}"
+                        found[name] = self._checked(which, file[name])
+                    return found
+        except TableError:
+            raise
+        except _BROKEN as error:
+            raise self._broken(which, error) from None
+
+    def _wanted(self, known: list[str]) -> Sequence[str]:
+        for name in self.arrays:
+            if name not in known:
+                raise TableError(
+                    f"{self.name} has no array {name!r}{nearest(name, known)} it has "
+                    f"{', '.join(known)}"
+                )
+        if not known:
+            raise TableError(f"{self.name} has no arrays in it")
+        return self.arrays or known
+
+    def _checked(self, which: str, array: np.ndarray) -> np.ndarray:
+        if array.ndim not in (1, 2):
+            raise TableError(
+                f"{self.name}{which}: shape {array.shape}, but a table has one row per point - "
+                f"reshape it to (n, d)"
+            )
+        return array
+
+    def _broken(self, which: str, error: Exception) -> TableError:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "allow_pickle" in text or "Python objects" in text:
+            text = "Python objects inside, which are not read as they could run code"
+        return TableError(
+            f"{self.name}{which}: the header or the data cannot be read: {text} - usually a file "
+            f"of another kind, or one that was cut off - save it again with numpy.save"
+        )
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self._columns)
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        n = len(next(iter(self._columns.values()), ()))
+        for start in range(0, n, rows):
+            part = slice(start, start + rows)
+            columns = {name: _plain(column[part]) for name, column in self._columns.items()}
+            self.share = min(1.0, (start + rows) / n)
+            yield Table(columns, self.name, None, start)
+
+
+def _plain(column: np.ndarray) -> Any:
+    if column.dtype.kind in "US":
+        return (
+            np.char.decode(column, "utf-8").astype(object)
+            if column.dtype.kind == "S"
+            else (column.astype(object))
+        )
+    return np.asarray(column, dtype=np.float64)

@@ -1,0 +1,108 @@
+"""Parquet and Arrow: columns with types, read by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._source import Source
+from ._table import Table, TableError
+
+__all__ = ["Columnar"]
+
+
+class Columnar(Source):
+    """A Parquet file, or an Arrow file or stream (Feather is one)."""
+
+    def __init__(self, path: Path, name: str = "", *, parquet: bool) -> None:
+        super().__init__(path, name)
+        self.parquet = parquet
+
+    @cached_property
+    def width(self) -> int:
+        """How many columns there are."""
+        with self._open() as (_, schema, _):
+            return len(schema)
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Any, Any, int]]:
+        """Yield the reader, its schema, and the number of parts it has (0 if that is unknown)."""
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise TableError(
+                f"{self.name} is read by pyarrow, which is not installed - try: "
+                f"pip install 'mercer[cli]'"
+            ) from None
+        try:
+            if self.parquet:
+                with pq.ParquetFile(self.path) as file:
+                    yield file, file.schema_arrow, 0
+                return
+            with pa.memory_map(str(self.path)) as raw:
+                if raw.read(6) == b"ARROW1":
+                    raw.seek(0)
+                    file = pa.ipc.open_file(raw)
+                    yield file, file.schema, file.num_record_batches
+                    return
+                raw.seek(0)
+                stream = pa.ipc.open_stream(raw)
+                yield stream, stream.schema, 0
+        except (pa.ArrowException, OSError) as error:
+            kind = "Parquet" if self.parquet else "Arrow"
+            raise TableError(
+                f"{self.name} cannot be read as {kind}: {error} - usually a file of another kind, "
+                f"or one that was cut off - name its kind by --format"
+            ) from None
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        import pyarrow as pa
+
+        start = 0
+        with self._open() as (file, _, parts):
+            if self.parquet:
+                batches = file.iter_batches(batch_size=rows)
+                total = max(1, file.metadata.num_rows)
+            else:
+                whole = pa.Table.from_batches(
+                    [file.get_batch(i) for i in range(parts)] if parts else list(file),
+                    schema=file.schema,
+                )  # of views on the mapped file
+                batches, total = whole.to_batches(max_chunksize=rows), max(1, len(whole))
+            for batch in batches:
+                columns = {
+                    name: self._column(name, column)
+                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                }
+                table = Table(columns, self.name, None, start)
+                start += len(table)
+                self.share = start / total
+                if len(table):
+                    yield table
+
+    def _column(self, name: str, column: Any) -> np.ndarray:
+        import pyarrow as pa
+
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            return np.asarray(
+                column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float
+            )
+        if pa.types.is_decimal(kind):
+            return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
+        if pa.types.is_null(kind):
+            return np.full(len(column), np.nan)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            found = np.empty(len(column), dtype=object)
+            found[:] = column.to_pylist()
+            return found
+        raise TableError(
+            f"{self.name}, column {name!r}: values of the type {column.type} are neither numbers "
+            f"nor text - convert the column, or leave it out of the file"
+        )

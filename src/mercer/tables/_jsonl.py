@@ -1,0 +1,87 @@
+"""JSON Lines: one object in each line, whose fields are the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ._delimited import lines_of
+from ._source import Source
+from ._table import NUMBER, TEXT, Table, TableError
+
+__all__ = ["JsonLines"]
+
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class JsonLines(Source):
+    """Objects of numbers and texts; a field that an object lacks is missing there."""
+
+    @cached_property
+    def _fields(self) -> dict[str, None]:
+        """All fields of the file, in the order in which they come."""
+        fields: dict[str, None] = {}
+        with lines_of(self) as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    fields |= dict.fromkeys(self._object(line, number))
+        return fields
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self._fields)
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        start, read = 0, 0
+        with lines_of(self, track=True) as lines:
+            while block := list(islice(lines, rows)):
+                places = [read + i for i, line in enumerate(block, start=1) if line.strip()]
+                objects = [self._object(block[line - read - 1], line) for line in places]
+                read += len(block)
+                columns = {
+                    name: self._column(name, objects, kinds[name] if kinds else None)
+                    for name in self._fields
+                }
+                table = Table(columns, self.name, np.array(places, dtype=int), start)
+                start += len(table)
+                if len(table):
+                    yield table
+
+    def _object(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            text = getattr(error, "msg", "brackets too deep")
+            column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+            raise TableError(
+                f"{self.name}, line {number}{column}: {text} - usually JSON over several lines, "
+                f"or a line that was cut off - write one object per line"
+            ) from None
+        if not isinstance(found, dict):
+            raise TableError(
+                f"{self.name}, line {number}: a {type(found).__name__} in place of an object - "
+                f'write one object per line, {{"x": 1.5, "label": "a"}}'
+            )
+        for name, value in found.items():
+            if not isinstance(value, _PLAIN):
+                raise TableError(
+                    f"{self.name}, line {number}, field {name!r}: a {type(value).__name__} in "
+                    f"place of a number or a text - give each entry a field of its own"
+                )
+        return found
+
+    @staticmethod
+    def _column(name: str, objects: list[dict[str, Any]], kind: str | None) -> np.ndarray:
+        values = [one.get(name) for one in objects]
+        texts = kind == TEXT or any(isinstance(value, str) for value in values)
+        if texts and kind != NUMBER:
+            found = np.empty(len(values), dtype=object)
+            found[:] = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+            return found
+        return np.array([np.nan if v is None else v for v in values], dtype=np.float64)

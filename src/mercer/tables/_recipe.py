@@ -1,0 +1,480 @@
+"""A recipe: what becomes of each column of a table on its way to points."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from .._points import take
+from ._table import GRAPHS, NUMBER, TEXT, Table, TableError, kind_of, nearest
+
+__all__ = ["IMPUTE", "Part", "Recipe"]
+
+IMPUTE = ("mean", "median", "most_frequent", "drop")
+_MANY = 100  # different values of a column that is hardly a category
+
+
+@dataclass(frozen=True)
+class Part:
+    """What becomes of one column: (value - mean) / scale, or one column of 0 and 1 per category.
+
+    `fill` stands for a missing value, in the units of the column; None where none may be missing.
+    """
+
+    name: str
+    categories: tuple[str, ...] | None = None
+    fill: float | str | None = None
+    mean: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def width(self) -> int:
+        """How many columns come out."""
+        return 1 if self.categories is None else len(self.categories)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How columns become points: vectors, or the texts or graphs of one column.
+
+    Nothing is done without a word: a column of text is an error unless it is in `onehot` or
+    `ignore`, a missing value unless `impute` says what stands for it.
+
+    Parameters
+    ----------
+    columns : tuple of str, optional
+        The columns to take; all but `target` and `ignore`, unless given.
+    target : str, optional
+        The column to predict.
+    ignore : tuple of str
+        Columns to leave out.
+    points : {"vectors", "texts", "graphs"}
+        What the kernel compares.
+    standardize : bool
+        Give columns of numbers mean 0 and standard deviation 1, of the values that are there.
+    onehot : tuple of str, or "all"
+        Columns to turn into one column of 0 and 1 for each of their values; "all" for those with
+        text.
+    impute : {"mean", "median", "most_frequent", "drop"}, float or None
+        What stands for a missing number.  In a one-hot column it is the most frequent value,
+        whichever of these is said; "drop" leaves out the row.
+    parts : tuple of Part, optional
+        What `fit` has learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.tables import Recipe, Table
+    >>> city = np.array(["Bonn", "Ulm", "Bonn"], dtype=object)
+    >>> table = Table({"x": np.array([1.0, 2.0, 3.0]), "city": city})
+    >>> recipe = Recipe(onehot=("city",)).fit(table)
+    >>> recipe.transform(table)
+    array([[1., 1., 0.],
+           [2., 0., 1.],
+           [3., 1., 0.]])
+    """
+
+    columns: tuple[str, ...] | None = None
+    target: str | None = None
+    ignore: tuple[str, ...] = ()
+    points: str = "vectors"
+    standardize: bool = False
+    onehot: tuple[str, ...] | str = ()
+    impute: str | float | None = None
+    parts: tuple[Part, ...] | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        changed = (f for f in fields(self) if f.repr and getattr(self, f.name) != f.default)
+        return f"Recipe({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, tables: Table | Iterable[Table]) -> Recipe:
+        """Return the recipe with what it learns from all rows: means, spreads, categories."""
+        from sklearn.preprocessing import StandardScaler
+
+        blocks = iter([tables]) if isinstance(tables, Table) else iter(tables)
+        first = next(blocks)
+        names = self._chosen(first)
+        if self.points != "vectors":
+            return replace(self, parts=(Part(names[0]),))
+        hot = self._hot(first, names)
+        plain = [name for name in names if name not in hot]
+        scaler = StandardScaler()
+        counts: dict[str, Counter[str]] = {name: Counter() for name in hot}
+        several = next(blocks, None)
+        rest = [] if several is None else [several]
+        for table in _chained([first, *rest], blocks):
+            self._refuse_text(table, plain, first)
+            self._refuse_missing(table, names)
+            rows = self._complete(table, names)
+            if plain:
+                X = np.column_stack([table.columns[name][rows] for name in plain])
+                self._refuse_infinite(table, plain)
+                if len(X):
+                    scaler.partial_fit(X)
+            for name in hot:
+                given = as_texts(table.columns[name])[rows]
+                counts[name].update(value for value in given if value is not None)
+        fills = self._fills(first, plain, several is not None, scaler)
+        parts = []
+        for name in names:
+            if name in hot:
+                ordered = tuple(sorted(counts[name]))
+                top = max(ordered, key=counts[name].__getitem__, default=None)
+                fill = top if self.impute not in (None, "drop") else None
+                parts.append(Part(name, ordered, fill))
+            else:
+                j = plain.index(name)
+                at = (float(scaler.mean_[j]), float(scaler.scale_[j])) if self.standardize else ()
+                parts.append(Part(name, None, fills[j], *at))
+        return replace(self, parts=tuple(parts))
+
+    def _chosen(self, table: Table) -> list[str]:
+        """Return the columns that become points."""
+        for name in (*(self.columns or ()), *self.ignore, *filter(None, [self.target])):
+            table.column(name)
+        if isinstance(self.onehot, tuple):
+            for name in self.onehot:
+                table.column(name)
+        left_out = {*self.ignore, self.target}
+        names = [name for name in self.columns or table.columns if name not in left_out]
+        wanted = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
+        if wanted is not None:
+            return [self._only(table, names, wanted)]
+        for name in names:
+            if kind_of(table.columns[name]) == GRAPHS:
+                raise TableError(
+                    f"{table.source} holds graphs, and this kernel takes vectors - try a kernel of "
+                    f"graphs: --kernel 'Normalized(WeisfeilerLehman())'"
+                )
+        if not names:
+            raise TableError(
+                f"{table.source} has no column left to make points of: all of them are ignored, "
+                f"coloured by or the target"
+            )
+        return names
+
+    def _only(self, table: Table, names: list[str], kind: str) -> str:
+        """Return the one column of a kind."""
+        found = [name for name in names if kind_of(table.columns[name]) == kind]
+        if len(found) == 1:
+            return found[0]
+        some = ", ".join(map(repr, found[:12]))
+        what = (
+            f"has {len(found)} columns of {kind}: {some}" if found else f"has no column of {kind}"
+        )
+        advice = (
+            f"name it: --columns {found[0]}" if found else "take a kernel on vectors: RBF(), ..."
+        )
+        raise TableError(f"{table.source} {what}, and this kernel compares one - {advice}")
+
+    def _hot(self, table: Table, names: list[str]) -> set[str]:
+        if self.onehot == "all":
+            return {name for name in names if kind_of(table.columns[name]) == TEXT}
+        unused = set(self.onehot) - set(names)
+        if unused:
+            name = sorted(unused)[0]
+            raise TableError(
+                f"onehot names the column {name!r}, which is ignored, coloured by or the target"
+            )
+        return set(self.onehot)
+
+    def _fills(self, table: Table, plain: list[str], several: bool, scaler: Any) -> list[Any]:
+        how = self.impute
+        if how is None or how == "drop" or not plain:
+            return [None] * len(plain)
+        if isinstance(how, (int, float)):
+            return [float(how)] * len(plain)
+        if how not in IMPUTE:
+            raise TableError(
+                f"impute={how!r} is none of {', '.join(IMPUTE)} or a number"
+                f"{nearest(str(how), IMPUTE)}"
+            )
+        if how == "mean":
+            return [float(value) for value in scaler.mean_]
+        if several:
+            raise TableError(
+                f"{table.source} is read in several blocks, and {how!r} needs all values at once - "
+                f"try --impute mean, which does not"
+            )
+        from sklearn.impute import SimpleImputer
+
+        X = np.column_stack([table.columns[name] for name in plain])
+        imputer = SimpleImputer(strategy=how, keep_empty_features=True).fit(X)
+        return [float(value) for value in imputer.statistics_]
+
+    # ------------------------------------------------------------------ what may not be
+
+    def _refuse_text(self, table: Table, plain: list[str], first: Table) -> None:
+        for name in plain:
+            column = table.columns[name]
+            if kind_of(column) != TEXT:
+                continue
+            texts = [i for i, cell in enumerate(column) if cell is not None and not _numeric(cell)]
+            row = texts[0] if texts else 0
+            called = quote(name)
+            different = len({cell for cell in column if cell is not None})
+            if len(texts) <= len(column) // 10:
+                what = (
+                    f"{len(texts)} of {len(column)} values are no numbers, the first "
+                    f"{column[row]!r} on {table.where(row)} - usually a typing error or a mark for "
+                    f"a missing value - mend the file, or leave the column out: --ignore {called}"
+                )
+            else:
+                several = f"{different} different values"
+                advice = f"turn it into columns of 0 and 1 ({several}): --onehot {called}"
+                if different > _MANY:
+                    advice = (
+                        f"compare the texts by a kernel of strings: --columns {called} --kernel"
+                    )
+                    advice += " 'Normalized(Spectrum(3))'"
+                what = (
+                    f"holds text, {column[row]!r} on {table.where(row)}, and a kernel on vectors "
+                    f"takes numbers - usually a name or a category - leave it out: --ignore "
+                    f"{called}; {advice}; or colour by it: --color {called}"
+                )
+            raise TableError(f"{table.source}, column {name!r}: {what}")
+
+    def _refuse_missing(self, table: Table, names: list[str]) -> None:
+        if self.impute is not None:
+            return
+        for name in names:
+            rows = np.flatnonzero(missing(table.columns[name]))
+            if len(rows):
+                raise TableError(
+                    f"{table.source}, column {name!r}: {len(rows)} of {len(table)} values are "
+                    f"missing, the first on {table.where(rows[0])} - say what stands for them: "
+                    f"--impute mean, median or a number; leave out these rows: --impute drop; or "
+                    f"the column: --ignore {quote(name)}"
+                )
+
+    def _refuse_infinite(self, table: Table, names: list[str]) -> None:
+        for name in names:
+            bad = np.flatnonzero(np.isinf(table.columns[name]))
+            if len(bad):
+                raise TableError(
+                    f"{table.source}, {table.where(bad[0])}, column {name!r}: the value is "
+                    f"infinite - usually a division by zero or a mark for a missing value - mend "
+                    f"it, or leave the column out: --ignore {quote(name)}"
+                )
+
+    def _complete(self, table: Table, names: list[str]) -> np.ndarray:
+        """Return the rows to keep: all, or with impute="drop" those where nothing is missing."""
+        keep = np.ones(len(table), dtype=bool)
+        if self.impute == "drop":
+            for name in (*names, *filter(None, [self.target])):
+                if name in table.columns:
+                    keep &= ~missing(table.columns[name])
+        return keep
+
+    # ------------------------------------------------------------------ using
+
+    def kept(self, table: Table) -> np.ndarray:
+        """Return which rows become points: all, or those that are complete."""
+        return np.flatnonzero(self._complete(table, [part.name for part in self._parts]))
+
+    def transform(self, table: Table) -> Any:
+        """Return the points of the rows that are kept."""
+        if self.points != "vectors":
+            column = table.column(self._parts[0].name)
+            self._refuse_missing(table, [self._parts[0].name])
+            column = take(column, self.kept(table))
+            return column.tolist() if isinstance(column, np.ndarray) else column
+        for part in self._parts:
+            table.column(part.name)
+        names = [part.name for part in self._parts]
+        plain = [part.name for part in self._parts if part.categories is None]
+        self._refuse_text(table, plain, table)
+        self._refuse_missing(table, names)
+        self._refuse_infinite(table, plain)
+        rows = self.kept(table)
+        X = np.empty((len(rows), sum(part.width for part in self._parts)))
+        place = 0
+        for part in self._parts:
+            X[:, place : place + part.width] = self._part(part, table, rows)
+            place += part.width
+        return X
+
+    def _part(self, part: Part, table: Table, rows: np.ndarray) -> np.ndarray:
+        column = take(table.columns[part.name], rows)
+        if part.categories is None:
+            if part.fill is not None:
+                column = np.where(np.isnan(column), part.fill, column)
+            return ((column - part.mean) / part.scale)[:, None]
+        places = {value: j for j, value in enumerate(part.categories)}
+        hot = np.zeros((len(rows), part.width))
+        for i, value in enumerate(as_texts(column)):
+            value = part.fill if value is None else value
+            if value not in places:
+                shown = ", ".join(map(repr, part.categories[:8]))
+                more = " ..." if part.width > 8 else ""
+                raise TableError(
+                    f"{table.source}, {table.where(rows[i])}, column {part.name!r}: the model has "
+                    f"never seen {value!r}; it was fitted to {shown}{more} - mend the value, or "
+                    f"fit again with rows that have it"
+                )
+            hot[i, places[value]] = 1.0
+        return hot
+
+    def targets(self, table: Table, *, labels: bool) -> Any:
+        """Return the target of each row that is kept: labels, or numbers."""
+        if self.target is None:
+            raise TableError(f"which column of {table.source} is to be predicted? --target NAME")
+        column = table.column(self.target)
+        absent = np.flatnonzero(missing(column))
+        if len(absent) and self.impute != "drop":
+            raise TableError(
+                f"{table.source}, {table.where(absent[0])}, column {self.target!r}: the target is "
+                f"missing - leave out such rows: --impute drop"
+            )
+        column = take(column, self.kept(table))
+        if labels:
+            return label_values(column)
+        if kind_of(column) != NUMBER:
+            raise TableError(
+                f"{table.source}, column {self.target!r}: the target holds text, "
+                f"{column[0]!r} on {table.where(0)}, and a regression predicts numbers - try a "
+                f"classifier: mercer fit svc, logistic or fisher"
+            )
+        return column
+
+    def answer(self, table: Table, values: dict[str, Any], beside: Iterable[str] = ()) -> Table:
+        """Return values for the rows that are kept, after their numbers and columns `beside`."""
+        rows = self.kept(table)
+        kept = {name: take(as_texts(table.column(name)), rows) for name in beside}
+        return Table({"row": table.start + 1 + rows, **kept, **values}, table.source)
+
+    def restored(self, points: Any) -> dict[str, Any]:
+        """Return points as columns in the units of the file: the way back of `transform`.
+
+        One-hot columns stay what they are, a number for each value.
+        """
+        if self.points != "vectors":
+            found = np.empty(len(points), dtype=object)
+            found[:] = list(points)
+            return {self._parts[0].name: found}
+        columns = dict(zip(self.features, np.asarray(points, dtype=float).T, strict=True))
+        for part in self._parts:
+            if part.categories is None:
+                columns[part.name] = columns[part.name] * part.scale + part.mean
+        return columns
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        if self.parts is None:
+            raise ValueError("this recipe has not seen a table yet: call fit first")
+        return self.parts
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the columns of the points: age, city=Bonn, city=Ulm."""
+        return [
+            name
+            for part in self._parts
+            for name in (
+                [part.name]
+                if part.categories is None
+                else [f"{part.name}={value}" for value in part.categories]
+            )
+        ]
+
+    # ------------------------------------------------------------------ what it says, and keeps
+
+    def describe(self) -> list[str]:
+        """Return what was done, in sentences."""
+        if self.points != "vectors":
+            return [f"Points are the {self.points} of the column {self._parts[0].name!r}."]
+        plain = [part for part in self._parts if part.categories is None]
+        hot = [part for part in self._parts if part.categories is not None]
+        said = []
+        if plain:
+            how = "standardised to mean 0 and deviation 1" if self.standardize else "taken as is"
+            said.append(f"{_count(len(plain), 'column')} of numbers, {how}: {_some(plain)}.")
+        for part in hot:
+            values = _count(part.width, "value")
+            said.append(f"Column {part.name!r} one-hot: {values}, one column of 0 and 1 for each.")
+        if self.impute == "drop":
+            said.append("Rows with a missing value were left out.")
+        elif self.impute is not None:
+            how = self.impute if isinstance(self.impute, str) else f"number {self.impute:g}"
+            text = f"Missing numbers were replaced by the {how.replace('_', ' ')}"
+            said.append(text + (", missing categories by the most frequent." if hot else "."))
+        left = [*self.ignore, *filter(None, [self.target])]
+        if left:
+            said.append(f"Not among the points: {', '.join(left)}.")
+        return said
+
+    def to_json(self) -> str:
+        """Return the recipe as text, from which `from_json` makes an equal one."""
+        return json.dumps(asdict(self), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Recipe:
+        """Return the recipe that a text describes."""
+        values = {key: _frozen(value) for key, value in json.loads(text).items()}
+        if values["parts"] is not None:
+            values["parts"] = tuple(
+                Part(**{key: _frozen(value) for key, value in part.items()})
+                for part in values["parts"]
+            )
+        return cls(**values)
+
+
+def _frozen(value: Any) -> Any:
+    """Return lists as tuples: JSON knows no others."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def missing(column: Any) -> np.ndarray:
+    """Tell for each row whether its value is missing."""
+    if not isinstance(column, np.ndarray):
+        return np.zeros(len(column), dtype=bool)
+    if column.dtype == object:
+        return np.array([value is None for value in column], dtype=bool)
+    return np.isnan(column)
+
+
+def as_texts(column: np.ndarray) -> np.ndarray:
+    """Return values as texts, 3.0 as "3"; None where they are missing."""
+    if column.dtype == object:
+        return column
+    found = np.empty(len(column), dtype=object)
+    values = column.tolist()
+    found[:] = [None if v != v else str(int(v)) if v == int(v) else repr(v) for v in values]
+    return found
+
+
+def label_values(column: np.ndarray) -> np.ndarray:
+    """Return labels: texts, or whole numbers, which then are integers."""
+    if column.dtype == object:
+        return np.array(column.tolist(), dtype=str)
+    return column.astype(np.int64) if np.all(column == np.round(column)) else column
+
+
+def _numeric(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _chained(first: list[Table], rest: Iterator[Table]) -> Iterator[Table]:
+    yield from first
+    yield from rest
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _some(parts: list[Part], most: int = 8) -> str:
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return ", ".join(part.name for part in parts[:most]) + more

@@ -1,0 +1,121 @@
+"""A source of tables: a file that is read in blocks of rows, as often as one likes."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ._table import EMPTY, NUMBER, TEXT, Table, TableError
+
+__all__ = ["Source"]
+
+_ENTRIES, _MOST, _LEAST = 2**22, 2**16, 2**10  # of a block: entries, and rows
+
+
+class Shape(NamedTuple):
+    """What a first reading finds out: how many rows, and what each column holds."""
+
+    rows: int
+    kinds: dict[str, str]
+
+
+class Source(ABC):
+    """A file of rows.
+
+    A column holds numbers if all its rows do, which only the last row tells; so the file is read
+    once for its shape, and then in blocks of a number of rows that depends on its columns alone.
+
+    Attributes
+    ----------
+    name : str
+        The file as the user named it, for messages.
+    path : Path
+    share : float
+        How much of the file has been read, from 0 to 1, while it is.
+    notes : list of str
+        What was found out about the file and not told by it: a delimiter, a missing header.
+    """
+
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.path, self.name = path, name or str(path)
+        self.share, self.notes = 0.0, list[str]()
+        self._kept: Table | None = None
+
+    @abstractmethod
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        """Yield tables of so many rows; of the kinds given, or of what each seems to hold."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many columns there are."""
+
+    @property
+    def rows_of_a_block(self) -> int:
+        """How many rows are read at a time."""
+        return int(np.clip(_ENTRIES // max(1, self.width), _LEAST, _MOST))
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Read all of it once, and keep it if it is one block."""
+        rows, kinds, tables = 0, dict[str, str](), 0
+        for table in self._read(self.rows_of_a_block, None):
+            rows, tables = rows + len(table), tables + 1
+            for name, kind in table.kinds.items():
+                kinds[name] = _both(kinds.get(name, EMPTY), kind)
+            self._kept = table if tables == 1 else None
+        if not rows:
+            raise TableError(
+                f"{self.name} has no rows - usually a file that was cut off, or the output of a "
+                f"command that failed - look at it with: head {self.name}"
+            )
+        return Shape(rows, {n: NUMBER if kind == EMPTY else kind for n, kind in kinds.items()})
+
+    def blocks(self) -> Iterator[Table]:
+        """Yield the rows in blocks, whose columns all have the same kinds."""
+        kinds = self.shape.kinds
+        if self._kept is not None:
+            self.share = 1.0
+            yield self._kept
+        else:
+            yield from self._read(self.rows_of_a_block, kinds)
+
+    def table(self) -> Table:
+        """Return all rows at once."""
+        return Table.joined(list(self.blocks()))
+
+    def sample(self, count: int, random_state: int = 0) -> Table:
+        """Return rows drawn at random without repetition, in their order; all if there are few."""
+        n = self.shape.rows
+        if count >= n:
+            return self.table()
+        drawn = np.sort(np.random.default_rng(random_state).choice(n, count, replace=False))
+        parts, start = [], 0
+        for block in self.blocks():
+            some = drawn[(drawn >= start) & (drawn < start + len(block))] - start
+            parts.append(block.take(some))
+            start += len(block)
+        return Table.joined(parts)
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the file's bytes; of a folder, of those of all its files."""
+        digest = hashlib.sha256()
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+        for file in files:
+            with file.open("rb") as stream:
+                while chunk := stream.read(2**20):
+                    digest.update(chunk)
+        return digest.hexdigest()
+
+
+def _both(one: str, other: str) -> str:
+    """Return what a column holds whose parts hold these."""
+    if EMPTY in (one, other):
+        return other if one == EMPTY else one
+    return TEXT if TEXT in (one, other) else one

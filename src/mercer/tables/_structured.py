@@ -1,0 +1,62 @@
+"""FASTA files and folders of graphs, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..datasets import read_fasta, read_tudataset
+from ._source import Source
+from ._table import Table, TableError
+
+__all__ = ["Fasta", "GraphFolder"]
+
+
+class Whole(Source):
+    """A source that is read at once."""
+
+    width = 2
+
+    def __init__(self, path: Path, name: str = "") -> None:
+        super().__init__(path, name)
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        try:
+            yield self._table()
+        except (ValueError, OSError, OverflowError) as error:
+            text = str(error)
+            raise TableError(text.replace(str(self.path), self.name)) from None
+
+    @property
+    def rows_of_a_block(self) -> int:
+        """All of them."""
+        return 2**62
+
+
+class Fasta(Whole):
+    """Sequences with names: the columns `name` and `sequence`."""
+
+    def _table(self) -> Table:
+        sequences, names = read_fasta(self.path)
+        columns = {"name": names, "sequence": sequences}
+        return Table({k: np.array(v, dtype=object) for k, v in columns.items()}, self.name)
+
+
+class GraphFolder(Whole):
+    """A folder or zip file of TUDataset: the columns `graph` and `label`."""
+
+    def _table(self) -> Table:
+        graphs, labels = read_tudataset(self.path)
+        columns: dict[str, Any] = {"graph": graphs}
+        labels = np.asarray(labels, dtype=float)
+        if labels.ndim == 1:
+            columns["label"] = labels
+        else:
+            columns |= {f"label{j + 1}": column for j, column in enumerate(labels.T)}
+        return Table(columns, self.name)

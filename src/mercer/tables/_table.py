@@ -1,0 +1,173 @@
+"""A table: columns by name, and where in a file each row came from."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, TextIO
+
+import numpy as np
+
+from .._points import concatenate, length, take
+
+__all__ = ["NUMBER", "TEXT", "Table", "TableError", "column_of", "kind_of", "nearest"]
+
+NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # in lower case
+
+
+class TableError(ValueError):
+    """A file, or what is in it, cannot be used as it is; the message says where and what to try."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of the same length, by name.
+
+    Parameters
+    ----------
+    columns : dict
+        Numbers are float64, NaN for what is missing; texts an array of objects, None for what is
+        missing; graphs a `Graphs`.
+    source : str
+        The file they came from.
+    lines : array of int, optional
+        The line of each row in the file.
+    start : int
+        Rows of the file before these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.tables import Table
+    >>> table = Table({"x": np.array([1.0, 2.0]), "city": np.array(["Bonn", None], dtype=object)})
+    >>> len(table), table.kinds
+    (2, {'x': 'numbers', 'city': 'text'})
+    """
+
+    columns: dict[str, Any]
+    source: str = "the table"
+    lines: np.ndarray | None = None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return next((length(column) for column in self.columns.values()), 0)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What each column holds: "numbers", "text", "graphs", or "nothing" but missing values."""
+        return {name: kind_of(column) for name, column in self.columns.items()}
+
+    def take(self, rows: Any) -> Table:
+        """Return the table of some rows, a slice, an index array or a mask."""
+        places = np.arange(len(self))[rows]
+        lines = None if self.lines is None else self.lines[places]
+        columns = {name: take(column, places) for name, column in self.columns.items()}
+        start = self.start + int(places[0]) if len(places) else self.start
+        return replace(self, columns=columns, lines=lines, start=start)
+
+    def column(self, name: str) -> Any:
+        """Return a column by its name, or say which is nearest."""
+        if name not in self.columns:
+            raise TableError(
+                f"{self.source} has no column {name!r}{nearest(name, self.columns)} "
+                f"{_listed(self.columns)}"
+            )
+        return self.columns[name]
+
+    def where(self, row: int) -> str:
+        """Return where a row stands in the file: "line 7", or "row 7" where there are no lines."""
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
+        return f"row {self.start + row + 1}"
+
+    def write(self, file: TextIO, *, header: bool = True) -> None:
+        """Write the table as CSV, numbers with all their digits."""
+        writer = csv.writer(file, lineterminator="\n")
+        if header:
+            writer.writerow(self.columns)
+        writer.writerows(zip(*(_written(c) for c in self.columns.values()), strict=True))
+
+    @staticmethod
+    def joined(tables: Sequence[Table]) -> Table:
+        """Return the rows of several tables with the same columns, one after the other."""
+        first = tables[0]
+        if len(tables) == 1:
+            return first
+        columns = {
+            name: reduce(concatenate, (t.columns[name] for t in tables))
+            if kind_of(column) == GRAPHS
+            else np.concatenate([t.columns[name] for t in tables])
+            for name, column in first.columns.items()
+        }
+        lines = None
+        if first.lines is not None:
+            lines = np.concatenate([t.lines for t in tables if t.lines is not None])
+        return replace(first, columns=columns, lines=lines)
+
+
+def _written(column: Any) -> list[Any]:
+    """Return cells: texts, whole numbers, and others by the fewest digits that tell them apart."""
+    if kind_of(column) == GRAPHS:
+        raise TypeError("graphs have no place in a table of text")
+    return ["" if value is None or value != value else value for value in column.tolist()]
+
+
+def kind_of(column: Any) -> str:
+    """Return what a column holds."""
+    if not isinstance(column, np.ndarray):
+        return GRAPHS
+    if column.dtype.kind in "OUS":
+        return TEXT
+    return EMPTY if len(column) and np.isnan(column).all() else NUMBER
+
+
+def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarray | int:
+    """Return cells of text as a column: of numbers if all are, or of text.
+
+    If `kind` says that they are numbers and one is not, its place is returned.
+    """
+    known = [None if c is None or c.strip().lower() in MISSING else c for c in cells]
+    if kind != TEXT:
+        try:
+            return _floats(["nan" if cell is None else cell for cell in known])
+        except ValueError:
+            if kind == NUMBER:
+                return next(i for i, cell in enumerate(known) if not is_number(cell))
+    return _texts(known)
+
+
+def is_number(cell: str | None) -> bool:
+    """Tell whether a cell is missing or the text of a number."""
+    try:
+        return cell is None or _floats([cell]) is not None
+    except ValueError:
+        return False
+
+
+def _floats(cells: Sequence[Any]) -> np.ndarray:
+    if "_" in "".join(cells):  # Python reads 1_000 as a number, nobody else does
+        raise ValueError("an underscore")
+    return np.array(cells, dtype=np.float64)
+
+
+def _texts(cells: Iterable[str | None]) -> np.ndarray:
+    found = np.empty(len(cells := list(cells)), dtype=object)
+    found[:] = cells
+    return found
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'label'?" for 'lable', or ";"."""
+    table = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), table, 1, cutoff=0.6)
+    return f"; did you mean {table[near[0]]!r}?" if near else ";"
+
+
+def _listed(names: Iterable[str], most: int = 12) -> str:
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"its columns are {', '.join(map(repr, names[:most]))}{more}"

@@ -1,0 +1,277 @@
+"""Each command does what it says, says what it did, and ends with a code that means something."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from shell import ENVIRONMENT, process, python
+
+import mercer as library
+from mercer.tables import load_trained, read_table
+
+TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
+
+
+def columns(text):
+    rows = list(csv.reader(io.StringIO(text)))
+    return {name: [row[j] for row in rows[1:]] for j, name in enumerate(rows[0])}
+
+
+def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_path):
+    options = (*TREATED, "--ignore", "price", "--color", "kind", "-k", "3")
+    done = mercer("pca", people, *options, "-o", "out")
+    assert done.code == 0 and done.out == "" and "Column 'city' one-hot: 3 values" in done.err
+    assert "Missing numbers were replaced by the median" in done.err
+    out = tmp_path / "out"
+    assert sorted(os.listdir(out)) == [
+        "embedding.csv",
+        "embedding.png",
+        "model.mercer",
+        "report.html",
+    ]
+    found = columns((out / "embedding.csv").read_text())
+    assert list(found) == ["row", "kind", "component1", "component2", "component3"]
+    assert found["row"] == [str(i) for i in range(1, 81)] and set(found["kind"]) == {"old", "new"}
+    assert (out / "embedding.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    # the model in a fresh process gives the same bits for the same rows
+    again = process("transform", out / "model.mercer", people, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    scores = np.array([found[f"component{j}"] for j in (1, 2, 3)], dtype=float)
+    told = columns(again.stdout)
+    new = np.array([told[f"component{j}"] for j in (1, 2, 3)], dtype=float)
+    np.testing.assert_allclose(new, scores, rtol=0, atol=1e-12)  # k(x, X) w, and u sqrt(l)
+    model = load_trained(out / "model.mercer")
+    here = model.model.transform(model.recipe.transform(read_table(people)))
+    assert here.T.tobytes() == np.ascontiguousarray(new).tobytes()
+    # and so does the code that is printed
+    code = mercer("pca", people, *options, "--show-code").out
+    assert python(code, tmp_path) == (out / "embedding.csv").read_text()
+    # which is in the report, too, escaped, as is everything that the file says
+    page = (out / "report.html").read_text("utf-8")
+    assert (
+        "mercer pca" in page
+        and "<script>" in page
+        and "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    )
+    assert "Nothing was missed" in page
+
+
+def test_text_in_a_report_is_escaped(mercer, tmp_path):
+    bad = "</script><script>alert(1)</script>"
+    rows = "\n".join(f'{i},"{bad}",{i * i % 7}' for i in range(20))
+    (tmp_path / "a.csv").write_text(f'x,"{bad}",z\n{rows}\n')
+    assert mercer("pca", "a.csv", "--color", bad, "-o", "out", "-q").code == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "alert(1)" in page and bad not in page and "<script>alert" not in page
+    assert page.count("</script>") == 2
+
+
+def test_without_a_folder_data_go_to_stdout_and_words_to_stderr(mercer, people):
+    done = mercer("pca", people, "--columns", "age,price")
+    assert done.out.startswith("row,component1,component2\n1,")
+    assert "2 columns of numbers" in done.err
+    assert mercer("pca", people, "--columns", "age,price", "-q").err == ""
+
+
+@pytest.mark.parametrize("method", ["nystroem", "features"])
+def test_streams_and_their_code_give_the_same_bits(mercer, people, tmp_path, method, monkeypatch):
+    options = ("--ignore", "kind", *TREATED, "--method", method, "--rank", "20")
+    options = [{"median": "mean"}.get(option, option) for option in options]
+    done = mercer("pca", people, *options, "-o", "out")
+    assert done.code == 0, done
+    text = (tmp_path / "out" / "embedding.csv").read_text()
+    assert python(mercer("pca", people, *options, "--show-code").out, tmp_path) == text
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert ("landmarks" if method == "nystroem" else "Random features") in page
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        *[("ridge", "price"), ("gp", "price"), ("svr", "price")],
+        *[("logistic", "kind"), ("svc", "kind"), ("fisher", "kind")],
+        *[("oneclass", None), ("kmeans", None)],
+    ],
+)
+def test_fit_and_predict(mercer, people, tmp_path, method, target):
+    options = ["--target", target] if target else []
+    options += ["--ignore", ",".join({"price", "kind"} - {target})]
+    done = mercer("fit", method, people, *TREATED, *options, "-o", "m.mercer")
+    assert done.code == 0, done
+    told = columns(mercer("predict", "m.mercer", people).out)
+    model = load_trained("m.mercer")
+    given = model.model.predict(model.recipe.transform(read_table(people)))
+    assert told["prediction"] == [str(value) for value in given.tolist()]
+    code = mercer("fit", method, people, *TREATED, *options, "-o", "n.mercer", "--show-code").out
+    python(code, tmp_path)
+    assert mercer("predict", "n.mercer", people).out == mercer("predict", "m.mercer", people).out
+    code = mercer("predict", "m.mercer", people, "--show-code").out
+    assert python(code, tmp_path) == mercer("predict", "m.mercer", people).out
+    assert target is None or "score" in mercer("score", "m.mercer", people, "--json").out
+
+
+def test_what_else_a_model_can_say(mercer, people):
+    price = ("--ignore", "kind", "--target", "price")
+    mercer("fit", "ridge", people, *TREATED, *price, "-o", "r.mercer")
+    assert list(columns(mercer("predict", "r.mercer", people, "--std").out)) == [
+        *["row", "prediction", "std"]
+    ]
+    mercer("fit", "logistic", people, *TREATED, "--ignore", "price", "--target", "kind",
+           "-o", "l.mercer")  # fmt: skip
+    told = columns(mercer("predict", "l.mercer", people, "--proba").out)
+    assert list(told)[-2:] == ["p(new)", "p(old)"]
+    made = mercer("compress", "r.mercer", "-n", "20", "-o", "small.mercer", "--json")
+    assert json.loads(made.out)["points"] == 20
+    assert len(load_trained("small.mercer").model.X_fit_) == 20
+    said = mercer("info", "small.mercer").out
+    assert "KernelRidge" in said and "one-hot: 3 values" in said and "mercer fit ridge" in said
+    assert "cannot transform - try mercer predict" in mercer("transform", "r.mercer", people).err
+    mercer("pca", people, "--columns", "age,price", "--standardize", "-o", "out", "-q")
+    clean = columns(mercer("denoise", "out/model.mercer", people).out)
+    given = columns(people.read_text())
+    gap = np.array(clean["age"], dtype=float) - np.array(given["age"], dtype=float)
+    assert np.abs(gap).mean() < 5  # in years
+    library.save(load_trained("r.mercer").model, "bare.mercer")
+    assert "not what is done to the columns" in mercer("predict", "bare.mercer", people).err
+    assert "no file of mercer.save" in mercer("info", people).err
+
+
+def test_score_and_tune(mercer, people):
+    options = (*TREATED, "--ignore", "kind", "--target", "price")
+    done = json.loads(mercer("score", "ridge", people, *options, "--cv", "4", "--json").out)
+    assert len(done["folds"]) == 4 and done["measure"] == "R^2"
+    assert done["mean"] == pytest.approx(np.mean(done["folds"]))
+    found = json.loads(mercer("tune", "ridge", people, *options, "--json", "-o", "t.mercer").out)
+    assert found["kernel"].startswith("RBF(length_scale=") and "alpha" in found
+    assert repr(load_trained("t.mercer").model.kernel) == found["kernel"]
+    better = mercer("score", "ridge", people, *options, "--kernel", found["kernel"],
+                    "--set", f"alpha={found['alpha']}", "--json")  # fmt: skip
+    assert json.loads(better.out)["mean"] > done["mean"]
+    assert mercer("score", "kmeans", people, *options).code == 2
+
+
+def test_tests(mercer, people, tmp_path):
+    head, *rows = people.read_text().splitlines()
+    for name, some in (("a.csv", rows[:40]), ("b.csv", rows[40:])):
+        (tmp_path / name).write_text("\n".join([head, *some]))
+    options = ("--columns", "age", "--permutations", "99")
+    same = mercer("test", "two-sample", "a.csv", "b.csv", *options, "--json")
+    assert json.loads(same.out)["pvalue"] > 0.02
+    related = mercer("test", "independence", people, "--x", "age", "--y", "price",
+                     "--permutations", "99")  # fmt: skip
+    assert related.code == 0 and "They are related" in related.out
+    assert "Did you mean 'two-sample'" in mercer("test", "twosample", "a.csv", "b.csv").err
+
+
+def test_kernels_of_strings_and_graphs(mercer, tmp_path):
+    fasta = "".join(
+        f">s{i}\n{'ACGT' * (i + 1) if i % 2 else 'GGTTA' * (i + 1)}\n" for i in range(12)
+    )
+    (tmp_path / "a.fasta").write_text(fasta)
+    done = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))", "-o", "out", "--color",
+                  "name")  # fmt: skip
+    assert done.code == 0 and "Points are the texts of the column 'sequence'" in done.err
+    assert "holds text" in mercer("pca", "a.fasta").err
+    told = mercer("transform", "out/model.mercer", "a.fasta").out
+    assert len(told.splitlines()) == 13
+    folder = tmp_path / "DS"
+    folder.mkdir()
+    (folder / "DS_A.txt").write_text("".join(f"{3 * i + 1}, {3 * i + 2}\n" for i in range(6)))
+    (folder / "DS_graph_indicator.txt").write_text("".join(f"{i // 3 + 1}\n" for i in range(18)))
+    (folder / "DS_graph_labels.txt").write_text("1\n-1\n" * 3)
+    (folder / "DS_node_labels.txt").write_text("".join(f"{i % 5}\n" for i in range(18)))
+    options = ("--kernel", "WeisfeilerLehman()", "--target", "label")
+    assert mercer("fit", "svc", "DS", *options, "-o", "g.mercer").code == 0
+    assert len(mercer("predict", "g.mercer", "DS").out.splitlines()) == 7
+    assert "holds graphs, and this kernel takes vectors" in mercer("pca", "DS").err
+
+
+def test_check_kernels_and_plan(mercer, people):
+    assert mercer("check", "RBF() + 2*Linear()").code == 0
+    refuted = mercer("check", "Sigmoid()", "--json")
+    assert refuted.code == 1 and json.loads(refuted.out)["status"] == "refuted"
+    said = mercer("kernels").out
+    assert "RBF" in said and "exp(-|x - z|^2 / (2 l^2))" in said and "WeisfeilerLehman" in said
+    assert "length_scale" in mercer("kernels", "RBF").out
+    assert "did you mean RBF" in mercer("kernels", "Gauss").err
+    plan = mercer("plan", people, "--columns", "age", "--json")
+    assert json.loads(plan.out)["rows"] == 80
+    assert "nystroem" in mercer("plan", people, "--columns", "age").out
+
+
+def test_mistakes_are_told_without_a_traceback(mercer, people):
+    for arguments, code, words in [
+        (("pcaa",), 2, "Did you mean 'pca'?"),
+        (("pca", people, "--colr", "x"), 2, "--color"),
+        (
+            ("pca", people, "--ignore", "city,kind"),
+            1,
+            "column 'height': 1 of 80 values are missing, the first on line 9",
+        ),
+        (("pca", people, "--impute", "mean"), 1, "'Bonn' on line 2"),
+        (("pca", people, "--columns", "age", "--kernel", "RBFF()"), 1, "did you mean RBF?"),
+        (("pca", "peple.csv"), 1, "did you mean people.csv?"),
+        (("pca", people, "-k", "two"), 2, "neither a number of components nor a share"),
+        (("pca", people, "--columns", "age", "--set", "tll=1"), 1, "did you mean 'tol'?"),
+        (("fit", "svc", people, "--columns", "age"), 1, "which column of .* is to be predicted"),
+        (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a text like '2 GiB'"),
+        (("pca", people, "--columns", "age", "--resume"), 0, ""),
+    ]:
+        done = mercer(*arguments)
+        assert done.code == code, done
+        assert re.search(words if "*" in words else re.escape(words), done.err), done
+        assert "Traceback" not in done.err
+
+
+def test_debug_shows_the_traceback(people, tmp_path):
+    done = process("pca", people, "--debug", cwd=tmp_path)
+    assert done.returncode == 1 and "Traceback" in done.stderr
+
+
+def test_what_does_not_converge_ends_with_3(mercer, people):
+    options = ("--columns", "age,price", "--method", "krylov", "--set", "max_iter=1")
+    done = mercer("pca", people, *options, "--set", "tol=1e-15")
+    assert done.code in (0, 3) and ("converge" in done.err) == (done.code == 3)
+    svc = mercer("fit", "svc", people, *TREATED, "--ignore", "price", "--target", "kind",
+                 "--set", "max_iter=1")  # fmt: skip
+    assert svc.code == 3 and "warning: " in svc.err
+
+
+def test_standard_input_a_broken_pipe_and_no_colour(people, tmp_path):
+    done = process("pca", "-", "--columns", "age", "-q", cwd=tmp_path, input=people.read_text())
+    assert done.returncode == 0 and done.stdout.startswith("row,component1")
+    mercer = f'{sys.executable} -c "from mercer.cli import main; main()"'
+    command = f"{mercer} kernels | head -1; echo ${{PIPESTATUS[0]}}"
+    piped = subprocess.run(
+        ["bash", "-c", command], env={**ENVIRONMENT, "NO_COLOR": "1"}, text=True,
+        capture_output=True, check=True,
+    )  # fmt: skip
+    assert piped.stdout.splitlines()[-1] == "0" and "Traceback" not in piped.stderr
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_completion(tmp_path):
+    code = "import sys; sys.argv = ['mercer']; from mercer.cli import main; main()"
+    environment = {**ENVIRONMENT, "_MERCER_COMPLETE": "bash_complete", "COMP_WORDS": "mercer pc",
+                   "COMP_CWORD": "1"}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, text=True, capture_output=True, check=False
+    )
+    assert "pca" in done.stdout, done.stderr
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path):
+    from mercer.cli._session import replacing
+
+    place = tmp_path / "a.csv"
+    place.write_text("old")
+    with pytest.raises(KeyboardInterrupt), replacing(place) as file:
+        file.write("new")
+        raise KeyboardInterrupt
+    assert place.read_text() == "old" and os.listdir(tmp_path) == ["a.csv"]

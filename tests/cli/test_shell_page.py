@@ -1,0 +1,64 @@
+"""Every command of the README and the docs runs; help answers without the library."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shell import ENVIRONMENT
+
+from mercer.cli._app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands(page):
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.S | re.M)
+    return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.name
+)
+def test_commands_on_a_page_run(page, tmp_path):
+    shim = tmp_path / "bin" / "mercer"
+    shim.parent.mkdir()
+    shim.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -c "from mercer.cli import main; main()" "$@"\n'
+    )
+    shim.chmod(0o755)
+    environment = {**ENVIRONMENT, "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}"}
+    for line in commands(page):  # one after the other, as a reader would
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+
+def test_every_command_is_on_the_page():
+    said = (ROOT / "docs" / "shell.md").read_text("utf-8")
+    names = {name for name in app.commands if name != "test"} | {"test two-sample"}
+    assert [name for name in sorted(names) if f"mercer {name}" not in said] == []
+
+
+def test_help_imports_nothing_heavy():
+    """Of every command, and of the group, in one process each time none of it has been imported."""
+    tests = app.commands["test"].commands
+    calls = [[], *([name] for name in app.commands), *(["test", name] for name in tests)]
+    code = (
+        "import sys\nfrom mercer.cli import main\n"
+        f"for call in {calls!r}:\n"
+        "    try:\n        main([*call, '--help'])\n"
+        "    except SystemExit as end:\n        assert end.code == 0\n"
+        "heavy = {'sklearn', 'numba', 'numpy', 'scipy', 'rich', 'matplotlib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Usage: mercer") == len(calls)

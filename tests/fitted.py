@@ -1,0 +1,54 @@
+"""Models fitted to 40 points, and all that they have to say, bit for bit."""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+rng = np.random.default_rng(0)
+X = np.abs(rng.normal(size=(40, 3)))
+NEW = np.abs(rng.normal(size=(7, 3)))
+NUMBERS = np.sin(X[:, 0]) + 2.0
+LABELS = np.where(X[:, 0] + X[:, 1] > 1.5, "yes", "no")
+THREE = np.array(["a", "b", "c"])[np.arange(40) % 3]
+VERBS = (
+    *("predict", "predict_proba", "predict_log_proba", "decision_function", "transform"),
+    *("score_samples", "kneighbors", "reconstruction_error", "summary"),
+)
+
+
+def fit(model, y=None, points=X):
+    model = clone(model)
+    if y is None:
+        y = LABELS if hasattr(model, "classes_") or is_classifier(model) else NUMBERS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # 40 points are few; that is not what is tested here
+        return model.fit(points, y)
+
+
+def is_classifier(model):
+    return model.__sklearn_tags__().estimator_type == "classifier"
+
+
+def answers(model, points=NEW):
+    found = {}
+    for verb in VERBS:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = getattr(model, verb)(*(() if verb == "summary" else (points,)))
+        except (AttributeError, NotImplementedError, ValueError, TypeError) as error:
+            value = f"{type(error).__name__}: {error}"
+        parts = value if isinstance(value, tuple) else (value,)
+        found[verb] = [part if isinstance(part, str) else bits(part) for part in parts]
+    return found
+
+
+def bits(value):
+    value = value.toarray() if sp.issparse(value) else np.asarray(value)
+    return (
+        value.dtype.str,
+        value.shape,
+        value.tolist() if value.dtype == object else value.tobytes(),
+    )

@@ -1,0 +1,79 @@
+"""Files of the first format, which every later version has to read.
+
+    PYTHONPATH=src python tests/golden_models.py
+
+writes those that are missing, and leaves others alone: a file that is there was written by the
+version that introduced it.  `answers.json` has what the models said then.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+import mercer
+from mercer import SVC, Expansion, Graphs, KernelPCA, KernelRidge
+from mercer.kernels import RBF, Jaccard, Linear, Select, Spectrum, WeisfeilerLehman
+
+FOLDER = Path(__file__).parent / "persist" / "golden"
+X = np.round(np.sin(np.arange(24.0)).reshape(12, 2), 3)
+NEW = np.round(np.cos(np.arange(6.0)).reshape(3, 2), 3)
+TWO, THREE = np.arange(12) % 2, np.array(["a", "b", "c"])[np.arange(12) % 3]
+WORDS = ["ACGT", "AACC", "GGTA", "TTTT", "CAGT", "ACAC"] * 2
+GRAPHS = Graphs.from_edges(
+    [[(0, 1), (1, 2)], [(0, 1)], [(0, 1), (1, 2), (0, 2)]] * 4,
+    labels=[["C", "N", "O"], ["C", "C"], ["O", "O", "N"]] * 4,
+)
+TABLE = pd.DataFrame({"word": WORDS, "a": X[:, 0], "b": X[:, 1]})
+MIXED = Select(Spectrum(2), "word") * Select(RBF(1.5), ["a", "b"])
+
+MODELS = {  # a model, and points for it
+    "svc": lambda: (SVC(kernel=RBF(1.5) + 0.5 * Linear()).fit(X, THREE), NEW),
+    "ridge": lambda: (
+        KernelRidge(kernel="rbf", fit_intercept=True).fit(np.asfortranarray(X), X),
+        NEW,
+    ),
+    "pca": lambda: (KernelPCA(2, kernel="rbf", eigen_solver="nystroem", rank=4).fit(X), NEW),
+    "process": lambda: (
+        mercer.GaussianProcessRegressor(2.0 * RBF(1.5), alpha=0.1, optimizer=None).fit(X, X[:, 0]),
+        NEW,
+    ),
+    "perceptron": lambda: (
+        mercer.KernelPerceptron(random_state=np.random.RandomState(3)).fit(X, TWO),
+        NEW,
+    ),
+    "sparse": lambda: (SVC().fit(sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)), TWO), NEW),
+    "strings": lambda: (KernelRidge(kernel=Spectrum(2)).fit(WORDS, TWO), WORDS[:3]),
+    "graphs": lambda: (SVC(kernel=WeisfeilerLehman(1)).fit(GRAPHS, TWO), GRAPHS[:3]),
+    "table": lambda: (SVC(kernel=MIXED).fit(TABLE, TWO), TABLE.iloc[:3]),
+    "sets": lambda: (
+        Expansion(Jaccard(), [{"a", "b"}, {1, 2.5}, set(), {("a", 1)}], np.arange(4.0)),
+        [{"a"}, {1, "b"}],
+    ),
+}
+
+
+def answer(model, points):
+    for verb in ("decision_function", "predict", "transform", "__call__"):
+        if hasattr(model, verb):
+            return np.asarray(getattr(model, verb)(points)).tolist()
+    raise TypeError(model)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / "answers.json"
+    answers = json.loads(path.read_text()) if path.exists() else {}
+    for name, make in MODELS.items():
+        if name not in answers:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model, points = make()
+            mercer.save(model, FOLDER / f"{name}.safetensors")
+            answers[name] = answer(model, points)
+    path.write_text(json.dumps(answers, indent=1) + "\n")

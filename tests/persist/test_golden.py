@@ -1,0 +1,51 @@
+"""Files that an earlier version wrote are read, to the last bit."""
+
+import json
+import warnings
+
+import golden_models
+import numpy as np
+import pytest
+import safetensors
+
+from mercer import load
+from mercer.persist._container import read
+from mercer.persist._encode import Encoder
+
+ANSWERS = json.loads((golden_models.FOLDER / "answers.json").read_text())
+
+
+def test_every_model_has_a_file():
+    assert golden_models.MODELS.keys() == ANSWERS.keys()
+    assert {p.stem for p in golden_models.FOLDER.glob("*.safetensors")} == ANSWERS.keys()
+
+
+@pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
+@pytest.mark.parametrize("name", golden_models.MODELS)
+def test_golden_files(name, mmap):
+    path = golden_models.FOLDER / f"{name}.safetensors"
+    assert path.stat().st_size < 16_000
+    model = load(path, mmap=mmap)
+    # every value is the one in the file ...
+    encoder = Encoder()
+    state = json.loads(json.dumps(encoder.encode(model)))
+    metadata, tensors = read(path, mapped=True)
+    if not mmap:  # what is mapped is read-only, and says so
+        assert state == json.loads(metadata["state"])
+    assert encoder.arrays.keys() == tensors.keys()
+    for tensor, array in encoder.arrays.items():
+        assert array.dtype == tensors[tensor].dtype and array.shape == tensors[tensor].shape
+        assert array.tobytes() == tensors[tensor].block.tobytes()
+    # ... and says what it said; the last bits belong to the BLAS of the machine
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        points = golden_models.MODELS[name]()[1]
+    np.testing.assert_allclose(
+        golden_models.answer(model, points), ANSWERS[name], rtol=1e-9, atol=1e-12
+    )
+
+
+def test_others_see_the_arrays_of_a_golden_file():
+    with safetensors.safe_open(golden_models.FOLDER / "ridge.safetensors", "np") as file:
+        np.testing.assert_array_equal(file.get_tensor("X_fit_").T, golden_models.X)
+        assert file.metadata()["class"] == "KernelRidge"

@@ -1,0 +1,237 @@
+"""Files become tables, and what cannot is named: the file, the line, the column, what to try."""
+
+import gzip
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from mercer.tables import Table, TableError, open_table, read_table
+
+CSV = "x,y,city\n1,2.5,Bonn\n2,,Ulm\n3,-1e3,Bonn\n"
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def check(table):
+    assert table.kinds == {"x": "numbers", "y": "numbers", "city": "text"}
+    np.testing.assert_array_equal(table.columns["x"], [1, 2, 3])
+    np.testing.assert_array_equal(table.columns["y"], [2.5, np.nan, -1000])
+    assert table.columns["city"].tolist() == ["Bonn", "Ulm", "Bonn"]
+
+
+def test_csv_with_other_delimiters_quotes_gzip_and_a_byte_order_mark(tmp_path):
+    for mark in ",;|\t":
+        check(read_table(write(tmp_path, "a.csv", CSV.replace(",", mark))))
+    check(read_table(write(tmp_path, "a.csv", "\ufeff" + CSV.replace("Bonn", '"Bonn"'))))
+    check(read_table(write(tmp_path, "a.csv", CSV.replace("\n", "\r\n"))))
+    check(read_table(write(tmp_path, "a.csv.gz", gzip.compress(CSV.encode()))))
+    check(read_table(write(tmp_path, "a.tsv", CSV.replace(",", "\t"))))
+
+
+def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
+    source = open_table(write(tmp_path, "a.csv", "1;2\n3;4\n"))
+    assert source.notes[0] == "cells are separated by a semicolon"
+    assert "no header" in source.notes[1]
+    assert source.table().columns["column2"].tolist() == [2.0, 4.0]
+    named = open_table(write(tmp_path, "a.csv", "1,2\n3,4\n"), header=True)
+    assert named.table().columns["2"].tolist() == [4.0] and not named.notes
+
+
+def test_jsonl_parquet_arrow_and_npz_hold_the_same(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq, feather = (pytest.importorskip(f"pyarrow.{part}") for part in ("parquet", "feather"))
+
+    rows = [
+        {"x": 1, "y": 2.5, "city": "Bonn"},
+        {"x": 2, "city": "Ulm"},
+        {"x": 3, "y": -1e3, "city": "Bonn"},
+    ]
+    check(read_table(write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))))
+    table = pa.table({n: [row.get(n) for row in rows] for n in ("x", "y", "city")})
+    pq.write_table(table, tmp_path / "a.parquet")
+    check(read_table(tmp_path / "a.parquet"))
+    feather.write_feather(table, tmp_path / "a.arrow", compression="uncompressed")
+    check(read_table(tmp_path / "a.arrow"))
+    with pa.ipc.new_stream(tmp_path / "b.arrow", table.schema) as stream:
+        stream.write_table(table)
+    check(read_table(tmp_path / "b.arrow"))
+    city = table.column("city").combine_chunks().dictionary_encode()
+    pq.write_table(table.set_column(2, "city", city), tmp_path / "a.parquet")
+    check(read_table(tmp_path / "a.parquet"))
+    np.savez(tmp_path / "a.npz", x=[1, 2, 3], y=[2.5, np.nan, -1e3], city=["Bonn", "Ulm", "Bonn"])
+    check(read_table(tmp_path / "a.npz"))
+
+
+def test_npy_and_the_arrays_of_an_npz(tmp_path):
+    X = np.arange(6).reshape(3, 2)
+    np.save(tmp_path / "a.npy", X)
+    assert read_table(tmp_path / "a.npy").columns["x2"].tolist() == [1.0, 3.0, 5.0]
+    np.savez(tmp_path / "a.npz", X=X, y=[1, 2, 3], X_test=X[:1])
+    with pytest.raises(TableError, match=r"different length: X 3, y 3, X_test 1.*--arrays X,y"):
+        read_table(tmp_path / "a.npz")
+    assert list(read_table(tmp_path / "a.npz", arrays=["X", "y"]).columns) == ["X1", "X2", "y"]
+    with pytest.raises(TableError, match="no array 'Z'"):
+        read_table(tmp_path / "a.npz", arrays=["Z"])
+
+
+def test_fasta_and_graphs(tmp_path):
+    table = read_table(write(tmp_path, "a.fasta", ">one\nGATT\nACA\n>two\nACGT\n"))
+    assert table.columns["sequence"].tolist() == ["GATTACA", "ACGT"]
+    folder = tmp_path / "DS"
+    folder.mkdir()
+    write(folder, "DS_A.txt", "1, 2\n2, 1\n3, 4\n4, 3\n")
+    write(folder, "DS_graph_indicator.txt", "1\n1\n2\n2\n")
+    write(folder, "DS_graph_labels.txt", "1\n-1\n")
+    table = read_table(folder)
+    assert table.kinds == {"graph": "graphs", "label": "numbers"} and len(table) == 2
+
+
+def test_the_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
+    source = open_table("-")
+    check(source.table())
+    assert source.name == "standard input"
+
+
+def test_blocks_are_the_table_and_a_late_text_makes_a_column_text(tmp_path, monkeypatch):
+    monkeypatch.setattr("mercer.tables._source._MOST", 7)
+    monkeypatch.setattr("mercer.tables._source._LEAST", 1)
+    rng = np.random.default_rng(0)
+    lines = [f"{a!r},{i}" for i, a in enumerate(rng.normal(size=50).tolist())]
+    lines[40] = '"a ""quoted""\ntext",40'
+    source = open_table(write(tmp_path, "a.csv", "x,i\n" + "\n".join(lines)))
+    blocks = list(source.blocks())
+    assert len(blocks) > 5 and source.shape == (50, {"x": "text", "i": "numbers"})
+    whole = source.table()
+    assert whole.columns["x"][40] == 'a "quoted"\ntext' and whole.columns["x"][3] == lines[3][:-2]
+    np.testing.assert_array_equal(whole.columns["i"], np.arange(50))
+    assert whole.where(40) == "line 42" and whole.where(41) == "line 44"  # one spans two lines
+    assert [b.start for b in blocks] == np.cumsum([0, *map(len, blocks)])[:-1].tolist()
+    some = source.sample(9, 0)
+    assert len(some) == 9 and np.all(np.diff(some.columns["i"]) > 0)
+    np.testing.assert_array_equal(source.sample(9, 0).columns["i"], some.columns["i"])
+
+
+def test_a_table_written_and_read_has_the_same_bits(tmp_path):
+    x = np.random.default_rng(0).normal(size=20) * 10.0 ** np.arange(-10, 10)
+    with (tmp_path / "a.csv").open("w") as file:
+        Table({"x": x, "t": np.array(["a,b", None] * 10, dtype=object)}).write(file)
+    again = read_table(tmp_path / "a.csv").columns
+    assert again["x"].tobytes() == x.tobytes()
+    assert again["t"].tolist() == ["a,b", None] * 10
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("a.csv", "", "a.csv is empty"),
+        ("a.csv", "x,y\n", "a.csv has no rows"),
+        ("a.csv", "x,y\n1,2\n3\n", "a.csv, line 3: 1 cells, but there are 2 columns.*comma inside"),
+        ("a.csv", "x,x\n1,2\n", "line 1: column 2 is called 'x' as an earlier one"),
+        ("a.csv", "x,\na,2\n", "line 1: column 2 has no name"),
+        ("a.csv", b"x,y\n1,2\n\xff\xfe,3\n", "near line 1: byte 0xff is no text in UTF-8"),
+        ("a.csv", 'x,y\n1,"' + "2\n" * 80_000, "cell of more than 131072 characters.*never closed"),
+        ("a.csv.gz", gzip.compress(CSV.encode() * 99)[:-20], "a.csv.gz, after line .*cut off"),
+        ("a.jsonl", '{"x": 1}\n{"x": \n', "a.jsonl, line 2, column .: Expecting value"),
+        ("a.jsonl", "[1, 2]\n", "line 1: a list in place of an object"),
+        ("a.jsonl", '{"x": [1]}\n', "line 1, field 'x': a list in place of a number"),
+        ("a.jsonl", "[" * 100_000, "line 1.*: "),
+        ("a.npy", b"\x93NUMPY\x01\x00", "a.npy: the header or the data cannot be read"),
+        ("a.npz", b"PK\x03\x04 nothing", "a.npz: the header or the data cannot be read"),
+        ("a.parquet", b"PAR1", "a.parquet cannot be read as Parquet"),
+        ("a.arrow", b"ARROW1\0\0junk", "a.arrow cannot be read as Arrow"),
+        ("a.fasta", "ACGT\n", "a.fasta: line 1 is 'ACGT', before any line that begins with '>'"),
+        ("a.zip", b"junk", "a.zip is neither a folder nor a zip file"),
+        ("a.xyz", "1", "the end of the name does not tell.*try --format csv"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, name, content, text):
+    if "parquet" in name or "arrow" in name:
+        pytest.importorskip("pyarrow")
+    path = write(tmp_path, name, content)
+    with pytest.raises(TableError, match=f"(?s){text}"):
+        read_table(path)
+
+
+def test_objects_in_an_npy_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(TableError, match="Python objects inside, which are not read"):
+        read_table(tmp_path / "a.npy")
+    np.save(tmp_path / "b.npy", np.zeros((2, 2, 2)))
+    with pytest.raises(TableError, match=r"shape \(2, 2, 2\), but a table has one row per point"):
+        read_table(tmp_path / "b.npy")
+
+
+def test_a_file_that_is_not_there_and_the_one_that_is_meant(tmp_path):
+    write(tmp_path, "houses.csv", CSV)
+    with pytest.raises(TableError, match=r"hoses.csv is not there; did you mean .*houses.csv\?"):
+        open_table(tmp_path / "hoses.csv")
+    with pytest.raises(TableError, match="no column 'citty'; did you mean 'city'"):
+        read_table(tmp_path / "houses.csv").column("citty")
+
+
+def fuzzed(good, rng):
+    """Return the bytes of a file with a few of them cut out, changed or repeated."""
+    data = bytearray(good)
+    for _ in range(int(rng.integers(1, 6))):
+        a, b = np.sort(rng.integers(0, len(data) + 1, 2))
+        b = min(b, a + 9)
+        match rng.integers(3):
+            case 0:
+                del data[a:b]
+            case 1:
+                data[a:b] = rng.integers(0, 256, b - a, dtype=np.uint8).tobytes()
+            case _:
+                data[a:a] = data[a:b]
+    return bytes(data)
+
+
+def test_fuzzed_files_are_read_or_refused_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "good.npy", rng.normal(size=(5, 3)))
+    np.savez(tmp_path / "good.npz", X=rng.normal(size=(5, 3)), y=np.arange(5))
+    samples = {
+        "a.csv": CSV.encode(),
+        "a.jsonl": b'{"x": 1, "y": "a"}\n{"x": 2.5, "y": "b"}\n',
+        "a.npy": (tmp_path / "good.npy").read_bytes(),
+        "a.npz": (tmp_path / "good.npz").read_bytes(),
+        "a.fasta": b">one\nGATT\nACA\n>two\nACGT\n",
+    }
+    refused = dict.fromkeys(samples, 0)
+    for name, good in samples.items():
+        for _ in range(150):
+            path = write(tmp_path, name, fuzzed(good, rng))
+            try:
+                read_table(path)
+            except TableError as error:
+                refused[name] += 1
+                assert name in str(error) and len(str(error)) > len(str(path)) + 10
+    assert min(refused.values()) > 5, refused
+
+
+def test_fuzzed_graphs_are_read_or_refused_by_name(tmp_path):
+    rng = np.random.default_rng(1)
+    parts = {
+        "A": b"1, 2\n2, 1\n3, 4\n4, 3\n",
+        "graph_indicator": b"1\n1\n2\n2\n",
+        "graph_labels": b"1\n-1\n",
+        "node_labels": b"1\n2\n1\n2\n",
+    }
+    refused = 0
+    for _ in range(150):
+        spoiled = rng.choice(list(parts))
+        for part, good in parts.items():
+            write(tmp_path, f"DS_{part}.txt", fuzzed(good, rng) if part == spoiled else good)
+        try:
+            read_table(tmp_path)
+        except TableError as error:
+            refused += 1
+            assert tmp_path.name in str(error) or "graph" in str(error)
+    assert refused > 20
