@@ -385,9 +385,15 @@ def test_of_the_unknown_nothing_is_certain():
 
 def test_a_certificate_can_be_read():
     proved = certify(np.array([4.0, 2.0]), np.array([0.0, 0.0]), 1, squared_norm=21.0)
-    assert str(proved) == "proved: at most 2 eigenvalues exceed 1, and the last one kept is 4"
+    assert str(proved) == (
+        "no larger eigenvalue was overlooked: all others are at most 2, "
+        "and the smallest one kept is 4"
+    )
     open_ = certify(np.array([1.0]), np.array([0.0]), 1, squared_norm=10.0)
-    assert str(open_) == "not proved: at most 1 eigenvalues exceed 3, and the last one kept is 1"
+    assert str(open_) == (
+        "a larger one may have been overlooked: all others are at most 3, "
+        "and the smallest one kept is 1"
+    )
 
 
 def test_the_first_of_a_cluster_alone_has_no_angle():

@@ -91,10 +91,12 @@ class Certificate:
     def __str__(self) -> str:
         if self.found == 0:
             return "no bound is known"
-        verdict = "proved" if self.nothing_missed else "not proved"
+        verdict = (
+            "no larger eigenvalue was" if self.nothing_missed else "a larger one may have been"
+        )
         return (
-            f"{verdict}: at most {self.found} eigenvalues exceed {self.rest:.4g}, "
-            f"and the last one kept is {self.lower[-1]:.4g}"
+            f"{verdict} overlooked: all others are at most {max(self.outside, 0.0):.4g}, "
+            f"and the smallest one kept is {self.lower[-1]:.4g}"
         )
 
 
