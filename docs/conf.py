@@ -14,7 +14,9 @@ from docutils.parsers.rst.states import Inliner
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from mercer import __version__ as release  # noqa: E402
+import mercer  # noqa: E402
+
+release = mercer.__version__
 
 project, author = "mercer", "the mercer developers"
 project_copyright = author
