@@ -15,7 +15,6 @@ _READ = [
     "  How to read it: `explained` is the share of the variance of the points in feature space",
     "  that lies along a component; an eigenvalue is that variance, not divided by n - 1.",
 ]
-_ITEM = {"initial_indent": "  ", "subsequent_indent": "    "}
 _REDUCED = [
     "  Compressed: a variance printed is that of the training points along a component on fewer",
     "  points; the exact eigenvalue lies between it and it plus `at most +`.",
@@ -83,7 +82,12 @@ def _words(c: Any, exact: bool, k: int) -> list[str]:
         f"    give or take {c.slack:.1e} for rounding.  One lies within the residual of it.",
         "  - An exact component points where the one found does, but for an angle below the one",
         "    printed.",
-        *fill(f"- {str(c)[0].upper()}{str(c)[1:]}.", 96, **_ITEM).splitlines(),
+        fill(
+            f"- {str(c)[0].upper()}{str(c)[1:]}.",
+            96,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        ),
     ]
     if not c.nothing_missed:
         lines.append("    The solvers 'dense' and 'krylov' go to some length to be certain.")

@@ -60,6 +60,16 @@ class Tuned:
         The value and theta at each evaluation; theta are logarithms of the parameters of the
         kernel, in the order of `names`, then of alpha.
     names : list of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge, tune
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 30)[:, None]
+    >>> found = tune(KernelRidge(kernel=RBF()), X, np.sin(6 * X[:, 0]))
+    >>> found.estimator.fit(X, np.sin(6 * X[:, 0])).score(X, np.sin(6 * X[:, 0])) > 0.99
+    True
     """
 
     estimator: Any

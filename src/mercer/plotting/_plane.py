@@ -180,7 +180,7 @@ def preimage_path(
         colour = PALETTE[(i + 1) % len(PALETTE)]
         outlined = [withStroke(linewidth=3.0, foreground="white")]  # to be seen on any shade
         ax.plot(*path.T, color=colour, linewidth=1.5, path_effects=outlined, zorder=4)
-        ax.scatter(*path.T, s=12, color=colour, zorder=4)
+        ax.scatter(path[:, 0], path[:, 1], s=12, color=colour, zorder=4)
         for z, marker, size, name in ((path[0], "o", 7, "a start"), (path[-1], "*", 14, "its end")):
             ends: Style = {"markeredgecolor": colour, "markersize": size, "zorder": 5}
             ax.plot(*z, marker, color="white", label=None if i else name, **ends)

@@ -52,6 +52,14 @@ class Evidence:
         The smallest eigenvalue seen, relative to the largest of its matrix.
     failure : str
         Why points could not be evaluated, if none could.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import validity
+    >>> found = validity(lambda x, z: np.exp(-abs(x - z).sum()), random_state=0)
+    >>> found.status, found.evidence.lowest > -1e-9
+    ('unknown', True)
     """
 
     n_grams: int = 0
@@ -72,6 +80,13 @@ def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None)
     """Return a witness on the points that the kernel itself points at; None if it is proved.
 
     It costs a matrix of a few points, and nothing for a kernel that is proved or unknown.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Sigmoid
+    >>> from mercer.kernels.validity import declared_witness
+    >>> declared_witness(RBF()) is None, declared_witness(Sigmoid()).value < 0
+    (True, True)
     """
     claims = kernel.claims
     if claims.against is None or claims.proves(order, columns) or kernel._unresolved:
