@@ -69,7 +69,6 @@ class Certificate:
     (True, True)
     >>> str(found).split(":")[0]
     'no larger eigenvalue was overlooked'
-    no larger eigenvalue was overlooked: all others are at most 1.287, and the smallest one kept is 1.503
     """
 
     lower: np.ndarray
