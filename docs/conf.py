@@ -47,7 +47,7 @@ exclude_patterns = [
     "docs/_templates",
 ]
 
-templates_path = ["_templates"]
+templates_path = [str(ROOT / "docs" / "_templates")]  # autosummary looks below the root
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mercer"
@@ -82,7 +82,7 @@ numpydoc_show_class_members = False  # the template of a class lists its own
 # title, and the words behind `# %%` on a line of their own.
 
 
-def staged(text: str) -> str:
+def staged(name: str, text: str) -> str:
     """Return the source of an example as sphinx-gallery reads it."""
     head = ast.parse(text).body[0]
     title, *rest = head.value.value.split("\n")
@@ -90,7 +90,12 @@ def staged(text: str) -> str:
     words = "\n".join(literal_formulas([title, "=" * len(title), *rest]))
     code = "\n".join(text.split("\n")[head.end_lineno :])
     code = re.sub(r"^# %% (.+)$", r"# %%\n# \1", code, flags=re.M)
-    return f'"""{words}\n"""\n{code}'
+    hidden = [
+        "# sphinx_gallery_start_ignore",
+        f'__file__ = "{name}"',
+        "# sphinx_gallery_end_ignore",
+    ]
+    return "\n".join([f'"""{words}\n"""', "", *hidden, code])
 
 
 def literal_formulas(lines: list[str]) -> list[str]:
@@ -110,7 +115,7 @@ def stage_examples() -> Path:
     folder = ROOT / "build" / "gallery" / "examples"
     folder.mkdir(parents=True, exist_ok=True)
     for path in (ROOT / "examples").glob("*.py"):
-        copy, text = folder / path.name, staged(path.read_text("utf-8"))
+        copy, text = folder / path.name, staged(path.name, path.read_text("utf-8"))
         if not copy.exists() or copy.read_text("utf-8") != text:  # else it would run again
             copy.write_text(text, "utf-8")
     for copy in folder.glob("*.py"):
