@@ -1,6 +1,7 @@
 # A fresh machine needs only make and Python 3.11 or later: each target installs what it runs.
 #   make PYTHON=python3.12 test     another interpreter (for a new .venv)
 #   make bench SUITE="kv --quick"   the arguments of `python -m benchmarks`
+#   make docs SPHINXOPTS="-D plot_gallery=0"   the site without running the examples
 
 PYTHON ?= python3
 VENV   := .venv
@@ -9,7 +10,7 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one environment, one pip at a time
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s%s\n", $$1, $$2}' Makefile
@@ -29,8 +30,12 @@ lint: $(VENV)/.dev ## check style, types and layers
 bench: $(VENV)/.bench ## measure against other libraries; SUITE=... for a part
 	$(BIN)/python -m benchmarks $(SUITE)
 
+docs: $(VENV)/.docs ## build the site, build/site/index.html, and fail on any warning
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -c docs -b html -W --keep-going -q . build/site $(SPHINXOPTS)
+	@echo "the site: build/site/index.html"
+
 clean: ## remove everything the other targets made
-	rm -rf $(VENV) build dist out .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist out docs/gallery docs/api/generated .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .venv/.dev stands for "mercer[dev] is installed", and likewise for every extra of pyproject.toml.

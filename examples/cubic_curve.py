@@ -60,6 +60,8 @@ for panel in axes[0, :2]:
     panel.set_title(f"PCA, {panel.get_title()}", fontsize=13)
 for panel in axes[1]:
     panel.set_title(f"cubic kernel, {panel.get_title()}", fontsize=13)
+for panel in [*axes[0, :2], *axes[1]]:
+    panel.set(xlabel="x₁", ylabel="x₂")
 figure.suptitle("A noisy cubic curve: PCA and kernel PCA with (1 + ⟨x, z⟩)³", fontsize=16)
 
 out = Path(__file__).resolve().parent.parent / "out"

@@ -47,7 +47,8 @@ figure, (plane, spectrum) = plt.subplots(
 colours = plt.get_cmap("tab10").colors
 for d in range(10):
     members = scores[digit == d]
-    plane.scatter(*members[:, :2].T, s=14, color=colours[d], alpha=0.55, linewidths=0)
+    look = {"marker": f"${d}$", "color": colours[d], "alpha": 0.7, "linewidths": 0.2}
+    plane.scatter(*members[:, :2].T, s=30, **look)  # each point is its digit: colours are not all
     centre = np.median(members[:, :2], axis=0)
     plane.annotate(
         str(d),
@@ -65,12 +66,12 @@ plane.set_ylabel(f"component 2  ({ratio[1]:.1%})", fontsize=13)
 plane.set_title("Kernel PCA of 1797 handwritten digits, RBF kernel", fontsize=16, loc="left")
 
 places = np.arange(1, len(ratio) + 1)
-spectrum.bar(places, 100 * ratio, color="#4878a8")
-spectrum.plot(places, 100 * np.cumsum(ratio), "o-", color="#c44e52", label="cumulative")
+spectrum.bar(places, 100 * ratio, color="#4878a8", label="each component")
+spectrum.plot(places, 100 * np.cumsum(ratio), "o-", color="#c44e52", label="all up to it")
 spectrum.set_xticks(places)
 spectrum.set_xlabel("component", fontsize=13)
 spectrum.set_ylabel("explained variance (%)", fontsize=13)
-spectrum.set_title("Share of the exact total tr(HKH)", fontsize=13, loc="left")
+spectrum.set_title("Share of the variance", fontsize=13, loc="left")
 spectrum.legend(frameon=False, fontsize=12)
 for axes in (plane, spectrum):
     axes.spines[["top", "right"]].set_visible(False)

@@ -51,6 +51,8 @@ for panel in axes[1]:
     panel.set_title(f"quadratic kernel, {panel.get_title()}", fontsize=13)
 embedding(quadratic, components=(0, 2), ax=axes[0, 2])
 axes[0, 2].set_title("the ellipse in feature space: a segment", fontsize=13)
+for panel in [*axes[0, :2], *axes[1]]:
+    panel.set(xlabel="x₁", ylabel="x₂")
 figure.suptitle("Points around an ellipse: PCA and kernel PCA with ⟨x, z⟩²", fontsize=16)
 
 out = Path(__file__).resolve().parent.parent / "out"

@@ -43,26 +43,31 @@ for alpha in model.alphas_:
 
 # %% The picture.
 figure, axes = plt.subplots(2, 2, figsize=(10, 9), layout="constrained")
+looks = (("#0072B2", "o"), ("#D55E00", "^"), ("#009E73", "s"))
 for ax, (title, Z) in zip(
     axes[0],
     {"linear discriminants": linear.transform(X), "kernel Fisher": model.transform(X)}.items(),
     strict=True,
 ):
-    for c, colour in enumerate(plt.colormaps["viridis"]([0.0, 0.5, 1.0])):
-        ax.scatter(*Z[y == c].T, color=colour, s=12, label=f"ring {c + 1}")
+    for c, (colour, marker) in enumerate(looks):
+        ax.scatter(*Z[y == c].T, color=colour, marker=marker, s=14, label=f"ring {c + 1}")
     ax.set(title=title, xlabel="direction 1", ylabel="direction 2")
 axes[0, 1].legend()
 line = np.linspace(-3, 3, 120)
 grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
 first = model.transform(grid)[:, 0].reshape(120, 120)
 shades = axes[1, 0].contourf(line, line, first, levels=20, cmap="RdBu_r")
-figure.colorbar(shades, ax=axes[1, 0])
-axes[1, 0].scatter(*X.T, c=y, cmap="viridis", s=10, edgecolors="white", linewidths=0.3)
-axes[1, 0].set(title="direction 1, a function of the plane", aspect="equal")
+figure.colorbar(shades, ax=axes[1, 0], label="direction 1")
+for c, (colour, marker) in enumerate(looks):
+    style = {"color": colour, "marker": marker, "s": 16, "edgecolors": "white", "linewidths": 0.5}
+    axes[1, 0].scatter(*X[y == c].T, **style)
+axes[1, 0].set(
+    title="direction 1, a function of the plane", xlabel="x₁", ylabel="x₂", aspect="equal"
+)
 axes[1, 1].loglog(model.alphas_, model.scores_, "o-", label="leaving out each point")
 axes[1, 1].loglog(model.alphas_, fit, "s-", color="0.6", label="the fit itself")
 axes[1, 1].axvline(model.alpha_, color="0.3", linestyle=":", label="the alpha taken")
-axes[1, 1].set(title="squared errors", xlabel="alpha")
+axes[1, 1].set(title="how alpha is chosen", xlabel="alpha", ylabel="mean squared error")
 axes[1, 1].legend(loc="lower right")
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)

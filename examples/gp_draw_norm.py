@@ -61,8 +61,8 @@ for M, colour in ((8, "#CC79A7"), (20, "#009E73"), (n, "#0072B2")):
     model = GaussianProcessRegressor(kernel, optimizer=None).fit(X[:M], draws[:M, 0])
     norm = model.expansion_.norm()[0]
     axes[1].plot(grid, model.predict(grid), color=colour, label=f"M = {M}, |f|² = {norm**2:.0f}")
-axes[1].plot(X[:8], draws[:8, 0], "o", color="#CC79A7", markersize=5)
-axes[1].set(xlabel="x", title="the smallest functions through M values of one draw")
+axes[1].plot(X[:8], draws[:8, 0], "o", color="#CC79A7", markersize=5, label="the first 8 values")
+axes[1].set(xlabel="x", ylabel="f(x)", title="the smallest functions through M values of one draw")
 axes[1].legend(frameon=False)
 
 out = Path(__file__).resolve().parent.parent / "out"

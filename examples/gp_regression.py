@@ -56,9 +56,14 @@ print(f"leave-one-out: {np.mean(np.abs(errors) < 1):.0%} within one standard dev
 
 # %% The picture.
 figure, axes = plt.subplots(2, 2, figsize=(11.0, 7.6), layout="constrained")
-axes[0, 0].fill_between(grid[:, 0], -2, 2, color="#0072B2", alpha=0.15, linewidth=0)
-axes[0, 0].plot(grid, smooth, linewidth=1.2)
-axes[0, 0].set(title="before: draws of the prior", ylim=(-4, 4))
+band_of = {"color": "#0072B2", "alpha": 0.15, "linewidth": 0}
+axes[0, 0].fill_between(grid[:, 0], -2, 2, **band_of, label="± 2 standard deviations")
+for draw, dash in zip(smooth.T, ("-", "--", "-.", ":", (0, (6, 1))), strict=True):
+    axes[0, 0].plot(grid, draw, linestyle=dash, color="0.35", linewidth=1.2, label="five draws")
+axes[0, 0].axhline(0.0, color="#0072B2", linewidth=2, label="mean")
+axes[0, 0].set(title="before the data: the prior", xlabel="x", ylabel="f(x)", ylim=(-4, 4))
+handles, names = axes[0, 0].get_legend_handles_labels()
+axes[0, 0].legend([handles[i] for i in (0, 6, 1)], [names[i] for i in (0, 6, 1)], frameon=False)
 axes[0, 1].fill_between(
     grid[:, 0],
     mean - 2 * band,
@@ -66,23 +71,28 @@ axes[0, 1].fill_between(
     color="#0072B2",
     alpha=0.2,
     linewidth=0,
-    label="mean ± 2 standard deviations",
+    label="± 2 standard deviations",
 )
-axes[0, 1].plot(grid, after, color="0.6", linewidth=0.8)
-axes[0, 1].plot(grid, mean, color="#0072B2", linewidth=2)
-axes[0, 1].plot(grid, curve(grid), "--", color="k", linewidth=1, label="the curve")
+axes[0, 1].plot(grid, mean, color="#0072B2", linewidth=2, label="mean")
+axes[0, 1].plot(grid, after[:, 0], color="0.6", linewidth=0.8, label="four draws")
+axes[0, 1].plot(grid, after[:, 1:], color="0.6", linewidth=0.8)
+axes[0, 1].plot(grid, curve(grid), "--", color="k", linewidth=1.2, label="the true curve")
 axes[0, 1].plot(x, y, "o", color="#D55E00", markersize=4, label="observations")
-axes[0, 1].set(title="after: mean, band and draws of the posterior", ylim=(-4, 4))
-axes[0, 1].legend(frameon=False, loc="upper left")
+axes[0, 1].set(title="after the data: the posterior", xlabel="x", ylabel="f(x)", ylim=(-4, 4))
+axes[0, 1].legend(frameon=False, loc="upper left", ncols=2)
 axes[1, 0].axhline(0.0, color="0.8", linewidth=0.8)
 axes[1, 0].plot(grid, slope, color="#0072B2", linewidth=2, label="slope of the mean")
-axes[1, 0].plot(grid, 1.3 * np.cos(1.3 * grid) + 0.4, "--", color="k", linewidth=1, label="true")
-axes[1, 0].set(title="predict_gradient", xlabel="x", ylim=(-1.2, 2.3))
+axes[1, 0].plot(
+    grid, 1.3 * np.cos(1.3 * grid) + 0.4, "--", color="k", linewidth=1, label="of the true curve"
+)
+axes[1, 0].set(title="the slope, by predict_gradient", xlabel="x", ylabel="f′(x)", ylim=(-1.2, 2.3))
 axes[1, 0].legend(frameon=False, loc="upper left", ncols=2)
-axes[1, 1].axhspan(-1, 1, color="#0072B2", alpha=0.15, linewidth=0)
+axes[1, 1].axhspan(-1, 1, **band_of, label="one standard deviation")
 axes[1, 1].vlines(x, 0, errors, color="0.7", linewidth=1)
-axes[1, 1].plot(x, errors, "o", color="#D55E00", markersize=4)
-axes[1, 1].set(title="leave-one-out: errors in standard deviations", xlabel="x")
+axes[1, 1].plot(x, errors, "o", color="#D55E00", markersize=4, label="an observation")
+axes[1, 1].set(title="each observation, predicted from all others", xlabel="x", ylim=(-3, 3.4))
+axes[1, 1].set_ylabel("error, in standard deviations")
+axes[1, 1].legend(frameon=False, loc="upper right", ncols=2)
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)

@@ -70,6 +70,11 @@ plotting.validity(proof, axes["P"])
 for name, (title, verdict) in zip("ABC", mistakes.items(), strict=True):
     ax = plotting.validity(verdict, axes[name])
     ax.set_title(f"{title}\n{ax.get_title()}")
+    if name != "C":
+        ax.set(xlabel="x₁; at each point its c", ylabel="x₂")
+for colour, meaning in (("#009E73", "a kernel"), ("#E69F00", "a kernel once it is centred")):
+    axes["P"].plot([], [], "o", color=colour, markersize=9, label=meaning)
+axes["P"].legend(loc="lower right", frameon=False, fontsize=12)
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)
 figure.savefig(out / "is_it_a_kernel.png", dpi=110)

@@ -64,7 +64,7 @@ for part, found in zip(("rise", "seasons", "irregular", "noise"), model.kernel_.
 print(f"log marginal likelihood {model.log_marginal_likelihood_value_:.1f}")
 
 # %% The forecast, and how good it was.
-future = np.arange(1990, 2012, 1 / 24)
+future = np.arange(1992, 2012, 1 / 24)
 mean, std = model.predict(future[:, None], return_std=True)
 then = model.predict(time[~past, None], return_std=True)
 error = level[~past] - centre - then[0]
@@ -79,20 +79,27 @@ parts = [
 print(f"sum of the parts − mean: {np.abs(sum(parts) - model.predict(inside)).max():.1e}")
 
 # %% The picture.
-figure, axes = plt.subplots(2, 2, figsize=(12.0, 7.6), layout="constrained")
-axes[0, 0].plot(time[past], level[past], color="#0072B2", linewidth=0.9, label="learned from")
-axes[0, 0].plot(time[~past], level[~past], color="k", linewidth=0.9, label="came later")
+blue, orange = "#0072B2", "#D55E00"
+layout = [["whole", "forecast", "forecast"], ["rise", "seasons", "irregular"]]
+figure, axes = plt.subplot_mosaic(layout, figsize=(13.0, 8.0), layout="constrained")
 low, high = centre + mean - 2 * std, centre + mean + 2 * std
-axes[0, 0].fill_between(
-    future, low, high, color="#D55E00", alpha=0.35, linewidth=0, label="forecast ± 2 s.d."
+for ax, size in ((axes["whole"], 2), (axes["forecast"], 4)):
+    ax.fill_between(future, low, high, color=orange, alpha=0.3, linewidth=0)
+    ax.plot(time[past], level[past], ".", color=blue, markersize=size)
+    ax.plot(future, centre + mean, color=orange, linewidth=1.2)
+    ax.plot(time[~past], level[~past], ".", color="k", markersize=size)
+axes["whole"].set(title=name, xlabel="year", ylabel="ppm")
+close = axes["forecast"]
+close.set(
+    title="the forecast, closer", xlabel="year", ylabel="ppm", xlim=(1987, 2012), ylim=(340, 400)
 )
-axes[0, 0].set(title=name, ylabel="ppm")
-axes[0, 0].legend(frameon=False, loc="upper left")
-labels = ("the rise", "the seasons", "irregularities")
-places = (axes[0, 1], axes[1, 0], axes[1, 1])
-for ax, label, part in zip(places, labels, parts, strict=True):
-    ax.plot(inside, part + (centre if label == "the rise" else 0.0), color="#0072B2", linewidth=1)
-    ax.set(title=label, ylabel="ppm")
+close.axvline(1992, color="0.5", linewidth=1, linestyle=":")
+names = ("two standard deviations", "measured, learned from", "mean forecast", "measured later")
+close.legend([*close.collections, *close.lines[:3]], names, frameon=False, loc="lower right")
+titles = ("the rise", "the seasons", "irregularities")
+for ax, title, part in zip((axes[key] for key in layout[1]), titles, parts, strict=True):
+    ax.plot(inside, part + (centre if title == "the rise" else 0.0), color=blue, linewidth=1)
+    ax.set(title=f"part of the mean: {title}", xlabel="year", ylabel="ppm")
 
 out = root / "out"
 out.mkdir(exist_ok=True)

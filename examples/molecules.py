@@ -35,11 +35,19 @@ scores, angles = model.transform(X), np.linspace(0, 2 * np.pi, 10)
 print(X, "\nshare of the variance:", model.explained_variance_ratio_.round(3))
 figure, ax = plt.subplots(figsize=(11, 8), layout="constrained")
 embedding(model, np.where(y > 0, names[1], names[0]), ax=ax)
+drawn = []  # places: no molecule is drawn on top of another
 for i in np.unique(np.argmax(scores @ [np.cos(angles), np.sin(angles)], axis=0)):
+    if any(np.linalg.norm(scores[i] - place) < 0.1 for place in drawn):
+        continue
+    drawn.append(scores[i])
     flat = KernelPCA(2, kernel="precomputed").fit_transform(-(shortest_path(X[i].adjacency) ** 2))
     at = scores[i] * (1 + 0.18 / np.linalg.norm(scores[i])) + 0.014 * flat
     ax.plot(*at[X[i].edges].T, color="0.4", linewidth=1, zorder=1)
     ax.scatter(*at.T, c=np.where(X[i].labels == 0, "0.2", "crimson"), s=16, zorder=2)
     ax.plot(*np.array([scores[i], at.mean(axis=0)]).T, color="0.85", zorder=0)
+ax.scatter([], [], color="0.2", s=16, label="an atom of carbon")
+ax.scatter([], [], color="crimson", s=16, label="another atom")
+ax.legend(frameon=False)
+ax.set_title("molecules, where kernel PCA puts them; some of those at the border are drawn")
 (root / "out").mkdir(exist_ok=True)
 figure.savefig(root / "out" / "molecules.png", dpi=130)

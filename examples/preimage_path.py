@@ -39,15 +39,23 @@ for width in (1.0, 0.3):
         print(f"  {method:<12} z = ({a:6.3f}, {b:6.3f})   |φ(z) − μ|² = {left:.5f}")
 
 # %% The picture.
-figure, axes = plt.subplots(2, 2, figsize=(11.5, 8.2), layout="constrained")
+figure, axes = plt.subplots(2, 2, figsize=(13.0, 7.8), layout="constrained")
 for column, width in zip(axes.T, (1.0, 0.3), strict=True):
     mean = Expansion.mean(RBF(width), X)
     best = mean.preimage().points[0]
     for ax, method in zip(column, ("fixed_point", "gradient"), strict=True):
-        preimage_path(mean, starts, ax=ax, method=method)
-        ax.plot(*best, "x", color="black", markersize=14, markeredgewidth=3, zorder=6)
+        preimage_path(mean, starts, ax=ax, method=method).get_legend().remove()
+        cross = {"color": "black", "markersize": 14, "markeredgewidth": 3, "zorder": 6}
+        ax.plot(*best, "x", label='the best, by "auto"', **cross)
+        ax.scatter([], [], s=14, color="0.1", label="the points")
         name = "fixed point" if method == "fixed_point" else "gradient (L-BFGS)"
         ax.set_title(f"width {width:g}, {name}", fontsize=13)
+        ax.set(xlabel="z₁", ylabel="z₂")
+    figure.colorbar(column[0].collections[0], ax=list(column), label="|φ(z) − μ|", format="%.2f")
+handles, names = axes[0, 0].get_legend_handles_labels()
+for handle in handles[:2]:
+    handle.set_markeredgecolor("black")
+figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
 figure.suptitle("|φ(z) − μ| and the way to the pre-image of a mean", fontsize=16)
 
 out = Path(__file__).resolve().parent.parent / "out"

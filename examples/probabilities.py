@@ -66,15 +66,20 @@ left.imshow(
 levels = [0.05, 0.25, 0.5, 0.75, 0.95]
 lines = left.contour(a, b, values, levels, colors="k", linewidths=[0.8, 0.8, 2, 0.8, 0.8])
 left.clabel(lines, fmt="%.2f", fontsize=8)
-left.scatter(*X.T, c=y, cmap="RdBu_r", s=14, edgecolors="k", linewidths=0.4)
-left.set_title(f"p(red | x), C = {model.C_:.3g}")
+edged = {"s": 22, "edgecolors": "white", "linewidths": 0.5}
+for c, (colour, marker) in enumerate((("#053061", "o"), ("#67001f", "^"))):
+    left.scatter(*X[y == c].T, color=colour, marker=marker, label=f"class {c}", **edged)
+left.legend(loc="lower left")
+left.set_title(f"two classes: p(class 1 | x), C = {model.C_:.3g}")
 
-middle.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-middle.errorbar(said, seen, yerr=spread, fmt="o", color="k", capsize=3)
+middle.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="said what is true")
+bars = {"fmt": "o", "color": "k", "capsize": 3, "label": "seen ± two standard errors"}
+middle.errorbar(said, seen, yerr=spread, **bars)
+middle.legend(frameon=False)
 middle.set(xlabel="probability said", ylabel="frequency seen, of 5000 new points", aspect=1)
-middle.set_title("calibration (bars: two standard errors)")
+middle.set_title("calibration: can they be believed?")
 
-colours = np.array([to_rgb(c) for c in ("C0", "C1", "C2")])
+colours = np.array([to_rgb(c) for c in ("#0072B2", "#E69F00", "#009E73")])
 a, b, points = grid(T)
 P = three.predict_proba(points)
 surprise = -np.sum(P * np.log(np.maximum(P, 1e-300)), axis=1) / np.log(3)
@@ -83,10 +88,12 @@ extent = (a.min(), a.max(), b.min(), b.max())
 right.imshow(shade.reshape(*a.shape, 3), origin="lower", extent=extent, alpha=0.8, aspect="auto")
 for c in range(3):
     right.contour(a, b, P[:, c].reshape(a.shape), [0.5], colors="k", linewidths=1)
-right.scatter(*T.T, c=colours[cluster], s=14, edgecolors="k", linewidths=0.4)
+for c, marker in enumerate("o^s"):
+    right.scatter(*T[cluster == c].T, color=colours[c], marker=marker, label=f"class {c}", **edged)
+right.legend(loc="upper left")
 right.set_title("three classes; lines: p = 1/2")
 for panel in (left, right):
-    panel.set(xticks=[], yticks=[])
+    panel.set(xlabel="x₁", ylabel="x₂")
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)

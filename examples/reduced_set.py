@@ -49,17 +49,25 @@ print(f"largest difference on new points: {np.abs(after - before).max():.3g}")
 print(f"proved for every point:           {small.reduction_.sup_bound[0]:.3g}")
 
 # %% The picture.
+PALETTE = ("#0072B2", "#D55E00", "#009E73")
 figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained")
 relative = f.norm()[0]
-axes[0].loglog(np.arange(1, sizes[-1] + 1), errors["select"] / relative, label="chosen greedily")
-axes[0].loglog(sizes, np.array(marks["kmeans"]) / relative, "^--", label="centres of clusters")
-axes[0].loglog(sizes, np.array(marks["construct"]) / relative, "o-", label="moved freely")
-axes[0].set(xlabel="points", ylabel="|f − g| / |f|", title="error of the reduced set")
+for values, look, colour, name in (
+    (errors["select"], "-", PALETTE[0], "chosen greedily"),
+    (marks["kmeans"], "^--", PALETTE[1], "centres of clusters"),
+    (marks["construct"], "o-.", PALETTE[2], "moved freely"),
+):
+    at = sizes if len(values) == len(sizes) else np.arange(1, len(values) + 1)
+    axes[0].loglog(at, np.array(values) / relative, look, color=colour, label=name)
+axes[0].set(xlabel="points", ylabel="|f − g| / |f|", title="error of the smaller model")
+axes[0].set_xticks([1, 2, 5, *sizes[1:]], [1, 2, 5, *sizes[1:]])
+axes[0].minorticks_off()
 axes[0].legend(frameon=False)
-axes[1].plot(before, after, ".", markersize=3, alpha=0.5)
-axes[1].axline((0, 0), slope=1, color="0.5", linewidth=1, zorder=0)
-axes[1].set(xlabel="predicted with 600 points", ylabel="with 60", title="new points")
-axes[1].set_aspect("equal")
+axes[1].axhspan(-1, 1, color="0.9", linewidth=0, label="± noise of the data")
+axes[1].plot(before, after - before, ".", color=PALETTE[0], markersize=4, label="1600 new points")
+axes[1].set(xlabel="predicted with 600 points", ylabel="change with 60 points", ylim=(-1.6, 1.6))
+axes[1].set_title("predictions hardly change")
+axes[1].legend(frameon=False)
 figure.suptitle("A kernel ridge regression in fewer points", fontsize=15)
 
 out = Path(__file__).resolve().parent.parent / "out"

@@ -50,16 +50,26 @@ for name, model in models.items():
     )
 
 # %% The picture.
-figure = plt.figure(figsize=(14, 4), layout="constrained")
+figure = plt.figure(figsize=(15, 4.6), layout="constrained")
 bars, scatters, halves = figure.subfigures(1, 3, width_ratios=[1, 1.6, 1.4])
 axis = bars.subplots()
-for name, model in models.items():
-    axis.plot(range(1, 11), model.correlations(left[new], right[new]), "o-", label=name)
-axis.set(xlabel="pair", ylabel="correlation of f(left), g(right)", ylim=(0, 1), title="new digits")
+colours = ("#D55E00", "#0072B2")
+for (name, model), look, colour in zip(models.items(), ("s--", "o-"), colours, strict=True):
+    axis.plot(
+        range(1, 11), model.correlations(left[new], right[new]), look, color=colour, label=name
+    )
+axis.set(
+    xlabel="pair",
+    ylabel="correlation of f(left), g(right)",
+    ylim=(0, 1),
+    title="ten pairs, new digits",
+)
 axis.legend(loc="lower left")
 for axis, name in zip(scatters.subplots(1, 2), models, strict=True):
     S, T = scores[name]
-    axis.scatter(S[:, 0], T[:, 0], c=labels[new], cmap="tab10", s=8)
+    for digit, colour in enumerate(plt.colormaps["tab10"].colors):
+        of = labels[new] == digit
+        axis.scatter(S[of, 0], T[of, 0], color=colour, marker=f"${digit}$", s=26, linewidths=0.2)
     axis.set(title=f"first pair, {name}", xlabel="f(left)", ylabel="g(right)")
 shown = np.arange(5)
 rows = {"true": shown, **{name: found[shown] for name, found in nearest.items()}}

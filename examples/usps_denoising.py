@@ -86,25 +86,32 @@ for noise, noisy in noises.items():
     found = {
         "PCA": best(flat, few),
         "kernel PCA": best(lambda q: back(q, "fixed_point"), many),
-        "kernel PCA, distance": best(lambda q: back(q, "distance"), many),
+        "kernel PCA, by distances": best(lambda q: back(q, "distance"), many),
     }
     print(f"{noise}: squared error {error(noisy):.1f}")
     for method, (q, images) in found.items():
-        print(f"  {method:<22} {q:>4} components   squared error {error(images):6.2f}")
-    rows[noise] = {"noisy": noisy} | {method: images for method, (_, images) in found.items()}
+        print(f"  {method:<24} {q:>4} components   squared error {error(images):6.2f}")
+    rows[noise] = {"clean": T, f"with noise\nerror {error(noisy):.0f}": noisy}
+    for method, (q, images) in found.items():
+        rows[noise][f"{method}\n{q} components, error {error(images):.0f}"] = images
 
-# %% The picture: one digit of each kind.
+# %% The picture: one digit of each kind, a panel for each noise.
 side, shown = int(np.sqrt(d)), np.arange(10) * 10 + 3
-figure, axes = plt.subplots(9, 10, figsize=(10.5, 10.2), layout="constrained")
-lines = [("clean", T)]
-for noise, found in rows.items():
-    lines += [(f"{noise}\n{kind}" if kind == "noisy" else kind, Z) for kind, Z in found.items()]
-for line, (title, images) in zip(axes, lines, strict=True):
-    for ax, i in zip(line, shown, strict=True):
-        ax.imshow(images[i].reshape(side, side), cmap="gray_r", vmin=-1, vmax=1)
-        ax.set(xticks=[], yticks=[])
-    line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=11)
-figure.suptitle(f"{name} digits: noise, PCA, and pre-images of kernel PCA", fontsize=15)
+step = side + 1
+figure, axes = plt.subplots(2, 1, figsize=(9.5, 9.0), layout="constrained")
+for ax, (noise, found) in zip(axes, rows.items(), strict=True):
+    sheet = np.full((step * len(found) - 1, step * 10 - 1), np.nan)
+    for row, images in enumerate(found.values()):
+        for column, i in enumerate(shown):
+            place = np.s_[row * step : row * step + side, column * step : column * step + side]
+            sheet[place] = images[i].reshape(side, side)
+    ax.imshow(sheet, cmap="gray_r", vmin=-1, vmax=1)
+    ax.set_yticks(step * np.arange(len(found)) + side / 2, list(found))
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_title(noise, fontweight="bold")
+figure.suptitle(f"{name} digits: noise, and what is left of it (mean squared error)", fontsize=14)
 
 out = root / "out"
 out.mkdir(exist_ok=True)

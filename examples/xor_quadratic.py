@@ -7,7 +7,8 @@ features does.  They are the same machine.  One should see:
 * v = ±1/8 for each of the four points, in both; f(x) = x₁x₂, with no intercept;
 * the primal knows it as w = (0, 1/√2, 0, 0, 0, 0), so that |f|² = 1/2 and the margin is 1/|f| = √2;
 * on the left, where f = 0 in the plane of the points: the two axes; and hyperbolas f = −1 and 1;
-* on the right, three of the features, also of clouds around the points: a plane parts the classes.
+* on the right, two of the features, also of clouds around the points: now a straight line, the
+  shadow of a plane in feature space, parts the classes.
 
 It writes ``out/xor_quadratic.png``.
 """
@@ -64,27 +65,32 @@ print(f"largest difference between the three f and x₁x₂, at 1000 points: {fa
 if not far < 1e-9:
     raise SystemExit("the kernel and its map disagree")
 
-# %% The picture, on the right with clouds around the four points.
+# %% The picture, with clouds around the four points.
 rng = np.random.default_rng(1)
-cloud = np.repeat(X, 30, axis=0) + 0.25 * rng.normal(size=(120, 2))
+cloud = np.repeat(X, 30, axis=0) + rng.uniform(-0.22, 0.22, size=(120, 2))
 same = np.array(["differ", "same"])[(cloud[:, 0] * cloud[:, 1] > 0).astype(int)]
 
-figure = plt.figure(figsize=(11.5, 5.2), layout="constrained")
-left = figure.add_subplot(1, 2, 1)
+figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 5.6), layout="constrained")
 margin(by_kernel, X, y, ax=left)
-left.set(title="in the plane: f(x) = x₁x₂", xlabel="x₁", ylabel="x₂")
-
-right = figure.add_subplot(1, 2, 2, projection="3d")
-first, second = np.meshgrid([0.0, 2.5], [0.0, 2.5])
-right.plot_surface(first, np.zeros_like(first), second, color="0.6", alpha=0.35)
-for label, colour, marker in (("differ", "#053061", "o"), ("same", "#67001f", "^")):
-    right.scatter(*phi(cloud[same == label]).T[:3], s=12, color=colour, marker=marker, label=label)
-    right.scatter(*phi(X[y == label]).T[:3], s=90, facecolors="none", edgecolors="black")
-right.set(title="in feature space: a plane", xlabel="x₁²", ylabel="√2 x₁x₂", zlabel="x₂²")
-right.set_xticks([0, 1, 2, 3])
-right.view_init(elev=14, azim=-24)
-right.set_box_aspect((1.0, 1.3, 0.9), zoom=1.05)
-right.legend(loc="upper left", frameon=False)
+left.get_legend().remove()
+left.set(title="in the plane: f(x) = x₁x₂, and no line would do", xlabel="x₁", ylabel="x₂")
+for ax, points, corners in ((left, cloud, X), (right, phi(cloud), phi(X))):
+    across, up = (0, 1) if ax is left else (1, 0)
+    for label, colour, marker in (("differ", "#053061", "o"), ("same", "#67001f", "^")):
+        some, at = points[same == label], corners[y == label]
+        name = "signs of x₁ and x₂ differ" if label == "differ" else "signs agree"
+        ax.scatter(some[:, across], some[:, up], s=14, color=colour, marker=marker, label=name)
+        ax.scatter(at[:, across], at[:, up], s=110, color=colour, marker=marker, edgecolors="white")
+right.axvline(0.0, color="black", linewidth=1.6, label="f = 0")
+for side in (-1, 1):
+    right.axvline(side * np.sqrt(2), color="black", linewidth=1.1, linestyle="--", label="f = ±1")
+right.set(title="in feature space: a straight line does", xlabel="√2 x₁x₂", ylabel="x₁²")
+trained = {"s": 70, "facecolors": "none", "edgecolors": "black", "linewidths": 1.3}
+right.scatter(*phi(X)[:, [1, 0]].T, label="the four training points", **trained, zorder=4)
+handles, names = right.get_legend_handles_labels()
+chosen = [names.index(name) for name in dict.fromkeys(names)]
+handles, names = ([some[i] for i in chosen] for some in (handles, names))
+figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
 figure.suptitle("XOR, a quadratic kernel and its explicit map", fontsize=15)
 
 out = Path(__file__).resolve().parent.parent / "out"

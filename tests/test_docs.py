@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import pkgutil
 import re
@@ -21,7 +22,18 @@ PAGES = [
     ROOT / "benchmarks" / "SUMMARY.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-ABSTRACT = {"Kernel", "Radial", "DotProduct", "Prepared", "Wrapper", "GraphKernel"}
+ROOMS = [
+    *("mercer", "mercer.kernels", "mercer.kernels.validity", "mercer.gram", "mercer.solvers"),
+    *("mercer.means", "mercer.gp", "mercer.learning", "mercer.plotting", "mercer.datasets"),
+    "mercer.testing",
+]
+NAMES = [
+    (room, name)
+    for room in ROOMS
+    for name in importlib.import_module(room).__all__
+    if inspect.isclass(thing := getattr(importlib.import_module(room), name))
+    or inspect.isfunction(thing)
+]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -31,11 +43,12 @@ def test_docstrings(name):
     assert result.failed == 0
 
 
-def test_every_public_kernel_has_an_example():
-    for name in mercer.kernels.__all__:
-        thing = getattr(mercer.kernels, name)
-        if isinstance(thing, type) and not name.startswith("_"):
-            assert name in ABSTRACT or ">>>" in thing.__doc__, name
+@pytest.mark.parametrize(("room", "name"), NAMES, ids=lambda part: part)
+def test_every_public_name_has_an_example(room, name):
+    text = inspect.getdoc(getattr(importlib.import_module(room), name)) or ""
+    head, found, examples = text.partition("Examples\n--------\n")
+    assert head.strip() and found, "no Examples"
+    assert doctest.DocTestParser().get_examples(examples)  # test_docstrings runs them
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -68,3 +81,48 @@ def test_examples_run(example):
     if example.stem == "digits_kernel_pca":  # it says what it did
         for words in ("9 components", "the exact total tr(HKH)", "residual", "time", "memory"):
             assert words in done.stdout
+
+
+# --- the site, which `make docs` builds ---------------------------------------------------------
+
+DOCS = ROOT / "docs"
+
+
+def listed(page):
+    """Return the documents in the tables of contents of a page, relative to the repository."""
+    tables = re.findall(r"^\.\. toctree::\n((?:(?:   .*)?\n)*)", page.read_text("utf-8"), re.M)
+    for line in "".join(tables).splitlines():
+        if line.strip() and not line.strip().startswith(":"):
+            name = re.sub(r".*<(.*)>", r"\1", line.strip())
+            yield os.path.normpath(os.path.join(page.parent.relative_to(ROOT), name))
+
+
+def test_every_page_is_in_a_table_of_contents():
+    own = [*DOCS.glob("*.rst"), *(DOCS / "api").glob("*.rst")]
+    found = {name for page in own for name in listed(page)}
+    for page in [*PAGES, ROOT / "CHANGELOG.md", *own]:
+        name = page.relative_to(ROOT).with_suffix("").as_posix()
+        assert name in found or name == "docs/index", f"{name} is in no table of contents"
+    for name in found - {"docs/gallery/index"}:
+        assert list(ROOT.glob(f"{name}.*")), f"{name} does not exist"
+
+
+def test_every_public_name_is_in_the_api():
+    shown = []
+    for page in (DOCS / "api").glob("*.rst"):
+        for part in page.read_text("utf-8").split(".. currentmodule:: ")[1:]:
+            room, *lines = part.splitlines()
+            names = [line.strip() for line in lines if re.fullmatch(r"   \w+", line)]
+            shown += [getattr(importlib.import_module(room), name) for name in names]
+    assert len({id(thing) for thing in shown}) == len(shown), "a name is listed twice"
+    missing = [
+        f"{room}.{name}"
+        for room, name in NAMES
+        if not any(getattr(importlib.import_module(room), name) is thing for thing in shown)
+    ]
+    assert missing == []
+
+
+def test_the_topics_of_the_guide_lead_to_examples():
+    names = re.findall(r":doc:`gallery/(\w+)`", (DOCS / "guide.rst").read_text("utf-8"))
+    assert len(names) > 20 and set(names) <= {example.stem for example in EXAMPLES}

@@ -27,11 +27,35 @@ __all__ = [
 
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
-    """A matrix that had to be positive definite is not."""
+    """A matrix that had to be positive definite is not.
+
+    Examples
+    --------
+    >>> from mercer import NotPositiveDefiniteError
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Precomputed
+    >>> from mercer.solvers import Cholesky
+    >>> try:
+    ...     Cholesky().factorize(gram(Precomputed(), [[0.0, 1.0], [1.0, 0.0]]), shift=0.5)
+    ... except NotPositiveDefiniteError:
+    ...     print("an eigenvalue of -1, and a shift of 0.5")
+    an eigenvalue of -1, and a shift of 0.5
+    """
 
 
 class KernelMismatchError(ValueError):
-    """Two expansions live in different spaces: their kernels differ."""
+    """Two expansions live in different spaces: their kernels differ.
+
+    Examples
+    --------
+    >>> from mercer import Expansion, KernelMismatchError
+    >>> from mercer.kernels import RBF
+    >>> try:
+    ...     Expansion.mean(RBF(1.0), [[0.0]]) + Expansion.mean(RBF(2.0), [[0.0]])
+    ... except KernelMismatchError:
+    ...     print("functions of two different spaces have no sum")
+    functions of two different spaces have no sum
+    """
 
 
 class KernelSyntaxError(ValueError):
@@ -45,6 +69,17 @@ class KernelSyntaxError(ValueError):
         What was to be read.
     position : int
         Where in the text the problem is, from 0.
+
+    Examples
+    --------
+    >>> from mercer import KernelSyntaxError, parse_kernel
+    >>> try:
+    ...     parse_kernel("0.5*gauss(2) + Linear()")
+    ... except KernelSyntaxError as error:
+    ...     print(error)
+    unknown name 'gauss'; did you mean RBF?
+      0.5*gauss(2) + Linear()
+          ^
     """
 
     def __init__(self, problem: str, text: str, position: int) -> None:
@@ -62,11 +97,36 @@ class KernelSyntaxError(ValueError):
 
 
 class NotDifferentiableError(TypeError):
-    """A derivative was asked of a kernel that has none."""
+    """A derivative was asked of a kernel that has none.
+
+    Examples
+    --------
+    >>> from mercer import Expansion, NotDifferentiableError
+    >>> from mercer.kernels import Callable
+    >>> f = Expansion.mean(Callable(lambda s, t: float(s == t), "pair"), ["a", "b"])
+    >>> try:
+    ...     f.gradient(["a"])
+    ... except NotDifferentiableError:
+    ...     print("words have no gradient")
+    words have no gradient
+    """
 
 
 class MemoryBudgetError(MemoryError):
-    """No plan fits the byte budget; raised before anything is allocated."""
+    """No plan fits the byte budget; raised before anything is allocated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MemoryBudgetError
+    >>> from mercer.gram import gram
+    >>> X = np.broadcast_to(0.0, (100_000, 2))
+    >>> try:
+    ...     gram("RBF()", X, storage="dense", max_memory="1 GiB")
+    ... except MemoryBudgetError as error:
+    ...     print(str(error).split(";")[0])
+    K is 100000 x 100000 and needs 74.5 GiB, but the budget is 1.0 GiB
+    """
 
 
 class ModelFileError(ValueError):
@@ -74,11 +134,36 @@ class ModelFileError(ValueError):
 
 
 class NotMercerWarning(UserWarning):
-    """A model was given a function of two points that is known not to be a Mercer kernel."""
+    """A model was given a function of two points that is known not to be a Mercer kernel.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer import KernelRidge, NotMercerWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = KernelRidge(kernel="sigmoid").fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+    >>> any(issubclass(w.category, NotMercerWarning) for w in caught)
+    True
+    """
 
 
 class DensifyWarning(UserWarning):
-    """Something held in tiles had to be turned into a full matrix."""
+    """Something held in tiles had to be turned into a full matrix.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer import DensifyWarning
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Cholesky
+    >>> K = gram("RBF()", [[0.0], [1.0]], storage="tiled")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     factor = Cholesky().factorize(K, shift=0.1)
+    >>> [w.category is DensifyWarning for w in caught]
+    [True]
+    """
 
 
 def not_finite(kernel: object, what: str = "K", where: str = "these points") -> ValueError:

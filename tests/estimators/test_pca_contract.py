@@ -712,19 +712,19 @@ def test_a_summary_of_an_exact_model():
     assert f"{model.report_.n_iter} passes" in text
     assert "the exact total tr(HKH) / (n - 1)" in text
     assert f"{model.explained_variance_ratio_.sum():.2%} of {model.total_variance_:.6g}" in text
-    assert "The exact eigenvalue lies between the one printed and that plus `at most +`" in text
-    words = " ".join(text.split())  # the sentence is wrapped
-    assert "Nothing larger was missed: it is proved that all eigenvalues but the" in words
-    assert f"and the last one kept is {model.certificate_.lower[-1]:.4g}." in words
+    assert "`explained` is the share of the variance" in text
+    assert "An exact eigenvalue is not smaller than the one printed" in text
+    assert "- No larger eigenvalue was overlooked: all others are at most" in text
+    assert f"the smallest one kept is {model.certificate_.lower[-1]:.4g}." in " ".join(text.split())
     rows = [line for line in text.splitlines() if line[2:11].strip().isdigit()]
     assert len(rows) == 4
     for j, row in enumerate(rows):
-        number, value, _, ratio, total, _, sine = row.split()
+        number, value, ratio, total, _, _, angle = row.split()
         assert int(number) == j + 1
         assert float(value) == pytest.approx(model.eigenvalues_[j], rel=1e-5)
         assert ratio == f"{model.explained_variance_ratio_[j]:.2%}"
         assert total == f"{model.explained_variance_ratio_[: j + 1].sum():.2%}"
-        assert float(sine) < 1e-5
+        assert float(angle.removesuffix("°")) < 1e-3
     with pytest.raises(NotFittedError):
         KernelPCA(2).summary()
 
@@ -740,13 +740,23 @@ def test_the_summary_marks_what_cannot_be_told_apart():
     assert "Not told apart" not in make("dense").fit(X).summary()
 
 
+def test_a_summary_says_what_is_not_certain():
+    text = " ".join(make("arpack", 2).fit(X).summary().split())
+    assert "- A larger one may have been overlooked: all others are at most" in text
+    assert "The solvers 'dense' and 'krylov' go to some length to be certain." in text
+    assert "of 120 points, 1 component kernel" in " ".join(
+        make("dense", 1).fit(X).summary().split()
+    )
+
+
 def test_summaries_of_approximations():
     text = make("nystroem", rank=30).fit(X).summary()
     assert "NystroemMap on 30 landmarks" in text and "LowRankEigen(rank=30" in text
     assert "approximate" in text and "an upper bound on the total" in text
     assert "approximate" not in make("dense").fit(X).summary()
-    assert "Nystroem sandwich, for a positive semidefinite kernel" in text
-    assert "30 landmarks leave" in text and "was missed" not in text
+    assert "What is certain, if the kernel is positive semidefinite" in text
+    assert "the Nystroem sandwich" in text
+    assert "30 landmarks leave" in text and "overlooked" not in text
     text = make("features", rank=30).fit(X).summary()
     assert "Random features: right in the mean over the draw, without bounds." in text
     assert "FourierMap to 30 features" in text and "no bound" in text

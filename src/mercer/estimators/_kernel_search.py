@@ -33,6 +33,16 @@ class FoundKernel:
         for theta goes on from that of `kernel`, on all points.
     story : Story
         All that was tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import search_kernels
+    >>> from mercer.kernels import RBF, Linear
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> found = search_kernels(X, 2 * X[:, 0] + 1, [RBF(), Linear()], max_levels=1)
+    >>> type(found.estimator).__name__
+    'Pipeline'
     """
 
     kernel: Kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,11 @@ import numpy as np
 __all__ = ["summary"]
 
 _SHOWN = 10
+_HEAD = "  component   eigenvalue   explained   cumulative     at most +     residual   angle below"
+_READ = [
+    "  How to read it: `explained` is the share of the variance of the points in feature space",
+    "  that lies along a component; an eigenvalue is that variance, not divided by n - 1.",
+]
 _REDUCED = [
     "  Compressed: a variance printed is that of the training points along a component on fewer",
     "  points; the exact eigenvalue lies between it and it plus `at most +`.",
@@ -28,7 +33,7 @@ def summary(model: Any) -> str:
         total = "the total of the random features"
     k = model.n_components_
     lines = [
-        f"Kernel PCA of {model._components.rows} points, {k} components",
+        f"Kernel PCA of {model._components.rows} points, {k} component{'s' if k != 1 else ''}",
         f"  kernel     {model.kernel_}",
         f"  matrix     {model._held}",
         *([f"  reduced    {str(reduction)[1:-1]}"] if reduction is not None else []),
@@ -38,18 +43,20 @@ def summary(model: Any) -> str:
         *([f"  note       {report.message}"] if report.message else []),
         f"  variance   {ratios.sum():.2%} of {model.total_variance_:.6g}, {total}",
         "",
-        "  component   eigenvalue     at most +   explained   cumulative     residual  sine below",
+        _HEAD,
     ]
     for j in range(min(k, _SHOWN)):
         lines.append(
-            f"  {j + 1:9d} {model.eigenvalues_[j]:12.6g} "
-            f"{c.upper[j] - model.eigenvalues_[j]:13.1e} {ratios[j]:11.2%} "
-            f"{ratios[: j + 1].sum():12.2%} {model.residuals_[j]:12.1e} {_sine(c, j):>11}"
+            f"  {j + 1:9d} {model.eigenvalues_[j]:12.6g} {ratios[j]:11.2%} "
+            f"{ratios[: j + 1].sum():12.2%} {c.upper[j] - model.eigenvalues_[j]:13.1e} "
+            f"{model.residuals_[j]:12.1e} {_angle(c, j):>13}"
         )
     if k > _SHOWN:
         lines.append(f"  ... and {k - _SHOWN} more")
-    lines += ["", *(_words(c, exact, k) if reduction is None else _REDUCED)]
-    return "\n".join(lines)
+    if k == 0:
+        return "\n".join([*lines, "", "  No component: the points do not vary."])
+    certain = _words(c, exact, k) if reduction is None else _REDUCED
+    return "\n".join([*lines, "", *_READ, "", *certain])
 
 
 def _time(report: Any) -> list[str]:
@@ -59,29 +66,37 @@ def _time(report: Any) -> list[str]:
     return [f"  time       {', '.join(parts)}"] if parts else []
 
 
-def _sine(certificate: Any, j: int) -> str:
+def _angle(certificate: Any, j: int) -> str:
     sine = certificate.sines[j]
     mark = "*" if any(a <= j < b for a, b in certificate.clusters) else ""
-    return f"{sine:.1e}{mark}" if sine < 1 else f"no bound{mark}"
+    return f"{np.degrees(np.arcsin(sine)):.1e}°{mark}" if sine < 1 else f"no bound{mark}"
 
 
 def _words(c: Any, exact: bool, k: int) -> list[str]:
-    if k == 0:
-        return ["  No component: the points do not vary."]
     if not exact and not np.isfinite(c.upper).all():
         return ["  Random features: right in the mean over the draw, without bounds."]
     if not exact:
         return [
-            "  Nystroem sandwich, for a positive semidefinite kernel: the exact eigenvalue lies",
-            "  between the one printed and the one printed plus `at most +`, which comes from the",
-            "  exact trace that the landmarks leave over.",
+            "  What is certain, if the kernel is positive semidefinite: an exact eigenvalue is not",
+            "  smaller than the one printed, and larger by `at most +`, which comes from the exact",
+            "  trace that the landmarks leave over (the Nystroem sandwich).  More landmarks, a",
+            "  larger `rank`, make it smaller.",
         ]
     lines = [
-        "  The exact eigenvalue lies between the one printed and that plus `at most +`, give or",
-        f"  take {c.slack:.1e} for rounding; another bound is the residual.  The sine bounds the",
-        "  angle between the computed and the exact component.",
-        *(f"  {line}" for line in wrap(f"{str(c)[0].upper()}{str(c)[1:]}.", 88)),
+        "  What is certain, by theorems about the matrix as it was evaluated:",
+        "  - An exact eigenvalue is not smaller than the one printed, and larger by `at most +`;",
+        f"    give or take {c.slack:.1e} for rounding.  One lies within the residual of it.",
+        "  - An exact component points where the one found does, but for an angle below the one",
+        "    printed.",
+        fill(
+            f"- {str(c)[0].upper()}{str(c)[1:]}.",
+            96,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        ),
     ]
+    if not c.nothing_missed:
+        lines.append("    The solvers 'dense' and 'krylov' go to some length to be certain.")
     if c.clusters:
         groups = ", ".join(f"{a + 1} to {min(b, k)}" for a, b in c.clusters)
         lines.append(f"  * Not told apart: components {groups}; their common subspace is bounded.")

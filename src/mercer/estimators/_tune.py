@@ -62,6 +62,16 @@ class Tuned:
     names : list of str
     start : ndarray
         The theta of the estimator as it was given; the search may have begun elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge, tune
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 30)[:, None]
+    >>> found = tune(KernelRidge(kernel=RBF()), X, np.sin(6 * X[:, 0]))
+    >>> found.estimator.fit(X, np.sin(6 * X[:, 0])).score(X, np.sin(6 * X[:, 0])) > 0.99
+    True
     """
 
     estimator: Any

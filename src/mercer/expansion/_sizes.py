@@ -50,6 +50,14 @@ class Sizes:
         e, the features that are not 0 at a point, in the mean.
     numbers : float
         s, how many numbers of a point a value of k multiplies: d for vectors, e for counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import primal_or_dual
+    >>> from mercer.kernels import Polynomial
+    >>> type(primal_or_dual(Polynomial(2), np.zeros((100, 3)))).__name__
+    'Sizes'
     """
 
     n_points: int

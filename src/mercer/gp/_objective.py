@@ -25,7 +25,18 @@ _LARGEST_TARGET = 1e100  # its square, and quotients of squares, do not overflow
 
 @dataclass(frozen=True, eq=False)
 class Objective(ABC):
-    """An objective in theta, of points X with targets Y."""
+    """An objective in theta, of points X with targets Y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gp import MarginalLikelihood, Objective
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 10)[:, None]
+    >>> f = MarginalLikelihood(RBF(), X, X[:, 0], noise=0.1)
+    >>> isinstance(f, Objective), round(f.value(), 3)
+    (True, -1.908)
+    """
 
     kernel: Kernel
     X: Any

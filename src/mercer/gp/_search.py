@@ -57,6 +57,17 @@ class Optimum:
     converged : bool
     message : str
         Why it ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gp import MarginalLikelihood, maximise
+    >>> from mercer.kernels import RBF
+    >>> X, k = np.linspace(0, 1, 20)[:, None], RBF()
+    >>> likelihood = MarginalLikelihood(k, X, np.sin(6 * X[:, 0]), noise=0.01)
+    >>> found = maximise(likelihood, k.theta, k.bounds)
+    >>> found.converged, np.exp(found.theta).round(2)
+    (True, array([0.3]))
     """
 
     theta: np.ndarray

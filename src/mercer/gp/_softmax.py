@@ -173,6 +173,17 @@ class ClassCovariance:
     points : points
     factors : ndarray of shape (C, n, n)
         The J_c, transposed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import GaussianProcessClassifier
+    >>> from mercer.kernels import RBF
+    >>> X, y = np.arange(6.0)[:, None], [0, 0, 1, 1, 2, 2]
+    >>> model = GaussianProcessClassifier(1.0 * RBF(), multi_class="multinomial", optimizer=None)
+    >>> mean, covariance = model.fit(X, y).latent_mean_and_variance(X[:2])
+    >>> np.shape(covariance)
+    (2, 3)
     """
 
     kernel: Kernel

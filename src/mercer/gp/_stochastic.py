@@ -29,7 +29,18 @@ _POSTERIOR_TOL = 1e-8  # a posterior mean is kept, and solved for more exactly t
 
 
 class Estimate(NamedTuple):
-    """An estimated log marginal likelihood, and how sure it is."""
+    """An estimated log marginal likelihood, and how sure it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gp import StochasticLikelihood
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> found = StochasticLikelihood(RBF(), X, np.sin(6 * X[:, 0]), noise=0.1).estimate()
+    >>> type(found).__name__, found.standard_error >= 0
+    ('Estimate', True)
+    """
 
     value: float
     standard_error: float  # over the probes; 0 where the landmarks leave nothing to estimate

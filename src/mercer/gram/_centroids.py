@@ -31,7 +31,17 @@ _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points 
 
 
 def has_centroids(kernel: Kernel, X: Any) -> bool:
-    """Tell whether k-means makes sense: dense vectors, and a kernel that is radial."""
+    """Tell whether k-means makes sense: dense vectors, and a kernel that is radial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import has_centroids
+    >>> from mercer.kernels import RBF, Linear
+    >>> X = np.zeros((3, 2))
+    >>> has_centroids(RBF(), X), has_centroids(Linear(), X)
+    (True, False)
+    """
     return isinstance(X, np.ndarray) and X.ndim == 2 and radial_inside(kernel) is not None
 
 
@@ -104,7 +114,16 @@ def medoids(
 def lloyd(
     X: np.ndarray, m: int, scale: Any, rounds: int, weights: Any = None, **options: Any
 ) -> np.ndarray:
-    """Return m centres of clusters, some of which may coincide, by k-means on X / scale."""
+    """Return m centres of clusters, some of which may coincide, by k-means on X / scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import lloyd
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> np.sort(lloyd(X, 2, 1.0, rounds=10, random_state=0), axis=0).ravel()
+    array([ 0.5, 10.5])
+    """
     model = KMeans(m, n_init=1, max_iter=rounds, tol=0.0, **options)
     # one thread: the order in which threads add up centroids is not always the same
     openmp = threadpool_limits(1, user_api="openmp")
@@ -115,7 +134,15 @@ def lloyd(
 
 
 def radial_inside(kernel: Kernel) -> Radial | None:
-    """Return the kernel itself or the one that it wraps, if that is radial."""
+    """Return the kernel itself or the one that it wraps, if that is radial.
+
+    Examples
+    --------
+    >>> from mercer.gram import radial_inside
+    >>> from mercer.kernels import RBF, Linear
+    >>> radial_inside(2.0 * RBF()), radial_inside(Linear())
+    (RBF(length_scale=1.0), None)
+    """
     while isinstance(kernel, Wrapper):
         if kernel._inner_points.__func__ is not Kernel._inner_points:  # type: ignore[attr-defined]
             return None  # these belong to other points

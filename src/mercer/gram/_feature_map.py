@@ -19,7 +19,18 @@ _STRIPS = 8  # strips in a block, which has 32 MiB
 
 
 class FeatureMap(ABC):
-    """A map phi whose products approximate a kernel; `len` is the number m of features."""
+    """A map phi whose products approximate a kernel; `len` is the number m of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import FeatureMap, Landmarks
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> phi = Landmarks(8).map(RBF(), X)
+    >>> isinstance(phi, FeatureMap), len(phi), phi.features(X).shape
+    (True, 8, (50, 8))
+    """
 
     in_single: ClassVar[bool] = False  # whether `_fill` works in float32, too
 

@@ -173,7 +173,18 @@ class NystroemMap(FeatureMap):
 def factor_landmarks(
     K: np.ndarray, dtype: Any, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return L, the landmarks kept, and the jitter; `dtype` says how exact the entries of K are."""
+    """Return L, the landmarks kept, and the jitter; `dtype` says how exact the entries of K are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import factor_landmarks
+    >>> from mercer.kernels import RBF
+    >>> K = RBF()([[0.0], [1.0], [1.0]])
+    >>> L, kept, jitter = factor_landmarks(K, float, RBF())
+    >>> L.shape, kept.shape, jitter
+    ((2, 2), (2,), 0.0)
+    """
     diagonal = K.diagonal().copy()
     if not np.isfinite(K.sum()):
         raise not_finite(kernel, "K_SS", "the landmarks")
@@ -222,6 +233,14 @@ def without_rounding(
     """Return k(x, x) - |phi(x)|^2, given as `left`, with what rounding made negative at 0.
 
     `diagonal` holds k(x, x), and `dtype` is its precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import without_rounding
+    >>> from mercer.kernels import RBF
+    >>> without_rounding(np.array([-1e-17, 0.2]), np.ones(2), RBF())
+    array([0. , 0.2])
     """
     largest, lowest = np.abs(diagonal).max(initial=0.0), left.min(initial=0.0)
     if lowest < -significance(dtype)[1] * largest:

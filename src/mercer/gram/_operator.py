@@ -22,6 +22,16 @@ class GramOperator(LinearOperator):
     """The matrix K_ij = k(x_i, z_j), held in some way.
 
     SciPy's `eigsh`, `cg` and `lobpcg` accept it.  `Z` is None for the symmetric K = k(X, X).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import GramOperator, gram
+    >>> K = gram("RBF()", np.zeros((3, 1)), storage="tiled")
+    >>> isinstance(K, GramOperator), K.symmetric
+    (True, True)
+    >>> K @ np.ones(3)
+    array([3., 3., 3.])
     """
 
     kernel: Kernel

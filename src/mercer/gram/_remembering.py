@@ -16,6 +16,13 @@ def remembering(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:
     """Return the kernel so that no pair of n points is evaluated twice, if there is room.
 
     What the table takes is reserved: budgets that are asked for later do not count on it.
+
+    Examples
+    --------
+    >>> from mercer.gram import remembering
+    >>> from mercer.kernels import RBF
+    >>> remembering(RBF(), 100)
+    RBF(length_scale=1.0)
     """
     size = table_bytes(kernel, n)
     if not size or _SHARE * size > budget_in_bytes(max_memory):

@@ -250,7 +250,17 @@ def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:
 
 
 class RowsView:
-    """The rows and columns of some classes, numbered 0, 1, ... n - 1."""
+    """The rows and columns of some classes, numbered 0, 1, ... n - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import KernelRows
+    >>> from mercer.kernels import RBF
+    >>> rows = KernelRows(RBF(), np.arange(4.0)[:, None])
+    >>> rows.view().n
+    4
+    """
 
     def __init__(self, rows: KernelRows, classes: tuple[int, ...]) -> None:
         self.rows, self.classes = rows, classes

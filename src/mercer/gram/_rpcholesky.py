@@ -187,7 +187,15 @@ def columns_of(gram: GramOperator, chosen: np.ndarray) -> Callable[[slice], np.n
 
 
 def significance(dtype: Any) -> tuple[float, float]:
-    """Return, in units of the largest k(x, x), what is not 0 by rounding and what is negative."""
+    """Return, in units of the largest k(x, x), what is not 0 by rounding and what is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import significance
+    >>> significance(np.float64)
+    (1e-12, 1e-08)
+    """
     unit = float(np.finfo(dtype).eps)
     return max(1e-12, 100.0 * unit), max(1e-8, 1e4 * unit)
 

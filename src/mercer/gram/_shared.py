@@ -35,7 +35,15 @@ class _SquaredDistance(Radial):
 
 
 def share_distances(kernels: Sequence[Kernel]) -> bool:
-    """Tell whether the kernels differ in one number, the length scale of a radial kernel."""
+    """Tell whether the kernels differ in one number, the length scale of a radial kernel.
+
+    Examples
+    --------
+    >>> from mercer.gram import share_distances
+    >>> from mercer.kernels import RBF, Matern
+    >>> share_distances([RBF(1.0), RBF(2.0)]), share_distances([RBF(1.0), Matern(1.0)])
+    (True, False)
+    """
     first = kernels[0]
     return len(kernels) > 1 and all(
         isinstance(k, Radial)

@@ -217,7 +217,19 @@ class TiledGram(GramOperator):
 def fill(
     kernel: Kernel, P: Prepared, Q: Prepared, out: np.ndarray, n_threads: int | None = None
 ) -> None:
-    """Set out <- k(P, Q) with threads over tiles; if P is Q one half mirrors the other."""
+    """Set out <- k(P, Q) with threads over tiles; if P is Q one half mirrors the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import fill
+    >>> from mercer.kernels import RBF, pair
+    >>> K = np.empty((2, 2))
+    >>> fill(RBF(), *pair(RBF(), [[0.0], [1.0]]), K)
+    >>> K.round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    """
     n, m = out.shape
     symmetric = P is Q
 
@@ -249,6 +261,14 @@ def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) ->
     """Estimate the memory of one product with `columns` columns: rows, tiles and buffers.
 
     With no columns it is that of filling an array.  Tiles are not counted where one is all of K.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import working_bytes
+    >>> from mercer.kernels import RBF
+    >>> working_bytes(RBF(), np.zeros((10_000, 5)), None, columns=1, threads=1) < 2**24
+    True
     """
     n, m = points_length(X, Z)
     width = X.shape[1] + 3 if hasattr(X, "shape") and len(X.shape) == 2 else 1

@@ -22,7 +22,17 @@ _KINDS = ("char", "char", "char", "char", "int", "int", "real", "real", "int", "
 
 
 def solve_rows(L: np.ndarray, B: np.ndarray) -> None:
-    """Set B <- B L^-T; L is in Fortran order, the rows of B are contiguous, both float64."""
+    """Set B <- B L^-T; L is in Fortran order, the rows of B are contiguous, both float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import solve_rows
+    >>> L, B = np.asfortranarray([[2.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 3.0]])
+    >>> solve_rows(L, B)
+    >>> B
+    array([[1., 2.]])
+    """
     _apply("dtrsm", dtrsm, L, B)
 
 

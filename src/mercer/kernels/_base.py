@@ -55,13 +55,33 @@ _DIAGONAL = 64  # rows of a block of which only the diagonal is read
 def parameter(
     default: Any = dataclasses.MISSING, *, bounds: tuple[float, float] = (1e-5, 1e5)
 ) -> Any:
-    """Declare a tunable positive field; `bounds` are those a search over it respects."""
+    """Declare a tunable positive field; `bounds` are those a search over it respects.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Kernel, node, parameter
+    >>> class Tuned(RBF):
+    ...     weight: float = parameter(1.0, bounds=(0.1, 10.0))
+    >>> Tuned().theta_names
+    ['length_scale']
+    """
     return dataclasses.field(default=default, metadata={"bounds": bounds})
 
 
 @node
 class Kernel(Value, ABC):
-    """A symmetric function k(x, z) of two points; see the module for the contract."""
+    """A symmetric function k(x, z) of two points; see the module for the contract.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Kernel
+    >>> k = 2.0 * RBF() + 1.0
+    >>> isinstance(k, Kernel), k.theta_names
+    (True, ['terms__0__kernel__length_scale', 'terms__0__factor', 'terms__1__value'])
+    >>> k([[0.0], [1.0]]).round(3)
+    array([[3.   , 2.213],
+           [2.213, 3.   ]])
+    """
 
     __array_ufunc__ = None  # so that numpy.float64(2) * k reaches __rmul__
 

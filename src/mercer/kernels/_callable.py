@@ -22,7 +22,7 @@ _CONTRACTS = ("auto", "matrix", "pair")
 
 @node
 class Callable(Kernel):
-    """k(x, z) = function(x, z, **params), for points of any kind.
+    """k(x, z) = f(x, z, ...), for points of any kind and a function f of Python.
 
     Parameters
     ----------

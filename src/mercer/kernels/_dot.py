@@ -26,7 +26,14 @@ __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"
 
 @node
 class DotProduct(Profiled):
-    """k(x, z) = profile(<x, z>)."""
+    """k(x, z) = profile(<x, z>).
+
+    Examples
+    --------
+    >>> from mercer.kernels import DotProduct, Linear, Polynomial
+    >>> isinstance(Linear(), DotProduct), isinstance(Polynomial(2), DotProduct)
+    (True, True)
+    """
 
     def _statistic(
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True

@@ -82,7 +82,15 @@ def _exp32(T: Any, scale: Any) -> None:
 
 
 def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Overwrite the 2-D array T with exp(min(scale * T, 0)) and return it."""
+    """Overwrite the 2-D array T with exp(min(scale * T, 0)) and return it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import exp_inplace
+    >>> exp_inplace(np.array([[0.0, -1.0]]), 2.0).round(4)
+    array([[1.    , 0.1353]])
+    """
     if T.dtype == np.float64:
         _exp64(T, float(scale))
     else:

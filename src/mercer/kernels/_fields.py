@@ -34,7 +34,16 @@ SYMMETRIC = 1e-8  # a matrix and its transpose may differ by this part of the la
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[T]) -> type[T]:
-    """Make `cls` a node: a frozen dataclass whose equality and repr come from Value."""
+    """Make `cls` a node: a frozen dataclass whose equality and repr come from Value.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, node
+    >>> class Named(RBF):
+    ...     name: str = "mine"
+    >>> Named(2.0), Named(2.0) == Named(2.0)
+    (Named(length_scale=2.0), True)
+    """
     return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
 
 

@@ -38,7 +38,17 @@ __all__ = [
 
 @node
 class GraphKernel(Kernel):
-    """A kernel whose points are graphs: a `Graphs`, or a list of them in any form."""
+    """A kernel whose points are graphs: a `Graphs`, or a list of them in any form.
+
+    Examples
+    --------
+    >>> from mercer.kernels import GraphKernel, ShortestPath
+    >>> isinstance(ShortestPath(), GraphKernel)
+    True
+    >>> ShortestPath()([[(0, 1), (1, 2)], [(0, 1)]])
+    array([[5., 2.],
+           [2., 1.]])
+    """
 
     on_vectors: ClassVar[bool] = False  # whatever a base kernel of attributes takes
     reads_matrix: ClassVar[bool] = False

@@ -153,7 +153,14 @@ def _is_square(shape: tuple[int, ...]) -> bool:
 
 
 def reads_all(kernel: Kernel) -> bool:
-    """Tell whether points are rows of values with *all* points, of which no part makes a Gram."""
+    """Tell whether points are rows of values with *all* points, of which no part makes a Gram.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Precomputed, reads_all
+    >>> reads_all(Precomputed()), reads_all(2.0 * RBF())
+    (True, False)
+    """
     if isinstance(kernel, Precomputed):
         return kernel.matrix is None
     return any(reads_all(child) for _, child in kernel._children())
@@ -163,6 +170,13 @@ def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
     """Turn values that the user computed into a kernel on indices, so that any part is points.
 
     Values that are not symmetric are made so, with a warning.  They are not copied.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Precomputed, on_indices
+    >>> k, X = on_indices(Precomputed(), [[2.0, 1.0], [1.0, 2.0]])
+    >>> X, k(X[:1])
+    (array([0, 1]), array([[2.]]))
     """
     if not (isinstance(kernel, Precomputed) and kernel.matrix is None):
         return kernel, X

@@ -36,6 +36,13 @@ class Prepared:
         Which collection the rows come from, and their places in it (a range as long as rows are
         taken by slices): two rows are the *same point* when both agree, not when their values
         happen to.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> P = RBF().prepare([[0.0], [1.0], [2.0]])
+    >>> len(P), len(P[:2])
+    (3, 2)
     """
 
     arrays: tuple = ()
@@ -117,7 +124,15 @@ def _is_numeric(a: Any) -> bool:
 
 
 def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
-    """Prepare both operands of k(X, Z) in one frame; `Z=None` means X itself."""
+    """Prepare both operands of k(X, Z) in one frame; `Z=None` means X itself.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, pair
+    >>> P, Q = pair(RBF(), [[0.0], [1.0]], [[2.0]])
+    >>> len(P), len(Q)
+    (2, 1)
+    """
     if Z is None:
         P = kernel.prepare(X)
         return P, P

@@ -59,6 +59,19 @@ class Radial(LengthScaled):
     """k(x, z) = profile(|(x - z) / length_scale|^2); length_scale a number or one per column.
 
     `from_gamma(gamma)` takes gamma = 1 / (2 length_scale^2), the other common spelling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Radial, node
+    >>> class Bump(Radial):
+    ...     def profile(self, s):
+    ...         return np.exp(-s)
+    ...     def slope(self, s):
+    ...         return -np.exp(-s)
+    >>> Bump(2.0)([[0.0], [2.0]]).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
     """
 
     # sqrt(s) near 0 magnifies rounding: never in float32, and s needs all its digits there

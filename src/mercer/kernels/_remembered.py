@@ -145,6 +145,15 @@ def remember(kernel: Kernel, n: int, known: dict[Kernel, Kernel] | None = None) 
     """Return the kernel with each costly part made to remember its values at n points.
 
     Parts that are equal share what they remember; `known` are those met so far.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, LocalAlignment, remember
+    >>> remember(RBF(), 10)
+    RBF(length_scale=1.0)
+    >>> k = remember(LocalAlignment(), 10)
+    >>> k(["abc", "abd"]).shape
+    (2, 2)
     """
     if not kernel.costly:
         return kernel
@@ -156,7 +165,15 @@ def remember(kernel: Kernel, n: int, known: dict[Kernel, Kernel] | None = None) 
 
 
 def forget(kernel: Kernel) -> Kernel:
-    """Return the kernel that `remember` was given."""
+    """Return the kernel that `remember` was given.
+
+    Examples
+    --------
+    >>> from mercer.kernels import LocalAlignment, forget, remember
+    >>> k = 2.0 * LocalAlignment()
+    >>> forget(remember(k, 10)) == k
+    True
+    """
     if isinstance(kernel, Remembered):
         return kernel.kernel
     parts = {name: forget(child) for name, child in kernel._children() if child.costly}
@@ -164,7 +181,14 @@ def forget(kernel: Kernel) -> Kernel:
 
 
 def table_bytes(kernel: Kernel, n: int) -> int:
-    """Return what `remember` takes for n points."""
+    """Return what `remember` takes for n points.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, LocalAlignment, table_bytes
+    >>> table_bytes(RBF(), 1000), table_bytes(LocalAlignment(), 1000)
+    (0, 8000000)
+    """
     parts = [child for _, child in kernel._children() if child.costly]
     return sum(table_bytes(child, n) for child in parts) if parts else 8 * n * n * kernel.costly
 

@@ -16,7 +16,14 @@ __all__ = ["KERNEL_NAMES", "as_kernel", "spelled_out"]
 
 
 def spelled_out(spec: Any) -> Any:
-    """Return the kernel that an expression in text describes; all else, and names, as they are."""
+    """Return the kernel that an expression in text describes; all else, and names, as they are.
+
+    Examples
+    --------
+    >>> from mercer.kernels import spelled_out
+    >>> spelled_out("rbf"), spelled_out("RBF() + 1")
+    ('rbf', RBF(length_scale=1.0) + 1.0)
+    """
     named = spec in KERNEL_NAMES or spec == "precomputed" if isinstance(spec, str) else True
     return spec if named else parse_kernel(spec)
 

@@ -20,7 +20,15 @@ __all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
 
 @node
 class Wrapper(Kernel):
-    """A node over one child; unless it says otherwise, k(x, z) = k_1(x, z)."""
+    """A node over one child; unless it says otherwise, k(x, z) = k_1(x, z).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Normalized, Wrapper
+    >>> k = Normalized(RBF())
+    >>> isinstance(k, Wrapper), k.kernel
+    (True, RBF(length_scale=1.0))
+    """
 
     kernel: Kernel
 

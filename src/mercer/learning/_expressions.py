@@ -63,6 +63,16 @@ class Story:
         The best expression, with its noise.
     message : str
         Why it ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import search_kernels
+    >>> from mercer.kernels import RBF, Linear
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> found = search_kernels(X, 2 * X[:, 0] + 1, [RBF(), Linear()], max_levels=1)
+    >>> len(found.story.tried)
+    2
     """
 
     tried: list[Tried]
@@ -137,6 +147,16 @@ class ExpressionSearch:
         How many moves are made at most, and how many likelihoods computed.
     say : function, optional
     max_memory : int, str or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF, Linear
+    >>> from mercer.learning import ExpressionSearch
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> story = ExpressionSearch(X, X[:, 0] / X.std(), [RBF(), Linear()], 1, 20).run()
+    >>> len(story.tried)
+    2
     """
 
     def __init__(

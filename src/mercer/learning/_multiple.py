@@ -42,6 +42,16 @@ class KernelWeights:
         The alignment of each kernel with the targets; None without any.
     alignment, alignment_of_average : float or None
         The same of the sum, and of the sum with equal weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MultipleKernel
+    >>> from mercer.kernels import RBF, Select
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> kernel = MultipleKernel([Select(RBF(), [0]), Select(RBF(), [1])])
+    >>> int(kernel.learn(X, X[:, 0]).weights.argmax())
+    0
     """
 
     method: str

@@ -68,6 +68,15 @@ class IndependenceResult:
         With all their values.
     null : ndarray of shape (n_permutations,)
         The statistics of the random pairings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import independence_test
+    >>> x = np.linspace(-1, 1, 60)[:, None]
+    >>> found = independence_test(x, x**2, random_state=0)
+    >>> found.pvalue < 0.01, found.method
+    (True, 'permutation')
     """
 
     statistic: float

@@ -24,6 +24,14 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
     """Return log sum_j w_j k(x_i, z_j), w_j > 0; for Z = None over the other points of X.
 
     Tile by tile, with the largest term so far taken out, so that no sum over- or underflows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.means import Window, log_sums
+    >>> log_sums(Window.of(RBF(), 1.0, d=1), np.array([[50.0]]), np.zeros((1, 1)), np.ones(1))
+    array([-1250.])
     """
     log_w = np.log(w)
     Q = density.kernel.prepare(X if Z is None else Z)
@@ -55,7 +63,17 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
 
 
 def choose_bandwidth(rule: str, kernel: Kernel, X: np.ndarray, w: np.ndarray) -> float:
-    """Return h by a rule, "scott", "silverman" or "loo", for points with weights of sum 1."""
+    """Return h by a rule, "scott", "silverman" or "loo", for points with weights of sum 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.means import choose_bandwidth
+    >>> X, w = np.zeros((32, 1)), np.full(32, 1 / 32)
+    >>> choose_bandwidth("scott", RBF(), X, w)
+    0.5
+    """
     d = X.shape[1]
     n = 1.0 / float(w @ w)  # for equal weights the number of points
     if rule == "scott":

@@ -46,6 +46,14 @@ class Summary:
         remains is rounding, about 1e-15 of the entries of K.
     kernel : Kernel
         With all its values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import thin
+    >>> few = thin(np.random.default_rng(0).normal(size=(200, 2)), 10)
+    >>> few.points.shape, few.mmd < 0.01
+    ((10, 2), True)
     """
 
     points: Any = field(repr=False)

@@ -27,7 +27,16 @@ __all__ = ["Window"]
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A radial kernel as a density on R^d."""
+    """A radial kernel as a density on R^d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.means import Window
+    >>> Window.of(RBF(), 0.5, d=2).scale
+    array([0.5, 0.5])
+    """
 
     kernel: Any
     d: int

@@ -9,7 +9,16 @@ if TYPE_CHECKING:
 else:
     Axes = Any  # matplotlib is imported when something is drawn
 
-__all__ = ["DIVERGING", "PALETTE", "SEQUENTIAL", "Axes", "Style", "new_axes", "require_matplotlib"]
+__all__ = [
+    "DIVERGING",
+    "PALETTE",
+    "SEQUENTIAL",
+    "Axes",
+    "Style",
+    "legend_below",
+    "new_axes",
+    "require_matplotlib",
+]
 
 Style = dict[str, Any]  # keywords of matplotlib
 
@@ -37,3 +46,10 @@ def new_axes(ax: Axes | None, figsize: tuple[float, float] = (6.4, 4.8)) -> Axes
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def legend_below(ax: Axes) -> Axes:
+    """Put the legend under the picture: points may be anywhere in it."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
+    return ax

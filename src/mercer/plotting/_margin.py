@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from .._points import length
-from ._axes import Axes, Style, new_axes, require_matplotlib
+from ._axes import Axes, Style, legend_below, new_axes, require_matplotlib
 from ._labels import LOOKS, labels_of, looks_of_signs, scatter
 from ._line import column, draw_band
 from ._model import learned
@@ -113,7 +113,7 @@ def _plane(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     looks = looks_of_signs(0.02, 0.98) if two_sides else LOOKS
     scatter(ax, points, labels, "0.1", looks, s=26, **EDGED)
     _mark_support(ax, points, model)
-    return _named(ax)
+    return legend_below(ax)
 
 
 def _line(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
@@ -131,7 +131,7 @@ def _line(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     draw_band(ax, window.sides[0], f, epsilon, (x[:, 0], target), names)
     _mark_support(ax, np.column_stack([x, target]), model)
     ax.spines[["top", "right"]].set_visible(False)
-    return _named(ax)
+    return legend_below(ax)
 
 
 def _mark_support(ax: Axes, points: np.ndarray, model: Any) -> None:
@@ -145,10 +145,3 @@ def _mark_support(ax: Axes, points: np.ndarray, model: Any) -> None:
         if len(some):
             name = f"{len(some)} {start}{'' if len(some) == 1 else 's'}{end}"
             ax.scatter(*some.T, marker=marker, linewidths=width, label=name, **hollow)
-
-
-def _named(ax: Axes) -> Axes:
-    """Put the legend under the picture: points may be anywhere in it."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
-    return ax

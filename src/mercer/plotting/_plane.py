@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..expansion import Expansion
 from ..preimage import Target
-from ._axes import PALETTE, Axes, new_axes, require_matplotlib
+from ._axes import PALETTE, Axes, Style, legend_below, new_axes, require_matplotlib
 from ._model import check_components, learned
 from ._window import EDGED, Window, paint, plane_window
 
@@ -173,13 +173,18 @@ def preimage_path(
     grid = window.grid if target.lower is None else np.maximum(window.grid, target.lower)
     squares = target.costs(grid, np.zeros(len(grid), dtype=int)) + target.squared_norms
     distance = np.sqrt(target.factor * np.maximum(squares, 0.0))
+    from matplotlib.patheffects import withStroke
+
     ax = _with_points(new_axes(ax, (5.6, 5.0)), window, distance, 8)
     for i, path in enumerate(_path(expansion, z, method, n_steps) for z in start):
         colour = PALETTE[(i + 1) % len(PALETTE)]
-        ax.plot(*path.T, "-o", color=colour, markersize=3.5, linewidth=1.5, zorder=4)
-        ax.plot(*path[:1].T, "o", color="white", markeredgecolor=colour, markersize=7, zorder=5)
-        ax.plot(*path[-1:].T, "*", color="white", markeredgecolor=colour, markersize=14, zorder=5)
-    return ax
+        outlined = [withStroke(linewidth=3.0, foreground="white")]  # to be seen on any shade
+        ax.plot(*path.T, color=colour, linewidth=1.5, path_effects=outlined, zorder=4)
+        ax.scatter(path[:, 0], path[:, 1], s=12, color=colour, zorder=4)
+        for z, marker, size, name in ((path[0], "o", 7, "a start"), (path[-1], "*", 14, "its end")):
+            ends: Style = {"markeredgecolor": colour, "markersize": size, "zorder": 5}
+            ax.plot(*z, marker, color="white", label=None if i else name, **ends)
+    return legend_below(ax)
 
 
 def _with_points(ax: Axes, window: Window, values: np.ndarray, n_levels: int) -> Axes:

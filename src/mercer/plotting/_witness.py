@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from .._points import as_vectors, concatenate
-from ._axes import PALETTE, Axes, Style, new_axes, require_matplotlib
+from ._axes import Axes, Style, new_axes, require_matplotlib
 from ._labels import Labels, looks_of_signs, scatter
 from ._window import EDGED, Window, paint, plane_window, window_around
 
 __all__ = ["witness"]
-
-_COOL, _WARM = PALETTE[:2]  # red is positive, as on the plane
 
 
 def witness(
@@ -73,10 +71,11 @@ def _line(f: Any, window: Window, index: np.ndarray, ax: Axes | None) -> Axes:
     values, x = window.evaluate(f, "witness"), window.sides[0]
     ax = new_axes(ax, (6.0, 4.0))
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=1)
-    for where, colour in ((values > 0, _WARM), (values < 0, _COOL)):
+    (red, _), (blue, _) = _looks()
+    for where, colour in ((values > 0, red), (values < 0, blue)):
         ax.fill_between(x, 0.0, values, where=where, interpolate=True, color=colour, alpha=0.2)
     ax.plot(x, values, color="0.15", linewidth=2.0, label="witness")
-    for c, (name, colour, height) in enumerate((("X", _WARM, 0.05), ("Y", _COOL, 0.02))):
+    for c, (name, colour, height) in enumerate((("X", red, 0.05), ("Y", blue, 0.02))):
         sample = window.points[index == c, 0]
         above_axis: Style = {"transform": ax.get_xaxis_transform()}  # wherever the values are
         marks: Style = {"alpha": min(1.0, 0.3 + 40.0 / len(sample)), "markersize": 8} | above_axis
@@ -92,8 +91,12 @@ def _line(f: Any, window: Window, index: np.ndarray, ax: Axes | None) -> Axes:
 def _plane(f: Any, window: Window, index: np.ndarray, ax: Axes | None) -> Axes:
     values = window.evaluate(f, "witness")
     ax = paint(new_axes(ax, (5.8, 5.0)), window, values, n_levels=8)
-    looks = looks_of_signs(1.0, 0.0)  # the sign that each sample pulls the witness to
     labels = Labels(None, ["X", "Y"], index)
-    scatter(ax, window.points, labels, "0.1", looks, s=18, **EDGED)
+    scatter(ax, window.points, labels, "0.1", _looks(), s=18, **EDGED)
     ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", markerscale=1.5)
     return ax
+
+
+def _looks() -> list[tuple[Any, str]]:
+    """Return the looks of X and Y, in the colours of the sign that each pulls the witness to."""
+    return looks_of_signs(0.95, 0.05)

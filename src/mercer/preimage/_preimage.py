@@ -40,6 +40,15 @@ class PreImages:
     methods : tuple of str
         Which method found each of them.
     report : Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import RBF
+    >>> found = Expansion.mean(RBF(), np.array([[0.0], [1.0]])).preimage()
+    >>> found.points.round(3), found.methods
+    (array([[0.5]]), ('convex',))
     """
 
     points: Any

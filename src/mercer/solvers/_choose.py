@@ -34,7 +34,14 @@ __all__ = [
 
 
 class Problem(Enum):
-    """What is to be solved."""
+    """What is to be solved.
+
+    Examples
+    --------
+    >>> from mercer.solvers import EIGEN, Problem
+    >>> EIGEN is Problem.EIGEN, EIGEN.value
+    (True, 'K u = l u')
+    """
 
     LINEAR = "(K + shift) a = y"
     EIGEN = "K u = l u"
@@ -247,7 +254,14 @@ def _attempt(
 
 
 def cheapest(costs: dict[Any, Cost]) -> Any:
-    """Return the key of the least cost, the first of several; None if there is none."""
+    """Return the key of the least cost, the first of several; None if there is none.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Cost, cheapest
+    >>> cheapest({"read it": Cost(read=1e9), "read it twice": Cost(read=2e9)})
+    'read it'
+    """
     return min(costs, key=lambda way: costs[way].seconds, default=None)
 
 
@@ -283,6 +297,12 @@ def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any =
     `largest` is how many points two classes have, of several.  "smo", from rows of K, for few
     points or more columns than points; "primal", from the columns, where an interior point costs
     next to nothing; else "either", a `Relay` of both.
+
+    Examples
+    --------
+    >>> from mercer.solvers import linear_machine
+    >>> linear_machine(200, 10), linear_machine(100_000, 10)
+    ('smo', 'primal')
     """
     fits = BoxInterior.workspace(n, m, 2 * n) + 8 * n * m <= budget_in_bytes(max_memory)
     largest = n if largest is None else largest

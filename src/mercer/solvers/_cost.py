@@ -68,7 +68,16 @@ class Cost:
 
 
 def evaluating(kernel: Kernel | None, X: Any, entries: float) -> Cost:
-    """Return what so many entries k(x, z) take: a product of rows, and the function of it."""
+    """Return what so many entries k(x, z) take: a product of rows, and the function of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import evaluating
+    >>> evaluating(RBF(), np.zeros((10, 5)), entries=100.0).products
+    1000.0
+    """
     if isinstance(kernel, Precomputed):
         return Cost(read=8.0 * entries)
     if kernel is not None and (kernel.costly or not kernel.on_vectors):
@@ -78,7 +87,17 @@ def evaluating(kernel: Kernel | None, X: Any, entries: float) -> Cost:
 
 
 def reading(kernel: Kernel | None, X: Any, n: int, *, stored: bool) -> tuple[Cost, Cost]:
-    """Return what it takes to hold K, and to read it once; in tiles each entry serves twice."""
+    """Return what it takes to hold K, and to read it once; in tiles each entry serves twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import reading
+    >>> hold, read = reading(RBF(), np.zeros((10, 5)), 10, stored=True)
+    >>> read.read  # bytes
+    800.0
+    """
     half = evaluating(kernel, X, n * n / 2.0)
     if not stored:
         return Cost(), half

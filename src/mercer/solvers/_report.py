@@ -26,6 +26,12 @@ class Status(Enum):
 
     Whatever else a solver ends with comes with a warning that has the number, unless it was asked
     for an approximation, or for the least squares of a singular system.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Status
+    >>> Status.DIRECT.value
+    'direct method: exact up to rounding'
     """
 
     CONVERGED = "converged"
@@ -56,6 +62,14 @@ class Report:
         Anything worth knowing: jitter, a fallback, a plan that was changed.
     certificate : dict
         Bounds and estimates by name, such as LAPACK's reciprocal condition number `rcond`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge
+    >>> report = KernelRidge().fit(np.eye(3), np.ones(3)).report_
+    >>> report.status.name, report.residual < 1e-12
+    ('DIRECT', True)
     """
 
     solver: str
@@ -86,14 +100,30 @@ class Report:
 
 
 def enough(dtype: Any) -> float:
-    """Return the relative residual up to which what rounding leaves of a system is a solution."""
+    """Return the relative residual up to which what rounding leaves of a system is a solution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import enough
+    >>> enough(np.float64), enough(np.float32)
+    (1e-06, 0.001)
+    """
     return 1e-6 if np.finfo(dtype).bits == 64 else 1e-3
 
 
 def judged(
     status: Status, message: str, residual: float, tol: float = 0.0, dtype: Any = float
 ) -> tuple[Status, str]:
-    """Return the status that a true relative residual allows a system to have, and the message."""
+    """Return the status that a true relative residual allows a system to have, and the message.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Status, judged
+    >>> status, message = judged(Status.DIRECT, "", residual=1e-3)
+    >>> status.name, message
+    ('INACCURATE', 'rounding leaves a relative residual of 1.0e-03, more than 1e-06')
+    """
     limit = max(tol, enough(dtype))
     if status not in (Status.CONVERGED, Status.DIRECT) or residual <= limit:
         return status, message
@@ -102,7 +132,15 @@ def judged(
 
 
 def worst(reports: Iterable[Report]) -> Report:
-    """Return the report that claims least; among equals, that of the largest residual."""
+    """Return the report that claims least; among equals, that of the largest residual.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Report, Status, worst
+    >>> good = Report("a", Status.DIRECT, 0, 1e-15, 0.0)
+    >>> worst([good, Report("b", Status.INACCURATE, 0, 1e-3, 0.0)]).solver
+    'b'
+    """
     failed = (Status.INACCURATE, Status.NOT_CONVERGED)
     return max(
         reports, key=lambda r: (failed.index(r.status) if r.status in failed else -1, r.residual)

@@ -39,6 +39,16 @@ def check_expansion(
         Allowed error, relative to sum |coefficients| |k|.
     random_state : int
         Seed of the test functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import RBF
+    >>> from mercer.testing import check_expansion
+    >>> X = np.random.default_rng(0).normal(size=(8, 2))
+    >>> check_expansion(Expansion.mean(RBF(), X), X) is None  # silent: all laws hold
+    True
     """
     f, kernel, points, A = expansion, expansion.kernel, expansion.points, expansion.coefficients
     laws = Laws(f, rtol)

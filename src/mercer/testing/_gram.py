@@ -28,6 +28,15 @@ def check_gram(
         Allowed error, relative to the largest entry; in float32, what its digits allow.
     random_state : int
         Seed of the vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.testing import check_gram
+    >>> X = np.random.default_rng(0).normal(size=(8, 2))
+    >>> check_gram(gram("RBF()", X, storage="tiled"), gram("RBF()", X).to_array()) is None
+    True
     """
     laws, rng = Laws(gram, rtol), np.random.default_rng(random_state)
     K = gram.to_array()

@@ -24,6 +24,16 @@ def check_primal(expansion: Any, X: Any, *, rtol: float = 1e-9) -> None:
         Where to evaluate.
     rtol : float
         Allowed error, relative to sum |coefficients| |k|; the way back may have 1000 times that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import Polynomial
+    >>> from mercer.testing import check_primal
+    >>> X = np.random.default_rng(0).normal(size=(8, 2))
+    >>> check_primal(Expansion.mean(Polynomial(2), X), X) is None
+    True
     """
     f, A = expansion, np.abs(expansion.coefficients)
     laws, p = Laws(f, rtol), f.to_primal()

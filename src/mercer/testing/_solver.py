@@ -42,6 +42,15 @@ def check_solver(
         Allowed residual, relative to |K| |solution| + |y|.
     random_state : int
         Seed of the right-hand sides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Cholesky
+    >>> from mercer.testing import check_solver
+    >>> check_solver(Cholesky(), gram("RBF()", np.arange(6.0)[:, None])) is None
+    True
     """
     laws = Laws(solver, rtol)
     factorizes, finds_pairs = hasattr(solver, "factorize"), hasattr(solver, "eigenpairs")

@@ -47,6 +47,15 @@ def check_status(
     ------
     AssertionError
         Naming the law.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import DenseEigen
+    >>> from mercer.testing import check_status
+    >>> check_status(DenseEigen(), gram("RBF()", np.arange(6.0)[:, None])) is None
+    True
     """
     laws, K = Laws(solver, 0.0), np.asarray(gram.to_array(), dtype=np.longdouble)
     if y is None:

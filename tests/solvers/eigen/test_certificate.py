@@ -381,13 +381,13 @@ def test_of_the_unknown_nothing_is_certain():
 def test_a_certificate_can_be_read():
     proved = certify(np.array([4.0, 2.0]), np.array([0.0, 0.0]), 1, squared_norm=21.0)
     assert str(proved) == (
-        "nothing larger was missed: it is proved that all eigenvalues but the 2 largest are at "
-        "most 1, and the last one kept is 4"
+        "no larger eigenvalue was overlooked: all others are at most 2, "
+        "and the smallest one kept is 4"
     )
     open_ = certify(np.array([1.0]), np.array([0.0]), 1, squared_norm=10.0)
     assert str(open_) == (
-        "something larger may have been missed: an eigenvalue that was not computed may be as "
-        "large as 3, and the last one kept is 1"
+        "a larger one may have been overlooked: all others are at most 3, "
+        "and the smallest one kept is 1"
     )
 
 

@@ -21,7 +21,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
 
     Linear, Bilinear, Polynomial, Constant, kernels of a basis (`Features`, `RankOne`), of strings,
     texts, sets and graphs that count (`Spectrum`, `BagOfWords`, `WeisfeilerLehman`, ...), Kendall,
-    and what +, *, integer powers, Scale, Normalized, Select and Stretch make of them.  A linear
+    and what sums, products, integer powers, Normalized, Select and Stretch make of them.  A linear
     model on phi is the kernel machine in the primal: cheaper where features are fewer than points.
 
     Features that count are those that occur in the training points; others have no product with

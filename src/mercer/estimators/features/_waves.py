@@ -157,8 +157,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     """phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...], with E phi(x) . phi(z) = k(x, z).
 
     For every kernel that is a function of x - z: RBF, Laplacian, Matern, RationalQuadratic, Cauchy,
-    Periodic and others, with a length scale for each column, and what +, *, Select and Stretch make
-    of them.  Features come in pairs, a cosine and a sine, with which |phi(x)|^2 = k(x, x) exactly.
+    Periodic and others, with a length scale for each column, and what sums, products, Select and
+    Stretch make of them.  Features come in pairs, a cosine and a sine, with which
+    |phi(x)|^2 = k(x, x) exactly.
 
     Parameters
     ----------

@@ -39,6 +39,14 @@ class GramCheck:
         The nearest positive semidefinite matrix; K itself if it is one.
     distance : float
         |K - nearest|_F.
+
+    Examples
+    --------
+    >>> from mercer import check_gram
+    >>> found = check_gram([[1.0, 2.0], [2.0, 1.0]])
+    >>> found.semidefinite, found.eigenvalues, found.nearest
+    (False, array([-1.,  3.]), array([[1.5, 1.5],
+           [1.5, 1.5]]))
     """
 
     n: int

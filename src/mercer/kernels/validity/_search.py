@@ -55,6 +55,14 @@ class Evidence:
         Why points could not be evaluated, if none could.
     total : int
         How many points there are, of a kernel that is a matrix; 0 if there is no end of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import validity
+    >>> found = validity(lambda x, z: np.exp(-abs(x - z).sum()), random_state=0)
+    >>> found.status, found.evidence.lowest > -1e-9
+    ('unknown', True)
     """
 
     n_grams: int = 0
@@ -76,6 +84,13 @@ def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None)
     """Return a witness on the points that the kernel itself points at; None if it is proved.
 
     It costs a matrix of a few points, and nothing for a kernel that is proved or unknown.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Sigmoid
+    >>> from mercer.kernels.validity import declared_witness
+    >>> declared_witness(RBF()) is None, declared_witness(Sigmoid()).value < 0
+    (True, True)
     """
     claims = kernel.claims
     if claims.against is None or claims.proves(order, columns) or kernel._unresolved:

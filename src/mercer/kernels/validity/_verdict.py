@@ -37,6 +37,14 @@ class Validity:
         Of a kernel that is refuted.
     evidence : Evidence or None
         What a search saw that found no witness.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Sigmoid
+    >>> RBF().validity().status
+    'proved'
+    >>> bool(Sigmoid().validity())
+    True
     """
 
     kernel: Kernel

@@ -47,6 +47,13 @@ class Witness:
         c is orthogonal to the polynomials of degree below this.
     reason : str
         What was seen, in a line.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Sigmoid
+    >>> found = Sigmoid().validity().witness
+    >>> found.value < -found.margin
+    True
     """
 
     kernel: Kernel

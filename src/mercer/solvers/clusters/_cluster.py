@@ -40,6 +40,16 @@ class Clusters:
         Whether the points are landmarks.
     history : ndarray
     report : Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Lloyd, cluster
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> found = cluster(RBF(), X, Lloyd(2, random_state=0))
+    >>> found.coefficients.shape, found.approximate
+    ((4, 2), False)
     """
 
     points: Any
@@ -81,6 +91,16 @@ def cluster(
     ----------
     start : labels or points, optional
         (n,) integers, or n_clusters points, each the first centroid of a cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Lloyd, cluster
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> found = cluster(RBF(), X, Lloyd(2, random_state=0))
+    >>> bool(found.labels[0] == found.labels[1] != found.labels[2]), round(found.inertia, 4)
+    (True, 0.01)
     """
     n = length(X)
     if lloyd.n_clusters > n:

@@ -47,6 +47,16 @@ class Partition:
     history : ndarray
         The inertia of the means after each round of this start.
     report : Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Lloyd
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> found = Lloyd(2, random_state=0).partition(gram("RBF()", X))
+    >>> bool(found.labels[0] == found.labels[1] != found.labels[2])
+    True
     """
 
     labels: np.ndarray

@@ -40,7 +40,15 @@ HIDDEN = 10.0  # a violation is called small if rounding hides at most so many t
 
 
 class DualSolution(NamedTuple):
-    """A minimum: v, what it says about the points, and how good it is."""
+    """A minimum: v, what it says about the points, and how good it is.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> machine = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> machine.dual_coef_, machine.at_bound_
+    (array([[-0.5,  0.5]]), array([False, False]))
+    """
 
     variables: np.ndarray  # v
     at_bound: np.ndarray  # points in f, none of whose variables is free

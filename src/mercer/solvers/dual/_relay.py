@@ -37,6 +37,13 @@ class Relay:
     ----------
     pairs : BlockSMO
     inside : BoxInterior
+
+    Examples
+    --------
+    >>> from mercer.solvers import BlockSMO, BoxInterior, Relay
+    >>> relay = Relay(BlockSMO(), BoxInterior(tol=1e-3))
+    >>> relay.tol, Relay.is_open(500, 10)
+    (0.001, True)
     """
 
     pairs: BlockSMO

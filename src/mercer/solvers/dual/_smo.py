@@ -51,7 +51,14 @@ _HARMLESS_ERROR = 1e-3  # relative to tol: f with a smaller error is not compute
 
 
 class Progress(NamedTuple):
-    """Where a search is."""
+    """Where a search is.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Progress
+    >>> Progress(n_iter=10, seconds=0.1, violation=1e-3, objective=-2.0).violation
+    0.001
+    """
 
     n_iter: int
     seconds: float

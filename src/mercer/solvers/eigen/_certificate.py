@@ -65,6 +65,16 @@ class Certificate:
         further above it than its residual; or since a direct method has found them all.
     slack : float
         What rounding added to each bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCA
+    >>> found = KernelPCA(2, kernel="rbf").fit(np.arange(10.0)[:, None]).certificate_
+    >>> found.nothing_missed, bool(np.all(found.lower <= found.upper))
+    (True, True)
+    >>> str(found).split(":")[0]
+    'no larger eigenvalue was overlooked'
     """
 
     lower: np.ndarray
@@ -97,15 +107,12 @@ class Certificate:
     def __str__(self) -> str:
         if self.found == 0:
             return "no bound is known"
-        last = f"and the last one kept is {self.lower[-1]:.4g}"
-        if self.nothing_missed:
-            return (
-                f"nothing larger was missed: it is proved that all eigenvalues but the "
-                f"{self.found} largest are at most {self.rest:.4g}, {last}"
-            )
+        verdict = (
+            "no larger eigenvalue was" if self.nothing_missed else "a larger one may have been"
+        )
         return (
-            f"something larger may have been missed: an eigenvalue that was not computed may be as "
-            f"large as {self.rest:.4g}, {last}"
+            f"{verdict} overlooked: all others are at most {max(self.outside, 0.0):.4g}, "
+            f"and the smallest one kept is {self.lower[-1]:.4g}"
         )
 
 
@@ -172,6 +179,14 @@ def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Ce
         l_i(A^) <= l_i(A) <= min_j l_{i-j+1}(A^) + trace / j
 
     `values` are all eigenvalues of A^, descending; those not given are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import sandwich
+    >>> found = sandwich(np.array([4.0, 2.0]), trace=0.5, k=1)
+    >>> found.lower, found.upper, found.nothing_missed
+    (array([4.]), array([4.5]), True)
     """
     known = np.append(np.asarray(values, dtype=float), 0.0)[: k + 1]
     upper = np.array(
@@ -215,7 +230,15 @@ def largest(count: int, total: float, squares: float, others: np.ndarray) -> flo
 
 
 def unknown(values: np.ndarray) -> Certificate:
-    """Return the certificate of an approximation about which nothing is certain."""
+    """Return the certificate of an approximation about which nothing is certain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import unknown
+    >>> print(unknown(np.array([3.0, 1.0])))
+    no bound is known
+    """
     k = len(values)
     return Certificate(
         lower=np.full(k, -np.inf),

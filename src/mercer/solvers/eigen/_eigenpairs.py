@@ -43,6 +43,15 @@ class EigenPairs:
 
     `basis` is set by a solver that works in features phi of the points: the feature map and the
     eigenvectors in feature space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import DenseEigen
+    >>> pairs = DenseEigen().eigenpairs(gram("Linear()", np.diag([1.0, 2.0])), 2)
+    >>> pairs.values, pairs.first(1).values
+    (array([4., 1.]), array([4.]))
     """
 
     values: np.ndarray
@@ -192,7 +201,15 @@ def equal_ranges(values: np.ndarray, tolerance: float) -> list[tuple[int, int]]:
 
 
 def signs_of(vectors: np.ndarray) -> np.ndarray:
-    """Return the signs that make the first entry of largest modulus positive, column by column."""
+    """Return the signs that make the first entry of largest modulus positive, column by column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import signs_of
+    >>> signs_of(np.array([[0.6, -0.8], [0.8, 0.6]]))
+    array([ 1., -1.])
+    """
     if not vectors.size:
         return np.ones(vectors.shape[1], dtype=vectors.dtype)
     size = np.abs(vectors)

@@ -155,6 +155,17 @@ class FourierEigen(_FeatureSolver):
     method : {"auto", "orthogonal", "qmc", "iid"}
         See `mercer.kernels.random_features`.
     random_state : int or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import FourierEigen
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> phi = FourierEigen(rank=64, random_state=0).map(RBF(), X, 2)
+    >>> phi.features(X).shape
+    (50, 64)
     """
 
     rank: int | None = None
@@ -204,6 +215,17 @@ def eigenpairs_of_points(
     chosen for the `expected` number.  The signs are those of the axes in feature space, so that a
     stream of the same points has them too.  The BLAS has one thread, so that the bits do not
     depend on the number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import LowRankEigen, eigenpairs_of_points
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> solver, keep = LowRankEigen(rank=8), lambda values, total: 2
+    >>> pairs = eigenpairs_of_points(solver, RBF(), X, keep, expected=2)
+    >>> pairs.vectors.shape, pairs.report.status.name
+    ((50, 2), 'APPROXIMATE')
     """
     watch = Stopwatch()
     kernel, X = on_indices(kernel, X)
@@ -236,7 +258,20 @@ def eigenpairs_of_moments(
     centred: bool = True,
     watch: Stopwatch | None = None,
 ) -> EigenPairs:
-    """Return the eigenpairs in feature space alone; `vectors` has no rows."""
+    """Return the eigenpairs in feature space alone; `vectors` has no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import LowRankEigen, eigenpairs_of_moments, moments_of
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> solver = LowRankEigen(rank=8)
+    >>> phi = solver.map(RBF(), X, 2)
+    >>> pairs = eigenpairs_of_moments(solver, phi, moments_of(phi, X), lambda values, total: 2)
+    >>> len(pairs.values), pairs.vectors.shape
+    (2, (0, 2))
+    """
     watch = watch or Stopwatch()
     C = moments.comoment
     if not centred:
@@ -288,7 +323,20 @@ def moments_of(
     n_threads: int | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Moments:
-    """Return the moments of the features of X, one block of rows at a time."""
+    """Return the moments of the features of X, one block of rows at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import moments_of
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> phi = Landmarks(8).map(RBF(), X)
+    >>> moments = moments_of(phi, X)
+    >>> moments.weight, bool(np.allclose(moments.mean, phi.features(X).mean(axis=0)))
+    (50.0, True)
+    """
     moments, n = Moments.none(len(phi)), length(X)
     points = sliceable(X)
     exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 a certain quantity

@@ -120,6 +120,16 @@ class Arpack:
         Restarts; ARPACK's default is 10 n.
     random_state : int or None
         Seeds the starting vector, uniform in [-1, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Arpack
+    >>> X = np.arange(10.0)[:, None]
+    >>> pairs = Arpack(random_state=0).eigenpairs(gram("RBF()", X), 2)
+    >>> pairs.values.round(3)
+    array([2.412, 2.15 ])
     """
 
     tol: float = 0.0
@@ -189,6 +199,16 @@ class RandomizedEigen:
     n_oversamples : int
         Extra columns of the block.
     random_state : int or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import RandomizedEigen
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> pairs = RandomizedEigen(random_state=0).eigenpairs(gram("RBF()", X), 2)
+    >>> bool(pairs.residuals.max() < 1e-8)
+    True
     """
 
     n_iter: int | str = "auto"

@@ -99,7 +99,17 @@ class Bordered:
 def with_constant(
     A: np.ndarray, u: np.ndarray | None, Y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return P Y and b from A = C^-1 Y and u = C^-1 1; without u there is no constant."""
+    """Return P Y and b from A = C^-1 Y and u = C^-1 1; without u there is no constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import with_constant
+    >>> Y = np.array([[1.0], [3.0]])  # C = I: what is left are differences from the mean
+    >>> with_constant(Y, np.ones(2), Y)
+    (array([[-1.],
+           [ 1.]]), array([2.]))
+    """
     if u is None:
         return A, np.zeros(Y.shape[1])
     b = u @ Y / u.sum()
@@ -107,5 +117,13 @@ def with_constant(
 
 
 def with_constant_diagonal(diagonal: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-    """Return the diagonal of P from that of C^-1."""
+    """Return the diagonal of P from that of C^-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import with_constant_diagonal
+    >>> with_constant_diagonal(np.ones(2), np.ones(2))
+    array([0.5, 0.5])
+    """
     return diagonal if u is None else diagonal - np.square(u) / u.sum()

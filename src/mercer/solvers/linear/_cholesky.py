@@ -33,7 +33,19 @@ __all__ = [
 
 
 class Factor(ABC):
-    """A factorisation of A = K + diag(shift), ready to solve with."""
+    """A factorisation of A = K + diag(shift), ready to solve with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Cholesky, Factor
+    >>> factor = Cholesky().factorize(gram("Linear()", np.eye(2)), shift=1.0)
+    >>> isinstance(factor, Factor), factor.solve(np.array([2.0, 4.0]))
+    (True, array([1., 2.]))
+    >>> round(factor.logdet(), 6)
+    1.386294
+    """
 
     solver: str
     _status: Status  # how the method ended
@@ -108,6 +120,14 @@ def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return y with columns between 1/2 and 1 in size, and the powers of 2 they were divided by.
 
     So norms neither overflow nor vanish, and no bit is lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import unit_columns
+    >>> unit_columns(np.array([[6.0], [-2.0]]))
+    (array([[ 0.75],
+           [-0.25]]), array([3], dtype=int32))
     """
     y = y if y.dtype.kind == "f" else y.astype(float)
     largest = np.abs(y).max(axis=0, initial=0.0)
@@ -118,7 +138,18 @@ def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def warn_inaccurate(report: Report) -> None:
-    """Say that a system has a large residual, and what to do."""
+    """Say that a system has a large residual, and what to do.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer.solvers import Report, Status, warn_inaccurate
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_inaccurate(Report("Cholesky()", Status.INACCURATE, 0, 1e-3, 0.0, "1e-3 is left"))
+    >>> str(caught[0].message)[:23]
+    'Cholesky: 1e-3 is left.'
+    """
     warn_caller(
         f"{report.solver.split('(')[0]}: {report.message}. The usual cause is a shift that is "
         f"hidden by the rounding of K. Take a larger alpha, scale the features, or take weights "
@@ -128,7 +159,15 @@ def warn_inaccurate(report: Report) -> None:
 
 
 def relative(gap: np.ndarray, y: np.ndarray) -> float:
-    """Return the largest |gap| / |y| of a column; inf if there is none."""
+    """Return the largest |gap| / |y| of a column; inf if there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import relative
+    >>> relative(np.array([[0.1, 0.0]]), np.array([[2.0, 1.0]]))
+    0.05
+    """
     size = np.linalg.norm(y, axis=0)
     ratio = np.linalg.norm(gap, axis=0) / np.where(size > 0, size, 1.0)
     return float(np.where(np.isnan(ratio), np.inf, ratio).max(initial=0.0))

@@ -25,7 +25,17 @@ def check_points(gram: Any) -> None:
 
 
 def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
-    """Return the matrix of a symmetric Gram as an array to work in, saying so if it was none."""
+    """Return the matrix of a symmetric Gram as an array to work in, saying so if it was none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import matrix_of
+    >>> matrix_of(gram("Linear()", np.eye(2)), overwrite=False)
+    array([[1., 0.],
+           [0., 1.]])
+    """
     check_points(gram)
     held = getattr(gram, "gram", gram)  # beneath a centred one
     if not hasattr(held, "release"):
@@ -54,6 +64,15 @@ class Triangle:
         Fortran order; hand it to LAPACK with lower=1 and overwrite_a=1.
     diagonal : ndarray
         That of A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Triangle
+    >>> A = Triangle(np.array([[2.0, 1.0], [1.0, 2.0]]), shift=1.0)
+    >>> A.times(np.eye(2))
+    array([[3., 1.],
+           [1., 3.]])
     """
 
     def __init__(self, K: np.ndarray, shift: np.ndarray | float = 0.0) -> None:
@@ -82,7 +101,18 @@ class Triangle:
 
 
 def mirror(A: np.ndarray) -> None:
-    """Copy the lower triangle of A to the upper one, by strips: no second matrix appears."""
+    """Copy the lower triangle of A to the upper one, by strips: no second matrix appears.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import mirror
+    >>> A = np.array([[1.0, 0.0], [2.0, 3.0]])
+    >>> mirror(A)
+    >>> A
+    array([[1., 2.],
+           [2., 3.]])
+    """
     for start in range(0, len(A), 256):
         rows = slice(start, start + 256)
         A[:start, rows] = A[rows, :start].T

@@ -92,6 +92,22 @@ def conjugate_gradients(
     ------
     NotPositiveDefiniteError
         If p . A p is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import conjugate_gradients
+    >>> A = np.diag([1.0, 2.0, 4.0])
+    >>> found = conjugate_gradients(
+    ...     lambda V: A @ V,
+    ...     lambda V: V,
+    ...     np.ones((3, 1)),
+    ...     tol=1e-10,
+    ...     max_iter=10,
+    ...     rounding=lambda a: 4.0 * np.linalg.norm(a, axis=0),
+    ... )
+    >>> found.converged, found.n_iter
+    (True, 3)
     """
     run = Recurrence(times, precondition, np.asarray(Y, dtype=float))
     size = np.linalg.norm(run.Y, axis=0)
@@ -138,6 +154,17 @@ class Recurrence:
     Y : ndarray of shape (n, q)
     indefinite : str
         The error if A is not positive definite, with places for {step} and {curvature}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Recurrence
+    >>> A = np.diag([1.0, 4.0])
+    >>> run = Recurrence(lambda V: A @ V, lambda V: V, np.array([[1.0], [4.0]]))
+    >>> for _ in range(2):
+    ...     _ = run.step([0])
+    >>> run.X.ravel().round(6)
+    array([1., 1.])
     """
 
     def __init__(
@@ -239,7 +266,14 @@ class PreconditionedFactor(Factor):
 
 
 def check_stopping(solver: Any) -> None:
-    """Refuse a tolerance or a number of steps that makes no sense."""
+    """Refuse a tolerance or a number of steps that makes no sense.
+
+    Examples
+    --------
+    >>> from mercer.solvers import ConjugateGradient, check_stopping
+    >>> check_stopping(ConjugateGradient(tol=1e-8)) is None
+    True
+    """
     name = type(solver).__name__
     if not 0.0 <= solver.tol < 1.0:
         raise ValueError(f"{name}: tol must lie in [0, 1), got {solver.tol!r}")
@@ -248,7 +282,18 @@ def check_stopping(solver: Any) -> None:
 
 
 def ended(found: Iterates, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
-    """Return how an iteration ended, and what to say of it."""
+    """Return how an iteration ended, and what to say of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import conjugate_gradients, ended
+    >>> options = {"tol": 1e-10, "rounding": lambda a: np.linalg.norm(a, axis=0)}
+    >>> same, y = lambda V: V, np.ones((3, 1))
+    >>> found = conjugate_gradients(same, same, y, max_iter=5, **options)
+    >>> ended(found, 0.0, 1e-10)[0].name
+    'CONVERGED'
+    """
     if found.converged:
         return Status.CONVERGED, note
     text = f"relative residual {residual:.1e} after {found.n_iter} steps, {tol:.1e} was asked for"
@@ -277,7 +322,15 @@ def _not_finite() -> ValueError:
 
 
 def columnwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Return u_j . v_j for each column j."""
+    """Return u_j . v_j for each column j.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import columnwise
+    >>> columnwise(np.ones((3, 2)), np.array([[1.0, 2.0]] * 3))
+    array([3., 6.])
+    """
     return np.einsum("ij,ij->j", U, V)
 
 

@@ -114,7 +114,16 @@ class ShiftedLowRank:
 
 
 def outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
-    """Return F F^T, in threads whose number does not change the bits."""
+    """Return F F^T, in threads whose number does not change the bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import outer
+    >>> outer(np.array([[1.0, 2.0], [0.0, 1.0]]), n_threads=1)
+    array([[5., 2.],
+           [2., 1.]])
+    """
     return _summed(lambda part: F[:, part] @ F[:, part].T, F.shape[1], n_threads)
 
 

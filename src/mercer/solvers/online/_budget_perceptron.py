@@ -33,6 +33,17 @@ class BudgetPerceptron(Perceptron):
     Parameters
     ----------
     budget : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import BudgetPerceptron
+    >>> learner = BudgetPerceptron(1, budget=2)
+    >>> K = gram("RBF()", np.arange(6.0)[:, None])
+    >>> _ = learner.learn(K, np.arange(6), np.array([[1.0], [-1.0]] * 3), np.ones(6))
+    >>> len(learner.support)
+    2
     """
 
     budget: int = 100

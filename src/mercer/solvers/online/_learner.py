@@ -54,6 +54,12 @@ class OnlineLearner(ABC):
         How many points each function has seen.
     max_memory : int, str or None
         What a block may take of the memory, the points of f included.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Norma, OnlineLearner, Perceptron
+    >>> issubclass(Perceptron, OnlineLearner), issubclass(Norma, OnlineLearner)
+    (True, True)
     """
 
     counted: ClassVar[str] = "corrections"  # what a point that moves f is called
@@ -156,6 +162,18 @@ class Schedule:
     random_state : int, Generator, RandomState or None
     relative : bool
         Whether tol is a part of the best loss, so that the unit of targets does not matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Perceptron, Schedule
+    >>> K = gram("RBF()", np.array([[0.0], [1.0], [5.0], [6.0]]))
+    >>> Y = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    >>> passes = Schedule(max_iter=20, random_state=0)
+    >>> report, mistakes = passes.run(Perceptron(1), K, Y, np.ones(4))
+    >>> float(mistakes[-1])
+    0.0
     """
 
     max_iter: int = 1000

@@ -38,7 +38,16 @@ _FLOOR = 1e-13  # an alpha below this part of the largest eigenvalue of F^T F is
 
 
 class RidgePath(ABC):
-    """The minimisers of J for all alphas: coefficients on `points`, errors, GCV."""
+    """The minimisers of J for all alphas: coefficients on `points`, errors, GCV.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import ExactPath, RidgePath
+    >>> issubclass(ExactPath, RidgePath)
+    True
+    """
 
     points: Any
     report: Report

@@ -80,7 +80,15 @@ class Loss(ABC):
 
 
 class Squared(Loss):
-    """|y - f|^2."""
+    """|y - f|^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Squared
+    >>> Squared()(np.array([[1.0]]), np.array([[3.0]])).slopes
+    array([[-4.]])
+    """
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
         gap = F - Y
@@ -89,7 +97,15 @@ class Squared(Loss):
 
 
 class Poisson(Loss):
-    """exp(f) - y f: minus the log-likelihood of counts of mean exp(f), but for a constant in f."""
+    """exp(f) - y f: minus the log-likelihood of counts of mean exp(f), but for a constant in f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Poisson
+    >>> Poisson()(np.array([[0.0]]), np.array([[1.0]])).slopes
+    array([[0.]])
+    """
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
         with np.errstate(over="ignore"):  # inf says that a step went too far
@@ -98,7 +114,15 @@ class Poisson(Loss):
 
 
 class SquaredHinge(Loss):
-    """sum_c max(0, 1 - y_c f_c)^2; its second derivative jumps, its slope does not."""
+    """sum_c max(0, 1 - y_c f_c)^2; its second derivative jumps, its slope does not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import SquaredHinge
+    >>> SquaredHinge()(np.array([[0.5], [2.0]]), np.array([[1.0], [1.0]])).values
+    array([0.25, 0.  ])
+    """
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
         gap = np.maximum(1.0 - Y * F, 0.0)
@@ -108,7 +132,15 @@ class SquaredHinge(Loss):
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y f))."""
+    """log(1 + exp(-y f)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Logistic
+    >>> Logistic()(np.array([[0.0]]), np.array([[1.0]])).values.round(4)
+    array([0.6931])
+    """
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
         wrong = expit(-Y * F)
@@ -118,7 +150,15 @@ class Logistic(Loss):
 
 
 class Softmax(Loss):
-    """log sum_c exp f_c - <y, f>, the multinomial log-loss."""
+    """log sum_c exp f_c - <y, f>, the multinomial log-loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Softmax
+    >>> Softmax()(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0]])).values.round(4)
+    array([1.0986])
+    """
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
         P = softmax(F, axis=1)
@@ -148,6 +188,14 @@ class PiecewiseQuadratic(Loss):
     epsilon : float
         Half the width of the tube that costs nothing.
     bend : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import PiecewiseQuadratic
+    >>> loss = PiecewiseQuadratic(above=1.0, below=2.0)  # a residual of -1 costs twice that of 1
+    >>> loss(np.array([[0.0], [0.0]]), np.array([[1.0], [-1.0]])).values
+    array([1., 2.])
     """
 
     def __init__(self, above: Any, below: Any, epsilon: float = 0.0, bend: float = 0.0) -> None:
@@ -176,6 +224,13 @@ class Quantile(PiecewiseQuadratic):
     """q max(r, 0) + (1 - q) max(-r, 0): the best constant is the quantile q of y.
 
     With several q there is one output for each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Quantile
+    >>> Quantile(0.9)(np.array([[0.0], [0.0]]), np.array([[1.0], [-1.0]])).values
+    array([0.9, 0.1])
     """
 
     def __init__(self, q: Any) -> None:
@@ -186,7 +241,15 @@ class Quantile(PiecewiseQuadratic):
 
 
 class Huber(PiecewiseQuadratic):
-    """r^2 while |r| <= epsilon, then 2 epsilon |r| - epsilon^2."""
+    """r^2 while |r| <= epsilon, then 2 epsilon |r| - epsilon^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Huber
+    >>> Huber(1.0)(np.array([[0.0], [0.0]]), np.array([[0.5], [3.0]])).values
+    array([0.25, 5.  ])
+    """
 
     def __init__(self, epsilon: float) -> None:
         super().__init__(2.0 * epsilon, 2.0 * epsilon, bend=0.5)
@@ -196,14 +259,30 @@ class Huber(PiecewiseQuadratic):
 
 
 class Absolute(PiecewiseQuadratic):
-    """|y - f|."""
+    """|y - f|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Absolute
+    >>> Absolute()(np.array([[1.0]]), np.array([[3.0]])).values
+    array([2.])
+    """
 
     def __init__(self) -> None:
         super().__init__(1.0, 1.0)
 
 
 class EpsilonInsensitive(PiecewiseQuadratic):
-    """max(|y - f| - epsilon, 0)."""
+    """max(|y - f| - epsilon, 0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import EpsilonInsensitive
+    >>> EpsilonInsensitive(0.5)(np.array([[1.0], [1.2]]), np.array([[3.0], [1.0]])).values
+    array([1.5, 0. ])
+    """
 
     def __init__(self, epsilon: float) -> None:
         super().__init__(1.0, 1.0, epsilon)

@@ -61,6 +61,15 @@ class Minimum(NamedTuple):
 
     The coefficients of the representer theorem are `dual` / mu, (n, q): minus the weighted slopes
     of the losses, so that mu weights = F^T dual.  `dual` is None where rounding spoils them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Newton, RegularisedRisk, Squared
+    >>> F, Y = np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]])
+    >>> found = Newton().minimize(RegularisedRisk(F, Y, Squared(), np.ones(2), 1e-9, False))
+    >>> found.weights.round(6), found.gap < 1e-9
+    (array([[1.]]), True)
     """
 
     weights: np.ndarray
@@ -162,6 +171,15 @@ class RegularisedRisk:
         Whether b varies; else it is 0.
     ordered : bool
         For a loss of bounded slope: whether the outputs are not to cross at any point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import RegularisedRisk, Squared
+    >>> F, Y = np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]])
+    >>> risk = RegularisedRisk(F, Y, Squared(), weights=np.ones(2), shift=0.5, intercept=False)
+    >>> risk.F.shape, risk.shift
+    ((2, 1), 0.5)
     """
 
     F: np.ndarray

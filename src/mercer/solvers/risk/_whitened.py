@@ -171,6 +171,19 @@ def whiten(
         What needs them, for an error.
     ordered : bool
         Whether outputs are in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import whiten
+    >>> X = np.arange(5.0)[:, None]
+    >>> found = whiten(
+    ...     RBF(), X, "exact", Landmarks(), lambda s, m: 8 * m * m, exact="exact", what="this"
+    ... )
+    >>> bool(np.allclose(found.F @ found.F.T, RBF()(X)))
+    True
     """
     n, budget = length(X), budget_in_bytes(max_memory)
     most = MOST_EXACT["ordered" if ordered else exact]

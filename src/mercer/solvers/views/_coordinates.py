@@ -27,6 +27,18 @@ def coordinates(
     """Return the coordinates of both views; see `whiten` for what `spec` says.
 
     `workspace(n, m, m_y)` is what is needed beside them, for so many coordinates of n points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.kernels import RBF, Linear
+    >>> from mercer.solvers import coordinates
+    >>> X = np.arange(5.0)[:, None]
+    >>> spec, marks = "exact", (Landmarks(), Landmarks())
+    >>> phi, psi = coordinates((RBF(), Linear()), (X, X), spec, marks, lambda n, m, m_y: 0)
+    >>> phi.F.shape, psi.F.shape
+    ((5, 5), (5, 1))
     """
     n, threads = length(points[0]), check_threads(None)
     tiles = max(working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, points, strict=True))

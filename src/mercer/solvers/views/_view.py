@@ -107,6 +107,15 @@ class Relation:
     view : View
         The first.
     report : Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import CanonicalCorrelations, View
+    >>> F = np.random.default_rng(0).normal(size=(50, 2))
+    >>> found = CanonicalCorrelations(1, 1e-9, 1e-9).relate(View.of(F), View.of(F[:, :1]))
+    >>> found.values.round(6)
+    array([1.])
     """
 
     x: np.ndarray
