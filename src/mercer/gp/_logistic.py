@@ -111,7 +111,7 @@ def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     >>> expected_probability(np.array([0.0, 2.0]), np.array([1.0, 4.0])).round(4)
     array([0.5   , 0.7752])
     """
-    sigma = np.sqrt(np.maximum(variance, 0.0))
+    sigma: np.ndarray = np.sqrt(np.maximum(variance, 0.0))
     out, wide = np.empty(len(sigma)), sigma > _WIDE
     if not wide.all():
         widest = float(sigma[~wide].max())
@@ -119,7 +119,7 @@ def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         x = np.linspace(-_REACH, _REACH, 2 * steps + 1)
         out[~wide] = _averaged(expit, mean[~wide], sigma[~wide], x, np.exp(-0.5 * x**2))
     if wide.any():
-        x = 0.75 * np.arange(-_LOGISTIC, _LOGISTIC + 1)
+        x = 0.75 * np.arange(-_LOGISTIC, _LOGISTIC + 1, dtype=float)
         scale = 1.0 / sigma[wide]
         out[wide] = _averaged(ndtr, mean[wide] * scale, scale, x, expit(x) * expit(-x))
     return out
