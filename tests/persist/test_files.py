@@ -172,8 +172,8 @@ def test_other_things_are_refused_by_name(path):
 
     with pytest.raises(TypeError, match=r"points\.0 .*use \.tocsr\(\)"):
         save(holding(sp.coo_array(np.eye(2))), path)
-    with pytest.raises(TypeError, match=r"points\.0 is a matrix of float64"):
-        save(holding(np.asmatrix(np.eye(2))), path)
+    with pytest.raises(TypeError, match=r"points\.0 is a MaskedArray of float64"):
+        save(holding(np.ma.masked_array(np.eye(2))), path)
     with pytest.raises(TypeError, match=r"points\.0 is a ndarray of \[\('a'"):
         save(holding(np.zeros(2, dtype=[("a", "f8")])), path)
     with pytest.raises(TypeError, match=r"points\.0 is .*of the class builtins\.object"):

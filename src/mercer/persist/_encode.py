@@ -291,5 +291,5 @@ def _refusal(value: Any, where: str) -> str:
 
 
 def _brief(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
