@@ -92,6 +92,7 @@ _FIELDS: tuple[type, ...] = (
     learning.KernelWeights,
     means.Window,
     solvers.Report,
+    solvers.Reports,
     solvers.Certificate,
     solvers.FeatureBasis,
     solvers.Moments,

@@ -14,7 +14,7 @@ from ..expansion import Expansion, Primal
 from ..gram import FeatureMap
 from ..kernels import Kernel
 from ..means import Window
-from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report
+from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 from ..spectral import Components, LearnedInverse
 
 __all__ = ["FITTED", "TYPES"]
@@ -103,7 +103,7 @@ TYPES: dict[str, Any] = {
     **dict.fromkeys(("_form", "_held"), str),
     **dict.fromkeys(("expansion_", "expansion_y_", "mean_"), Expansion | Primal),
     **dict.fromkeys(("intercept_", "alpha_", "offset_"), float | np.ndarray),
-    **dict.fromkeys(("_latents", "expansions_", "reports_"), list),
+    **dict.fromkeys(("_latents", "expansions_"), list),
     "_columns": np.ndarray | None,
     "_components": Components,
     "_decide": tuple,
@@ -120,5 +120,6 @@ TYPES: dict[str, Any] = {
     "loss_": Loss,
     "n_iter_": int | np.ndarray,
     "report_": Report,
+    "reports_": list | Reports,
     "shape_fit_": tuple,
 }
