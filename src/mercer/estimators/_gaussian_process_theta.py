@@ -23,6 +23,7 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils import check_random_state
 
 from .._errors import NotPositiveDefiniteError, warn_caller
+from .._runtime import Step
 from ..gp import Optimum, Posterior, maximise
 from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, forget, from_sklearn
 
@@ -282,7 +283,7 @@ class SpelledObjective:
             self,
             start,
             self.translation.bounds,
-            say=None if say is None else lambda text: say(f"start {number}, {text}"),
+            say=None if say is None else lambda at: say(Step(f"start {number}, {at}")),
         )
         if not best.converged:
             remedy, estimated = self.objective.remedy, hasattr(self.objective, "standard_error")

@@ -38,7 +38,7 @@ from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
 from ._pairs import FEW_ENTRIES, Near, expansion_of_pairs, values_of_pairs
-from ._problem import Follower, Problem, merged, scales
+from ._problem import Problem, merged, scales
 
 __all__ = ["SupportVectorMachine"]
 
@@ -190,9 +190,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     def _learn(self, problem: Problem, duals: Duals, note: str = "") -> DualSolutions:
         """Solve the dual of each pair, set all that a fit learns, and return the solutions."""
-        follow = Follower(self._say) if self.verbose else None
         before = problem.counts
-        found = problem.minimize_all(duals, follow)
+        found = problem.minimize_all(duals, self._say if self.verbose else None)
         self._keep(problem, found, self._scales(found))
         self._tell(problem, found, before, note or self._read(problem, found))
         return found

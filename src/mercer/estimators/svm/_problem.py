@@ -13,7 +13,6 @@ solver      what it works on                             when "auto" takes it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..._runtime import Step
 from ...gram import KernelRows, RowsView
 from ...kernels import Kernel
 from ...solvers import (
@@ -39,10 +39,9 @@ from ...solvers import (
 from .._sample import Sample
 from ._pairs import Pair, Pairs
 
-__all__ = ["Follower", "Problem", "merged", "scales"]
+__all__ = ["Problem", "following", "merged", "scales"]
 
 _FAR_FROM_ZERO = 1e4  # a mean of so many standard deviations: the column needs centring
-_SECONDS_BETWEEN_LINES = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,21 +80,19 @@ class Problem:
             return Pairs(np.zeros(len(self.sample), dtype=np.intp), 2)
         return Pairs(self.sample.labels, len(self.sample.classes))
 
-    def minimize_all(self, duals: Duals, follow: Follower | None = None) -> DualSolutions:
+    def minimize_all(self, duals: Duals, say: Callable[[str], None] | None = None) -> DualSolutions:
         """Solve the dual of each pair of classes."""
         pairs = list(self.pairs)
 
-        def told(p: int) -> Follower | None:
-            if follow:
-                follow.title = self.title(pairs[p])
-            return follow
+        def told(p: int) -> Callable[[Progress], None] | None:
+            return None if say is None else following(say, self.title(pairs[p]))
 
         if isinstance(self.solver, BlockSMO):
 
             def view(p: int) -> RowsView:
                 return self.rows.view(*(() if len(pairs) == 1 else pairs[p]))
 
-            return self.solver.minimize_all(self.rows, duals, view, told if follow else None)
+            return self.solver.minimize_all(self.rows, duals, view, told if say else None)
         each = zip(duals, pairs, range(len(pairs)), strict=True)
         found = (self.minimize(dual, pair, told(p)) for dual, pair, p in each)
         return DualSolutions.of(found, duals)
@@ -144,21 +141,14 @@ class Problem:
         return self.rows.largest if isinstance(self.rows, KernelRows) else 0.0
 
 
-class Follower:
-    """Says how far a search is: where it starts, and then about once a second."""
+def following(say: Callable[[str], None], title: str) -> Callable[[Progress], None]:
+    """Return what a search may call to say how far it is."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say, self.title, self._next = say, "", 0.0
+    def follow(at: Progress) -> None:
+        words = f"{title}{at.n_iter} steps, {at.seconds:.1f} s: violation {at.violation:.2e}, "
+        say(Step(f"{words}dual objective {at.objective:.8g}"))
 
-    def __call__(self, at: Progress) -> None:
-        now = time.perf_counter()
-        if now < self._next:
-            return
-        self._next = now + _SECONDS_BETWEEN_LINES
-        self.say(
-            f"{self.title}{at.n_iter} steps, {at.seconds:.1f} s: violation {at.violation:.2e}, "
-            f"dual objective {at.objective:.8g}"
-        )
+    return follow
 
 
 def merged(problem: Problem, reports: Reports, before: tuple[int, int], note: str = "") -> Report:
