@@ -164,8 +164,11 @@ class KernelEstimator(BaseEstimator):
         of vectors.  Targets are numbers, (n,) or (n, q), or labels, (n,).
         """
         numbers = {} if labels else self._numbers
-        if not (reset or copy or supervised) and self._is_ready(X):
-            return X
+        if not copy and self._is_ready(X, reset) and (not supervised or _are_ready(y, len(X))):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+            return (X, y) if supervised else X
         if self._takes(X):
             refuse_structured(X, type(self).__name__)
             options = {**self._vectors, "reset": reset, "copy": copy}
@@ -190,17 +193,15 @@ class KernelEstimator(BaseEstimator):
             _check_feature_names(self, X, reset=reset)
         return (X, y) if supervised else X
 
-    def _is_ready(self, X: Any) -> bool:
+    def _is_ready(self, X: Any, reset: bool) -> bool:
         """Tell whether scikit-learn's validation, which is slow, would return X as it is."""
-        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not len(X):
+        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
             return False
         known = self.__dict__
-        if X.shape[1] != known.get("n_features_in_") or "feature_names_in_" in known:
+        same = X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
+        if not (reset or same) or not X.flags.c_contiguous or not self._takes(X):
             return False
-        if not X.flags.c_contiguous or not self._takes(X):
-            return False
-        with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(X.sum()))
+        return _all_finite(X)
 
     def _sample(
         self,
@@ -390,6 +391,19 @@ class Landmarked(BaseEstimator):
     @property
     def _chosen(self) -> Landmarks:
         return Landmarks(self.rank, self.landmarks, self.random_state)
+
+
+def _are_ready(y: Any, n: int) -> bool:
+    """Tell whether scikit-learn's validation would return targets as they are."""
+    if type(y) is not np.ndarray or y.shape != (n,):
+        return False
+    return y.dtype.kind in "biu" or (y.dtype == np.float64 and _all_finite(y))
+
+
+def _all_finite(a: np.ndarray) -> bool:
+    """Tell whether the sum is finite, which it is only if all of a is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(a.sum()))
 
 
 def _floating(X: Any) -> Any:

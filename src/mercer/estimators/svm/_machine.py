@@ -69,8 +69,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
         "auto" and "exact" are the same here: "smo" and, for more than 500 dense vectors, more than
         they have columns, and a linear kernel, "primal" as soon as "smo" has cost a seventh of what
-        that would (a `Relay`).  Or a `BlockSMO` or, for a linear kernel, a `BoxInterior` of
-        `mercer.solvers`, with a tol and max_iter of its own.
+        that would, or for up to 1600 as much (a `Relay`).  Or a `BlockSMO` or, for a linear kernel,
+        a `BoxInterior` of `mercer.solvers`, with a tol and max_iter of its own.
     """
 
     kernel: KernelLike = "rbf"

@@ -6,7 +6,8 @@ solver      what it works on                             when "auto" takes it
 "smo"       rows of K through a cache (BlockSMO)         unless the next line applies
 "primal"    the columns of X: k(x, z) = <x, z>           a linear kernel on more than 500 dense
             (BoxInterior)                                vectors, more than they have columns, once
-                                                         "smo" has cost a seventh of it (Relay)
+                                                         "smo" has cost a seventh of it, or
+                                                         all for up to 1600 (Relay)
 "nystroem"  coordinates on landmarks (BoxInterior)       never: it is approximate
 ==========  ===========================================  =======================================
 """

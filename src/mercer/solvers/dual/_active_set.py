@@ -20,6 +20,7 @@ __all__ = ["Programs", "polish"]
 
 _MAX_ROUNDS = 10  # each but the last ends where a variable meets a bound
 _SINGULAR_RESIDUAL = 1e-9  # relative: with a larger one A is taken to be singular
+_WASTED = 8  # products with entries of K that are not needed, for one that is
 _FEW_FREE = 100  # with so few free variables a round is cheap, and all may meet a bound
 
 
@@ -74,6 +75,12 @@ class Programs:
         n, m = len(K), len(self)
         if m == 1:
             return (K @ np.bincount(self.rows, v, n))[self.rows] + self.linear
+        if m * n**2 > _WASTED * (self.sizes**2).sum():  # most of K is not theirs
+            g = self.linear.copy()
+            for first, last in zip(self.begins, self.starts[2::2], strict=True):
+                rows = self.rows[first:last]
+                g[first:last] += K[rows[:, None], rows] @ v[first:last]
+            return g
         V = np.bincount(self._places, v, n * m).reshape(n, m)
         return (K @ V).ravel()[self._places] + self.linear
 

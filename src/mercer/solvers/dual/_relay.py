@@ -2,7 +2,8 @@
 
 Where few points are support vectors `BlockSMO` ends after a few rows of K; where classes overlap it
 may take a million steps.  Which of the two it is shows only on the way.  What `BoxInterior` takes
-is known before, and a seventh of that is what pairs may spend, in entries of K and in steps.
+is known before, and a seventh of that is what pairs may spend, in entries of K and in steps; as
+much as that where K is one block.
 """
 
 from __future__ import annotations
