@@ -133,7 +133,7 @@ def _averaged(
     w: np.ndarray,
 ) -> np.ndarray:
     """Return the mean of f(a_i + b_i x) with weights w."""
-    w, out = w / w.sum(), np.empty(len(a))
+    out = np.empty(len(a))
     for rows in slices(len(a), _CHUNK):
         out[rows] = f(a[rows, None] + b[rows, None] * x) @ w
-    return out
+    return np.asarray(out / w.sum())
