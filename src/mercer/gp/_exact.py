@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable as Function
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,7 +62,11 @@ class Exact(Objective):
 
     def _require_gradient(self) -> None:
         text = f"a gradient on {length(self.X)} points"
-        check_budget(self.workspace(), self.max_memory, text)
+        check_budget(self._workspace, self.max_memory, text)
+
+    @cached_property
+    def _workspace(self) -> int:
+        return self.workspace()
 
     def posterior(self, theta: Any = None) -> Posterior:
         """Return mean and covariance of f given the data.

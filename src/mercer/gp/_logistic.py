@@ -119,9 +119,9 @@ def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         x = np.linspace(-_REACH, _REACH, 2 * steps + 1)
         out[~wide] = _averaged(expit, mean[~wide], sigma[~wide], x, np.exp(-0.5 * x**2))
     if wide.any():
-        x = 0.75 * np.arange(-_LOGISTIC, _LOGISTIC + 1, dtype=float)
-        scale = 1.0 / sigma[wide]
-        out[wide] = _averaged(ndtr, mean[wide] * scale, scale, x, expit(x) * expit(-x))
+        drawn, scale = 0.75 * np.arange(-_LOGISTIC, _LOGISTIC + 1), 1.0 / sigma[wide]
+        density = expit(drawn) * expit(-drawn)
+        out[wide] = _averaged(ndtr, mean[wide] * scale, scale, drawn, density)
     return out
 
 
@@ -133,7 +133,7 @@ def _averaged(
     w: np.ndarray,
 ) -> np.ndarray:
     """Return the mean of f(a_i + b_i x) with weights w."""
-    w, out = w / w.sum(), np.empty(len(a))
+    out = np.empty(len(a))
     for rows in slices(len(a), _CHUNK):
         out[rows] = f(a[rows, None] + b[rows, None] * x) @ w
-    return out
+    return np.asarray(out / w.sum())

@@ -40,7 +40,7 @@ _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the 
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
 _HALVINGS = 4  # of the way from a bound to the start
 _PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
-_IDLE, _LITTLE = 2, 10.0  # steps in succession that gained next to nothing, and how little
+_IDLE, _LITTLE = 2, 2.0  # steps in succession that gained next to nothing, and how little
 _SURE = 0.01  # part of what is worth a step that may be left where slopes are not asked for
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
