@@ -198,11 +198,11 @@ def test_passes_are_told_with_falling_residuals(capsys):
     found = re.findall(r"pass (\d+): (\d) of 5 components converged, .* residual (\S+)", out)
     passes, done = [int(p) for p, _, _ in found], [int(d) for _, d, _ in found]
     residuals = [float(r) for _, _, r in found]
-    assert passes == list(range(1, len(found) + 1)) and len(found) >= 3
+    assert passes == sorted(set(passes)) and passes[0] == 1 and len(found) >= 3
     assert done == sorted(done) and done[-1] == 5
     assert all(b < a for a, b in itertools.pairwise(residuals))
     assert residuals[-1] <= 1e-10 < residuals[0]
-    assert model.report_.n_iter - len(found) in (0, 1)  # one more, if it took a pass to prove
+    assert model.report_.n_iter - passes[-1] in (0, 1)  # one more, if it took a pass to prove
     assert "largest residual" in out.splitlines()[-1]
 
 

@@ -1,8 +1,9 @@
-"""What all layers run on: arguments, the byte budget, threads, compiled loops, random numbers."""
+"""What all layers run on: arguments, bytes, threads, compiled loops, progress, random numbers."""
 
 from ._arguments import check_choice, is_count
 from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
 from ._jit import LOOPS, Loop, compile_seconds, compiling, jit, larger, number, smaller, word
+from ._progress import Progress, Step, progress
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
 from ._threads import (
@@ -21,6 +22,8 @@ from ._threads import (
 __all__ = [
     "LOOPS",
     "Loop",
+    "Progress",
+    "Step",
     "Stopwatch",
     "blas_threads",
     "budget_in_bytes",
@@ -38,6 +41,7 @@ __all__ = [
     "number",
     "one_blas_thread",
     "ordered_sum",
+    "progress",
     "quiet",
     "random_numbers",
     "reserve",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, update_wrapper
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,22 @@ class Loop:
     def signatures(self) -> list[Any]:
         """The types that it has been compiled for."""
         return [] if self._dispatcher is None else self._dispatcher.signatures
+
+    @property
+    def files(self) -> list[Path]:
+        """Compiled code that is kept, one file for each signature; none without a folder."""
+        if self._dispatcher is None:
+            self._make()
+        code = self._function.__code__
+        name = f"{Path(code.co_filename).stem}.{self._function.__qualname__}"
+        folder = getattr(self._dispatcher._cache, "cache_path", None)  # type: ignore[attr-defined]
+        found = Path(folder).glob(f"{name}-{code.co_firstlineno}.*.nbc") if folder else ()
+        return sorted(found)
+
+    @property
+    def name(self) -> str:
+        """Where it is."""
+        return f"{self._function.__module__}.{self._function.__qualname__}"
 
     @property
     def _numba_type_(self) -> Any:

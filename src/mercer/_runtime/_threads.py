@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -159,7 +159,8 @@ def run(task: Callable[[Any], Any], jobs: Iterable[Any], n_threads: int | None =
 
     with one_blas_thread, ThreadPoolExecutor(workers) as pool:
         try:
-            futures = [pool.submit(guarded, job) for job in jobs]
+            # what holds here (a budget, who is told what is compiled) holds in the threads as well
+            futures = [pool.submit(copy_context().run, guarded, job) for job in jobs]
             wait(futures)
         except BaseException:
             stop.set()

@@ -85,8 +85,9 @@ def certainties(model: Any) -> list[tuple[bool, str]]:
             found.append(
                 (
                     True,
-                    f"{which} eigenvalues are proved to be the exact ones up to a part of {max(float(widths[tight].max()), 1e-16):.1g}, by bounds "
-                    f"computed from the kernel matrix itself.",
+                    f"{which} eigenvalues are proved to be the exact ones up to a part of "
+                    f"{max(float(widths[tight].max()), 1e-16):.1g}, by bounds computed from the "
+                    f"kernel matrix itself.",
                 )
             )
         if not tight.all():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable as Function
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +18,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from .._errors import KernelSyntaxError
 from .._points import doubled, is_table, length, refuse_structured, take
+from .._runtime import progress
 from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks
 from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, spelled_out
@@ -282,9 +282,9 @@ class KernelEstimator(BaseEstimator):
         return self._say if self.verbose else None
 
     def _say(self, text: str) -> None:
-        if self.verbose:
-            sys.stdout.write(f"[{type(self).__name__}] {text}\n")
-            sys.stdout.flush()
+        with progress(type(self).__name__, self.verbose) as say:
+            if say is not None:
+                say(text)
 
 
 @estimator(kw_only=True)

@@ -22,6 +22,7 @@ from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils import check_random_state
 
 from .._errors import NotPositiveDefiniteError, warn_caller
+from .._runtime import Step
 from ..gp import Optimum, Posterior, maximise
 from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, forget, from_sklearn
 
@@ -258,7 +259,7 @@ class SpelledObjective:
             self.objective,
             self.translation.ours(start),
             self.translation.our_bounds,
-            say=None if say is None else lambda text: say(f"start {number}, {text}"),
+            say=None if say is None else lambda at: say(Step(f"start {number}, {at}")),
         )
         if not best.converged:
             remedy, estimated = self.objective.remedy, hasattr(self.objective, "standard_error")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._points import as_vectors, length, take
-from .._runtime import blas_threads, is_count, reserving
+from .._runtime import blas_threads, is_count, progress, reserving
 from ..kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
 from ..learning import ExpressionSearch, Story
 from ._gaussian_process import GaussianProcessRegressor
@@ -127,8 +126,7 @@ def search_kernels(
     base = _default_base(points) if base is None else base
     base = [k.resolve(points) for k in base]
     targets = (y[some] - y[some].mean()) / y[some].std()
-    say = _say if verbose else None
-    with blas_threads(len(some)), reserving():
+    with blas_threads(len(some)), reserving(), progress("search_kernels", verbose) as say:
         search = ExpressionSearch(
             points, targets, base, max_levels, max_evaluations, say, max_memory
         )
@@ -152,8 +150,3 @@ def _default_base(X: np.ndarray) -> list[Kernel]:
     if not base:
         raise ValueError("all points are equal: there is nothing to explain the targets by")
     return base
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"[search_kernels] {text}\n")
-    sys.stdout.flush()

@@ -24,7 +24,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._points import length
-from .._runtime import blas_threads, budget_in_bytes, reserving, thread_count, threads
+from .._runtime import blas_threads, budget_in_bytes, progress, reserving, thread_count, threads
 
 __all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator"]
 __all__ += ["fitting", "learned", "parameter", "solver", "threaded"]
@@ -173,7 +173,8 @@ def fitting(method: Callable[..., Any]) -> Any:
             n = 0
         budget = getattr(self, "max_memory", None)
         budget_in_bytes(budget)  # refuses what is no size
-        with blas_threads(n), reserving(budget):
+        speaks = progress(type(self).__name__, getattr(self, "verbose", False))
+        with blas_threads(n), reserving(budget), speaks:
             return checked(self, X, *args, **params)
 
     return fit

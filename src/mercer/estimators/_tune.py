@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._points import doubled, length
-from .._runtime import blas_threads, check_choice, is_count, reserving
+from .._runtime import blas_threads, check_choice, is_count, progress, reserving
 from ..gp import LeaveOneOut, MarginalLikelihood, Objective, Optimum, RidgeCriterion, maximise
 from ..gram import remembering
 from ..kernels import Fixed, Kernel, Sum, White, as_kernel, forget
@@ -165,11 +164,11 @@ def tune(
     if estimator._precomputed:
         raise ValueError("a precomputed kernel has no parameters; give a kernel and the points")
     model = clone(estimator)
-    with blas_threads(length(X)), reserving():
+    with blas_threads(length(X)), reserving(), progress("tune", verbose) as say:
         labels = is_classifier(model)
         sample = model._sample(X, y, sample_weight, labels=labels)
         sample, note = _subsample(sample, subsample, random_state)
-        problem = _Problem(model, sample, objective, _say if verbose else None)
+        problem = _Problem(model, sample, objective, say)
         names = problem.names
         tuned, found, way = problem.solve()
         message = "; ".join(filter(None, [found.message, note]))
@@ -185,11 +184,6 @@ def tune(
             names,
             way.start,
         )
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"[tune] {text}\n")
-    sys.stdout.flush()
 
 
 def _subsample(sample: Sample, wanted: Any, seed: int) -> tuple[Sample, str]:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._points import length
+from .._runtime import Step
 from ._newton import Model
 
 __all__ = ["Optimum", "maximise"]
@@ -163,7 +164,8 @@ class _Search:
         self.evaluations += 1
         if self.say is not None:
             steepest = np.abs(gradient).max(initial=0.0)
-            self.say(f"evaluation {self.evaluations}: {value:.6g}, gradient {steepest:.1e}")
+            words = f"{value:.6g}, gradient {steepest:.1e}"
+            self.say(Step(f"evaluation {self.evaluations}: {words}"))
 
     def curvature(self, best: Optimum) -> np.ndarray | None:
         """Return minus the second derivatives at an optimum; None if it is on a bound or flat."""

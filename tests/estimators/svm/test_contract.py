@@ -221,9 +221,8 @@ def test_noise_in_given_values_is_not_a_matter_of_definiteness(moons):
 # ---------------------------------------------------------------------- what is said
 
 
-def test_the_gap_falls(moons, capsys, monkeypatch):
+def test_the_gap_falls(moons, capsys):
     X, y = moons
-    monkeypatch.setattr("mercer.estimators.svm._problem._SECONDS_BETWEEN_LINES", 0.0)
     SVC(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 2
@@ -236,9 +235,9 @@ def test_the_gap_falls(moons, capsys, monkeypatch):
 def test_pairs_are_named_and_lines_are_few(capsys):
     X, y = load_iris(return_X_y=True)
     SVC(verbose=True).fit(X, np.array(["x", "y", "z"])[y])
-    lines = capsys.readouterr().out.splitlines()
-    assert 1 <= len(lines) <= 3
-    assert lines[0].startswith("[SVC] x against y (1 of 3): ") or len(lines) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if "compiling" not in line]
+    assert 2 <= len(lines) <= 6
+    assert lines[0].startswith("[SVC] x against y (1 of 3): ")
     SVR(kernel="linear", solver="primal", verbose=1).fit(X, y)
     assert "violation" in capsys.readouterr().out
     SVC().fit(X, y)

@@ -39,7 +39,7 @@ from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
 from ._pairs import expansion_of_pairs
-from ._problem import Follower, Problem, merged, scales
+from ._problem import Problem, following, merged, scales
 
 __all__ = ["SupportVectorMachine"]
 
@@ -190,11 +190,9 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     def _learn(self, problem: Problem, duals: list[Dual], note: str = "") -> list[DualSolution]:
         """Solve the dual of each pair, set all that a fit learns, and return the solutions."""
-        follow = Follower(self._say) if self.verbose else None
         before, found = problem.counts, []
         for pair, dual in zip(problem.pairs, duals, strict=True):
-            if follow:
-                follow.title = problem.title(pair)
+            follow = following(self._say, problem.title(pair)) if self.verbose else None
             found.append(problem.minimize(dual, pair, follow))
         self._keep(problem, found, [self._scale(solution) for solution in found])
         self._tell(problem, found, before, note or self._read(problem, found))

@@ -13,7 +13,6 @@ solver      what it works on                             when "auto" takes it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,16 +21,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..._runtime import Step
 from ...gram import KernelRows
 from ...kernels import Kernel
 from ...solvers import Dual, DualSolution, Progress, Report, Status, Whitened
 from .._sample import Sample
 from ._pairs import Pair, Pairs
 
-__all__ = ["Follower", "Problem", "merged", "scales"]
+__all__ = ["Problem", "following", "merged", "scales"]
 
 _FAR_FROM_ZERO = 1e4  # a mean of so many standard deviations: the column needs centring
-_SECONDS_BETWEEN_LINES = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,21 +113,14 @@ class Problem:
         return self.rows.largest if isinstance(self.rows, KernelRows) else 0.0
 
 
-class Follower:
-    """Says how far a search is: where it starts, and then about once a second."""
+def following(say: Callable[[str], None], title: str) -> Callable[[Progress], None]:
+    """Return what a search may call to say how far it is."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say, self.title, self._next = say, "", 0.0
+    def follow(at: Progress) -> None:
+        words = f"{title}{at.n_iter} steps, {at.seconds:.1f} s: violation {at.violation:.2e}, "
+        say(Step(f"{words}dual objective {at.objective:.8g}"))
 
-    def __call__(self, at: Progress) -> None:
-        now = time.perf_counter()
-        if now < self._next:
-            return
-        self._next = now + _SECONDS_BETWEEN_LINES
-        self.say(
-            f"{self.title}{at.n_iter} steps, {at.seconds:.1f} s: violation {at.violation:.2e}, "
-            f"dual objective {at.objective:.8g}"
-        )
+    return follow
 
 
 def merged(

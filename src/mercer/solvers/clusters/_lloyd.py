@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
-from ..._runtime import Stopwatch, budget_in_bytes, random_numbers, slices
+from ..._runtime import Step, Stopwatch, budget_in_bytes, random_numbers, slices
 from ...gram import GramOperator
 from .._report import Report, Status
 from ._scatter import Scatter
@@ -186,7 +186,7 @@ class Lloyd:
             if say is not None:
                 lowest = min(each.inertia for each in starts)
                 count = sum(len(moved) for moved, _ in moves.values())
-                say(f"round {iteration}: inertia {lowest:.6g}, {count} points move")
+                say(Step(f"round {iteration}: inertia {lowest:.6g}, {count} points move"))
             running = [i for i in running if not starts[i].ended]
             if not running or iteration == self.max_iter:
                 return

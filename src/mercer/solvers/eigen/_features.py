@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..._points import doubled, length, sliceable, take
-from ..._runtime import Stopwatch, one_blas_thread
+from ..._runtime import Step, Stopwatch, one_blas_thread
 from ...gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
 from ...kernels import on_indices
 from .._report import Status
@@ -298,7 +298,7 @@ def moments_of(
         part = Moments.of(F, some, diagonal, n_threads=n_threads)
         moments = moments.merge(part)
         if say is not None and rows.stop < n:
-            say(f"{rows.stop} of {n} points")
+            say(Step(f"{rows.stop} of {n} points", rows.stop, n))
     return moments
 
 

@@ -21,7 +21,7 @@ from scipy.linalg import eigh, qr
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import NotPositiveDefiniteError, warn_caller
-from ..._runtime import Stopwatch, generator, one_blas_thread
+from ..._runtime import Step, Stopwatch, generator, one_blas_thread
 from .._cost import Cost
 from .._report import Status
 from ._certificate import certify
@@ -230,10 +230,11 @@ class BlockKrylov:
             enough = np.maximum(tol * np.abs(t[: len(r)]), max(blur, _floor(A, t)))
             waiting = np.flatnonzero(r > enough)
             done = int(np.sum(r[:k] <= enough[:k]))
-            say(
+            words = (
                 f"pass {passes}: {done} of {k} components converged, largest relative residual "
                 f"{relative_residual(r[:k], t[:k]):.1e}"
             )
+            say(Step(words))
             wanted = done == k and self.prove and not proving
             proof = self._proof(A, t, k, M, Z) if wanted else None
             proving = proof is not None

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from ..._runtime import Stopwatch, generator
+from ..._runtime import Step, Stopwatch, generator
 from .._report import Status
 from ._eigenpairs import EigenPairs, check_k, measured, norms_of, rounding
 
@@ -98,7 +98,8 @@ class PowerPeeling:
                 v, last = _apart(w / size, U), residual
             if say is not None:
                 taken = steps - before
-                say(f"component {j + 1}: {t:.6g} after {taken} products, residual {residual:.1e}")
+                words = f"{t:.6g} after {taken} products, residual {residual:.1e}"
+                say(Step(f"component {j + 1}: {words}"))
             U = np.column_stack([U, v])
         AU = np.asarray(gram @ U, dtype=float)
         values, W = eigh(0.5 * (U.T @ AU + AU.T @ U))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._errors import NotPositiveDefiniteError
-from ..._runtime import one_blas_thread
+from ..._runtime import Step, one_blas_thread
 from ...gram import GramOperator
 from .._report import Status, enough
 from ._cholesky import Factor, relative
@@ -117,7 +117,7 @@ def conjugate_gradients(
         worst = float(np.max(left / np.maximum(goal, 1e-300)))
         stable = bool(np.all(left <= np.maximum(goal, _STABLE * floor)))
         if say is not None:
-            say(f"step {run.n_iter}: relative residual {relative(run.R, run.Y):.1e}")
+            say(Step(f"step {run.n_iter}: relative residual {relative(run.R, run.Y):.1e}"))
         # Where the recurrence has reached the goal, or rounding is in sight, go on only as long as
         # the true residual is halved.
         ending = claimed or stable

@@ -16,7 +16,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..._errors import not_finite
-from ..._runtime import Stopwatch, check_budget, one_blas_thread, quiet, random_numbers, slices
+from ..._runtime import (
+    Step,
+    Stopwatch,
+    check_budget,
+    one_blas_thread,
+    quiet,
+    random_numbers,
+    slices,
+)
 from ...gram import GramOperator
 from .._report import Report, Status
 
@@ -186,10 +194,11 @@ class Schedule:
             losses, mistakes = learner.learn(K, order, Y[order], weights[order], active)
             counts.append(float(mistakes[active].sum()))
             if say is not None:
-                say(
+                words = (
                     f"pass {len(counts)}: {counts[-1]:.0f} {learner.counted}, loss "
                     f"{losses[active].sum() / n:.4g}, {len(learner.support)} points"
                 )
+                say(Step(words))
             if self.tol is not None:
                 known = np.where(np.isfinite(best), best, 0.0)
                 least = self.tol * (known if self.relative else n)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..._points import length
-from ..._runtime import Stopwatch, budget_in_bytes, one_blas_thread, run
+from ..._runtime import Step, Stopwatch, budget_in_bytes, one_blas_thread, run
 from ...gram import GramOperator, NystroemMap
 from .._report import Report, Status, judged, worst
 from ..eigen import Moments
@@ -232,7 +232,7 @@ class NystroemPath(RidgePath):
             if self._kept is not None:
                 self._kept.append((rows, F))
             if say is not None and rows.stop < n:
-                say(f"{rows.stop} of {n} points")
+                say(Step(f"{rows.stop} of {n} points", rows.stop, n))
         C, self._mean = moments.comoment, moments.mean
         if not intercept:
             C = C + moments.weight * np.outer(self._mean, self._mean)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from ..._runtime import Step
 from ._losses import Logistic, Softmax
 from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
 
@@ -76,7 +77,8 @@ class GradientDescent(RiskSolver):
             state = risk.settle(risk.at(moved, state.b, F @ moved + state.b))
             gap, taken = risk.gap(state), taken + 1
             if taken % _ITERATIONS_PER_MESSAGE == 0:
-                say(f"iteration {taken}: objective {state.value:.8g}, gap at most {gap:.1e}")
+                words = f"iteration {taken}: objective {state.value:.8g}, gap at most {gap:.1e}"
+                say(Step(words))
         failure = ""
         if not gap <= self.tol * state.value:
             failure = (

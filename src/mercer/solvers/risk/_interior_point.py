@@ -34,6 +34,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk
 
+from ..._runtime import Step
 from .._box_program import BoxProgram, Point, factored
 from .._row_blocks import weighted_gram
 from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
@@ -93,7 +94,7 @@ class InteriorPoint(RiskSolver):
             point, at = moved, problem.assessed(moved)
             if at.gap + at.crossing < best.gap + best.crossing:
                 best = at
-            say(f"step {point.n_iter}: objective {at.value:.8g}, gap {at.gap:.1e}")
+            say(Step(f"step {point.n_iter}: objective {at.value:.8g}, gap {at.gap:.1e}"))
             rounding = at.products <= _ROUNDING * self.tol * best.products
             if problem.left(best) <= self.tol or rounding or stalled == _STALLED:
                 break

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
-from ..._runtime import Stopwatch, one_blas_thread
+from ..._runtime import Step, Stopwatch, one_blas_thread
 from ...kernels import Kernel
 from .._report import Report, Status
 from ._short_expansion import Fit, OverflowingKernelError, ShortExpansionRisk
@@ -194,7 +194,7 @@ class _Search:
         self.curve.append(float(intermediate_result.fun) * self._first)
         taken = len(self.curve) - 1
         if taken % _SPAN == 0:
-            self.say(f"iteration {taken}: objective {self.curve[-1]:.6g}")
+            self.say(Step(f"iteration {taken}: objective {self.curve[-1]:.6g}"))
         if self.done():
             raise StopIteration
 

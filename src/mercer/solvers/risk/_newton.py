@@ -34,6 +34,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..._runtime import Step
 from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start, State
 
 __all__ = ["Newton"]
@@ -139,10 +140,11 @@ class _Run:
                 most = max(_CORRECTION_PRODUCTS, step.products)
                 self.corrections += correction > 0
                 self.products = max(self.products, step.products)
-                self.say(
+                words = (
                     f"step {self.steps}.{correction}: objective {state.value:.8g}, decrement "
                     f"{self.decrement:.1e}, length {size:.3g}, {step.products} products"
                 )
+                self.say(Step(words))
                 if size and not small:
                     continue
                 if not final:

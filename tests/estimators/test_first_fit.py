@@ -1,0 +1,101 @@
+"""What has to be compiled is said, and is no part of what a fit took."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from zoo import ESTIMATORS
+
+import mercer._runtime._jit as jit_module
+from mercer._runtime import Loop
+
+TALKATIVE = {
+    repr(type(e)): e for e in ESTIMATORS if "verbose" in inspect.signature(type(e)).parameters
+}
+SECONDS = 0.2  # that each loop pretends to need
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Let every loop take its time at its first call, as if it had to be compiled."""
+    called, real = {}, Loop.__call__
+
+    def call(self, *args):
+        if called.setdefault(self.name, self) is self and not hasattr(self, "warm"):
+            self.warm = True
+            with jit_module._clock:
+                if (tell := jit_module._tell.get()) is not None:
+                    tell(f"compiling {self.name}, once for this machine")
+                time.sleep(SECONDS)
+        return real(self, *args)
+
+    monkeypatch.setattr(Loop, "__call__", call)
+    yield called
+    for loop in called.values():
+        del loop.warm
+
+
+def reports(model):
+    found = [getattr(model, "report_", None), *(getattr(model, "reports_", None) or [])]
+    return [r for r in found if hasattr(r, "seconds")]
+
+
+@pytest.mark.parametrize("name", TALKATIVE)
+def test_compiling_is_told_and_not_counted(name, slow, capsys):
+    model = clone(TALKATIVE[name])
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(60, 3)))
+    f = X[:, 0] - X[:, 1]
+    y = (f > 0).astype(int) if is_classifier(model) else np.abs(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clone(model).fit(X, y)  # really compiled now
+        for loop in slow.values():
+            del loop.warm
+        slow.clear()
+        capsys.readouterr()
+        start = time.perf_counter()
+        model.set_params(verbose=1).fit(X, y)
+        seconds = time.perf_counter() - start
+    lines = capsys.readouterr().out.splitlines()
+    assert lines and all(line.startswith(f"[{type(model).__name__}] ") for line in lines)
+    told = {m[1] for line in lines if (m := re.search(r"compiling (\S+),", line))}
+    assert told == set(slow)
+    for report in reports(model):
+        assert report.seconds <= seconds - SECONDS * len(slow)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.set_params(verbose=0).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_first_fit_says_what_is_compiled(tmp_path):
+    code = """
+import numpy as np
+from mercer import SVC
+from mercer._runtime import compile_seconds
+X = np.random.default_rng(0).normal(size=(50, 3))
+model = SVC(verbose=1).fit(X, X[:, 0] > 0)
+assert model.report_.seconds < 0.5 * compile_seconds(), model.report_.seconds
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = re.findall(r"^\[SVC\] compiling mercer\.(\S+), once", done.stdout, re.M)
+    assert sorted(told) == [
+        "kernels._exp._exp64",
+        "kernels._radial._direct",
+        "solvers.dual._smo_block.take_steps",
+    ]
