@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from shell import ENVIRONMENT, process, python
 import mercer as library
 from mercer.tables import load_trained, read_table
 
+DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
 
 
@@ -275,3 +277,21 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
         file.write("new")
         raise KeyboardInterrupt
     assert place.read_text() == "old" and os.listdir(tmp_path) == ["a.csv"]
+
+
+@pytest.mark.data
+def test_a_file_that_nobody_here_wrote(mercer, tmp_path):
+    """Boston housing, without a header: one command, and everything is there."""
+    path = DATA / "regression" / "uci_datasets" / "housing.csv.gz"
+    if not path.exists():
+        pytest.skip(f"no {path.name}: set MERCER_DATA")
+    options = ("--standardize", "--color", "column14", "-k", "5")
+    done = mercer("pca", path, *options, "-o", "out")
+    assert done.code == 0 and "no header" in done.err
+    model = load_trained("out/model.mercer")
+    new = process("transform", "out/model.mercer", path, cwd=tmp_path)
+    told = columns(new.stdout)
+    here = model.model.transform(model.recipe.transform(read_table(path)))
+    assert told["component1"] == [repr(value) for value in here[:, 0].tolist()]
+    code = mercer("pca", path, *options, "--show-code").out
+    assert python(code, tmp_path) == (tmp_path / "out" / "embedding.csv").read_text()

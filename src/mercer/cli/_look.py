@@ -1,4 +1,4 @@
-"""mercer check, kernels and demo: what needs no file of the user's."""
+"""mercer check, kernels, compile and demo: what needs no file of the user's."""
 
 from __future__ import annotations
 
@@ -77,6 +77,23 @@ def _entry(doc: str) -> tuple[str, list[str]]:
     formula = rest.partition("\n\n")[0]
     indented = [line.strip() for line in formula.splitlines()] if formula.startswith("  ") else []
     return re.sub(r"\s+", " ", first), indented
+
+
+@app.command("compile")
+@session_options
+def compile_(session: Session) -> None:
+    """Compile all loops now, so that no later command waits for one."""
+    from ..compile import compile_loops
+
+    with session.progress("compiling") as at:
+        found = compile_loops(lambda step: at(_share(step)))
+    session.result(str(found), loops=found.loops, fresh=found.fresh, folder=found.folder)
+
+
+def _share(step: str) -> float | None:
+    """Return how far a step of the library's is, if it says so."""
+    done, of = getattr(step, "done", 0), getattr(step, "total", 0)
+    return done / of if of else None
 
 
 @app.command()
