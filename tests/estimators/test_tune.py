@@ -142,7 +142,7 @@ def test_what_it_says(capsys):
     assert isinstance(found, Tuned)
     text = str(found)
     assert text.startswith("loo 0.0")
-    assert "length_scale[2]" in text
+    assert "length_scale[2]  1 -> " in text  # from what was given
     assert "alpha" in text
     assert "[tune] evaluation 1:" in capsys.readouterr().out
 
@@ -165,6 +165,7 @@ def test_many_points_are_said_to_be_too_many(monkeypatch):
         ((KernelKMeans(), X, Y), TypeError, "a regressor or a classifier"),
         ((RBF(), X, Y), TypeError, "a regressor or a classifier"),
         ((KernelRidge(), X, Y, "aic"), ValueError, "objective"),
+        ((KernelRidge(), X, Y, "alignment"), ValueError, "objective='loo' tunes the ridge"),
         ((KernelRidge(), X, np.ones(120)), ValueError, "all 120 targets are equal"),
         ((KernelMachineRegressor(kernel=Linear()), X, Y), ValueError, "nothing to tune"),
         ((GaussianProcessRegressor(alpha=np.ones(120)), X, Y), ValueError, "one number"),

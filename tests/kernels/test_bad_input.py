@@ -340,6 +340,11 @@ def test_bad_length_scales(family, value, error, text):
         (lambda: Bilinear([[1.0, np.nan], [0.0, 1.0]]), ValueError, "not finite"),
         (lambda: Bilinear([[1.0, 1.0], [0.0, 1.0]]), ValueError, "symmetric, but .* differ by 1"),
         (lambda: Bilinear([[1.0, 0.0], [0.0, -2.0]]), ValueError, "smallest eigenvalue is -2"),
+        (
+            lambda: Bilinear([[1.0, 0.0], [0.0, -5e-11]]),
+            ValueError,
+            "smallest eigenvalue is -5e-11",
+        ),
         (lambda: RankOne(), TypeError, "RankOne needs a function of the points, got None"),
         (lambda: RankOne(3), TypeError, "RankOne needs a function of the points, got 3"),
         (lambda: RBF(scale=2), TypeError, "unexpected keyword"),

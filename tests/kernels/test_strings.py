@@ -430,6 +430,11 @@ def test_training_strings_that_are_too_short(kernel, name):
         (lambda: LocalAlignment((0.0, 1.0)), ValueError, "match at least mismatch"),
         (lambda: LocalAlignment(np.eye(3)), ValueError, "3 rows, so alphabet must name 3 symbols"),
         (lambda: LocalAlignment([[0, 2], [2, 0]], "AB"), ValueError, "eigenvalue -1.72 < 0, so k"),
+        (
+            lambda: LocalAlignment([[0, 2, -1], [2, 0, -1], [-1, -1, 30.0]], "ABC", beta=1.0),
+            ValueError,
+            "so k is no Mercer kernel",
+        ),
         (lambda: LocalAlignment(beta=0), ValueError, "beta must be positive"),
         (lambda: LocalAlignment(beta=1e3), ValueError, "beta=1000.0 .* overflows"),
         (lambda: LocalAlignment(opening=-1), ValueError, "opening must be non-negative"),

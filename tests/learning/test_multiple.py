@@ -380,19 +380,20 @@ def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
     [
         (lambda: MultipleKernel([]), ValueError, "at least one kernel"),
         (lambda: MultipleKernel(RBF()), TypeError, "a sequence of kernels"),
-        (lambda: MultipleKernel(["rbf"]), TypeError, "got 'rbf'; as_kernel"),
+        (lambda: MultipleKernel("rbf"), TypeError, "a sequence of kernels, got 'rbf'"),
+        (lambda: MultipleKernel(["gauss"]), ValueError, "did you mean RBF"),
         (lambda: MultipleKernel(VIEWS, "best"), ValueError, "method"),
         (lambda: MultipleKernel(VIEWS, ridge=2.0), ValueError, "ridge must be between 0 and 1"),
         (lambda: MultipleKernel(VIEWS, C=0.0), ValueError, "C must be positive"),
         (lambda: MultipleKernel(VIEWS, subsample=0), ValueError, "subsample must be"),
         (lambda: MultipleKernel(VIEWS)(X), ValueError, "a rule that needs data"),
-        (lambda: MultipleKernel(VIEWS).learn(X), ValueError, "there are none here"),
+        (lambda: MultipleKernel(VIEWS).learn(X), ValueError, "this model has none"),
         (lambda: MultipleKernel(VIEWS).learn(X, NUMBERS[:5]), ValueError, "80 points, but 5"),
         (lambda: MultipleKernel(VIEWS).learn(X, NUMBERS, -X[:, 0]), ValueError, "80 numbers >= 0"),
         (
-            lambda: MultipleKernel([Spectrum(2), RBF()]).learn(["ab", "ba"], NUMBERS[:2]),
+            lambda: MultipleKernel([Spectrum(2), RBF()]),
             ValueError,
-            "kernel 1 of 2, .* does not take these points",
+            "a kernel of strings and RBF.* one of vectors, and no point is both",
         ),
         (
             lambda: MultipleKernel([RBF(), Select(RBF(), [7])]).learn(X, NUMBERS),
@@ -426,6 +427,29 @@ def test_equal_targets_are_said_and_averaged(method):
     with pytest.warns(UserWarning, match="the largest alignment is 0"):
         found = learn(VIEWS, method, np.ones(80))
     assert found.weights.tolist() == [0.25] * 4
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_constant_kernels_explain_nothing(method):
+    with pytest.warns(UserWarning, match="none of the 2 kernels is aligned"):
+        found = learn([Constant(1.0), 0.0 * RBF()], method, LABELS)
+    assert found.weights.tolist() == [0.5, 0.5]
+    assert learn([Constant(1.0), RBF(), 0.0 * RBF()], method, LABELS).weights.tolist() == [0, 1, 0]
+
+
+def test_easymkl_by_means_of_classes():
+    found = MultipleKernel(VIEWS, "easymkl", ridge=1.0).learn(X, TWO)
+    signs = 2.0 * TWO - 1.0
+    g = signs / np.where(signs > 0, np.sum(signs > 0), np.sum(signs < 0))
+    shares = np.array([g @ (k(X) / s) @ g for k, s in zip(found.kernels, found.sizes, strict=True)])
+    np.testing.assert_allclose(found.weights, shares / shares.sum(), rtol=1e-3)
+
+
+def test_kernels_as_text():
+    kernel = MultipleKernel(["RBF(2.0)", "linear"], "average")
+    assert kernel.kernels == (RBF(2.0), Linear())
+    assert mercer.parse_kernel(repr(kernel)) == kernel
+    assert KernelRidge(kernel=repr(kernel)).fit(X, NUMBERS).kernel_ == kernel.resolve(X)
 
 
 @pytest.mark.data

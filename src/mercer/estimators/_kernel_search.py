@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._points import as_vectors, length, take
 from .._runtime import blas_threads, is_count, reserving
-from ..kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select
+from ..kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
 from ..learning import ExpressionSearch, Story
 from ._gaussian_process import GaussianProcessRegressor
 
@@ -105,15 +105,22 @@ def search_kernels(
     >>> found.story.best.words
     'Linear + Periodic'
     """
-    if base is not None and not (len(base) and all(isinstance(k, Kernel) for k in base)):
-        raise TypeError(f"base must be a sequence of at least one kernel, got {base!r}")
-    y = np.asarray(y, dtype=float)
+    if base is not None:
+        if isinstance(base, (Kernel, str)) or not len(base):
+            raise TypeError(f"base must be a sequence of at least one kernel, got {base!r}")
+        base = list(map(as_kernel, base))
+    y = np.asarray(y)
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y must be numbers, which a Gaussian process explains, got {y.dtype}")
+    y = y.astype(float)
     vectors = base is None or all(k.on_vectors for k in base)
     X = as_vectors(X, "X") if vectors else X
     n = length(X)
     if y.shape != (n,) or not np.all(np.isfinite(y)):
         raise ValueError(f"y must be {n} finite numbers, one for each point, got {y.shape}")
-    if n < 3 or not np.ptp(y) > 0:
+    if n < 3:
+        raise ValueError(f"search_kernels needs at least 3 points, got {n}")
+    if not np.ptp(y) > 0:
         raise ValueError(f"{n} targets that are all equal have nothing to explain")
     for name, count in (("max_levels", max_levels), ("max_evaluations", max_evaluations)):
         if not is_count(count):
@@ -127,7 +134,7 @@ def search_kernels(
     if vectors:
         points = np.asarray(points.toarray() if hasattr(points, "toarray") else points, dtype=float)
         points = points - points.mean(axis=0)
-    base = _default_base(points) if base is None else list(base)
+    base = _default_base(points) if base is None else base
     base = [k.resolve(points) for k in base]
     targets = (y[some] - y[some].mean()) / y[some].std()
     say = _say if verbose else None

@@ -60,6 +60,8 @@ class Tuned:
         The value and theta at each evaluation; theta are logarithms of the parameters of the
         kernel, in the order of `names`, then of alpha.
     names : list of str
+    start : ndarray
+        The theta of the estimator as it was given; the search may have begun elsewhere.
 
     Examples
     --------
@@ -80,12 +82,13 @@ class Tuned:
     message: str
     history: list[tuple[float, np.ndarray]] = field(repr=False)
     names: list[str] = field(repr=False)
+    start: np.ndarray = field(repr=False)
 
     def __str__(self) -> str:
-        first, last = self.history[0], min(self.history, key=lambda e: abs(e[0] - self.value))
+        last = min(self.history, key=lambda e: abs(e[0] - self.value))
         lines = [f"{self.objective} {self.value:.6g} after {self.evaluations} evaluations"]
         width = max(map(len, self.names))
-        for name, a, b in zip(self.names, np.exp(first[1]), np.exp(last[1]), strict=True):
+        for name, a, b in zip(self.names, np.exp(self.start), np.exp(last[1]), strict=True):
             lines.append(f"{name:<{width}}  {a:.4g} -> {b:.4g}")
         return "\n".join([*lines, self.message])
 
@@ -190,6 +193,7 @@ def tune(
             message,
             history,
             names,
+            way.start,
         )
 
 
@@ -222,7 +226,7 @@ class _Recorded:
         self.objective, self.X = objective, objective.X
         if hasattr(objective, "standard_error"):
             self.standard_error = objective.standard_error
-        self.history: list[tuple[float, np.ndarray]] = []
+        self.start, self.history = objective.start, list[tuple[float, np.ndarray]]()
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.objective.value_and_gradient(theta)
@@ -264,6 +268,11 @@ class _Problem:
         if self.name != "alignment":
             found, way = self._search(self._objective())
             return self._settled(*self._split(found.theta)), found, way
+        if not self.kernel.theta.size:
+            raise ValueError(
+                f"{self.kernel} has no free parameters, so its alignment cannot change; "
+                f"objective='loo' tunes the ridge"
+            )
         aligned = TargetAlignment(self.kernel, self.X, self.Y, self.weights, self.model.max_memory)
         found, way = self._search(aligned)
         self.kernel, alpha = self.kernel.with_theta(found.theta), None

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._runtime import jit
 from ._base import node
-from ._fields import frozen_matrix
+from ._fields import frozen_matrix, lowest_eigenvalue
 from ._prepared import Prepared
 from ._sequences import Sequences, symbols_of
 from ._subsequences import StringProgramme
@@ -134,12 +134,15 @@ class LocalAlignment(StringProgramme):
                     f"symbols, got {self.alphabet!r}"
                 )
             self._refuse_large_scores(float(A.max()))
-            values = np.linalg.eigvalsh(np.exp(self.beta * A))
-            lowest = float(values[0])
-            if lowest < -1e-10 * values[-1]:
+            # exp(beta A) scaled to ones on the diagonal, so that no large score hides the others
+            equal = np.diagonal(A)
+            beyond = self.beta * (A - 0.5 * (equal[:, None] + equal))
+            cosines = np.exp(np.minimum(beyond, 1.0))  # above 1 it is none, by however much
+            if (lowest := lowest_eigenvalue(cosines)) < 0:
                 raise ValueError(
-                    f"LocalAlignment: exp(beta * scores) has the eigenvalue {lowest:.3g} < 0, so k "
-                    f"is no Mercer kernel; raise beta, or the scores of equal symbols"
+                    f"LocalAlignment: exp(beta * scores), scaled to ones on its diagonal, has the "
+                    f"eigenvalue {lowest:.3g} < 0, so k is no Mercer kernel; raise beta, or the "
+                    f"scores of equal symbols"
                 )
 
     def _refuse_large_scores(self, largest: float) -> None:

@@ -29,7 +29,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable as Function
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -296,7 +296,13 @@ class Kernel(Value, ABC):
 
     @cached_property
     def claims(self) -> Claims:
-        """What is known of the kernel, and by which rule: a walk over the expression."""
+        """What is known of the kernel, and by which rule: a walk over the expression.
+
+        Nothing is known of a class that changes methods of the one that makes the claims, unless
+        it makes its own.
+        """
+        if _changes_methods(type(self)):
+            return Claims()
         return self._claims(*(child.claims for _, child in self._children()))
 
     @property
@@ -519,6 +525,10 @@ class Kernel(Value, ABC):
         """Return what this kernel, whose rules are resolved, becomes when it has seen the data."""
         return self
 
+    def _untaught(self) -> Kernel:
+        """Return this kernel with rules that need no targets."""
+        return self._with({path: child._untaught() for path, child in self._children()})
+
     def _rules(self) -> list[str]:
         """Return the names of the own fields that hold a rule, to be replaced by its value."""
         return [name for name, value in self._slots.items() if isinstance(value, str)]
@@ -591,6 +601,18 @@ class Kernel(Value, ABC):
         if W.shape != shape:
             raise ValueError(f"W has shape {W.shape}, but k(X, Z) has shape {shape}")
         return W
+
+
+@cache
+def _changes_methods(kernel: type[Kernel]) -> bool:
+    """Tell whether a class of somebody else changes methods, but not what is known of it."""
+    for cls in kernel.__mro__:
+        if "_claims" in vars(cls) or cls.__module__.startswith("mercer."):
+            return False
+        own = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
+        if any(callable(value) or isinstance(value, property) for value in own.values()):
+            return True
+    return False
 
 
 def _is_family(value: Any) -> bool:

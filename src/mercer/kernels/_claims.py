@@ -102,6 +102,13 @@ class Claims:
         return self.order is not None and self.order <= order
 
     @property
+    def limit(self) -> str:
+        """The restriction on the points under which the claims hold, in words; "" for none."""
+        if self.columns is None:
+            return ""
+        return f"for points of at most {self.columns} column{'s' * (self.columns > 1)}"
+
+    @property
     def words(self) -> list[str]:
         """The properties that are known, in words."""
         if self.order is None:
@@ -113,7 +120,7 @@ class Claims:
             "k(x, x) = 1": self.unit_diagonal,
             "infinitely divisible": self.infinitely_divisible,
             "stationary": self.stationary,
-            f"for points of at most {self.columns} column(s)": self.columns is not None,
+            self.limit: self.columns is not None,
         }
         return [word for word, holds in named.items() if holds]
 

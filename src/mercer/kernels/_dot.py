@@ -17,7 +17,7 @@ from .._points import as_vectors
 from ._bandwidth import gamma_from_rule
 from ._base import node, parameter
 from ._claims import NORMALISED, SERIES, Claims
-from ._fields import frozen_matrix
+from ._fields import frozen_matrix, lowest_eigenvalue
 from ._prepared import Prepared
 from ._vectors import Profiled, VectorKernel, check_positive, check_scale, inner_products
 
@@ -253,11 +253,11 @@ class Bilinear(VectorKernel):
     def _check(self) -> None:
         A = frozen_matrix(self.A, "Bilinear", "A")
         object.__setattr__(self, "A", A)
-        lowest = np.linalg.eigvalsh(A)[0]
-        if lowest < -1e-10 * np.abs(A).max():
+        if (lowest := lowest_eigenvalue(A)) < 0:
             raise ValueError(
                 f"Bilinear: A must be positive semidefinite, but its smallest eigenvalue is "
-                f"{lowest:.3g}; x^T A z is then not a Mercer kernel"
+                f"{lowest:.3g}; x^T A z is then not a Mercer kernel. check_gram(A).nearest is the "
+                f"nearest matrix that is"
             )
 
     def _claims(self, *inner: Claims) -> Claims:

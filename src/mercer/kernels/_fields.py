@@ -190,6 +190,13 @@ def asymmetry(A: np.ndarray) -> tuple[float, float]:
     return gap, max((float(np.abs(A[rows]).max()) for rows in parts), default=0.0)
 
 
+def lowest_eigenvalue(A: np.ndarray) -> float:
+    """Return the smallest eigenvalue of a symmetric matrix; 0 if rounding may make it negative."""
+    values = np.linalg.eigvalsh(np.asarray(A, dtype=float))
+    unit = np.finfo(A.dtype).eps
+    return 0.0 if 0 > values[0] >= -16 * len(A) * unit * values[-1] else float(values[0])
+
+
 def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
     """Return a symmetric matrix of finite numbers as an array that cannot be written to."""
     if hasattr(value, "tocsr"):

@@ -58,8 +58,8 @@ def easymkl(c: Candidates, ridge: float) -> np.ndarray:
             "'alignf', 'likelihood' or 'simplemkl'"
         )
     n, p = len(c.Y), len(c.kernels)
-    mixed = combined(c.kernels, np.full(p, (1.0 - ridge) / p))
-    rows = _rows(Sum((*mixed.terms, _Diagonal(ridge / c.counts))), c)
+    mixed = combined(c.kernels, np.full(p, (1.0 - ridge) / p)).terms if ridge < 1.0 else ()
+    rows = _rows(Sum((*mixed, _Diagonal(ridge / c.counts))), c)
     solver, ones = BlockSMO(tol=1e-4 / n), np.ones(n)
     duals = [Dual.nu_classify(signs, ones, 2.0 / n) for signs in c.signs.T]
     found = [solver.minimize(rows, dual) for dual in duals]

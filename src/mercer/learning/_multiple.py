@@ -12,7 +12,7 @@ import numpy as np
 from .._points import doubled, length, take
 from .._runtime import check_choice, is_count, one_blas_thread, reserving
 from ..gram import GramOperator, remembering
-from ..kernels import Claims, Kernel, Prepared, Sum, node
+from ..kernels import Claims, Kernel, Prepared, Sum, as_kernel, node
 from ._alignment import as_targets, held_in_tiles, target_gram
 from ._evidence import likelihood
 from ._margin import easymkl, simplemkl
@@ -109,7 +109,7 @@ class MultipleKernel(Kernel):
 
     Parameters
     ----------
-    kernels : sequence of Kernel
+    kernels : sequence of Kernel, or of what else `as_kernel` takes, such as text
         Over the same points; `Select(kernel, columns)` makes one of some columns, a view.
     method : str
     normalize : bool
@@ -150,9 +150,9 @@ class MultipleKernel(Kernel):
 
     def __post_init__(self) -> None:
         kernels = self.kernels
-        if isinstance(kernels, Kernel) or not np.iterable(kernels):
+        if isinstance(kernels, (Kernel, str)) or not np.iterable(kernels):
             raise TypeError(f"MultipleKernel needs a sequence of kernels, got {kernels!r}")
-        object.__setattr__(self, "kernels", tuple(kernels))
+        object.__setattr__(self, "kernels", tuple(map(as_kernel, kernels)))
         super().__post_init__()
 
     def _claims(self, *inner: Claims) -> Claims:
@@ -163,12 +163,7 @@ class MultipleKernel(Kernel):
     def _check(self) -> None:
         if not self.kernels:
             raise ValueError("MultipleKernel needs at least one kernel, got an empty sequence")
-        for kernel in self.kernels:
-            if not isinstance(kernel, Kernel):
-                raise TypeError(
-                    f"MultipleKernel combines kernels, got {kernel!r}; as_kernel makes kernels of "
-                    f"names and functions"
-                )
+        Sum(self.kernels)  # which refuses kernels of different kinds of points
         check_choice("method", self.method, *METHODS)
         if not 0.0 <= self.ridge <= 1.0:
             raise ValueError(f"ridge must be between 0 and 1, got {self.ridge!r}")
@@ -206,6 +201,10 @@ class MultipleKernel(Kernel):
     def _rules(self) -> list[str]:
         return ["method"]
 
+    def _untaught(self) -> Kernel:
+        kernels = tuple(k._untaught() for k in self.kernels)
+        return dataclasses.replace(self, kernels=kernels, method="average")
+
     def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
         return self._weighed(X, weights, targets).kernel
 
@@ -221,8 +220,8 @@ class MultipleKernel(Kernel):
         n, p = length(X), len(self.kernels)
         if Y is None and self.method != "average":
             raise ValueError(
-                f"method={self.method!r} learns the weights of {p} kernels from targets, and there "
-                f"are none here; method='average' needs none"
+                f"method={self.method!r} learns the weights of {p} kernels from targets, and this "
+                f"model has none; method='average' needs none"
             )
         if Y is not None and len(Y) != n:
             raise ValueError(f"{n} points, but {len(Y)} targets")
@@ -270,18 +269,21 @@ class MultipleKernel(Kernel):
         )
 
     def _method(self, candidates: Candidates) -> np.ndarray:
-        if self.method != "average" and not candidates.target > 0:
-            return or_average(np.zeros(len(self.kernels)), candidates)  # all targets are equal
+        if self.method == "average":
+            return average(candidates)
+        telling = np.diagonal(candidates.products) > 0  # others are constant, and explain nothing
+        v = np.zeros(len(telling))
+        if not (candidates.target > 0 and telling.any()):  # or all targets are equal
+            return or_average(v, candidates)
         methods: dict[str, Any] = {
-            "average": average,
             "alignment": aligned,
             "alignf": alignf,
             "easymkl": partial(easymkl, ridge=self.ridge),
             "simplemkl": partial(simplemkl, C=self.C),
             "likelihood": likelihood,
         }
-        v: np.ndarray = methods[self.method](candidates)
-        return v
+        v[telling] = methods[self.method](candidates.some(telling))
+        return or_average(v, candidates)
 
     def _gram(self, i: int, X: Any, kernel: Kernel) -> GramOperator:
         try:

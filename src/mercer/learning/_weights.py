@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -57,6 +57,16 @@ class Candidates:
         """The alignment of each kernel with the targets; 0 for a constant kernel."""
         return np.array([self.alignment(e) for e in np.eye(len(self.kernels))])
 
+    def some(self, kept: np.ndarray) -> Candidates:
+        """Return some of the kernels, by a mask."""
+        places = np.flatnonzero(kept).tolist()
+        return replace(
+            self,
+            kernels=[self.kernels[i] for i in places],
+            products=self.products[np.ix_(places, places)],
+            with_target=self.with_target[places],
+        )
+
     def alignment(self, v: np.ndarray) -> float:
         """Return the alignment of sum_k v_k K_k with the targets."""
         square = float(v @ self.products @ v) * self.target
@@ -87,7 +97,7 @@ def average(c: Candidates) -> np.ndarray:
 
 def aligned(c: Candidates) -> np.ndarray:
     """Return the alignment of each kernel with the targets, 0 where that is negative (ALIGN)."""
-    return or_average(np.maximum(c.alignments, 0.0), c)
+    return np.maximum(c.alignments, 0.0)
 
 
 def alignf(c: Candidates) -> np.ndarray:
@@ -103,7 +113,7 @@ def alignf(c: Candidates) -> np.ndarray:
     root = np.sqrt(values[kept])
     S, b = root[:, None] * Q[:, kept].T, (Q[:, kept].T @ (scale * c.with_target)) / root
     v, _ = nnls(S, b / max(np.abs(b).max(initial=0.0), 1e-300))
-    return or_average(v * scale, c)
+    return np.asarray(v * scale)
 
 
 def or_average(v: np.ndarray, c: Candidates) -> np.ndarray:

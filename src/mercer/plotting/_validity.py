@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,22 @@ def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) ->
     if witness is None:
         return _tree(verdict, ax)
     if witness.coefficients is None:
-        raise ValueError(f"this witness has no coefficients to draw: {witness.reason}")
+        return _words(witness, ax)
     shape = np.shape(witness.points) if isinstance(witness.points, np.ndarray) else ()
     draw = {1: _line, 2: _plane}.get(shape[1] if len(shape) == 2 else 0, _bars)
     ax = draw(witness, ax, n_grid)
     ax.set_title(f"refuted on {len(witness)} points: c^T K c = {witness.value:.4g}")
+    return ax
+
+
+def _words(witness: Witness, ax: Axes | None) -> Axes:
+    """Write down a witness that is no sum: k is not symmetric, say."""
+    lines = [wrap(line, 72, subsequent_indent="    ") for line in str(witness).splitlines()]
+    text = "\n".join("\n".join(each) for each in lines)
+    ax = new_axes(ax, (7.0, 1.0 + 0.25 * text.count("\n")))
+    ax.text(0.0, 1.0, text, va="top", transform=ax.transAxes)
+    ax.set_title("refuted: no kernel at all", loc="left")
+    ax.set_axis_off()
     return ax
 
 

@@ -37,7 +37,9 @@ def formula(kernel: Kernel) -> str:
         case Product(factors):
             return r" \cdot ".join(map(_factor, factors))
         case Scale(inner, number):
-            return rf"{_value(number)}\,{_factor(inner)}"
+            factor = _factor(inner)
+            sign = r" \cdot " if factor[0].isdigit() else r"\,"  # else two numbers read as one
+            return f"{_value(number)}{sign}{factor}"
         case Power(inner, exponent):
             return rf"\left({formula(inner)}\right)^{{{_value(exponent)}}}"
     fields = dict(kernel._items())

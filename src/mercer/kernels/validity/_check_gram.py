@@ -119,6 +119,8 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
         return GramCheck(n, False, False, False, np.nan, none, None, None, np.inf)
     single = K.dtype == np.float32
     A = K.astype(float)
+    unit = float(np.abs(A).max()) or 1.0
+    A /= unit  # so that nothing overflows
     gap, largest = asymmetry(A)
     skew = float(np.linalg.norm(A - A.T)) / 2.0
     symmetric = gap <= (1e-6 if single else SYMMETRIC) * largest
@@ -133,6 +135,15 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
         kept = values > 0
         nearest = (vectors[:, kept] * values[kept]) @ vectors[:, kept].T
         distance = float(np.hypot(np.linalg.norm(values[~kept]), skew))
-    return GramCheck(
-        n, True, symmetric, symmetric and semidefinite, gap, values, direction, nearest, distance
-    )
+    with np.errstate(over="ignore"):  # eigenvalues may be larger than any number
+        return GramCheck(
+            n,
+            True,
+            symmetric,
+            symmetric and semidefinite,
+            gap * unit,
+            values * unit,
+            direction,
+            nearest * unit,
+            distance * unit,
+        )

@@ -19,14 +19,14 @@ from .._callable import point
 from .._graph_collection import Graphs
 from .._precomputed import Precomputed
 
-__all__ = ["changes", "draws", "kinds_of"]
+__all__ = ["changes", "draws", "kinds_of", "size_of"]
 
 Draws = Iterator[Any]
 Random = np.random.Generator
 
 _SCALES = (1.0, 0.3, 3.0, 0.1, 10.0, 0.03, 30.0, 100.0)
 _FEW = 24  # points of a sampled Gram matrix
-_LARGEST = 200  # indices of a matrix that are looked at together
+_LARGEST = 2000  # indices of a matrix that are looked at together
 _ANY = ("strings", "sets", "vectors", "rankings")  # what a function might take
 
 
@@ -39,7 +39,8 @@ def kinds_of(kernel: Kernel, X: Any) -> tuple[str, ...]:
         values = np.unique(X.data if sp.issparse(X) else np.asarray(X))
         if np.isin(values, (0, 1)).all():
             return ("rows of 0 and 1",)
-        return ("nonnegative",) if domain == "bags" else ("vectors",)
+        # what is not negative in all examples may not be so on purpose
+        return ("nonnegative",) if domain == "bags" or values.min() >= 0 else ("vectors",)
     first = point(X, 0) if length(X) else None
     if isinstance(first, str):
         return ("texts",) if " " in first else ("strings",)
@@ -63,7 +64,7 @@ def draws(kind: str, kernel: Kernel, X: Any, columns: tuple[int, ...], rng: Rand
         yield from _vectors(kind, X, columns, rng)
     while kind in _OBJECTS:
         yield from _OBJECTS[kind](kernel, X, rng)
-    if kind == "indices" and (n := _size(kernel)):
+    if kind == "indices" and (n := size_of(kernel)):
         X = np.arange(n)
         yield X[:_LARGEST]
     while n > _FEW:  # of a kind that nothing else is known of
@@ -108,11 +109,11 @@ def _grid(d: int) -> np.ndarray:
     return np.hstack([every, np.zeros((len(every), d - every.shape[1]))])
 
 
-def _size(kernel: Kernel) -> int:
+def size_of(kernel: Kernel) -> int:
     """Return how many points a matrix inside the kernel has, 0 if there is none."""
     if isinstance(kernel, Precomputed):
         return 0 if kernel.matrix is None else len(kernel.matrix)
-    return max((_size(child) for _, child in kernel._children()), default=0)
+    return max((size_of(child) for _, child in kernel._children()), default=0)
 
 
 # ---------------------------------------------------------------------- objects

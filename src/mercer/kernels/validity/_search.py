@@ -24,7 +24,7 @@ from ..._errors import NotDifferentiableError
 from ..._points import concatenate, length, take
 from .._base import Kernel
 from .._callable import Callable, point
-from ._points import changes, draws, kinds_of
+from ._points import changes, draws, kinds_of, size_of
 from ._spectrum import is_stationary, negative_waves
 from ._witness import Witness, complement, lowest, matrix, shrink, witness_at
 
@@ -35,7 +35,8 @@ _SMALL = 6  # points that a witness is to have at most
 _STEPS = 25  # downhill
 _FLAT = 100.0  # a smallest eigenvalue of as many times its rounding is none
 _SMOOTH = ("vectors", "nonnegative", "bags")  # points that can be moved a little
-_DIFFER = 1e-6  # two evaluations of one value that differ by this part are of no function
+_DIFFER = 1e-6  # k(x, z) and k(z, x) that differ by this part are of no function
+_RANDOM = 1e-3  # and so are two evaluations of one value that do; less may be noise
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Evidence:
         The smallest eigenvalue seen, relative to the largest of its matrix.
     failure : str
         Why points could not be evaluated, if none could.
+    total : int
+        How many points there are, of a kernel that is a matrix; 0 if there is no end of them.
 
     Examples
     --------
@@ -66,14 +69,15 @@ class Evidence:
     n_points: int = 0
     lowest: float = np.inf
     failure: str = ""
+    total: int = 0
 
     def __str__(self) -> str:
         if not self.n_grams:
             return f"no points could be evaluated ({self.failure}); give some, validity(X)"
-        return (
-            f"the smallest eigenvalue of {self.n_grams} Gram matrices of up to {self.n_points} "
-            f"points was {self.lowest:.2g} of the largest"
-        )
+        seen = f"of {self.n_grams} Gram matrices of up to {self.n_points} points"
+        if self.total:
+            seen = f"on {self.n_points} of the {self.total} points of the matrix"
+        return f"the smallest eigenvalue {seen} was {self.lowest:.2g} of the largest"
 
 
 def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None) -> Witness | None:
@@ -108,7 +112,18 @@ def find_witness(
     if (found := declared_witness(kernel, order, columns)) is not None:
         return found, Evidence()
     search = _Search(kernel, X, order, rng)
-    return search.run(n_grams), search.evidence
+    witness = search.run(n_grams)
+    if witness is not None and _beyond(witness.points, X):
+        reason = f"{witness.reason}; these points lie outside of the range of X"
+        witness = replace(witness, reason=reason)
+    return witness, replace(search.evidence, total=size_of(kernel))
+
+
+def _beyond(points: Any, X: Any) -> bool:
+    """Tell whether some points, rows of numbers, are not in the box around X."""
+    if not all(isinstance(rows, np.ndarray) and rows.ndim == 2 for rows in (points, X)):
+        return False
+    return bool(np.any((points < X.min(axis=0)) | (points > X.max(axis=0))))
 
 
 class _Search:
@@ -213,7 +228,15 @@ class _Search:
             np.asarray(self.kernel(points, take(points, last)), dtype=float)[:, ::-1]
             for _ in range(2)
         )
-        noise = max(_DIFFER * size, 10.0 * float(np.abs(block - again).max()))
+        change = np.abs(block - again)
+        noise = max(_DIFFER * size, 10.0 * float(change.max()))
+        if change.max() > _RANDOM * size:
+            i, j = np.unravel_index(int(np.argmax(change)), change.shape)
+            reason = (
+                f"k is no function: k(x, z) = {block[i, j]:.6g}, and when evaluated again "
+                f"{again[i, j]:.6g}"
+            )
+            return self._plain(points, [int(i), int(j)], float(-change[i, j]), reason)
         gap = np.abs(block - block.T)
         i, j = np.unravel_index(int(np.argmax(gap)), gap.shape)
         if gap[i, j] > noise:
@@ -221,14 +244,14 @@ class _Search:
             return self._plain(points, [int(i), int(j)], float(-gap[i, j]), reason)
         pair = [0, n - 1]
         alone = matrix(self.kernel, take(points, np.array(pair)))
-        change = np.abs(alone - K[np.ix_(pair, pair)])
-        if n > 2 and change.max() > noise:
-            a, b = np.unravel_index(int(np.argmax(change)), change.shape)
+        other = np.abs(alone - K[np.ix_(pair, pair)])
+        if n > 2 and other.max() > noise:
+            a, b = np.unravel_index(int(np.argmax(other)), other.shape)
             reason = (
                 f"k is no function of two points: k(x, z) = {K[pair[a], pair[b]]:.6g} among {n} "
                 f"points, and {alone[a, b]:.6g} without the others"
             )
-            return self._plain(points, pair, float(-change.max()), reason)
+            return self._plain(points, pair, float(-other.max()), reason)
         return None
 
     def _plain(self, points: Any, rows: list[int], value: float, reason: str) -> Witness:

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..._points import as_vectors
 from ..._runtime import is_count, random_numbers
 from .._base import Kernel
 from .._claims import Claims
 from .._precomputed import on_indices, reads_all
 from .._specs import as_kernel
+from ._points import draws
 from ._search import Evidence, find_witness
 from ._witness import Witness
 
@@ -70,7 +73,8 @@ class Validity:
             known = f", but conditionally positive definite of order {m}"
             known += ": kernel PCA, MMD and k-means accept it" if m == 1 else ""
         if self.status == "proved":
-            return f"proved: {what}"  # the kernel is the root of the tree
+            where = ", ".join(filter(None, [_DOMAINS.get(self.kernel.domain), self.claims.limit]))
+            return f"proved: {what}{f', {where}' if where else ''}"  # the tree shows the kernel
         verb = "is not" if self.status == "refuted" else "may be"
         return f"{self.status}: {self.kernel} {verb} {what}{known}"
 
@@ -78,6 +82,16 @@ class Validity:
         if self.status == "proved":
             return "\n".join([self.headline, *_tree(self.kernel)])
         return f"{self.headline}\n{self.witness or self.evidence}"
+
+
+def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
+    """Return points on which rules such as "median" can be resolved."""
+    if kernel.domain in ("", "vectors", "nonnegative"):
+        return np.abs(rng.normal(size=(100, 1)))
+    return next(draws(kernel.domain, kernel, None, (1,), rng))
+
+
+_DOMAINS = {"nonnegative": "for points without negative entries"}
 
 
 def _walk(kernel: Kernel, depth: int) -> Iterator[tuple[int, Kernel, Claims]]:
@@ -157,7 +171,7 @@ def validity(
         k, X = on_indices(k, X)
     rng = random_numbers(random_state)
     if k._unresolved:
-        k = k.resolve(rng.normal(size=(100, 1)) if X is None else X)
+        k = k._untaught().resolve(_examples(k, rng) if X is None else X)
     witness, evidence = find_witness(k, X, order, n_grams, rng)
     if witness is not None:
         return Validity(k, "refuted", order, witness=witness)

@@ -3,13 +3,15 @@
     c^T K c  <  -(n^2 + 10^5) u max|K| |c|_1^2
 
 The sum itself is off by less than n^2 u max|K| |c|_1^2, and 10^5 u is left for the values of K.  u
-is the unit of float64, and larger for values that were computed in float32.  What two evaluations
-of K differ by is added tenfold.
+is the unit of float64, and larger for values that were computed in float32.  Of a function of
+somebody else nobody knows how it rounds: what K changes by when it is evaluated again, and when the
+points are moved by their own rounding, is added tenfold.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from scipy.linalg import eigh
 
 from ..._points import length, take
 from .._base import Kernel
-from .._callable import point
+from .._callable import Callable, point
 
 __all__ = ["Witness", "certify", "complement", "lowest", "margin", "matrix", "shrink", "witness_at"]
 
@@ -182,24 +184,69 @@ def certify(kernel: Kernel, X: Any, order: int = 0) -> Witness | None:
     size = np.abs(K).max(initial=0.0)
     if not (np.isfinite(again).all() and size > 0):
         return None
-    # values of a function that are all float32 were computed in it, unless they are halves, say
-    single = kernel(X).dtype == np.float32
+    single, noise = kernel(X).dtype == np.float32, float(np.abs(K - again).max())
     if kernel.claims.order is None:
-        single |= _representable(K, np.float32) and not _representable(K, np.float16)
-    noise = 10.0 * float(np.abs(K - again).max())
+        single |= _computed_in_single(kernel, X)
+        noise = max([noise, *(float(np.abs(K - moved).max()) for moved in _nudged(kernel, X))])
     basis = complement(X, order)
     _, c = lowest(K, basis)
     c = c / np.abs(c).max()
     if c[np.argmax(np.abs(c))] < 0:
         c = -c
     value, allowed = float(c @ K @ c), margin(K, c, _SINGLE if single else _DOUBLE)
-    allowed += noise * np.abs(c).sum() ** 2
+    allowed += 10.0 * noise * np.abs(c).sum() ** 2
     if basis is not None:  # c is orthogonal to polynomials but for rounding
         allowed += 2.0 * size * np.abs(c).sum() * n * 1e-13 * np.abs(c).max()
     allowed = float(allowed)
     if not value < -allowed:
         return None
     return Witness(kernel, X, c, value, allowed, order, _reason(K, value, allowed, order))
+
+
+def _nudged(kernel: Kernel, X: Any) -> Iterator[np.ndarray]:
+    """Yield K of points whose coordinates are rounded otherwise: moved by up to two units."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
+        return
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        moved = X + np.spacing(X) * rng.integers(-2, 3, X.shape)
+        try:
+            K = matrix(kernel, moved)
+        except Exception:  # a point has left the domain
+            continue
+        if np.isfinite(K).all():
+            yield K
+
+
+def _computed_in_single(kernel: Kernel, X: Any) -> bool:
+    """Tell whether a function inside the kernel returns nothing but float32: it rounds to these.
+
+    Halves, say, are values of every precision.
+    """
+    heard: list[list[np.ndarray]] = []
+    matrix(_listening(kernel, heard), X)
+    returned = [np.concatenate(values) for values in heard if values]
+    return any(
+        _representable(values, np.float32) and not _representable(values, np.float16)
+        for values in returned
+    )
+
+
+def _listening(kernel: Kernel, heard: list[list[np.ndarray]]) -> Kernel:
+    """Return the kernel, whose functions write down what they return, in a list for each."""
+    if not isinstance(kernel, Callable):
+        inside = {path: _listening(child, heard) for path, child in kernel._children()}
+        return kernel._with(inside) if inside else kernel
+    function, values = kernel.function, list[np.ndarray]()
+    heard.append(values)
+
+    def listening(x: Any, z: Any, **params: Any) -> Any:
+        value = function(x, z, **params)
+        numbers = value.toarray() if hasattr(value, "toarray") else value
+        values.append(np.ravel(np.asarray(numbers, dtype=float)))
+        return value
+
+    return replace(kernel, function=listening)
 
 
 def _representable(K: np.ndarray, dtype: Any) -> bool:
