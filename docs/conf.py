@@ -161,6 +161,11 @@ def docstring(app, what, name, obj, options, lines):
     lines[:] = literal_formulas(lines)
 
 
+def skip(app, what, name, obj, skipped, options):
+    """Leave out what scikit-learn writes for its routing of metadata."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 def links(app, docname, source):
     """Let links to scripts lead to the gallery, and words in code that name one be links."""
     if docname.startswith(("docs/gallery", "docs/api")):
@@ -174,4 +179,5 @@ def links(app, docname, source):
 def setup(app):
     """Connect what is above."""
     app.connect("autodoc-process-docstring", docstring, priority=100)  # before numpydoc
+    app.connect("autodoc-skip-member", skip)
     app.connect("source-read", links)

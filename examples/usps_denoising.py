@@ -43,7 +43,7 @@ else:
     images, label = load_digits(return_X_y=True)
     images = images / 8.0 - 1.0
     X, y, T, t = images[:1200], label[:1200], images[1200:], label[1200:]
-    name, each = "Not USPS, which was not found, but scikit-learn's", 100
+    name, each = "scikit-learn's, not USPS", 100
 X = np.concatenate([X[y == digit][:each] for digit in range(10)])
 T = np.concatenate([T[t == digit][:10] for digit in range(10)])
 rng = np.random.default_rng(0)
@@ -111,7 +111,7 @@ for ax, (noise, found) in zip(axes, rows.items(), strict=True):
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set_title(noise, fontweight="bold")
-figure.suptitle(f"{name} digits: noise, and what is left of it (mean squared error)", fontsize=14)
+figure.suptitle(f"digits ({name}): noise, and what is left of it (squared error)", fontsize=14)
 
 out = root / "out"
 out.mkdir(exist_ok=True)

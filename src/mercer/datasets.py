@@ -1,4 +1,4 @@
-r"""The toy sets of the literature, generated from a seed, and readers of strings and graphs.
+"""The toy sets of the literature, generated from a seed, and readers of strings and graphs.
 
 ``read_fasta`` and ``read_lines`` read strings, ``read_tudataset`` graphs. Every function of the
 table takes the number of points first and everything else by keyword, and returns ``(X, y)``:
@@ -7,8 +7,8 @@ position. Sets with classes are shuffled.
 
 ``random_state`` is None, an int, a Generator or a RandomState: the source of positions, noise and
 order. The same arguments and the same integer give the same bits; None draws fresh entropy.
-``noise`` is the standard deviation :math:`\sigma \ge 0` of Gaussian noise on each coordinate,
-:math:`\varepsilon_i \sim N(0, I_d)`.
+``noise`` is the standard deviation sigma >= 0 of Gaussian noise on each coordinate,
+e_i ~ N(0, I).
 
 ================  ====  =================================  ===================================
 set               d     y                                  what it shows
@@ -61,11 +61,11 @@ _CENTRES = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
 
 
 def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed = None) -> ToySet:
-    r"""Draw three round Gaussian clusters in the plane.
+    """Draw three round Gaussian clusters in the plane.
 
-    .. math:: x_i = c_{y_i} + \sigma\,\varepsilon_i, \qquad \varepsilon_i \sim N(0, I_2),
+        x_i = c_y + sigma e_i,    e_i ~ N(0, I),    y the cluster of x_i,
 
-    with the centres :math:`c_0 = (-0.5, -0.2)`, :math:`c_1 = (0, 0.6)`, :math:`c_2 = (0.5, 0)`.
+    with the centres c_0 = (-0.5, -0.2), c_1 = (0, 0.6), c_2 = (0.5, 0).
 
     The toy set of the first kernel PCA paper [1]_: with an RBF kernel the two leading components
     separate the clusters, and the next ones split each cluster in halves.
@@ -75,7 +75,7 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
     n_samples : int, default=90
         Number of points. The clusters differ in size by at most one.
     std : float, default=0.1
-        Standard deviation :math:`\sigma \ge 0` of each coordinate around its centre.
+        Standard deviation sigma >= 0 of each coordinate around its centre.
     random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
@@ -107,12 +107,11 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
 def circles(
     n_samples: int = 400, *, factor: float = 0.3, noise: float = 0.05, random_state: Seed = None
 ) -> ToySet:
-    r"""Draw two concentric circles.
+    """Draw two concentric circles.
 
-    .. math:: x_i = r_{y_i} (\cos\theta_i, \sin\theta_i) + \sigma\,\varepsilon_i,
-              \qquad r_0 = 1,\; r_1 = \text{factor}.
+        x_i = r_y (cos t_i, sin t_i) + sigma e_i,    r_0 = 1,    r_1 = factor.
 
-    No line separates the classes; the quadratic function :math:`\|x\|^2` does, so any kernel
+    No line separates the classes; the quadratic function |x|^2 does, so any kernel
     whose RKHS contains it makes the problem linear.
 
     Parameters
@@ -154,12 +153,10 @@ def circles(
 
 
 def moons(n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = None) -> ToySet:
-    r"""Draw two interleaving half circles.
+    """Draw two interleaving half circles.
 
-    .. math:: x_i = \begin{cases}
-                  (\cos\theta_i, \sin\theta_i) & y_i = 0 \\
-                  (1 - \cos\theta_i, \tfrac12 - \sin\theta_i) & y_i = 1
-              \end{cases} \; + \; \sigma\,\varepsilon_i, \qquad 0 \le \theta_i \le \pi.
+        x_i = (cos t_i, sin t_i) + sigma e_i              for y_i = 0,
+        x_i = (1 - cos t_i, 1/2 - sin t_i) + sigma e_i    for y_i = 1,    0 <= t_i <= pi.
 
     Parameters
     ----------
@@ -191,12 +188,12 @@ def moons(n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = Non
 
 
 def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
-    r"""Draw points on a rectangle rolled up in space.
+    """Draw points on a rectangle rolled up in space.
 
-    .. math:: x_i = (y_i \cos y_i,\; h_i,\; y_i \sin y_i) + \sigma\,\varepsilon_i,
-              \qquad \tfrac32\pi \le y_i < \tfrac92\pi, \quad 0 \le h_i < 21,
+        x_i = (y_i cos y_i, h_i, y_i sin y_i) + sigma e_i,
+        3 pi / 2 <= y_i < 9 pi / 2,    0 <= h_i < 21,
 
-    with :math:`y_i` and :math:`h_i` uniform and independent.
+    with y_i and h_i uniform and independent.
 
     Parameters
     ----------
@@ -228,15 +225,14 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
 
 
 def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
-    r"""Draw a bent curve that lies in a hyperplane of cubic feature space.
+    """Draw a bent curve that lies in a hyperplane of cubic feature space.
 
-    .. math:: x_i = (t_i,\; 2 t_i^2 + t_i^3) + \sigma\,\varepsilon_i,
-              \qquad t_i \text{ evenly spaced over } [-2, 1].
+        x_i = (t_i, 2 t_i^2 + t_i^3) + sigma e_i,    t_i evenly spaced over [-2, 1].
 
     The second coordinate rises to 32/27 at t = -4/3, falls to 0 at t = 0 and rises again to 3.
     PCA sees two directions of variance and cannot straighten the curve. The cubic polynomial
-    kernel :math:`(1 + \langle x, z\rangle)^3` can: its RKHS contains
-    :math:`x_2 - 2 x_1^2 - x_1^3`, which vanishes on the whole curve.
+    kernel (1 + <x, z>)^3 can: its RKHS contains
+    x_2 - 2 x_1^2 - x_1^3, which vanishes on the whole curve.
 
     Parameters
     ----------
@@ -267,12 +263,11 @@ def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed 
 
 
 def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
-    r"""Draw points on the ellipse :math:`x_1^2 + 4 x_2^2 = 1`.
+    """Draw points on the ellipse x_1^2 + 4 x_2^2 = 1.
 
-    .. math:: x_i = (\cos\theta_i,\; \tfrac12 \sin\theta_i) + \sigma\,\varepsilon_i,
-              \qquad \theta_i \text{ evenly spaced over } [0, 2\pi).
+        x_i = (cos t_i, sin t_i / 2) + sigma e_i,    t_i evenly spaced over [0, 2 pi).
 
-    In the quadratic features :math:`(x_1^2, x_2^2)` the ellipse is a segment of a line, so a
+    In the quadratic features (x_1^2, x_2^2) the ellipse is a segment of a line, so a
     quadratic polynomial kernel describes it with a linear function.
 
     Parameters
@@ -286,8 +281,8 @@ def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = No
     X : ndarray of shape (n_samples, 2)
         The points, in the order of the angle.
     angle : ndarray of shape (n_samples,)
-        The parameter :math:`\theta` of each point, before noise. It is the polar angle of
-        :math:`(x_1, 2 x_2)`, not of :math:`(x_1, x_2)`.
+        The parameter t of each point, before noise. It is the polar angle of
+        (x_1, 2 x_2), not of (x_1, x_2).
 
     Examples
     --------
@@ -306,18 +301,17 @@ def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = No
 def noisy_sine(
     n_samples: int = 48, *, noise: float = 0.1, frequency: float = 1.0, random_state: Seed = None
 ) -> ToySet:
-    r"""Draw a sine wave seen through noise.
+    """Draw a sine wave seen through noise.
 
-    .. math:: y_i = \sin(2\pi f x_i) + \sigma\,\varepsilon_i,
-              \qquad x_i \text{ evenly spaced over } [0, 1].
+        y_i = sin(2 pi f x_i) + sigma e_i,    x_i evenly spaced over [0, 1].
 
     Parameters
     ----------
     n_samples : int, default=48
     noise : float, default=0.1
-        Standard deviation :math:`\sigma \ge 0` of the Gaussian noise on y. X is exact.
+        Standard deviation sigma >= 0 of the Gaussian noise on y. X is exact.
     frequency : float, default=1.0
-        Number :math:`f \ge 0` of periods in [0, 1].
+        Number f >= 0 of periods in [0, 1].
     random_state : None, int, Generator or RandomState, the source of all that is random
 
     Returns
