@@ -130,7 +130,19 @@ class MemoryBudgetError(MemoryError):
 
 
 class ModelFileError(ValueError):
-    """A file holds no model that can be read; the message says what is wrong with it, and where."""
+    """A file holds no model that can be read; the message says what is wrong with it, and where.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mercer import ModelFileError, load
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     try:
+    ...         load(file.name)
+    ...     except ModelFileError:
+    ...         print("an empty file is no model")
+    an empty file is no model
+    """
 
 
 class NotMercerWarning(UserWarning):

@@ -39,7 +39,6 @@ from ._gaussian_process_classifier import LatentProcess as LatentProcess  # isor
 from ._gaussian_process_theta import KernelTranslation as KernelTranslation  # isort: skip
 from ._gaussian_process_theta import SpelledObjective as SpelledObjective  # isort: skip
 from ._two_views import SecondView as SecondView  # isort: skip
-from .svm import Near as Near  # isort: skip
 from .svm import PairExpansion as PairExpansion  # isort: skip
 from .svm import Pairs as Pairs  # isort: skip
 

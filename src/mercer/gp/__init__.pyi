@@ -1,12 +1,15 @@
 from ._choose import choose_objective
 from ._exact import LeaveOneOut, MarginalLikelihood
 from ._inducing import InducingBound
-from ._iterative import Preconditioned, Solved
+
+from ._iterative import Preconditioned as Preconditioned  # isort: skip
+from ._iterative import Solved as Solved  # isort: skip
 from ._laplace import LaplaceLikelihood
 from ._logistic import expected_probability
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
-from ._projection import Projection
+
+from ._projection import Projection as Projection  # isort: skip
 from ._search import Optimum, maximise
 from ._softmax import ClassCovariance, expected_softmax
 from ._stochastic import Estimate, StochasticLikelihood
@@ -24,10 +27,7 @@ __all__ = [
     "Objective",
     "Optimum",
     "Posterior",
-    "Preconditioned",
-    "Projection",
     "RidgeCriterion",
-    "Solved",
     "StochasticLikelihood",
     "choose_objective",
     "expected_probability",

@@ -122,7 +122,7 @@ def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         drawn, scale = 0.75 * np.arange(-_LOGISTIC, _LOGISTIC + 1), 1.0 / sigma[wide]
         density = expit(drawn) * expit(-drawn)
         out[wide] = _averaged(ndtr, mean[wide] * scale, scale, drawn, density)
-    return out
+    return np.where(mean >= 0.0, np.maximum(out, 0.5), np.minimum(out, 0.5))  # not by rounding
 
 
 def _averaged(

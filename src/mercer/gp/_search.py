@@ -253,13 +253,14 @@ class _Search:
         H: np.ndarray | None = None,
         *,
         rough: bool = False,
+        cautious: bool = False,
         held: np.ndarray | None = None,
     ) -> Optimum:
         """Return where L-BFGS ends, which searches for u in theta = start + R u.
 
         R R^T = H^-1 if the curvature is known, so that it is about 1 in u; else R = I.  In these
         directions bounds are no bounds of u.  So a search that steps on one goes on without the
-        parameters that are on theirs, which are `held`.
+        parameters that are on theirs, which are `held`.  A `cautious` first step has length 1.
         """
         known_bounds = 0 if held is None else int(held.sum())
         if self.latest is not None and np.array_equal(self.latest[0], start):
@@ -273,8 +274,8 @@ class _Search:
             R, box = np.eye(start.size), self.bounds - start[:, None]
             # The first step is the gradient: if long, into a corner of the bounds.  That is how
             # scikit-learn searches too, and with few observations we follow it, to its optimum.
-            few = length(self.objective.X) < _MANY and not rough and errors is None
-            unit = 1.0 if few else 1.0 / max(1.0, float(np.linalg.norm(gradient)))
+            cautious |= length(self.objective.X) >= _MANY or rough or errors is not None
+            unit = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if cautious else 1.0
             options = {"gtol": _GRADIENT * unit, "ftol": _GAIN}
         else:
             free, unit = np.arange(start.size) if held is None else np.flatnonzero(~held), 1.0
@@ -318,6 +319,10 @@ class _Search:
             return self.climb(theta) if now.all() else self.climb(theta, H, held=now)
         if rough:
             return self._ended(theta, value, True, "roughly")
+        if H is None and not cautious and now.any():  # is the bound only where that step led?
+            other = self.climb(start, cautious=True)
+            if other.value > value:
+                return other
         slope = np.abs(self.within(theta + gradient) - theta).max(initial=0.0)
         converged, message = bool(result.success), _reason(str(result.message))
         if held is not None and np.any(held & (self.within(theta + gradient) != theta)):
@@ -325,6 +330,8 @@ class _Search:
         if converged and errors is None and slope > _SLOPE * np.sqrt(length(self.objective.X)):
             if value > first + _WORTH:  # tolerances of a steep start are wide: here they are not
                 return self.climb(theta)
+            if H is None and not cautious:
+                return self.climb(theta, cautious=True)
             converged, message = False, f"it still rises, with a slope of {slope:.1e} in theta"
         if errors is not None and not converged:
             error, gain = errors(theta), climbed[-1] - climbed[-2] if climbed[1:] else np.inf

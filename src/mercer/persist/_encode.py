@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator
 
 from .._errors import KernelSyntaxError
 from .._points import is_table
-from ..estimators import Near
 from ..kernels import Kernel, forget, parse_kernel
 from ..solvers import Status
 from ._checks import check_fields
@@ -240,8 +239,7 @@ def _state(value: Any, stored: Stored, where: str) -> dict[str, Any]:
 
 
 def _refuse_others(values: dict[str, Any], stored: Stored, where: str) -> None:
-    kept = {name for name, v in values.items() if not isinstance(v, Near)}  # a cache
-    others = sorted(kept - set(stored.attributes))
+    others = sorted(values.keys() - set(stored.attributes))
     if others:
         place = f" ({where})" if where else ""
         raise TypeError(

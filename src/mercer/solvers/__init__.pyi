@@ -15,12 +15,9 @@ from .dual import (
     BlockSMO,
     BoxInterior,
     Dual,
-    Duals,
     DualSolution,
-    DualSolutions,
     Progress,
     Relay,
-    Reports,
 )
 from .eigen import (
     Arpack,
@@ -28,7 +25,6 @@ from .eigen import (
     Certificate,
     DenseEigen,
     EigenPairs,
-    FeatureBasis,
     FourierEigen,
     LowRankEigen,
     Moments,
@@ -119,6 +115,11 @@ from .views import (
     correlations,
 )
 
+from .dual import Duals as Duals  # isort: skip
+from .dual import DualSolutions as DualSolutions  # isort: skip
+from .dual import Reports as Reports  # isort: skip
+from .eigen import FeatureBasis as FeatureBasis  # isort: skip
+
 __all__ = [
     "EIGEN",
     "LINEAR",
@@ -141,14 +142,11 @@ __all__ = [
     "Discriminants",
     "Dual",
     "DualSolution",
-    "DualSolutions",
-    "Duals",
     "EigenPairs",
     "EpsilonInsensitive",
     "ExactPath",
     "ExactRidge",
     "Factor",
-    "FeatureBasis",
     "FourierEigen",
     "Given",
     "GradientDescent",
@@ -187,7 +185,6 @@ __all__ = [
     "Relation",
     "Relay",
     "Report",
-    "Reports",
     "RidgePath",
     "Schedule",
     "ShiftedLowRank",

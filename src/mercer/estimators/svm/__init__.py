@@ -1,9 +1,9 @@
 """Support vector machines: classification, regression, and where most of the points are."""
 
 from ._one_class import OneClassSVM
-from ._pairs import Near, PairExpansion, Pairs
+from ._pairs import PairExpansion, Pairs
 from ._svc import SVC, NuSVC
 from ._svr import SVR, NuSVR
 
-__all__ = ["SVC", "SVR", "Near", "NuSVC", "NuSVR", "OneClassSVM", "PairExpansion"]
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "PairExpansion"]
 __all__ += ["Pairs"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,6 +42,8 @@ from ._pairs import FEW_ENTRIES, Near, expansion_of_pairs, values_of_pairs
 from ._problem import Problem, merged, scales
 
 __all__ = ["SupportVectorMachine"]
+
+_NEAR: WeakKeyDictionary[Any, Near] = WeakKeyDictionary()  # no part of the state of a machine
 
 # Rounding does not explain a negative curvature of more than this times the largest k(x, x).
 _NEGATIVE_CURVATURE = 1e-5
@@ -238,7 +241,6 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         self.at_bound_ = held[some]
         self.intercept_ = intercepts
         self._given_expansion: Expansion | None = None
-        self._near = Near()
         if problem.phi is not None:
             A = problem.phi.coefficients(problem.phi.F.T @ pairs.functions(D))
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
@@ -323,7 +325,9 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if isinstance(self.kernel_, Linear):
             return np.asarray(X @ self._weights().T) + self.intercept_
         if self._is_small(X):
-            near = self.__dict__.get("_near") or Near()  # a model that was loaded has none
+            near = _NEAR.get(self)
+            if near is None:
+                near = _NEAR[self] = Near()
             K = near.values(self.kernel_, X, self.support_vectors_)
             return values_of_pairs(K, self.dual_coef_, self.n_support_) + self.intercept_
         return self.expansion_(X) + self.intercept_

@@ -137,19 +137,10 @@ class Near:
     """k(X, points) for a few X: what the points are prepared to is kept for the next ones.
 
     Predictions for one point after the other would else prepare the support vectors each time.
-    Two copies of it are equal, and a copy starts anew: it is no part of the state of a model.
     """
 
     def __init__(self) -> None:
         self._known: tuple[Any, Any, Prepared] | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Near)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __reduce__(self) -> Any:
-        return Near, ()
 
     def values(self, kernel: Kernel, X: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Return k(X, points), both of them dense vectors that have been checked."""

@@ -51,6 +51,13 @@ class Reports(Sequence[Report]):
             {name: np.array([r.certificate[name] for r in reports]) for name in names},
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        # as that of a Report: no member of an Enum is made without arguments
+        return {**self.__dict__, "status": [status.name for status in self.status]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, status=[Status[name] for name in state["status"]])
+
     def __len__(self) -> int:
         return len(self.status)
 
