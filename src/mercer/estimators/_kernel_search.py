@@ -28,8 +28,8 @@ class FoundKernel:
     kernel : Kernel
         The best expression, noise included, for targets of variance 1 and centred points.
     estimator : Pipeline or GaussianProcessRegressor
-        Not fitted: points are centred (if they are vectors), targets normalised, and the search
-        for theta goes on from that of `kernel`, on all points.
+        Not fitted: points are centred (if they are vectors), targets normalised; theta is that of
+        `kernel`, from which the search goes on if it was made on a subsample.
     story : Story
         All that was tried.
 
@@ -141,7 +141,12 @@ def search_kernels(
             points, targets, base, max_levels, max_evaluations, say, max_memory
         )
         story = search.run()
-    model: Any = GaussianProcessRegressor(story.kernel, normalize_y=True, max_memory=max_memory)
+    model: Any = GaussianProcessRegressor(
+        story.kernel,
+        optimizer=None if len(some) == n else "fmin_l_bfgs_b",
+        normalize_y=True,
+        max_memory=max_memory,
+    )
     if vectors:
         model = make_pipeline(StandardScaler(with_std=False), model)
     return FoundKernel(story.kernel, model, story)

@@ -330,8 +330,6 @@ class _Search:
         if converged and errors is None and slope > _SLOPE * np.sqrt(length(self.objective.X)):
             if value > first + _WORTH:  # tolerances of a steep start are wide: here they are not
                 return self.climb(theta)
-            if H is None and not cautious:
-                return self.climb(theta, cautious=True)
             converged, message = False, f"it still rises, with a slope of {slope:.1e} in theta"
         if errors is not None and not converged:
             error, gain = errors(theta), climbed[-1] - climbed[-2] if climbed[1:] else np.inf

@@ -1,10 +1,13 @@
 """The duals of support vector machines, and what minimises them: rows of K, or features."""
 
-from ._dual import Dual, Duals, DualSolution
+from ._dual import Dual, DualSolution
+
+from ._dual import Duals as Duals  # isort: skip
 from ._interior import BoxInterior
 from ._relay import Relay
 from ._smo import BlockSMO, Progress
-from ._solutions import DualSolutions, Reports
 
-__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution", "DualSolutions"]
-__all__ += ["Duals", "Progress", "Relay", "Reports"]
+from ._solutions import DualSolutions as DualSolutions  # isort: skip
+from ._solutions import Reports as Reports  # isort: skip
+
+__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution", "Progress", "Relay"]

@@ -3,7 +3,6 @@
 from ._certificate import Certificate, certify, sandwich, unknown
 from ._eigenpairs import EigenPairs, signs_of
 from ._features import (
-    FeatureBasis,
     FourierEigen,
     LowRankEigen,
     eigenpairs_of_moments,
@@ -15,13 +14,14 @@ from ._lapack import Arpack, DenseEigen, RandomizedEigen
 from ._moments import Moments
 from ._power import PowerPeeling
 
+from ._features import FeatureBasis as FeatureBasis  # isort: skip
+
 __all__ = [
     "Arpack",
     "BlockKrylov",
     "Certificate",
     "DenseEigen",
     "EigenPairs",
-    "FeatureBasis",
     "FourierEigen",
     "LowRankEigen",
     "Moments",
