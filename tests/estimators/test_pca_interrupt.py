@@ -52,7 +52,8 @@ class Listener:
         pass
 
 
-KernelPCA(2, kernel="rbf").fit(X[:50])  # the compiled parts are compiled, the pools have been used
+# the compiled parts are compiled, and the threads that wait for work are there
+KernelPCA(2, kernel="rbf", eigen_solver="krylov", storage="tiled").fit(X[:2000])
 threads, blas = threading.active_count(), blas_threads()
 model = KernelPCA(4, kernel="rbf", verbose=1, random_state=0, **options)
 said, sys.stdout = sys.stdout, Listener()

@@ -1,7 +1,9 @@
 """Threads over tiles: errors end them, pools do not nest, sums keep their order."""
 
+import os
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -78,3 +80,50 @@ def test_a_sum_has_the_same_bits_whatever_the_threads(n_threads):
     assert ordered_sum(lambda part: values[part].sum(), parts, 5, n_threads=n_threads) == want
     assert want == pytest.approx(values.sum())
     assert ordered_sum(lambda part: values[part].sum(), [], 5) == 0.0
+
+
+def test_threads_are_kept_and_a_call_inside_of_another_thread_does_not_wait():
+    names = set()
+
+    def task(job):
+        names.add(threading.current_thread())
+        time.sleep(0.001)
+
+    for _ in range(20):
+        run(task, range(4), n_threads=2)
+    assert len(names) == 2 and threading.current_thread() in names
+    busy, done = threading.Event(), threading.Event()
+
+    def long(job):
+        busy.set()
+        done.wait(10)
+
+    thread = threading.Thread(target=run, args=(long, range(2)), kwargs={"n_threads": 2})
+    thread.start()
+    busy.wait(10)
+    seen = []
+    run(seen.append, range(4), n_threads=2)  # the kept thread is taken: this one does it all
+    assert sorted(seen) == [0, 1, 2, 3] and not done.is_set()
+    done.set()
+    thread.join(10)
+
+
+def test_an_index_error_of_a_task_is_not_lost():
+    with pytest.raises(IndexError):
+        run(lambda job: [][job], range(4), n_threads=2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_child_has_threads_of_its_own():
+    def total():
+        out = np.zeros(8)
+        run(lambda i: out.__setitem__(i, i), range(8), n_threads=2)
+        return out.sum()
+
+    assert total() == 28
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads, from 3.12 on
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if total() == 28 else 1)
+    assert os.waitpid(child, 0)[1] == 0

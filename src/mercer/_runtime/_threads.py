@@ -152,25 +152,47 @@ def run(task: Callable[[Any], Any], jobs: Iterable[Any], n_threads: int | None =
                 work(job)
         return
 
-    def guarded(job: Any) -> None:
+    left = iter(jobs)  # shared: each takes the next
+
+    def share() -> None:
         _inside.pool = True
         try:
-            if not stop.is_set():
+            for job in left:
+                if stop.is_set():
+                    return
                 work(job)
         except BaseException:
             stop.set()
             raise
+        finally:
+            _inside.pool = False
 
-    with one_blas_thread, ThreadPoolExecutor(workers) as pool:
+    # what holds here (a budget, who is told what is compiled) holds in the threads as well
+    with one_blas_thread:
+        others = [_pool(workers - 1).submit(copy_context().run, share) for _ in range(workers - 1)]
         try:
-            # what holds here (a budget, who is told what is compiled) holds in the threads as well
-            futures = [pool.submit(copy_context().run, guarded, job) for job in jobs]
-            wait(futures)
+            share()
         except BaseException:
             stop.set()
             raise
-        for future in futures:
-            future.result()
+        finally:
+            wait([other for other in others if not other.cancel()])
+        for other in others:
+            if not other.cancelled():
+                other.result()
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Return so many threads that wait for work: to start one takes longer than a small task.
+
+    Callers share them.  Each works on its own jobs, too, so that no one waits for the others.
+    """
+    return ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of the threads of its parent
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def slices(n: int, size: int) -> list[slice]:
