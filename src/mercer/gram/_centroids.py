@@ -10,23 +10,20 @@ small clusters keep a landmark.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances_argmin
-from threadpoolctl import threadpool_limits
+import scipy.sparse as sp
 
 from .._points import doubled, length, sliceable, take
-from .._runtime import generator, one_blas_thread
+from .._runtime import generator, one_blas_thread, slices
 from ..kernels import Kernel, Radial, Wrapper
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 
 __all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
 
 _FEWER = 2000  # points among which medoids are sought: centroids move little with more
+_BLOCK = 2**17  # distances at a time, which fit the second-level cache
 _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
 
@@ -77,7 +74,7 @@ def centroids(
     first = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
     # means of few points shrink towards the middle of the data: then one round is best
     rounds = _ROUNDS if len(X) >= _MANY * len(first) else 1
-    return lloyd(X, len(first), scale, rounds, init=X[first] / scale)
+    return lloyd(X / scale, X[first] / scale, rounds) * scale
 
 
 def medoids(
@@ -105,32 +102,51 @@ def medoids(
     C = centroids(kernel, X, m, random_state=rng, n_threads=n_threads)
     radial = radial_inside(kernel)
     scale = 1.0 if radial is None else radial._scale(X.shape[1])
-    nearest = np.unique(pairwise_distances_argmin(C / scale, X / scale))
+    nearest = np.unique(_nearest(C / scale, X / scale))
     others = np.setdiff1d(np.arange(len(some)), nearest)
     extra = rng.choice(others, min(len(C) - len(nearest), len(others)), replace=False)
     return some[np.concatenate([nearest, extra])]
 
 
 def lloyd(
-    X: np.ndarray, m: int, scale: Any, rounds: int, weights: Any = None, **options: Any
+    X: np.ndarray, centres: np.ndarray, rounds: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return m centres of clusters, some of which may coincide, by k-means on X / scale.
+    """Return the centres after so many rounds of k-means on X; one without points stays.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.gram import lloyd
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
-    >>> np.sort(lloyd(X, 2, 1.0, rounds=10, random_state=0), axis=0).ravel()
+    >>> lloyd(X, X[:2], rounds=10).ravel()
     array([ 0.5, 10.5])
     """
-    model = KMeans(m, n_init=1, max_iter=rounds, tol=0.0, **options)
-    # one thread: the order in which threads add up centroids is not always the same
-    openmp = threadpool_limits(1, user_api="openmp")
-    with one_blas_thread, openmp, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than centres
-        model.fit(X / scale, sample_weight=weights)
-    return np.asarray(model.cluster_centers_ * scale)
+    n, m = len(X), len(centres)
+    weights = np.ones(n) if weights is None else weights
+    before = None
+    for _ in range(rounds):
+        labels = _nearest(X, centres)
+        if before is not None and np.array_equal(labels, before):
+            break
+        before, totals = labels, np.bincount(labels, weights, minlength=m)
+        members = sp.csc_array((weights, labels, np.arange(n + 1)), shape=(m, n))
+        with np.errstate(invalid="ignore"):
+            means = (members @ X) / totals[:, None]
+        centres = np.where(totals[:, None] > 0.0, means, centres)
+    return centres
+
+
+@one_blas_thread  # so that the bits do not depend on the number of threads
+def _nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Return the place of the z that is nearest to each x, the first of equals."""
+    middle = Z.mean(axis=0)  # the nearer to 0, the less is lost in |z|^2 - 2 x.z
+    Z = Z - middle
+    right, squares = -2.0 * Z.T, np.einsum("ij,ij->i", Z, Z)
+    found = [
+        np.argmin((X[rows] - middle) @ right + squares, axis=1)
+        for rows in slices(len(X), max(1, _BLOCK // len(Z)))
+    ]
+    return np.concatenate(found)
 
 
 def radial_inside(kernel: Kernel) -> Radial | None:

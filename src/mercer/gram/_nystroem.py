@@ -129,7 +129,10 @@ class NystroemMap(FeatureMap):
         V = np.asarray(V, dtype=float)
         if V.shape[:1] != (len(self),):
             raise ValueError(f"V has shape {V.shape}, but there are {len(self)} features")
-        return solve_triangular(self.factor, V, trans="T", lower=True) if V.size else V.copy()
+        if not V.size:
+            return V.copy()
+        with blas_threads(len(self)):
+            return solve_triangular(self.factor, V, trans="T", lower=True)
 
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         if not out.size:

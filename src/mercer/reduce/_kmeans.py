@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import kmeans_plusplus
 
 from ..gram import lloyd, radial_inside
 from ._functions import Functions
@@ -27,5 +28,7 @@ def kmeans(f: Functions, n_points: int, random_state: Any) -> np.ndarray:
     used = weights > 1e-8 * weights.max()
     if isinstance(random_state, np.random.Generator):  # which scikit-learn does not take
         random_state = int(random_state.integers(2**31 - 1))
-    X, weights = f.X[used], weights[used] / weights.max()
-    return lloyd(X, min(n_points, len(X)), scale, _ROUNDS, weights, random_state=random_state)
+    X, weights = f.X[used] / scale, weights[used] / weights.max()
+    options = {"sample_weight": weights, "random_state": random_state}
+    first, _ = kmeans_plusplus(X, min(n_points, len(X)), **options)
+    return np.asarray(lloyd(X, first, _ROUNDS, weights) * scale)

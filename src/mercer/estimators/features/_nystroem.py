@@ -74,9 +74,9 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
     normalization_ : ndarray of shape (m, m)
         L^-1, so that phi(X) = k(X, components_) normalization_^T.
     approximation_error_ : float or None
-        The trace of K - F F^T over the training points, exactly: it bounds every norm of it.  None
-        after `fit` with a function, whose further values are not asked for (`fit_transform` has
-        them), and where k is not positive semidefinite.
+        The trace of K - F F^T over the training points, exactly: it bounds every norm of it.
+        `fit_transform`, which has the features of all points, sets it.  None after `fit`, and where
+        k is not positive semidefinite.
     expansion_ : Expansion
         The features as functions in the RKHS: sums of k(s, .).
     kernel_ : Kernel
@@ -122,8 +122,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the points X, and measure what they leave over."""
-        self._learn(self._sample(X, copy=False), measured=not self._by_function)
+        """Choose landmarks among the points X; k is evaluated on some of them alone."""
+        self._learn(self._sample(X, copy=False), measured=False)
         return self
 
     @fitting
