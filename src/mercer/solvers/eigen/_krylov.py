@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh, qr, solve_triangular
+from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import NotPositiveDefiniteError, warn_caller
@@ -41,7 +42,8 @@ __all__ = ["BlockKrylov"]
 _TOL = 1e-8  # what tol = 0 stands for: eigenvalues are then exact to rounding
 _MOST_PASSES = 100  # passes over K at most, by default
 _GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
-_WIDTHS = (8, 16, 32, 64, 128, 256)  # columns more that may prove that nothing was missed
+_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns more that may give the proof
+_WELL = 1e-5  # of the largest diagonal entry of a factor: what a smaller one divides is lost
 _FEWEST_EXPECTED, _MOST_EXPECTED = 5.0, 9.0  # passes over K, on most spectra; more for more pairs
 
 
@@ -259,14 +261,29 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
     size = np.linalg.norm(N, axis=0)
     N = N[:, size > 0] / size[size > 0]
     N = N - Z @ (Z.T @ N)
-    Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
-    Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
+    Q = _by_cholesky(N)
+    if Q is None:
+        Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
+        Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
     Q = Q - Z @ (Z.T @ Q)  # rounding left 1e-16 of Z in N, divided by that diagonal
     missing = min(fill, n - Z.shape[1]) - Q.shape[1]
     if missing > 0:
         everything = np.hstack([Z, Q])
         Q = np.hstack([Q, _orthonormal(rng.standard_normal((n, missing)), everything, rng)])
-    return np.linalg.qr(Q)[0]
+    again = _by_cholesky(Q)
+    return np.linalg.qr(Q)[0] if again is None else again
+
+
+def _by_cholesky(N: np.ndarray) -> np.ndarray | None:
+    """Return N R^-1 with R^T R = N^T N, an orthonormal basis but for cond(N)^2 eps; or None.
+
+    Householder's reflections go through a tall N column by column, this in two products.  It is
+    None where N is too ill-conditioned for a second round to mend.
+    """
+    R, info = dpotrf(N.T @ N, lower=0, clean=1)
+    if info or not N.size or R.diagonal().min() < _WELL * R.diagonal().max():
+        return None
+    return np.ascontiguousarray(solve_triangular(R, N.T, trans="T", check_finite=False).T)
 
 
 def _bordered(T: np.ndarray, edge: np.ndarray) -> np.ndarray:
