@@ -1,7 +1,8 @@
 """The heart: f in the dual, sum_i a_i k(x_i, .), and in the primal, <w, phi(.)>."""
 
 from ._expansion import Expansion
+from ._near import near
 from ._primal import Primal
 from ._sizes import Sizes, primal_or_dual
 
-__all__ = ["Expansion", "Primal", "Sizes", "primal_or_dual"]
+__all__ = ["Expansion", "Primal", "Sizes", "near", "primal_or_dual"]

@@ -14,6 +14,7 @@ from ..gram import GramOperator, gram
 from ..kernels import Kernel, reads_all
 from ..preimage import Options, PreImages, preimage
 from ..reduce import Reduction, Request, reduce
+from ._near import near
 from ._primal import Primal, to_weights
 
 __all__ = ["Expansion"]
@@ -106,7 +107,7 @@ class Expansion:
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """Return f_c(x_i), shape (n, m), in tiles: k(X, points) is never held, but for few x."""
         if length(X) * len(self.coefficients) <= _FEW and not reads_all(self.kernel):
-            return np.asarray(self.kernel(X, self.points) @ self.coefficients)
+            return np.asarray(near(self, self.kernel, X, self.points) @ self.coefficients)
         return np.asarray(
             gram(self.kernel, X, self.points, n_threads=n_threads) @ self.coefficients
         )

@@ -19,11 +19,11 @@ __all__ = ["Cost", "evaluating", "reading"]
 
 _SECONDS = {  # in the order of the fields of Cost
     "products": 2.5e-11,  # an operation of a product of matrices: 40 GFlop/s
-    "thin": 5.5e-11,  # of tall thin arrays, their QR factors, small eigenproblems; never shared
+    "thin": 7e-11,  # of tall thin arrays, their QR factors, small eigenproblems; never shared
     "factors": 3e-11,  # of a Cholesky factorisation; in float32 half of that
     "reductions": 4e-11,  # of a reduction to tridiagonal form of a K that fits the cache
     "entries": 1.2e-9,  # an entry of K once its <x, z> is known
-    "read": 5e-11,  # a byte read from memory
+    "read": 7e-11,  # a byte read from memory
     "written": 5e-10,  # a byte of an array that is new, and has to be mapped
     "moves": 1.6e-6,  # a pair of variables moved inside a block of a quadratic program
     "calls": 3e-5,  # a call of NumPy or LAPACK on something small

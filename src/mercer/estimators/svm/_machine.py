@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._errors import MemoryBudgetError, warn_caller
 from ..._points import length, take
 from ..._runtime import budget_in_bytes, check_budget
-from ...expansion import Expansion, Primal
+from ...expansion import Expansion, Primal, near
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import (
@@ -38,12 +37,11 @@ from ...solvers import (
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
-from ._pairs import FEW_ENTRIES, Near, expansion_of_pairs, values_of_pairs
+from ._pairs import FEW_ENTRIES, expansion_of_pairs, values_of_pairs
 from ._problem import Problem, merged, scales
 
 __all__ = ["SupportVectorMachine"]
 
-_NEAR: WeakKeyDictionary[Any, Near] = WeakKeyDictionary()  # no part of the state of a machine
 
 # Rounding does not explain a negative curvature of more than this times the largest k(x, x).
 _NEGATIVE_CURVATURE = 1e-5
@@ -325,10 +323,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if isinstance(self.kernel_, Linear):
             return np.asarray(X @ self._weights().T) + self.intercept_
         if self._is_small(X):
-            near = _NEAR.get(self)
-            if near is None:
-                near = _NEAR[self] = Near()
-            K = near.values(self.kernel_, X, self.support_vectors_)
+            K = near(self, self.kernel_, X, self.support_vectors_)
             return values_of_pairs(K, self.dual_coef_, self.n_support_) + self.intercept_
         return self.expansion_(X) + self.intercept_
 

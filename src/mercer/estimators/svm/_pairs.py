@@ -18,11 +18,10 @@ import numpy as np
 from ..._points import length, take
 from ...expansion import Expansion
 from ...gram import gram
-from ...kernels import Kernel, Prepared
+from ...kernels import Kernel
 
 __all__ = [
     "FEW_ENTRIES",
-    "Near",
     "Pair",
     "PairExpansion",
     "Pairs",
@@ -131,28 +130,6 @@ class Pairs:
         G = np.stack(list(parts))
         a, b = _couples(self.q)
         return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
-
-
-class Near:
-    """k(X, points) for a few X: what the points are prepared to is kept for the next ones.
-
-    Predictions for one point after the other would else prepare the support vectors each time.
-    """
-
-    def __init__(self) -> None:
-        self._known: tuple[Any, Any, Prepared] | None = None
-
-    def values(self, kernel: Kernel, X: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Return k(X, points), both of them dense vectors that have been checked."""
-        known = self._known
-        if known is None or known[0] is not kernel or known[1] is not points:
-            self._known = known = kernel, points, kernel.prepare(points)
-        Q = known[2]
-        P = kernel.prepare(X, like=Q)
-        out = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
-        with np.errstate(over="ignore", invalid="ignore"):
-            kernel._tile(P, Q, out)
-        return out
 
 
 class PairExpansion(Expansion):

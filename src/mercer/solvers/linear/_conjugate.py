@@ -26,6 +26,7 @@ from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]
 
+_USUAL = 1.3  # steps taken, in units of those of Chebyshev's bound
 _LARGEST = 2**27  # entries of F at most, which are 1 GiB
 
 
@@ -140,11 +141,12 @@ def expected_steps(left: float) -> float:
     """Return how many steps reach 1e-14 if the pivots leave eigenvalues of up to `left` shifts.
 
     Those are about the trace of what is left, divided by the number of pivots: the eigenvalues of
-    K fall, and so does the trace.  Chebyshev's bound then is right within a factor of 1.6 on
-    spectra that fall; on those that do not, it is too many, but then there are many.
+    K fall, and so does the trace.  Chebyshev's bound is then too small on spectra that fall: of
+    seven sets of 8000 points six took 1.25 to 1.7 times as many steps.  On a flat spectrum it is
+    too large, but there the steps are many.
     """
     root = np.sqrt(1.0 + max(left, 1e-12))
-    return float(np.log(2e14) / np.log((root + 1.0) / (root - 1.0)))
+    return float(_USUAL * np.log(2e14) / np.log((root + 1.0) / (root - 1.0)))
 
 
 class _IterativeFactor(PreconditionedFactor):
