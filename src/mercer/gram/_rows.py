@@ -116,6 +116,7 @@ class KernelRows:
                 f"at a point. The usual cause are features that are huge; scale them"
             )
         self._columns: dict[int, list[Prepared]] = {}
+        self._classes: dict[int, Prepared] = {}
         self._own: dict[int, RowCache] = {}  # k(X_a, X_a)
         self._pool: dict[Any, np.ndarray] = {}  # memory that is used again and again
         if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
@@ -148,13 +149,36 @@ class KernelRows:
             self.entries += K.size
         return self._whole
 
+    def lanes(self, pairs: np.ndarray) -> int:
+        """Return at how many pairs of classes one can work at a time, each with all of its K.
+
+        That is in float64, and k(X_a, X_a) of every class is held for all of them.
+        """
+        sizes = np.array(self.sizes)[pairs]
+        own = sum(size**2 for size in self.sizes)
+        each = int((sizes.prod(axis=1) + sizes.sum(axis=1) ** 2).max())
+        return max(0, (self._bytes // 8 - own) // each)
+
+    def between(self, a: int, b: int, out: np.ndarray) -> np.ndarray:
+        """Return out, set to k(X_a, X_b) in float64; it is for the caller to count the entries."""
+        (first, last), there = self.ends[a : a + 2].tolist(), self._class(b)
+        for rows in slices(last - first, _TILE_ROWS):
+            self.kernel._tile(self.P[first + rows.start : first + rows.stop], there, out[rows])
+        return out
+
+    def _class(self, a: int) -> Prepared:
+        """Return the points of a class, what a tile prepares kept with them."""
+        if a not in self._classes:
+            self._classes[a] = self.P[int(self.ends[a]) : int(self.ends[a + 1])]
+        return self._classes[a]
+
     def subset(self, index: np.ndarray) -> KernelRows:
         """Return the rows and columns of some points; what is cached here is dropped for them."""
         some = copy(self)
         some.n, some.sizes, some.ends = len(index), [len(index)], np.array([0, len(index)])
         some.P = self.P[index]
         some.tiles = some.P if self.tiles is self.P else self.tiles[index]
-        some._columns, some._own, some._pool = {}, {}, {}
+        some._columns, some._classes, some._own, some._pool = {}, {}, {}, {}
         some._small, some._whole = False, None
         some.entries = some.requests = some.hits = 0
         for a, cache in list(self._own.items()):

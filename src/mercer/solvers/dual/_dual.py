@@ -318,6 +318,21 @@ class Duals:
         """Return the same duals with another start."""
         return replace(self, all=replace(self.all, start=start))
 
+    def classes(self, ends: np.ndarray) -> np.ndarray | None:
+        """Return the two classes of each dual, (duals, 2), if it has a variable for each of theirs.
+
+        `ends` is where the points of each class begin in the sample, and their number.
+        """
+        rows, sizes = self.rows, np.diff(ends)
+        at = np.stack([rows[self.ends[:-1]], rows[self.ends[1:] - 1]], axis=1)
+        pairs = np.searchsorted(ends, at, side="right") - 1
+        counts = sizes[pairs]
+        if len(ends) <= 3 or not np.array_equal(counts.sum(axis=1), np.diff(self.ends)):
+            return None
+        starts = np.cumsum(counts.ravel()) - counts.ravel()
+        every = np.repeat(ends[pairs].ravel() - starts, counts.ravel()) + np.arange(len(rows))
+        return pairs if np.array_equal(rows, every) else None
+
     @property
     def rows(self) -> np.ndarray:
         """The point of the sample that each variable belongs to."""

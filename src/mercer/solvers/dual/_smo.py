@@ -28,6 +28,7 @@ from ..._runtime import Stopwatch, one_blas_thread
 from ...gram import KernelRows, RowsView
 from .._report import Report, Status
 from ._active_set import Programs, polish
+from ._apart import Apart
 from ._dual import HIDDEN, Dual, Duals, DualSolution
 from ._smo_block import solve_block
 from ._solutions import DualSolutions, Reports
@@ -139,13 +140,21 @@ class BlockSMO:
         """
         largest, seen = int(np.diff(duals.ends).max()), rows.entries
         K = rows.whole(largest) if largest <= _ONE_BLOCK else None
-        if K is None:
+        watch, d = Stopwatch(), duals.all
+        given = Programs(duals.rows, duals.starts, d.linear, d.lower, d.upper)
+        at: Together | Apart
+        if K is not None:
+            at = Together(K, given, d.start, self.tol, self.max_iter)
+        elif (
+            largest <= _ONE_BLOCK
+            and (pairs := duals.classes(rows.ends)) is not None
+            and (lanes := rows.lanes(pairs))
+        ):
+            at = Apart(rows, pairs, lanes, given, d.start, self.tol, self.max_iter)
+        else:
             each = enumerate(duals)
             one = (self._alone(view(p), d, follow(p) if follow else None) for p, d in each)
             return DualSolutions.of(one, duals)
-        watch, d = Stopwatch(), duals.all
-        given = Programs(duals.rows, duals.starts, d.linear, d.lower, d.upper)
-        at = Together(K, given, d.start, self.tol, self.max_iter)
         size = np.add.reduceat(np.abs(at.v), duals.ends[:-1])
         hidden = 4.0 * np.finfo(float).eps * rows.largest * size
         violation = np.where(hidden > HIDDEN * self.tol, hidden, -np.inf)
@@ -216,7 +225,7 @@ class _Search:
         search.origin = self._objective(), search.v.copy(), search.f.copy()
         return search
 
-    def resumed(self, v: np.ndarray, at: Together, p: int) -> DualSolution:
+    def resumed(self, v: np.ndarray, at: Together | Apart, p: int) -> DualSolution:
         """Return the minimum, found from where the steps of many programs have left this one."""
         self.v = v.copy()
         self.f = self.view.product(self.dual.coefficients(v))

@@ -150,10 +150,11 @@ def run_steps(
         inner = K  # to which its own entries are copied: new memory would take longer
     else:
         inner = np.empty((most, most), dtype=K.dtype)
-    work = np.empty((4, most))
+    work = np.empty((5, most))
     met = np.zeros((len(starts) // 2, 3))
     rounding = 1e-5 if K.itemsize == 4 else 1e-12
-    take_steps(K, points, starts, g, v, lower, upper, goal, max_steps, rounding, inner, work, met)
+    limits = goal, max_steps, rounding
+    take_steps(K, points, starts, g, v, lower, upper, *limits, inner, work, met, True)
     return met
 
 
@@ -172,26 +173,33 @@ def take_steps(
     inner: Any,
     work: Any,
     met: Any,
-) -> None:
-    """Take steps until the violation is not above the goal; see `run_steps`."""
-    G, above, below, diagonal = work[0], work[1], work[2], work[3]
+    begins: bool,
+) -> int:
+    """Take steps until the violation is not above the goal; see `run_steps`.
+
+    One problem may have rows in `inner` that are not known yet: if one is needed, its number is
+    returned, and the next call goes on with what is in `work`.  Else -1 is returned.
+    """
+    G, above, below, diagonal, known = work[0], work[1], work[2], work[3], work[4]
     for p in range(len(met)):
         first = starts[2 * p]
         middle, size = starts[2 * p + 1] - first, starts[2 * p + 2] - first
         own, low, up = v[first:], lower[first:], upper[first:]
+        if begins:
+            for a in range(size):
+                row, out = K[points[first + a]], inner[a]
+                for b in range(size):
+                    out[b] = row[points[first + b]]
+                G[a], diagonal[a], known[a] = g[first + a], out[a], 1.0
+                above[a] = 0.0 if own[a] < up[a] else np.inf
+                below[a] = 0.0 if own[a] > low[a] else np.inf
         flat = 1e-280
         for a in range(size):
-            row, out = K[points[first + a]], inner[a]
-            for b in range(size):
-                out[b] = row[points[first + b]]
-            G[a], diagonal[a] = g[first + a], out[a]
-            above[a] = 0.0 if own[a] < up[a] else np.inf
-            below[a] = 0.0 if own[a] > low[a] else np.inf
             flat = larger(flat, abs(diagonal[a]))
         flat *= _LEAST_CURVATURE
         i, j, t = 0, 0, 0.0
         while True:
-            violation, gain, to_i, to_j = -np.inf, 0.0, 0, -1
+            violation, gain, to_i, to_j, wanted = -np.inf, 0.0, 0, -1, -1
             begin, end = 0, middle
             for _ in range(2):
                 least, at = np.inf, begin
@@ -211,6 +219,8 @@ def take_steps(
                     for k in range(at, min(at + _RUN, end)):
                         if G[k] + above[k] <= least:
                             leader = k
+                    if known[leader] == 0.0:
+                        wanted = leader
                     d, best = diagonal[leader], 0.0
                     for start in range(begin, end, _RUN):
                         stop = min(start + _RUN, end)
@@ -232,8 +242,12 @@ def take_steps(
                             if x >= best:
                                 best, to_j = x, k
                 begin, end = middle, size
-            if violation <= goal or met[p, 0] >= max_steps or to_j < 0:
+            if violation <= goal or met[p, 0] >= max_steps or (wanted < 0 and to_j < 0):
                 break
+            if wanted < 0 and known[to_j] == 0.0:
+                wanted = to_j
+            if wanted >= 0:
+                return wanted
             i, j = to_i, to_j
             c = diagonal[i] + diagonal[j] - 2.0 * inner[i, j]
             if c < -rounding * (abs(diagonal[i]) + abs(diagonal[j])):
@@ -249,3 +263,4 @@ def take_steps(
             met[p, 0] += 1.0
         for a in range(size):
             g[first + a] = G[a]
+    return -1

@@ -19,7 +19,7 @@ from ._smo_block import run_steps
 __all__ = ["Together"]
 
 _STEPS = 10_000  # in one call, which nothing interrupts
-_MAX_POLISHES = 5
+_MAX_POLISHES = 2
 _EXACT = 1e-11  # relative to the gradient: what small problems are polished to
 _FEW_PROGRAMS = 16  # which are not worth a compiled loop
 _FEW_FREE = 128  # variables in one system of equations
@@ -64,7 +64,7 @@ class Together:
         most = _STEPS if max_iter < 0 else min(_STEPS, max_iter)
         self._advance(np.ones(count, dtype=bool), tol, most)
         # As long as that takes no longer than the way here.
-        limit = 2 * self.steps + 10 * given.sizes
+        limit = 2 * self.steps
         if max_iter >= 0:
             limit = np.minimum(limit, max_iter)
         for _ in range(_MAX_POLISHES - 1):
