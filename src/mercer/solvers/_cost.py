@@ -24,7 +24,7 @@ _SECONDS = {  # in the order of the fields of Cost
     "reductions": 4e-11,  # of a reduction to tridiagonal form of a K that fits the cache
     "entries": 1.2e-9,  # an entry of K once its <x, z> is known
     "read": 7e-11,  # a byte read from memory
-    "written": 5e-10,  # a byte of an array that is new, and has to be mapped
+    "written": 1e-9,  # a byte of an array that is new, and has to be mapped
     "moves": 1.6e-6,  # a pair of variables moved inside a block of a quadratic program
     "calls": 3e-5,  # a call of NumPy or LAPACK on something small
 }
