@@ -29,7 +29,7 @@ def report(picture: Picture, source: Source, command: str, code: str) -> str:
     share = float(model.explained_variance_ratio_.sum())
     shown = f"{len(places)} evenly spaced ones are drawn" if len(places) < picture.rows else ""
     fields = {
-        "title": f"Kernel PCA of {source.path.name}",
+        "title": f"Kernel PCA of {source.title}",
         "subtitle": f"{picture.rows} rows, {model.n_components_} components, the kernel "
         f"{model.kernel_}.",
         "reading": "Each dot is a row of the file. Rows that the kernel finds similar lie close "

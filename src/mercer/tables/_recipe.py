@@ -116,7 +116,7 @@ class Recipe:
         rest = [] if several is None else [several]
         absent, complete = Counter[str](), 0
         for table in _chained([first, *rest], blocks):
-            self._refuse_text(table, plain, first)
+            self._refuse_text(table, plain)
             self._refuse_missing(table, names)
             rows = self._complete(table, names)
             complete += int(rows.sum())
@@ -258,7 +258,7 @@ class Recipe:
 
     # ------------------------------------------------------------------ what may not be
 
-    def _refuse_text(self, table: Table, plain: list[str], first: Table) -> None:
+    def _refuse_text(self, table: Table, plain: list[str]) -> None:
         for name in plain:
             column = table.columns[name]
             if kind_of(column) != TEXT:
@@ -353,7 +353,7 @@ class Recipe:
             table.column(part.name)
         names = [part.name for part in self._parts]
         plain = [part.name for part in self._parts if part.categories is None]
-        self._refuse_text(table, plain, table)
+        self._refuse_text(table, plain)
         self._refuse_missing(table, names)
         self._refuse_infinite(table, plain)
         rows = self.kept(table)

@@ -78,14 +78,10 @@ class Source(ABC):
 
     def _without(self, what: str) -> TableError:
         """Return the error of a file with nothing in it."""
-        text = f"{self.name} {what} - usually a file that was cut off, or the output of a command "
+        look = f" - look at it with: head {quote(self.name)}"
         return TableError(
-            f"{text}that failed"
-            + (
-                ""
-                if self.name == STANDARD_INPUT
-                else f" - look at it with: head {quote(self.name)}"
-            )
+            f"{self.name} {what} - usually a file that was cut off, or the output of a command "
+            f"that failed{'' if self.name == STANDARD_INPUT else look}"
         )
 
     @property
