@@ -190,8 +190,13 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
                   "name")  # fmt: skip
     assert done.code == 0 and "Points are the texts of the column 'sequence'" in done.err
     assert "holds text" in mercer("pca", "a.fasta").err
+    bare = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))")  # as its help says
+    assert bare.code == 0 and bare.out.startswith("row,component1"), bare
+    asked = mercer("pca", "a.fasta", "--kernel", "Spectrum(1)", "--columns", "name")
+    assert asked.code == 0 and "the column 'name'" in asked.err
     told = mercer("transform", "out/model.mercer", "a.fasta").out
     assert len(told.splitlines()) == 13
+    assert "nothing to score" in mercer("score", "out/model.mercer", "a.fasta").err
     folder = tmp_path / "DS"
     folder.mkdir()
     (folder / "DS_A.txt").write_text("".join(f"{3 * i + 1}, {3 * i + 2}\n" for i in range(6)))
@@ -317,6 +322,15 @@ def test_points_that_are_the_same_have_no_components(mercer, tmp_path):
     for more in ((), ("-o", "out")):
         done = mercer("pca", "a.csv", *more)
         assert done.code == 1 and done.out == "" and "all points are the same" in done.err
+
+
+def test_colours_need_not_be_finite(mercer):
+    Path("a.csv").write_text("x,y,t\n1,inf,a\n3,2.5,\n5,nan,b\n6,1,a\n")
+    for name in ("y", "t"):
+        done = mercer("pca", "a.csv", "--columns", "x", "--color", name, "-o", name)
+        assert done.code == 0, done
+    assert '"label":[null,2.5,null,1.0]' in Path("y/report.html").read_text()
+    assert '"classes":["a","b","missing"]' in Path("t/report.html").read_text()
 
 
 def test_the_standard_input_has_a_name(mercer, people, monkeypatch):

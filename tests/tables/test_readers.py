@@ -180,6 +180,7 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
     [
         ("a.csv", "", "a.csv is empty"),
         ("a.csv", "x,y\n", "a.csv has no rows"),
+        ("a.csv", "x,y\n\n \n", "a.csv has no rows"),
         ("a.csv", "x,y\n1,2\n3\n", "a.csv, line 3: 1 cells, but there are 2 columns.*comma inside"),
         ("a.csv", "x,x\n1,2\n", "line 1: column 2 is called 'x' as an earlier one"),
         ("a.csv", "1,b,1\n1,2,3\n", "column 3 is called '1' as an earlier one.*: --no-header"),

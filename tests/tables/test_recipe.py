@@ -151,6 +151,12 @@ NOTHING = np.full(4, np.nan)
         ({"impute": 0.0}, {"n": NOTHING}, "column 'n': all values are missing"),
         ({"impute": "drop"}, {"n": NOTHING}, "every row has a missing value.*column 'n': --ign"),
         ({"impute": float("nan")}, {}, "must be finite"),
+        (
+            {"standardize": True, "impute": "mean"},
+            {"x": np.array([1.0, -1e200, 2.0, 3.0])},
+            "column 'x': values are too large for a standard deviation",
+        ),
+        ({"points": "texts"}, {}, "'city': 1 of 4 values are missing.*--impute drop"),
         ({"points": "texts", "standardize": True}, {}, "--standardize is about vectors"),
         ({"points": "texts", "impute": "mean"}, {}, "--impute is about vectors.*drop leaves out"),
         ({"points": "texts"}, {"t": text(*["GATTACA"] * 4)}, "name it: --columns t"),

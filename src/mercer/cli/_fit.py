@@ -185,6 +185,8 @@ def score(
     if model not in METHODS:
         trained = loaded(model)
         recipe = trained.recipe
+        if recipe.target is None:
+            raise click.UsageError(f"{model} predicts no target, so there is nothing to score")
         y = recipe.targets(table, labels=hasattr(trained.model, "classes_"))
         value = float(trained.model.score(recipe.transform(table), y))
         session.result(f"{value:.6g}", score=value, rows=len(y))

@@ -125,6 +125,8 @@ class Delimited(Source):
 
     def _matrix(self, block: list[str]) -> np.ndarray | None:
         """Return a block of plain numbers, by a loop in C; None if it has anything else."""
+        if not any(map(str.strip, block)):
+            return None  # blank lines alone, of which NumPy would warn
         try:
             mark = None if self.delimiter == " " else self.delimiter
             matrix = np.loadtxt(block, delimiter=mark, comments=None, ndmin=2)
@@ -140,7 +142,7 @@ class Delimited(Source):
             while reader.line_num < len(block):
                 line = read + reader.line_num + 1
                 row = next(reader)
-                if not row:
+                if not row or (len(row) == 1 < wanted and not row[0].strip()):
                     continue  # a blank line
                 if len(row) != wanted:
                     raise TableError(

@@ -102,10 +102,12 @@ class Recipe:
         blocks = iter([tables]) if isinstance(tables, Table) else iter(tables)
         first = next(blocks)
         names = self._chosen(first)
-        if self.points != "vectors":
-            return replace(self, parts=(Part(names[0]),))
         fresh = replace(self, parts=None)  # whose advice is that of a first fit
-        return fresh._learn(first, names, blocks)
+        if self.points == "vectors":
+            return fresh._learn(first, names, blocks)
+        for table in _chained([first], blocks):
+            fresh._refuse_missing(table, names)
+        return replace(self, parts=(Part(names[0]),))
 
     def _learn(self, first: Table, names: list[str], blocks: Iterator[Table]) -> Recipe:
         hot = self._hot(first, names)
@@ -134,6 +136,11 @@ class Recipe:
         self._refuse_nothing(first, complete, absent, empty)
         fills = self._fills(first, plain, several is not None, spread)
         scale = spread.scale
+        if self.standardize and not np.isfinite(scale).all():
+            raise TableError(
+                f"{first.source}, column {plain[int(np.argmin(np.isfinite(scale)))]!r}: values are "
+                f"too large for a standard deviation - usually a mark for a missing value - mend it"
+            )
         parts = []
         for name in names:
             if name in hot:
@@ -191,7 +198,7 @@ class Recipe:
         if isinstance(self.onehot, tuple):
             for name in self.onehot:
                 table.column(name)
-        left_out = {*self.ignore, self.target}
+        left_out = {*self.ignore, self.target, *(() if self.columns else table.beside)}
         names = [name for name in self.columns or table.columns if name not in left_out]
         wanted = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
         if wanted is not None:

@@ -31,7 +31,8 @@ class Spread:
         total = np.maximum(self.count + n, 1)
         gap = np.where(n > 0, mean - self.mean, 0.0)
         self.mean += gap * (n / total)
-        self._squares += (away**2).sum(axis=0) + gap**2 * (self.count * n / total)
+        with np.errstate(over="ignore"):  # beyond 1e154 the scale is infinite
+            self._squares += (away**2).sum(axis=0) + gap * (self.count * n / total) * gap
         self.count += n
 
     @property
@@ -39,5 +40,7 @@ class Spread:
         """The standard deviations; 1 for a column whose values differ by rounding alone."""
         n, eps = np.maximum(self.count, 1), np.finfo(float).eps
         variance = self._squares / n
-        constant = variance <= n * eps * variance + (n * self.mean * eps) ** 2
+        with np.errstate(over="ignore"):
+            constant = variance <= n * eps * variance + (n * self.mean * eps) ** 2
+        constant &= np.isfinite(variance)
         return np.where(constant, 1.0, np.sqrt(variance))

@@ -39,6 +39,8 @@ class Table:
         The line of each row in the file.
     start : int
         Rows of the file before these.
+    beside : tuple of str
+        Columns that name the rows, and become points only if they are asked for.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Table:
     source: str = "the table"
     lines: np.ndarray | None = None
     start: int = 0
+    beside: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return next((length(column) for column in self.columns.values()), 0)
