@@ -1,5 +1,6 @@
 """Each command does what it says, says what it did, and ends with a code that means something."""
 
+import contextlib
 import csv
 import io
 import json
@@ -18,6 +19,13 @@ from mercer.tables import load_trained, read_table
 
 DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
+
+
+def run(code):
+    """Run a script in this process, and return what it wrote; `python` proves that it is whole."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(code, "<printed>", "exec"), {"__name__": "__main__"})
+    return out.getvalue()
 
 
 def columns(text):
@@ -88,7 +96,7 @@ def test_streams_and_their_code_give_the_same_bits(mercer, people, tmp_path, met
     done = mercer("pca", people, *options, "-o", "out")
     assert done.code == 0, done
     text = (tmp_path / "out" / "embedding.csv").read_text()
-    assert python(mercer("pca", people, *options, "--show-code").out, tmp_path) == text
+    assert run(mercer("pca", people, *options, "--show-code").out) == text
     page = (tmp_path / "out" / "report.html").read_text()
     assert ("landmarks" if method == "nystroem" else "Random features") in page
 
@@ -111,10 +119,10 @@ def test_fit_and_predict(mercer, people, tmp_path, method, target):
     given = model.model.predict(model.recipe.transform(read_table(people)))
     assert told["prediction"] == [str(value) for value in given.tolist()]
     code = mercer("fit", method, people, *TREATED, *options, "-o", "n.mercer", "--show-code").out
-    python(code, tmp_path)
+    run(code)
     assert mercer("predict", "n.mercer", people).out == mercer("predict", "m.mercer", people).out
     code = mercer("predict", "m.mercer", people, "--show-code").out
-    assert python(code, tmp_path) == mercer("predict", "m.mercer", people).out
+    assert run(code) == mercer("predict", "m.mercer", people).out
     assert target is None or "score" in mercer("score", "m.mercer", people, "--json").out
 
 
@@ -133,6 +141,8 @@ def test_what_else_a_model_can_say(mercer, people):
     assert len(load_trained("small.mercer").model.X_fit_) == 20
     said = mercer("info", "small.mercer").out
     assert "KernelRidge" in said and "one-hot: 3 values" in said and "mercer fit ridge" in said
+    assert "leave away what is said" in mercer("score", "r.mercer", people, "--standardize").err
+    assert "knows no standard deviations" in mercer("predict", "l.mercer", people, "--std").err
     assert "cannot transform - try mercer predict" in mercer("transform", "r.mercer", people).err
     mercer("pca", people, "--columns", "age,price", "--standardize", "-o", "out", "-q")
     clean = columns(mercer("denoise", "out/model.mercer", people).out)
@@ -180,8 +190,13 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
                   "name")  # fmt: skip
     assert done.code == 0 and "Points are the texts of the column 'sequence'" in done.err
     assert "holds text" in mercer("pca", "a.fasta").err
+    bare = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))")  # as its help says
+    assert bare.code == 0 and bare.out.startswith("row,component1"), bare
+    asked = mercer("pca", "a.fasta", "--kernel", "Spectrum(1)", "--columns", "name")
+    assert asked.code == 0 and "the column 'name'" in asked.err
     told = mercer("transform", "out/model.mercer", "a.fasta").out
     assert len(told.splitlines()) == 13
+    assert "nothing to score" in mercer("score", "out/model.mercer", "a.fasta").err
     folder = tmp_path / "DS"
     folder.mkdir()
     (folder / "DS_A.txt").write_text("".join(f"{3 * i + 1}, {3 * i + 2}\n" for i in range(6)))
@@ -191,6 +206,8 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
     options = ("--kernel", "WeisfeilerLehman()", "--target", "label")
     assert mercer("fit", "svc", "DS", *options, "-o", "g.mercer").code == 0
     assert len(mercer("predict", "g.mercer", "DS").out.splitlines()) == 7
+    assert mercer("pca", "DS", *options[:2], "-o", "g", "-q").code == 0
+    assert "graphs have no place in a table" in mercer("denoise", "g/model.mercer", "DS").err
     assert "holds graphs, and this kernel takes vectors" in mercer("pca", "DS").err
 
 
@@ -201,6 +218,7 @@ def test_check_kernels_and_plan(mercer, people):
     said = mercer("kernels").out
     assert "RBF" in said and "exp(-|x - z|^2 / (2 l^2))" in said and "WeisfeilerLehman" in said
     assert "length_scale" in mercer("kernels", "RBF").out
+    assert mercer("kernels", "rbf").out == mercer("kernels", "RBF").out
     assert "did you mean RBF" in mercer("kernels", "Gauss").err
     plan = mercer("plan", people, "--columns", "age", "--json")
     assert json.loads(plan.out)["rows"] == 80
@@ -220,6 +238,11 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         (("pca", people, "--columns", "age", "--kernel", "RBFF()"), 1, "did you mean RBF?"),
         (("pca", "peple.csv"), 1, "did you mean people.csv?"),
         (("pca", people, "-k", "two"), 2, "neither a number of components nor a share"),
+        (("pca", people, "-k", "0"), 2, "neither a number of components nor a share"),
+        (("pca", people, "--delimiter", ";;"), 1, "is not one character"),
+        (("score", "rigde", people), 2, "is neither a method (ridge, gp"),
+        (("score", "ridge", people, "--target", "kind", "--columns", "age"), 1, "fit svc"),
+        (("score", "svc", people, "--target", "price", "--columns", "age"), 1, "fit ridge"),
         (("pca", people, "--columns", "age", "--set", "tll=1"), 1, "did you mean 'tol'?"),
         (("fit", "svc", people, "--columns", "age"), 1, "which column of .* is to be predicted"),
         (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a text like '2 GiB'"),
@@ -229,6 +252,96 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         assert done.code == code, done
         assert re.search(words if "*" in words else re.escape(words), done.err), done
         assert "Traceback" not in done.err
+
+
+def test_what_cannot_be_written_is_told_before_the_work(mercer, people, tmp_path):
+    """Not after an hour's fit, and by the name of the folder that is not there."""
+    fit = ("fit", "ridge", people, "--columns", "age", "--target", "price")
+    for arguments in ((*fit, "-o", "no/m.mercer"), ("pca", people, "-o", "people.csv/out")):
+        done = mercer(*arguments)
+        assert done.code == 2 and "cannot be written: there is no folder" in done.err, done
+    assert mercer("pca", people, "--columns", "age", "-o", "new/folder", "-q").code == 0
+
+
+def test_tables_as_json_lines(mercer, people):
+    age = ("--columns", "age")
+    rows = [json.loads(line) for line in mercer("pca", people, *age, "--json").out.splitlines()]
+    assert len(rows) == 80 and list(rows[0]) == ["row", "component1", "component2"]
+    mercer("fit", "svc", people, *age, "--target", "kind", "-o", "m.mercer")
+    told = mercer("predict", "m.mercer", people, "--json").out
+    rows = [json.loads(line) for line in told.splitlines()]
+    assert {row["prediction"] for row in rows} == {"old", "new"}
+    done = mercer("predict", "m.mercer", people, "--json", "-o", "p.csv")
+    assert json.loads(done.out) == {"file": "p.csv", "rows": 80}
+    assert columns(Path("p.csv").read_text())["prediction"] == [row["prediction"] for row in rows]
+
+
+def test_training_and_test_sets_in_one_file(mercer, tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = (X[:, 0] > 0).astype(int)
+    np.savez(tmp_path / "a.npz", X_train=X[:20], y_train=y[:20], X_test=X[20:], y_test=y[20:])
+    done = mercer("fit", "svc", "a.npz", "--arrays", "X=X_train,y=y_train", "--target", "y",
+                  "-o", "m.mercer")  # fmt: skip
+    assert done.code == 0, done
+    told = columns(mercer("predict", "m.mercer", "a.npz", "--arrays", "X=X_test").out)
+    assert len(told["prediction"]) == 10
+    done = mercer("score", "m.mercer", "a.npz", "--arrays", "X=X_test,y=y_test")
+    assert float(done.out) >= 0.5, done
+
+
+def test_rows_left_out_of_a_prediction_are_told(mercer, people, tmp_path):
+    mercer("fit", "ridge", people, "--columns", "age,height", "--target", "price", "--impute",
+           "drop", "-o", "m.mercer")  # fmt: skip
+    done = mercer("predict", "m.mercer", people)
+    assert len(done.out.splitlines()) == 80 and "warning: 1 of 80 rows left out" in done.err
+    Path("new.csv").write_text("age;height\n1;2\n")
+    assert "separated by a semicolon" in mercer("predict", "m.mercer", "new.csv").err
+
+
+def test_independence_of_what_is_complete_on_both_sides(mercer, people):
+    done = mercer("test", "independence", people, "--x", "age", "--y", "height", "--impute", "drop",
+                  "--permutations", "19")  # fmt: skip
+    assert done.code == 0 and "1 rows left out" in done.err, done
+    mixed = mercer("test", "independence", people, "--x", "age", "--y", "city", "--kernel-y",
+                   "Spectrum(1)", "--permutations", "19")  # fmt: skip
+    assert mixed.code == 0 and "texts of the column 'city'" in mixed.err, mixed
+
+
+def test_files_of_functions(mercer, tmp_path):
+    """What mercer.save writes of an Expansion has no parameters, and no recipe."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    library.save(library.Expansion(library.kernels.RBF(), X, np.ones(20)), "f.mercer")
+    done = mercer("info", "f.mercer")
+    assert done.code == 0 and "20 points" in done.out and "no recipe" in done.out
+    assert mercer("compress", "f.mercer", "-n", "5", "-o", "g.mercer").code == 0
+    assert len(library.load("g.mercer").points) == 5
+
+
+def test_points_that_are_the_same_have_no_components(mercer, tmp_path):
+    Path("a.csv").write_text("x,y\n" + "1,2\n" * 4)
+    for more in ((), ("-o", "out")):
+        done = mercer("pca", "a.csv", *more)
+        assert done.code == 1 and done.out == "" and "all points are the same" in done.err
+
+
+def test_colours_need_not_be_finite(mercer):
+    Path("a.csv").write_text("x,y,t\n1,inf,a\n3,2.5,\n5,nan,b\n6,1,a\n")
+    for name in ("y", "t"):
+        done = mercer("pca", "a.csv", "--columns", "x", "--color", name, "-o", name)
+        assert done.code == 0, done
+    assert '"label":[null,2.5,null,1.0]' in Path("y/report.html").read_text()
+    assert '"classes":["a","b","missing"]' in Path("t/report.html").read_text()
+
+
+def test_the_standard_input_has_a_name(mercer, people, monkeypatch):
+    def piped(*more):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(people.read_bytes())))
+        return mercer("pca", "-", "--columns", "age", *more)
+
+    assert piped("-o", "out", "-q").code == 0
+    assert "<title>Kernel PCA of standard input</title>" in Path("out/report.html").read_text()
+    code = piped("--show-code").out
+    assert "Kernel PCA of standard input" in code and "open_table('-')" in code
 
 
 def test_debug_shows_the_traceback(people, tmp_path):

@@ -8,7 +8,7 @@ import sys
 import time
 
 import numpy as np
-from shell import ENVIRONMENT, process
+from shell import ENVIRONMENT
 
 from mercer.tables import load_trained
 
@@ -56,7 +56,7 @@ def test_killed_and_resumed_runs_end_with_the_same_bits(tmp_path):
     assert sorted(os.listdir(out)) == sorted(FILES)
 
 
-def test_a_checkpoint_of_other_options_is_refused(tmp_path):
+def test_a_checkpoint_of_other_options_is_refused(mercer, tmp_path):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(20_000, 5)))
     run = start(["pca", "a.npy", *OPTIONS, "-o", "out"], tmp_path)
     place = tmp_path / "out" / ".unfinished" / "checkpoint.mercer"
@@ -65,7 +65,7 @@ def test_a_checkpoint_of_other_options_is_refused(tmp_path):
     run.send_signal(signal.SIGKILL)
     run.wait()
     if place.exists():
-        done = process("pca", "a.npy", *OPTIONS, "-k", "3", "-o", "out", "--resume", cwd=tmp_path)
-        assert done.returncode == 1 and "had another input or other options" in done.stderr
-    done = process("pca", "a.npy", *OPTIONS, "-o", "out", cwd=tmp_path)
-    assert done.returncode == 0 and not place.exists()
+        done = mercer("pca", "a.npy", *OPTIONS, "-k", "3", "-o", "out", "--resume")
+        assert done.code == 1 and "had another input or other options" in done.err
+    done = mercer("pca", "a.npy", *OPTIONS, "-o", "out")
+    assert done.code == 0 and not place.exists()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,8 @@ def commands(page):
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if commands(page)], ids=lambda page: page.name
 )
-def test_commands_on_a_page_run(page, tmp_path):
+def test_commands_on_a_page_run(page, mercer, tmp_path):
+    """In this process, or in a shell where there is more to the line than `mercer`."""
     shim = tmp_path / "bin" / "mercer"
     shim.parent.mkdir()
     shim.write_text(
@@ -32,6 +34,14 @@ def test_commands_on_a_page_run(page, tmp_path):
     shim.chmod(0o755)
     environment = {**ENVIRONMENT, "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}"}
     for line in commands(page):  # one after the other, as a reader would
+        words = shlex.split(line)
+        place = words[-1] if words[-2] == ">" else None
+        if words[0] == "mercer" and "|" not in words:
+            ran = mercer(*words[1 : -2 if place else None])
+            assert ran.code == 0, f"{line}\n{ran}"
+            if place:
+                Path(place).write_text(ran.out)
+            continue
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, text=True,
             capture_output=True, check=False,

@@ -40,8 +40,53 @@ def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
     assert source.notes[0] == "cells are separated by a semicolon"
     assert "no header" in source.notes[1]
     assert source.table().columns["column2"].tolist() == [2.0, 4.0]
+    mixed = open_table(write(tmp_path, "iris.data", "5.1,0.2,setosa\n4.9,0.3,virginica\n"))
+    assert (
+        "though 2 of its 3 cells are numbers" in mixed.notes[0] and "--no-header" in mixed.notes[0]
+    )
     named = open_table(write(tmp_path, "a.csv", "1,2\n3,4\n"), header=True)
     assert named.table().columns["2"].tolist() == [4.0] and not named.notes
+
+
+def test_a_column_without_a_name_gets_one(tmp_path):
+    """As pandas and R write the numbers of rows."""
+    source = open_table(write(tmp_path, "a.csv", ",x,y\n0,1.5,2\n1,2.5,3\n"))
+    assert list(source.table().columns) == ["column1", "x", "y"]
+    assert "no name for column1" in source.notes[0] and "--ignore column1" in source.notes[0]
+
+
+def test_spaces_and_tabs_as_delimiters(tmp_path):
+    for content in (" 1.0  2 \n\t3.5   4\n", "1.0 2\n3.5 4"):
+        source = open_table(write(tmp_path, "housing.data", content))
+        assert source.notes[0] == "cells are separated by spaces"
+        assert source.table().columns["column1"].tolist() == [1.0, 3.5]
+    rows = read_table(write(tmp_path, "a.txt", 'x city\n1 "New York"\n2  Ulm\n'), delimiter="space")
+    assert rows.columns["city"].tolist() == ["New York", "Ulm"]
+    names = read_table(write(tmp_path, "a.csv", "full name\nAda Lovelace\n"))
+    assert names.columns["full name"].tolist() == ["Ada Lovelace"]
+    for spelled in ("tab", "\\t", "\t"):
+        path = write(tmp_path, "a.csv", CSV.replace(",", "\t"))
+        check(read_table(path, delimiter=spelled))
+    with pytest.raises(TableError, match="delimiter ';;' is not one character - write it as"):
+        read_table(path, delimiter=";;")
+
+
+def test_decimal_commas_and_utf_16(tmp_path):
+    source = open_table(write(tmp_path, "a.csv", "1,5;2,5\n2,5;3,5\n"), header=False)
+    assert source.notes == ["cells are separated by a semicolon"] and source.width == 2
+    check(read_table(write(tmp_path, "a.txt", CSV.replace(",", "\t").encode("utf-16"))))
+
+
+def test_what_is_no_table_yet(tmp_path):
+    for name, remedy in (("a.xlsx", "save the sheet as CSV"), ("a.json", "one object per line")):
+        with pytest.raises(TableError, match=remedy):
+            read_table(write(tmp_path, name, "[]"))
+
+
+def test_a_table_as_json_lines():
+    given = Table({"x": np.array([1.5, np.nan]), "t": np.array([None, "Köln"], dtype=object)})
+    given.write_json(file := io.StringIO())
+    assert file.getvalue() == '{"x": 1.5, "t": null}\n{"x": null, "t": "Köln"}\n'
 
 
 def test_jsonl_parquet_arrow_and_npz_hold_the_same(tmp_path):
@@ -77,6 +122,8 @@ def test_npy_and_the_arrays_of_an_npz(tmp_path):
     with pytest.raises(TableError, match=r"different length: X 3, y 3, X_test 1.*--arrays X,y"):
         read_table(tmp_path / "a.npz")
     assert list(read_table(tmp_path / "a.npz", arrays=["X", "y"]).columns) == ["X1", "X2", "y"]
+    renamed = read_table(tmp_path / "a.npz", arrays=["X=X_test"])
+    assert list(renamed.columns) == ["X1", "X2"] and len(renamed) == 1
     with pytest.raises(TableError, match="no array 'Z'"):
         read_table(tmp_path / "a.npz", arrays=["Z"])
 
@@ -133,9 +180,10 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
     [
         ("a.csv", "", "a.csv is empty"),
         ("a.csv", "x,y\n", "a.csv has no rows"),
+        ("a.csv", "x,y\n\n \n", "a.csv has no rows"),
         ("a.csv", "x,y\n1,2\n3\n", "a.csv, line 3: 1 cells, but there are 2 columns.*comma inside"),
         ("a.csv", "x,x\n1,2\n", "line 1: column 2 is called 'x' as an earlier one"),
-        ("a.csv", "x,\na,2\n", "line 1: column 2 has no name"),
+        ("a.csv", "1,b,1\n1,2,3\n", "column 3 is called '1' as an earlier one.*: --no-header"),
         ("a.csv", b"x,y\n1,2\n\xff\xfe,3\n", "near line 1: byte 0xff is no text in UTF-8"),
         ("a.csv", 'x,y\n1,"' + "2\n" * 80_000, "cell of more than 131072 characters.*never closed"),
         ("a.csv.gz", gzip.compress(CSV.encode() * 99)[:-20], "a.csv.gz, after line .*cut off"),

@@ -5,7 +5,15 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mercer
-from mercer.tables import Recipe, Table, TableError, Trained, load_trained, save_trained
+from mercer.tables import (
+    Recipe,
+    Table,
+    TableError,
+    Trained,
+    label_values,
+    load_trained,
+    save_trained,
+)
 
 rng = np.random.default_rng(0)
 
@@ -117,6 +125,74 @@ def test_new_rows_are_held_to_what_was_learned():
         recipe.targets(table(y=text(*"abab")), labels=False)
     with pytest.raises(ValueError, match="has not seen a table yet"):
         Recipe().transform(table())
+
+
+def test_a_column_may_be_missing_in_some_blocks():
+    """A sensor that was switched on late, or off early."""
+    x = rng.normal(size=90) + 5
+    for some in (slice(0, 30), slice(30, 60), slice(60, 90)):
+        seen = np.full(90, np.nan)
+        seen[some] = x[some]
+        whole = Table({"x": seen, "y": np.full(90, 3.0)})
+        blocks = [whole.take(slice(i, i + 30)) for i in (0, 30, 60)]
+        learned = Recipe(standardize=True, impute="mean").fit(blocks).parts
+        assert learned[0].mean == pytest.approx(x[some].mean(), rel=1e-14)
+        assert learned[0].scale == pytest.approx(x[some].std(), rel=1e-13)
+        assert (learned[1].mean, learned[1].scale) == (3.0, 1.0)
+
+
+NOTHING = np.full(4, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "message"),
+    [
+        ({"impute": "mean"}, {"n": NOTHING}, "column 'n': all values are missing.*--ignore n"),
+        ({"impute": 0.0}, {"n": NOTHING}, "column 'n': all values are missing"),
+        ({"impute": "drop"}, {"n": NOTHING}, "every row has a missing value.*column 'n': --ign"),
+        ({"impute": float("nan")}, {}, "must be finite"),
+        (
+            {"standardize": True, "impute": "mean"},
+            {"x": np.array([1.0, -1e200, 2.0, 3.0])},
+            "column 'x': values are too large for a standard deviation",
+        ),
+        ({"points": "texts"}, {}, "'city': 1 of 4 values are missing.*--impute drop"),
+        ({"points": "texts", "standardize": True}, {}, "--standardize is about vectors"),
+        ({"points": "texts", "impute": "mean"}, {}, "--impute is about vectors.*drop leaves out"),
+        ({"points": "texts"}, {"t": text(*["GATTACA"] * 4)}, "name it: --columns t"),
+        ({}, {"n": text("1,5", "2,5", "3,0", "4")}, "'1,5' on line 2 has a decimal comma.*tr , "),
+    ],
+)
+def test_what_no_table_makes_sense_of(recipe, changes, message):
+    given = table(**changes)
+    onehot = () if recipe.get("points") else ("city",)
+    recipe = {"onehot": onehot, **recipe}
+    with pytest.raises(TableError, match=f"(?s){message}"):
+        Recipe(target="y", **recipe).fit(given)
+
+
+def test_advice_for_new_rows_is_not_that_for_a_fit():
+    recipe = Recipe(ignore=("city", "y")).fit(table(n=np.arange(4.0)))
+    for changes, message in (
+        ({}, "column 'n': 1 of 4 values are missing.*fill them in, or fit the model again"),
+        ({"n": text(*"abcd")}, "'a' on line 2, where the model was fitted to numbers"),
+        ({"n": INFINITE}, "the value is infinite.*mend it$"),
+    ):
+        with pytest.raises(TableError, match=f"(?s){message}") as caught:
+            recipe.transform(table(**changes))
+        assert "--ignore" not in str(caught.value)
+
+
+def test_labels_are_no_fractions_and_may_be_infinite_in_a_picture():
+    recipe = Recipe(target="y", columns=("x",)).fit(table())
+    with pytest.raises(TableError, match=r"such as 0.5 on line 3.*mercer fit ridge"):
+        recipe.targets(table(y=np.array([0.0, 0.5, 1.0, 1.0])), labels=True)
+    with pytest.raises(TableError, match="line 3, column 'y': the value is infinite"):
+        recipe.targets(table(y=INFINITE), labels=False)
+    answer = recipe.answer(table(y=INFINITE), {}, ["y"])
+    assert answer.columns["y"].tolist() == ["1", "inf", "2", "3"]
+    assert label_values(INFINITE) is INFINITE
+    assert label_values(text("a", None)).tolist() == ["a", "missing"]
 
 
 def test_numbers_can_be_categories():

@@ -8,15 +8,14 @@ from typing import Any
 import click
 
 from ._app import app
-from ._session import Session, replacing, session_options
+from ._data import Data, reading_options
+from ._session import Output, Session, replacing, session_options
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
-data_argument = click.argument("data")
-format_option = click.option("--format", "kind", help="What kind of file DATA is.")
 output_option = click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
+    type=Output(dir_okay=False),
     metavar="FILE",
     help="Where to write; the standard output unless given.",
 )
@@ -41,21 +40,19 @@ def loaded(path: str) -> Any:
 def answer(
     session: Session,
     path: str,
-    data: str,
-    kind: str | None,
+    data: Data,
     output: str | None,
     values: Any,
     show_code: bool,
     lines: list[str],
 ) -> None:
     """Write a table of values(trained, points) for the rows of a file, block by block."""
-    from ..tables import open_table
+    from .._points import length
 
-    source = open_table(data, format=kind)
+    source = data.open(session)
     if show_code:
         from ._code import opened
 
-        reading = {} if kind is None else {"format": kind}
         click.echo(
             "\n".join(
                 [
@@ -67,7 +64,7 @@ def answer(
                     "",
                     f"trained = load_trained({path!r})",
                     "model, recipe = trained.model, trained.recipe",
-                    f"for number, block in enumerate({opened(source, reading)}.blocks()):",
+                    f"for number, block in enumerate({opened(source, data.reading)}.blocks()):",
                     "    X = recipe.transform(block)",
                     *(f"    {line}" for line in lines),
                     "    recipe.answer(block, values).write(sys.stdout, header=number == 0)",
@@ -76,11 +73,20 @@ def answer(
         )
         return
     trained = loaded(path)
+    rows = 0
     with replacing(output) as file, session.listening(), session.progress("rows") as at:
         for number, block in enumerate(source.blocks()):
-            found = values(trained, trained.recipe.transform(block))
-            trained.recipe.answer(block, found).write(file, header=number == 0)
+            points = trained.recipe.transform(block)
+            rows += length(points)
+            if length(points):
+                session.write(trained.recipe.answer(block, values(trained, points)), file, number)
             at(source.share)
+    left = source.shape.rows - rows
+    if left:
+        session.warn(f"{left} of {source.shape.rows} rows left out, as values are missing")
+    if output not in (None, "-"):
+        session.note(f"wrote {output}")
+        session.result("", file=output, rows=rows)
 
 
 def _able(trained: Any, verb: str, instead: str) -> Any:
@@ -97,8 +103,7 @@ def _able(trained: Any, verb: str, instead: str) -> Any:
 @app.command()
 @session_options
 @model_argument
-@data_argument
-@format_option
+@reading_options
 @output_option
 @click.option("--proba", is_flag=True, help="Also the probability of each class.")
 @click.option("--std", is_flag=True, help="Also the standard deviation of each prediction.")
@@ -106,8 +111,7 @@ def _able(trained: Any, verb: str, instead: str) -> Any:
 def predict(
     session: Session,
     model: str,
-    data: str,
-    kind: str | None,
+    data: Data,
     output: str | None,
     proba: bool,
     std: bool,
@@ -129,9 +133,18 @@ def predict(
             "values |= {f'p({c})': p for c, p in zip(model.classes_, model.predict_proba(X).T)}"
         ]
 
+    from inspect import signature
+
+    from ..tables import TableError
+
     def values(trained: Any, X: Any) -> dict[str, Any]:
         fitted = _able(trained, "predict", "mercer transform")
         if std:
+            if "return_std" not in signature(fitted.predict).parameters:
+                raise TableError(
+                    f"a {type(fitted).__name__} knows no standard deviations - try no --std, or a "
+                    f"model of mercer fit ridge or gp"
+                )
             prediction, deviation = fitted.predict(X, return_std=True)
             found = {"prediction": prediction, "std": deviation}
         else:
@@ -141,18 +154,17 @@ def predict(
             found |= {f"p({c})": p for c, p in zip(fitted.classes_, chances.T, strict=True)}
         return found
 
-    answer(session, model, data, kind, output, values, show_code, lines)
+    answer(session, model, data, output, values, show_code, lines)
 
 
 @app.command()
 @session_options
 @model_argument
-@data_argument
-@format_option
+@reading_options
 @output_option
 @code_option
 def transform(
-    session: Session, model: str, data: str, kind: str | None, output: str | None, show_code: bool
+    session: Session, model: str, data: Data, output: str | None, show_code: bool
 ) -> None:
     """Give the components of each row of DATA under a saved MODEL: a PCA, Fisher or k-means."""
     lines = [
@@ -164,30 +176,31 @@ def transform(
         scores = _able(trained, "transform", "mercer predict").transform(X)
         return {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}
 
-    answer(session, model, data, kind, output, values, show_code, lines)
+    answer(session, model, data, output, values, show_code, lines)
 
 
 @app.command()
 @session_options
 @model_argument
-@data_argument
-@format_option
+@reading_options
 @output_option
 @code_option
-def denoise(
-    session: Session, model: str, data: str, kind: str | None, output: str | None, show_code: bool
-) -> None:
+def denoise(session: Session, model: str, data: Data, output: str | None, show_code: bool) -> None:
     """Project each row of DATA on the components of a saved PCA, and give the nearest points.
 
     They come in the units of the file: what the recipe did to columns of numbers is undone.
     """
+    from ..tables import TableError
+
     lines = ["values = recipe.restored(model.denoise(X))"]
 
     def values(trained: Any, X: Any) -> dict[str, Any]:
         fitted = _able(trained, "denoise", "a model of mercer pca")
+        if trained.recipe.points == "graphs":
+            raise TableError("graphs have no place in a table of text - denoise them in Python")
         return dict(trained.recipe.restored(fitted.denoise(X)))
 
-    answer(session, model, data, kind, output, values, show_code, lines)
+    answer(session, model, data, output, values, show_code, lines)
 
 
 @app.command()
@@ -195,7 +208,7 @@ def denoise(
 @model_argument
 @click.option("-n", "--points", type=click.IntRange(1), help="How many points to keep.")
 @click.option("--max-error", type=float, help="How large the error may be, in place of a number.")
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE")
+@click.option("-o", "--output", required=True, type=Output(dir_okay=False), metavar="FILE")
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
 ) -> None:
@@ -208,10 +221,15 @@ def compress(
         raise click.UsageError("say either how many points to keep, -n, or --max-error")
     trained = load_trained(model)
     with session.progress("compressing"), session.listening():
-        small = mercer.compress(trained.model, points, max_error=max_error)
+        small: Any
+        if isinstance(trained.model, mercer.Expansion):
+            small = trained.model.compress(points, max_error=max_error)
+            made = small.reduction
+        else:
+            small = mercer.compress(trained.model, points, max_error=max_error)
+            made = small.reduction_
     save_trained(replace(trained, model=small), output)
     session.note(f"wrote {output}")
-    made = small.reduction_
     session.result(
         str(made)[1:-1],
         points=made.n_points,
@@ -233,11 +251,14 @@ def info(session: Session, model: str) -> None:
     said = (
         [fitted.summary()]
         if hasattr(fitted, "summary")
+        else [str(fitted)]
+        if not hasattr(fitted, "get_params")
         else [
             f"{type(fitted).__name__}({getattr(fitted, 'kernel_', '')})",
             *(f"  {line}" for line in str(getattr(fitted, "report_", "")).splitlines()),
         ]
     )
+    parameters = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else {}
     columns = ["no recipe: mercer.save wrote it"] if recipe is None else recipe.describe()
     said += ["", "Columns", *(f"  {line}" for line in columns)]
     if trained.story:
@@ -245,8 +266,8 @@ def info(session: Session, model: str) -> None:
     session.result(
         "\n".join(said),
         estimator=type(fitted).__name__,
-        kernel=repr(getattr(fitted, "kernel_", None)),
-        parameters={k: repr(v) for k, v in fitted.get_params(deep=False).items()},
+        kernel=repr(getattr(fitted, "kernel_", getattr(fitted, "kernel", None))),
+        parameters={k: repr(v) for k, v in parameters.items()},
         features=None if recipe is None or recipe.points != "vectors" else recipe.features,
         columns=columns,
         story=trained.story,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from ._session import Session
 if TYPE_CHECKING:
     from ..tables import Recipe, Source, Table
 
-__all__ = ["Data", "data_options", "kernel_option", "parameters", "points_of"]
+__all__ = ["Data", "data_options", "kernel_option", "parameters", "points_of", "reading_options"]
 
 _FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")
 RBF = "RBF(length_scale='median')"
@@ -36,6 +36,12 @@ class Data:
     standardize: bool = False
     onehot: tuple[str, ...] = ()
     impute: str | None = None
+
+    @property
+    def treats_columns(self) -> bool:
+        """Whether an option says what becomes of columns."""
+        given = (self.columns, self.ignore, self.standardize, self.onehot, self.impute)
+        return any(value not in ((), False, None) for value in given)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -95,10 +101,35 @@ def points_of(kernel: str | None) -> str:
     return kinds.get("" if kernel is None else as_kernel(kernel).domain, "vectors")
 
 
-def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument DATA and its options, together as one `Data`."""
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument DATA and how it is read, together as one `Data`."""
 
     @click.argument("data")
+    @click.option("--format", type=click.Choice(_FORMATS), help="What kind of file DATA is.")
+    @click.option("--delimiter", help="What separates the cells of a CSV file: ; tab space ...")
+    @click.option(
+        "--header/--no-header", default=None, help="Whether the first line of a CSV holds names."
+    )
+    @click.option(
+        "--arrays",
+        metavar="NAMES",
+        help="Which arrays of a .npz to take; X=X_test takes one under the name of another.",
+    )
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        names = ("format", "delimiter", "header")
+        arrays = tuple(filter(None, (options.pop("arrays") or "").split(",")))
+        path = options.pop("data")
+        data = Data(path, arrays=arrays, **{name: options.pop(name) for name in names})
+        return command(*args, data=data, **options)
+
+    return run
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command DATA with the options of its columns, too."""
+
+    @reading_options
     @click.option("--columns", multiple=True, metavar="NAMES", help="Take only these columns.")
     @click.option("--ignore", multiple=True, metavar="NAMES", help="Leave out these columns.")
     @click.option("--standardize", is_flag=True, help="Give each column mean 0 and deviation 1.")
@@ -114,19 +145,10 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="What stands for missing values: mean, median, most_frequent or a number; "
         "'drop' leaves out their rows.",
     )
-    @click.option("--format", type=click.Choice(_FORMATS), help="What kind of file DATA is.")
-    @click.option("--delimiter", help="What separates the cells of a CSV file.")
-    @click.option(
-        "--header/--no-header", default=None, help="Whether the first line of a CSV holds names."
-    )
-    @click.option("--arrays", metavar="NAMES", help="Which arrays of a .npz to take.")
     @wraps(command)
-    def run(*args: Any, **options: Any) -> Any:
+    def run(*args: Any, data: Data, **options: Any) -> Any:
         names = ["columns", "ignore", "standardize", "onehot", "impute"]
-        names += ["format", "delimiter", "header"]
-        arrays = tuple(filter(None, (options.pop("arrays") or "").split(",")))
-        path = options.pop("data")
-        data = Data(path, arrays=arrays, **{name: options.pop(name) for name in names})
+        data = replace(data, **{name: options.pop(name) for name in names})
         return command(*args, data=data, **options)
 
     return run

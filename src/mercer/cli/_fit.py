@@ -10,7 +10,7 @@ import click
 
 from ._app import app
 from ._data import RBF, Data, data_options, kept, kernel_option, parameters
-from ._session import Session, session_options
+from ._session import Output, Session, session_options
 
 METHODS = {  # the estimator, and what it learns from: labels, numbers, or points alone
     "ridge": ("KernelRidge", "numbers"),
@@ -67,7 +67,7 @@ def chosen(
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
+    type=Output(dir_okay=False),
     metavar="FILE",
     help="Where the model goes; without it, only what was fitted is said.",
 )
@@ -103,7 +103,7 @@ def fit(
     if show_code:
         y = f"recipe.targets(table, labels={labels})"
         click.echo(
-            f'"""A {method} of {source.path.name}: what `mercer fit` does."""\n\n'
+            f'"""A {method} of {source.title}: what `mercer fit` does."""\n\n'
             f"from mercer import {cls.__name__}\n"
             "from mercer.tables import Recipe, Trained, open_table, save_trained\n\n"
             f"table = {opened(source, data.reading)}.table()\n"
@@ -166,13 +166,27 @@ def score(
     """
     import numpy as np
 
+    if model not in METHODS:
+        from pathlib import Path
+
+        from ._apply import loaded
+
+        if not Path(model).is_file():
+            raise click.UsageError(
+                f"{model!r} is neither a method ({', '.join(METHODS)}) nor the file of a model"
+            )
+        if data.treats_columns or target or kernel or more:
+            raise click.UsageError(
+                f"{model} is a fitted model, which knows its columns, target, kernel and "
+                f"parameters - leave away what is said of them, or score a method"
+            )
     source = data.open(session)
     table = source.table()
     if model not in METHODS:
-        from ._apply import loaded
-
         trained = loaded(model)
         recipe = trained.recipe
+        if recipe.target is None:
+            raise click.UsageError(f"{model} predicts no target, so there is nothing to score")
         y = recipe.targets(table, labels=hasattr(trained.model, "classes_"))
         value = float(trained.model.score(recipe.transform(table), y))
         session.result(f"{value:.6g}", score=value, rows=len(y))
@@ -184,8 +198,11 @@ def score(
     if not targets:
         raise click.UsageError(f"{model} predicts no target, so there is nothing to score")
     recipe = data.recipe(source, given.get("kernel"), target)
-    table = table.take(recipe.fit(table).kept(table))
-    y = recipe.fit(table).targets(table, labels=targets == "labels")
+    whole = recipe.fit(table)
+    session.note("\n".join(whole.describe()))
+    kept(whole, table, session)
+    table = table.take(whole.kept(table))
+    y = whole.targets(table, labels=targets == "labels")
     kind = StratifiedKFold if is_classifier(cls()) else KFold
     values = []
     with session.progress("folds") as at, session.listening():
@@ -223,7 +240,7 @@ def score(
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
+    type=Output(dir_okay=False),
     metavar="FILE",
     help="Fit a model with what was found, and save it.",
 )

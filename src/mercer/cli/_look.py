@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ._app import FAILED, NOT_CONVERGED, app
-from ._session import Session, session_options
+from ._session import Output, Session, session_options
 
 
 @app.command()
@@ -43,7 +43,7 @@ def check(ctx: click.Context, session: Session, expression: str) -> None:
 def kernels(session: Session, name: str | None) -> None:
     """List the kernels with their formulas, or say all about the one called NAME."""
     from .. import kernels as room
-    from ..kernels import Kernel, parse_kernel
+    from ..kernels import Kernel, as_kernel, parse_kernel
 
     known = {
         key: cls
@@ -53,8 +53,10 @@ def kernels(session: Session, name: str | None) -> None:
         and not inspect.isabstract(cls)
     }
     if name is not None:
+        name = {key.lower(): key for key in known}.get(name.lower(), name)
         if name not in known:
             parse_kernel(f"{name}()")  # which names the nearest
+            name = type(as_kernel(name)).__name__  # one of scikit-learn's
         session.result(
             inspect.getdoc(known[name]) or "", name=name, doc=inspect.getdoc(known[name])
         )
@@ -98,7 +100,7 @@ def _share(step: str) -> float | None:
 
 @app.command()
 @session_options
-@click.option("-o", "--output", type=click.Path(file_okay=False), default="out", show_default=True)
+@click.option("-o", "--output", type=Output(file_okay=False), default="out", show_default=True)
 def demo(session: Session, output: str) -> None:
     """Show it on 1797 handwritten digits: a picture, a model, a report."""
     from sklearn.datasets import load_digits

@@ -11,7 +11,7 @@ import click
 
 from ._app import app
 from ._data import Data, data_options, kept, kernel_option, parameters
-from ._session import Session, session_options
+from ._session import Output, Session, session_options
 
 STREAMED = ("nystroem", "features")  # methods that read a file in blocks
 
@@ -24,9 +24,12 @@ class Count(click.ParamType):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return an int of 1 or more, or a float between 0 and 1."""
         try:
-            return int(value) if float(value) >= 1 else float(value)
+            found = int(value) if float(value) >= 1 else float(value)
         except ValueError:
+            found = 0
+        if not found > 0:
             self.fail(f"{value!r} is neither a number of components nor a share, 0.9", param, ctx)
+        return found
 
 
 @app.command()
@@ -64,7 +67,7 @@ class Count(click.ParamType):
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False),
+    type=Output(file_okay=False),
     metavar="FOLDER",
     help="Where embedding.csv, embedding.png, model.mercer and report.html go; "
     "without it the embedding goes to the standard output.",

@@ -29,7 +29,7 @@ def report(picture: Picture, source: Source, command: str, code: str) -> str:
     share = float(model.explained_variance_ratio_.sum())
     shown = f"{len(places)} evenly spaced ones are drawn" if len(places) < picture.rows else ""
     fields = {
-        "title": f"Kernel PCA of {source.path.name}",
+        "title": f"Kernel PCA of {source.title}",
         "subtitle": f"{picture.rows} rows, {model.n_components_} components, the kernel "
         f"{model.kernel_}.",
         "reading": "Each dot is a row of the file. Rows that the kernel finds similar lie close "
@@ -199,7 +199,8 @@ def _labels(labels: np.ndarray) -> dict[str, Any]:
     """Return classes and the place of each, or numbers: as `plotting.embedding` tells them."""
     different = np.unique(labels)
     if labels.dtype.kind == "f" or (labels.dtype.kind == "i" and len(different) > _CLASSES):
-        return {"label": [None if value != value else value for value in labels.tolist()]}
+        finite = np.isfinite(labels)
+        return {"label": [v if f else None for v, f in zip(labels.tolist(), finite, strict=True)]}
     return {
         "classes": [str(one) for one in different.tolist()],
         "label": np.searchsorted(different, labels).tolist(),

@@ -110,6 +110,12 @@ class PCARun:
     def _finish(self, trained: Trained, parts: Iterator[tuple[Table, np.ndarray]]) -> None:
         """Write the embedding and, into a folder, the model, the picture and the report."""
         model, recipe = _timeless(trained.model), trained.recipe
+        if not np.any(model.eigenvalues_ > 0):
+            raise TableError(
+                f"{self.source.name}: all points are the same to the kernel {model.kernel_}, so "
+                f"there are no components - usually too large a length scale, or columns that are "
+                f"constant - try another kernel, or look at the data"
+            )
         picture = Picture(model, recipe, self.source.shape.rows, self.color)
         if self.output is None:
             with replacing(None) as file:
@@ -148,7 +154,7 @@ class PCARun:
         for number, (table, scores) in enumerate(parts):
             names = (f"component{j + 1}" for j in range(scores.shape[1]))
             answer = recipe.answer(table, dict(zip(names, scores.T, strict=True)), beside)
-            answer.write(file, header=number == 0)
+            self.session.write(answer, file, number)
             if picture is not None:
                 picture.take(table, scores)
 
@@ -206,7 +212,7 @@ class PCARun:
         beside = () if self.color is None else (self.color,)
         made = called("KernelPCA", self.parameters)
         lines = [
-            f'"""Kernel PCA of {self.source.path.name}: what `mercer pca` does."""',
+            f'"""Kernel PCA of {self.source.title}: what `mercer pca` does."""',
             "",
             "import sys",
             "",

@@ -20,7 +20,7 @@ import click
 
 from ._app import NOT_CONVERGED
 
-__all__ = ["Session", "replacing", "session_options"]
+__all__ = ["Output", "Session", "replacing", "session_options"]
 
 
 class Session:
@@ -45,6 +45,13 @@ class Session:
     def warn(self, text: str) -> None:
         """Tell what needs attention."""
         click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_colours())
+
+    def write(self, table: Any, file: TextIO, number: int) -> None:
+        """Write a block of a table: as CSV, or to the standard output as JSON Lines if wanted."""
+        if self.as_json and file is sys.stdout:
+            table.write_json(file)
+        else:
+            table.write(file, header=number == 0)
 
     def result(self, words: str, **values: Any) -> None:
         """Give the result: as text, or as JSON."""
@@ -122,6 +129,23 @@ def replacing(path: str | Path | None) -> Iterator[TextIO]:
         os.replace(new, place)
     finally:
         new.unlink(missing_ok=True)
+
+
+class Output(click.Path):
+    """A file or a folder to write, refused at once if that cannot be: not after an hour's fit."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path, if the folder it will be in takes new files."""
+        found = super().convert(value, param, ctx)
+        place = Path(str(found))
+        around = place.absolute().parent if self.file_okay else place.absolute()
+        while not self.file_okay and not around.exists():
+            around = around.parent  # which will be made
+        if str(found) != "-" and not around.is_dir():
+            self.fail(f"{str(found)!r} cannot be written: there is no folder {around}", param, ctx)
+        if str(found) != "-" and not os.access(around, os.W_OK | os.X_OK):
+            self.fail(f"{str(found)!r} cannot be written: {around} is read-only", param, ctx)
+        return found
 
 
 def _colours() -> bool | None:

@@ -108,27 +108,43 @@ def two_sample(
     help="The columns on the other side.",
 )
 @kernel_option()
+@click.option("--kernel-y", metavar="EXPRESSION", help="A kernel of its own for the other side.")
 @permutations_option
 @seed_option
 def independence(
-    session: Session, data: Data, first: Any, second: Any, kernel: str, permutations: int, seed: int
+    session: Session,
+    data: Data,
+    first: Any,
+    second: Any,
+    kernel: str,
+    kernel_y: str | None,
+    permutations: int,
+    seed: int,
 ) -> None:
     """Test whether some columns of DATA are independent of others (HSIC)."""
+    import numpy as np
+
     from ..means import independence_test
 
     source = data.open(session)
     table = source.table()
     sides = []
-    for names in (first, second):
-        recipe = replace(data, columns=names).recipe(source, kernel)
+    kernel_y = kernel_y or kernel
+    for names, which in ((first, kernel), (second, kernel_y)):
+        recipe = replace(data, columns=names).recipe(source, which)
         hot = recipe.onehot
         if isinstance(hot, tuple):
             hot = tuple(name for name in hot if name in (recipe.columns or ()))
         sides.append(replace(recipe, onehot=hot).fit(table))
         session.note("\n".join(sides[-1].describe()))
     with session.progress("permutations"), session.listening():
-        X, Y = (recipe.transform(table) for recipe in sides)
-        result = independence_test(X, Y, kernel, n_permutations=permutations, random_state=seed)
+        both = np.intersect1d(sides[0].kept(table), sides[1].kept(table))
+        X, Y = (recipe.transform(table.take(both)) for recipe in sides)
+        result = independence_test(
+            X, Y, kernel, kernel_y, n_permutations=permutations, random_state=seed
+        )
+    if len(both) < len(table):
+        session.note(f"{len(table) - len(both)} rows left out, as values are missing.")
     _said(
         session,
         result,

@@ -36,7 +36,7 @@ class Arrays(Source):
     Parameters
     ----------
     arrays : names, optional
-        Which ones of a .npz to take; all, unless given.
+        Which ones of a .npz to take; all, unless given.  "X=X_test" takes X_test and calls it X.
     """
 
     def __init__(self, path: Path, name: str = "", arrays: Sequence[str] = ()) -> None:
@@ -51,10 +51,11 @@ class Arrays(Source):
         rows = {name: len(array) for name, array in found.items()}
         if len(set(rows.values())) > 1:
             some = ", ".join(f"{name} {count}" for name, count in rows.items())
+            most = max(rows.values(), key=list(rows.values()).count)
+            together = ",".join(name for name, count in rows.items() if count == most)
             raise TableError(
                 f"{self.name} has arrays of different length: {some} - usually training and test "
-                f"sets in one file - name those that belong together: --arrays "
-                f"{','.join(list(rows)[:2])}"
+                f"sets in one file - name those that belong together: --arrays {together}"
             )
         for name, array in found.items():
             if array.dtype.names:
@@ -81,17 +82,19 @@ class Arrays(Source):
                 raw.seek(0)
                 with np.load(raw, allow_pickle=False) as file:
                     found = {}
-                    for name in self._wanted(file.files):
+                    for called, name in self._wanted(file.files):
                         which = f", array {name!r}"
-                        found[name] = self._checked(which, file[name])
+                        found[called] = self._checked(which, file[name])
                     return found
         except TableError:
             raise
         except _BROKEN as error:
             raise self._broken(which, error) from None
 
-    def _wanted(self, known: list[str]) -> Sequence[str]:
-        for name in self.arrays:
+    def _wanted(self, known: list[str]) -> list[tuple[str, str]]:
+        """Return what each array is to be called, and its name in the file."""
+        wanted = [(text.split("=")[0], text.split("=")[-1]) for text in self.arrays or known]
+        for _, name in wanted:
             if name not in known:
                 raise TableError(
                     f"{self.name} has no array {name!r}{nearest(name, known)} it has "
@@ -99,7 +102,7 @@ class Arrays(Source):
                 )
         if not known:
             raise TableError(f"{self.name} has no arrays in it")
-        return self.arrays or known
+        return wanted
 
     def _checked(self, which: str, array: np.ndarray) -> np.ndarray:
         if array.ndim not in (1, 2):

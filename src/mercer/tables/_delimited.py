@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain, count, islice
@@ -20,7 +22,8 @@ from ._table import TEXT, Table, TableError, column_of, is_number
 
 __all__ = ["Delimited", "lines_of"]
 
-_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
+_SPELLED = {"\\t": "\t", "tab": "\t", "space": " "}  # as they are typed in a shell
 
 
 class Delimited(Source):
@@ -29,7 +32,8 @@ class Delimited(Source):
     Parameters
     ----------
     delimiter : str, optional
-        The one that is most frequent in the first line, unless given.
+        The one that is most frequent in the first line, unless given; " " stands for any number
+        of spaces, and may be written "space", as a tab may be written "tab".
     header : bool, optional
         Whether the first line has the names; if it has anything but numbers, unless given.
     """
@@ -39,15 +43,11 @@ class Delimited(Source):
     ) -> None:
         super().__init__(path, name)
         with self._lines() as lines:
-            first = next((line for line in lines if line.strip()), "")
+            first, second = islice(chain(filter(str.strip, lines), ("", "")), 2)
         if not first:
-            raise TableError(
-                f"{self.name} is empty - usually a file that was cut off, or the output of a "
-                f"command that failed - look at it with: head {self.name}"
-            )
-        counts = {mark: _unquoted(first).count(mark) for mark in _DELIMITERS}
-        self.delimiter = delimiter or max(counts, key=lambda mark: counts[mark])
-        if delimiter is None and self.delimiter != "," and counts[self.delimiter]:
+            raise self._without("is empty")
+        self.delimiter = _delimiter(first, second) if delimiter is None else _one(delimiter)
+        if delimiter is None and self.delimiter != ",":
             self.notes.append(f"cells are separated by {_DELIMITERS[self.delimiter]}")
         cells = self._cells(first)
         self.header = not all(is_number(cell) for cell in cells) if header is None else header
@@ -59,18 +59,42 @@ class Delimited(Source):
                     f"column1 to column{len(cells)}"
                 )
             return
-        self.names = [cell.strip() for cell in cells]
-        for place, cell in enumerate(self.names, start=1):
-            if not cell or self.names.index(cell) != place - 1:
-                what = f"is called {cell!r} as an earlier one is" if cell else "has no name"
+        self._name(cells, header is None)
+
+    def _name(self, cells: list[str], guessed: bool) -> None:
+        """Take the names of columns from a header, and say what is odd about them."""
+        self.names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells, start=1)]
+        numbers = sum(bool(cell.strip()) and is_number(cell) for cell in cells)
+        unless = "if the first line is a row like the others: --no-header"
+        for place, name in enumerate(self.names, start=1):
+            if self.names.index(name) != place - 1:
                 raise TableError(
-                    f"{self.name}, line 1: column {place} {what} - usually a header that was cut "
-                    f"or pasted together - give each column a name of its own"
+                    f"{self.name}, line 1: column {place} is called {name!r} as an earlier one is "
+                    f"- usually a header that was cut or pasted together - give each column a name "
+                    f"of its own{f', or {unless}' if numbers else ''}"
                 )
+        unnamed = [name for name, cell in zip(self.names, cells, strict=True) if not cell.strip()]
+        if unnamed:
+            called = ",".join(unnamed)
+            self.notes.append(
+                f"the header has no name for {called}, which may be the row numbers that pandas "
+                f"and R write - leave out what is no variable: --ignore {called}"
+            )
+        if numbers and guessed:
+            self.notes.append(
+                f"names are taken from the first line, though {numbers} of its {len(cells)} cells "
+                f"are numbers - {unless}"
+            )
+
+    def _rows(self, lines: Iterable[str]) -> Any:
+        """Return a reader of cells."""
+        if self.delimiter == " ":  # several of them separate two cells, and those at the ends none
+            lines = (" ".join(line.split()) for line in lines)
+        return csv.reader(lines, delimiter=self.delimiter)
 
     def _cells(self, line: str) -> list[str]:
         try:
-            return next(csv.reader([line], delimiter=self.delimiter))
+            return next(iter(self._rows([line])))
         except (csv.Error, StopIteration) as error:
             raise TableError(f"{self.name}, line 1: {_why(error)}") from None
 
@@ -101,8 +125,11 @@ class Delimited(Source):
 
     def _matrix(self, block: list[str]) -> np.ndarray | None:
         """Return a block of plain numbers, by a loop in C; None if it has anything else."""
+        if not any(map(str.strip, block)):
+            return None  # blank lines alone, of which NumPy would warn
         try:
-            matrix = np.loadtxt(block, delimiter=self.delimiter, comments=None, ndmin=2)
+            mark = None if self.delimiter == " " else self.delimiter
+            matrix = np.loadtxt(block, delimiter=mark, comments=None, ndmin=2)
         except ValueError:
             return None
         return matrix if matrix.shape == (len(block), len(self.names)) else None
@@ -110,17 +137,17 @@ class Delimited(Source):
     def _records(self, block: list[str], more: Iterator[str], read: int) -> Any:
         """Return cells by columns, the line of each row, and how many lines have been read."""
         wanted, cells, places = len(self.names), list[list[str]](), list[int]()
-        reader = csv.reader(chain(block, more), delimiter=self.delimiter)
+        reader = self._rows(chain(block, more))
         try:
             while reader.line_num < len(block):
                 line = read + reader.line_num + 1
                 row = next(reader)
-                if not row:
+                if not row or (len(row) == 1 < wanted and not row[0].strip()):
                     continue  # a blank line
                 if len(row) != wanted:
                     raise TableError(
                         f"{self.name}, line {line}: {len(row)} cells, but there are {wanted} "
-                        f"columns - usually a {_DELIMITERS.get(self.delimiter, 'delimiter')[2:]} "
+                        f"columns - usually {_DELIMITERS.get(self.delimiter, 'a delimiter')} "
                         f"inside a text without quotes, or a line that was cut off - mend the line"
                     )
                 cells.append(row)
@@ -159,7 +186,9 @@ def lines_of(source: Source, track: bool = False) -> Iterator[Iterator[str]]:
         magic = raw.read(2)
         raw.seek(0)
         unzipped: Any = gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw
-        with io.TextIOWrapper(unzipped, encoding="utf-8-sig", newline="") as text:
+        marked = magic in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # "Unicode text" of Excel
+        encoding = "utf-16" if marked else "utf-8-sig"
+        with io.TextIOWrapper(unzipped, encoding=encoding, newline="") as text:
             yield _checked(text, source, raw if track else None, size)
 
 
@@ -192,8 +221,26 @@ def _skip_header(lines: Iterator[str]) -> int:
     return 0
 
 
-def _unquoted(line: str) -> str:
-    return "".join(line.split('"')[::2])
+def _delimiter(first: str, second: str) -> str:
+    """Return what seems to separate the cells of two lines."""
+    plain = "".join(first.split('"')[::2])  # what stands outside of quotes
+    if ";" in plain:
+        plain = re.sub(r"(?<=\d),(?=\d)", "", plain)  # decimal commas
+    counts = {mark: plain.count(mark) for mark in _DELIMITERS if mark != " "}
+    most = max(counts, key=lambda mark: counts[mark])
+    cells = (second or first).split()
+    spaced = len(first.split()) == len(cells) > 1 and all(is_number(cell) for cell in cells)
+    return " " if spaced and not counts[most] else most
+
+
+def _one(delimiter: str) -> str:
+    """Return a delimiter that was named."""
+    mark = _SPELLED.get(delimiter, delimiter)
+    if len(mark) != 1 or mark in '"\r\n':
+        raise TableError(
+            f"the delimiter {delimiter!r} is not one character - write it as , ; | tab or space"
+        )
+    return mark
 
 
 def _why(error: Exception) -> str:

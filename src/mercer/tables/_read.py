@@ -13,7 +13,7 @@ from ._arrays import Arrays
 from ._columnar import Columnar
 from ._delimited import Delimited
 from ._jsonl import JsonLines
-from ._source import Source
+from ._source import STANDARD_INPUT, Source
 from ._structured import Fasta, GraphFolder
 from ._table import Table, TableError
 
@@ -28,6 +28,9 @@ FORMATS = {  # by the ends of names
     "fasta": (".fasta", ".fa", ".fna", ".faa"),
     "graphs": (".zip",),
 }
+_SHEET = "save the sheet as CSV"
+_REMEDIES = {".xlsx": _SHEET, ".xls": _SHEET, ".ods": _SHEET}
+_REMEDIES[".json"] = "write one object per line, as by: jq -c '.[]', into a file .jsonl"
 
 
 def open_table(
@@ -50,7 +53,7 @@ def open_table(
     delimiter, header
         Of a CSV file: what separates cells, and whether its first line holds names.
     arrays : names
-        Of a .npz: which arrays to take.
+        Of a .npz: which arrays to take; "X=X_test" calls one as another was called.
 
     Examples
     --------
@@ -63,7 +66,7 @@ def open_table(
     ...     open_table(path).shape
     Shape(rows=2, kinds={'x': 'numbers', 'label': 'text'})
     """
-    name, place = ("standard input", _spooled()) if str(path) == "-" else (str(path), Path(path))
+    name, place = (STANDARD_INPUT, _spooled()) if str(path) == "-" else (str(path), Path(path))
     if not place.exists():
         raise TableError(_not_there(place, name))
     kind = format or ("csv" if str(path) == "-" else _kind_of(place))
@@ -99,9 +102,10 @@ def _kind_of(path: Path) -> str:
         if name.endswith(ends):
             return kind
     known = ", ".join(ends[0] for ends in FORMATS.values())
+    remedy = _REMEDIES.get(path.suffix, f"try --format csv, or another of {', '.join(FORMATS)}")
     raise TableError(
         f"{path}: the end of the name does not tell what kind of file it is; known ones are "
-        f"{known} - try --format csv, or another of {', '.join(FORMATS)}"
+        f"{known} - {remedy}"
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._points import take
-from ._table import GRAPHS, NUMBER, TEXT, Table, TableError, kind_of, nearest
+from ._spread import Spread
+from ._table import GRAPHS, TEXT, Table, TableError, kind_of, nearest
 
 __all__ = ["IMPUTE", "Part", "Recipe"]
 
@@ -97,32 +98,49 @@ class Recipe:
 
     def fit(self, tables: Table | Iterable[Table]) -> Recipe:
         """Return the recipe with what it learns from all rows: means, spreads, categories."""
-        from sklearn.preprocessing import StandardScaler
-
+        self._refuse_words()
         blocks = iter([tables]) if isinstance(tables, Table) else iter(tables)
         first = next(blocks)
         names = self._chosen(first)
-        if self.points != "vectors":
-            return replace(self, parts=(Part(names[0]),))
+        fresh = replace(self, parts=None)  # whose advice is that of a first fit
+        if self.points == "vectors":
+            return fresh._learn(first, names, blocks)
+        for table in _chained([first], blocks):
+            fresh._refuse_missing(table, names)
+        return replace(self, parts=(Part(names[0]),))
+
+    def _learn(self, first: Table, names: list[str], blocks: Iterator[Table]) -> Recipe:
         hot = self._hot(first, names)
         plain = [name for name in names if name not in hot]
-        scaler = StandardScaler()
+        spread = Spread(len(plain))
         counts: dict[str, Counter[str]] = {name: Counter() for name in hot}
         several = next(blocks, None)
         rest = [] if several is None else [several]
+        absent, complete = Counter[str](), 0
         for table in _chained([first, *rest], blocks):
-            self._refuse_text(table, plain, first)
+            self._refuse_text(table, plain)
             self._refuse_missing(table, names)
             rows = self._complete(table, names)
+            complete += int(rows.sum())
+            for name in names if self.impute is not None else ():
+                absent[name] += int(missing(table.columns[name]).sum())
             if plain:
                 X = np.column_stack([table.columns[name][rows] for name in plain])
                 self._refuse_infinite(table, plain)
-                if len(X):
-                    scaler.partial_fit(X)
+                spread.take(X)
             for name in hot:
                 given = as_texts(table.columns[name])[rows]
                 counts[name].update(value for value in given if value is not None)
-        fills = self._fills(first, plain, several is not None, scaler)
+        empty = [name for name, n in zip(plain, spread.count, strict=True) if not n]
+        empty += [name for name, values in counts.items() if not values]
+        self._refuse_nothing(first, complete, absent, empty)
+        fills = self._fills(first, plain, several is not None, spread)
+        scale = spread.scale
+        if self.standardize and not np.isfinite(scale).all():
+            raise TableError(
+                f"{first.source}, column {plain[int(np.argmin(np.isfinite(scale)))]!r}: values are "
+                f"too large for a standard deviation - usually a mark for a missing value - mend it"
+            )
         parts = []
         for name in names:
             if name in hot:
@@ -132,9 +150,46 @@ class Recipe:
                 parts.append(Part(name, ordered, fill))
             else:
                 j = plain.index(name)
-                at = (float(scaler.mean_[j]), float(scaler.scale_[j])) if self.standardize else ()
+                at = (float(spread.mean[j]), float(scale[j])) if self.standardize else ()
                 parts.append(Part(name, None, fills[j], *at))
         return replace(self, parts=tuple(parts))
+
+    def _refuse_words(self) -> None:
+        """Refuse what no table makes sense of."""
+        how = self.impute
+        if isinstance(how, str) and how not in IMPUTE:
+            raise TableError(
+                f"impute={how!r} is none of {', '.join(IMPUTE)} or a number"
+                f"{nearest(str(how), IMPUTE).removesuffix(';')}"
+            )
+        if isinstance(how, (int, float)) and not np.isfinite(how):
+            raise TableError(f"impute={how!r}: a number that stands for others must be finite")
+        if self.points == "vectors":
+            return
+        given = {"standardize": self.standardize, "onehot": bool(self.onehot)}
+        given["impute"] = how not in (None, "drop")
+        for name in (name for name, value in given.items() if value):
+            raise TableError(
+                f"--{name} is about vectors, and this kernel compares {self.points} - leave it "
+                f"away{'; --impute drop leaves out rows' if name == 'impute' else ''}"
+            )
+
+    def _refuse_nothing(
+        self, table: Table, complete: int, absent: Counter[str], empty: list[str]
+    ) -> None:
+        """Refuse a column without any value, and a table without any complete row."""
+        if not complete:
+            name, count = absent.most_common(1)[0] if absent else (self.target or "", 0)
+            most = f"; most are in the column {name!r}: --ignore {quote(name)}" if count else ""
+            raise TableError(
+                f"{table.source}: every row has a missing value, so none is left - say what stands "
+                f"for missing values in place of --impute drop{most}"
+            )
+        if empty:
+            raise TableError(
+                f"{table.source}, column {empty[0]!r}: all values are missing, so there is nothing "
+                f"to learn from it - leave it out: --ignore {quote(empty[0])}"
+            )
 
     def _chosen(self, table: Table) -> list[str]:
         """Return the columns that become points."""
@@ -143,7 +198,7 @@ class Recipe:
         if isinstance(self.onehot, tuple):
             for name in self.onehot:
                 table.column(name)
-        left_out = {*self.ignore, self.target}
+        left_out = {*self.ignore, self.target, *(() if self.columns else table.beside)}
         names = [name for name in self.columns or table.columns if name not in left_out]
         wanted = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
         if wanted is not None:
@@ -167,11 +222,14 @@ class Recipe:
         if len(found) == 1:
             return found[0]
         some = ", ".join(map(repr, found[:12]))
+        longest = max(found, key=lambda name: _symbols(table.columns[name]), default="")
         what = (
             f"has {len(found)} columns of {kind}: {some}" if found else f"has no column of {kind}"
         )
         advice = (
-            f"name it: --columns {found[0]}" if found else "take a kernel on vectors: RBF(), ..."
+            f"name it: --columns {quote(longest)}"
+            if found
+            else "take a kernel on vectors: RBF(), ..."
         )
         raise TableError(f"{table.source} {what}, and this kernel compares one - {advice}")
 
@@ -186,19 +244,14 @@ class Recipe:
             )
         return set(self.onehot)
 
-    def _fills(self, table: Table, plain: list[str], several: bool, scaler: Any) -> list[Any]:
+    def _fills(self, table: Table, plain: list[str], several: bool, spread: Spread) -> list[Any]:
         how = self.impute
         if how is None or how == "drop" or not plain:
             return [None] * len(plain)
         if isinstance(how, (int, float)):
             return [float(how)] * len(plain)
-        if how not in IMPUTE:
-            raise TableError(
-                f"impute={how!r} is none of {', '.join(IMPUTE)} or a number"
-                f"{nearest(str(how), IMPUTE)}"
-            )
         if how == "mean":
-            return [float(value) for value in scaler.mean_]
+            return [float(value) for value in spread.mean]
         if several:
             raise TableError(
                 f"{table.source} is read in several blocks, and {how!r} needs all values at once - "
@@ -212,7 +265,7 @@ class Recipe:
 
     # ------------------------------------------------------------------ what may not be
 
-    def _refuse_text(self, table: Table, plain: list[str], first: Table) -> None:
+    def _refuse_text(self, table: Table, plain: list[str]) -> None:
         for name in plain:
             column = table.columns[name]
             if kind_of(column) != TEXT:
@@ -221,11 +274,22 @@ class Recipe:
             row = texts[0] if texts else 0
             called = quote(name)
             different = len({cell for cell in column if cell is not None})
-            if len(texts) <= len(column) // 10:
+            first = f"{_shown(column[row])} on {table.where(row)}"
+            if column[row] is not None and _numeric(column[row].replace(",", ".", 1)):
                 what = (
-                    f"{len(texts)} of {len(column)} values are no numbers, the first "
-                    f"{column[row]!r} on {table.where(row)} - usually a typing error or a mark for "
-                    f"a missing value - mend the file, or leave the column out: --ignore {called}"
+                    f"{first} has a decimal comma - write points in place of commas, as by: "
+                    f"tr , . < {quote(table.source)}"
+                )
+            elif self.parts is not None:
+                what = (
+                    f"holds text, {first}, where the model was fitted to numbers - usually a "
+                    f"typing error or a mark for a missing value - mend the file"
+                )
+            elif len(texts) <= len(column) // 10:
+                what = (
+                    f"{len(texts)} of {len(column)} values are no numbers, the first {first} - "
+                    f"usually a typing error or a mark for a missing value - mend the file, or "
+                    f"leave the column out: --ignore {called}"
                 )
             else:
                 several = f"{different} different values"
@@ -236,9 +300,9 @@ class Recipe:
                     )
                     advice += " 'Normalized(Spectrum(3))'"
                 what = (
-                    f"holds text, {column[row]!r} on {table.where(row)}, and a kernel on vectors "
-                    f"takes numbers - usually a name or a category - leave it out: --ignore "
-                    f"{called}; {advice}; or colour by it: --color {called}"
+                    f"holds text, {first}, and a kernel on vectors takes numbers - usually a name "
+                    f"or a category - leave it out: --ignore {called}; {advice}; or colour by it: "
+                    f"--color {called}"
                 )
             raise TableError(f"{table.source}, column {name!r}: {what}")
 
@@ -248,21 +312,26 @@ class Recipe:
         for name in names:
             rows = np.flatnonzero(missing(table.columns[name]))
             if len(rows):
+                advice = (
+                    f"say what stands for them: --impute mean, median or a number; leave out these "
+                    f"rows: --impute drop; or the column: --ignore {quote(name)}"
+                    if self.parts is None
+                    else "fill them in, or fit the model again with --impute"
+                )
                 raise TableError(
                     f"{table.source}, column {name!r}: {len(rows)} of {len(table)} values are "
-                    f"missing, the first on {table.where(rows[0])} - say what stands for them: "
-                    f"--impute mean, median or a number; leave out these rows: --impute drop; or "
-                    f"the column: --ignore {quote(name)}"
+                    f"missing, the first on {table.where(rows[0])} - {advice}"
                 )
 
     def _refuse_infinite(self, table: Table, names: list[str]) -> None:
         for name in names:
             bad = np.flatnonzero(np.isinf(table.columns[name]))
             if len(bad):
+                unless = f", or leave the column out: --ignore {quote(name)}"
                 raise TableError(
                     f"{table.source}, {table.where(bad[0])}, column {name!r}: the value is "
                     f"infinite - usually a division by zero or a mark for a missing value - mend "
-                    f"it, or leave the column out: --ignore {quote(name)}"
+                    f"it{unless if self.parts is None else ''}"
                 )
 
     def _complete(self, table: Table, names: list[str]) -> np.ndarray:
@@ -291,7 +360,7 @@ class Recipe:
             table.column(part.name)
         names = [part.name for part in self._parts]
         plain = [part.name for part in self._parts if part.categories is None]
-        self._refuse_text(table, plain, table)
+        self._refuse_text(table, plain)
         self._refuse_missing(table, names)
         self._refuse_infinite(table, plain)
         rows = self.kept(table)
@@ -334,15 +403,25 @@ class Recipe:
                 f"{table.source}, {table.where(absent[0])}, column {self.target!r}: the target is "
                 f"missing - leave out such rows: --impute drop"
             )
-        column = take(column, self.kept(table))
+        rows = self.kept(table)
+        column = take(column, rows)
         if labels:
-            return label_values(column)
-        if kind_of(column) != NUMBER:
+            found = label_values(column)
+            if found.dtype.kind == "f":
+                row = int(np.flatnonzero(column != np.round(column))[0])
+                raise TableError(
+                    f"{table.source}, column {self.target!r}: the target holds numbers such as "
+                    f"{column[row]:g} on {table.where(rows[row])}, and a classifier predicts "
+                    f"labels - try a regression: mercer fit ridge, gp or svr"
+                )
+            return found
+        if kind_of(column) == TEXT:
             raise TableError(
                 f"{table.source}, column {self.target!r}: the target holds text, "
-                f"{column[0]!r} on {table.where(0)}, and a regression predicts numbers - try a "
-                f"classifier: mercer fit svc, logistic or fisher"
+                f"{_shown(column[0])} on {table.where(rows[0])}, and a regression predicts numbers "
+                f"- try a classifier: mercer fit svc, logistic or fisher"
             )
+        self._refuse_infinite(table, [self.target])
         return column
 
     def answer(self, table: Table, values: dict[str, Any], beside: Iterable[str] = ()) -> Table:
@@ -390,10 +469,13 @@ class Recipe:
     def describe(self) -> list[str]:
         """Return what was done, in sentences."""
         if self.points != "vectors":
-            return [f"Points are the {self.points} of the column {self._parts[0].name!r}."]
+            name = self._parts[0].name
+            said = [f"Points are the {self.points} of the column {name!r}, and of no other."]
+            dropped = ["Rows with a missing value were left out."] * (self.impute == "drop")
+            return said + dropped
         plain = [part for part in self._parts if part.categories is None]
         hot = [part for part in self._parts if part.categories is not None]
-        said = []
+        said = list[str]()
         if plain:
             how = "standardised to mean 0 and deviation 1" if self.standardize else "taken as is"
             said.append(f"{_count(len(plain), 'column')} of numbers, {how}: {_some(plain)}.")
@@ -446,16 +528,27 @@ def as_texts(column: np.ndarray) -> np.ndarray:
     if column.dtype == object:
         return column
     found = np.empty(len(column), dtype=object)
-    values = column.tolist()
-    found[:] = [None if v != v else str(int(v)) if v == int(v) else repr(v) for v in values]
+    values = column.astype(np.float64).tolist()
+    found[:] = [None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values]
     return found
 
 
 def label_values(column: np.ndarray) -> np.ndarray:
     """Return labels: texts, or whole numbers, which then are integers."""
     if column.dtype == object:
-        return np.array(column.tolist(), dtype=str)
-    return column.astype(np.int64) if np.all(column == np.round(column)) else column
+        return np.array(["missing" if value is None else value for value in column], dtype=str)
+    whole = np.isfinite(column).all() and np.all(column == np.round(column))
+    return column.astype(np.int64) if whole else column
+
+
+def _shown(cell: str | None, most: int = 60) -> str:
+    """Return a cell for a message, of which the beginning is enough."""
+    text = repr(cell)
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def _symbols(column: np.ndarray) -> int:
+    return sum(len(cell) for cell in column if cell is not None)
 
 
 def _numeric(cell: str) -> bool:

@@ -7,14 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 import numpy as np
 
 from ._table import EMPTY, NUMBER, TEXT, Table, TableError
 
-__all__ = ["Source"]
+__all__ = ["STANDARD_INPUT", "Source"]
 
+STANDARD_INPUT = "standard input"  # its name in messages
 _ENTRIES, _MOST, _LEAST = 2**22, 2**16, 2**10  # of a block: entries, and rows
 
 
@@ -71,11 +73,21 @@ class Source(ABC):
                 kinds[name] = _both(kinds.get(name, EMPTY), kind)
             self._kept = table if tables == 1 else None
         if not rows:
-            raise TableError(
-                f"{self.name} has no rows - usually a file that was cut off, or the output of a "
-                f"command that failed - look at it with: head {self.name}"
-            )
+            raise self._without("has no rows")
         return Shape(rows, {n: NUMBER if kind == EMPTY else kind for n, kind in kinds.items()})
+
+    def _without(self, what: str) -> TableError:
+        """Return the error of a file with nothing in it."""
+        look = f" - look at it with: head {quote(self.name)}"
+        return TableError(
+            f"{self.name} {what} - usually a file that was cut off, or the output of a command "
+            f"that failed{'' if self.name == STANDARD_INPUT else look}"
+        )
+
+    @property
+    def title(self) -> str:
+        """The name of the file, without its folders."""
+        return Path(self.name).name or self.name
 
     def blocks(self) -> Iterator[Table]:
         """Yield the rows in blocks, whose columns all have the same kinds."""

@@ -45,7 +45,8 @@ class Fasta(Whole):
     def _table(self) -> Table:
         sequences, names = read_fasta(self.path)
         columns = {"name": names, "sequence": sequences}
-        return Table({k: np.array(v, dtype=object) for k, v in columns.items()}, self.name)
+        made = {name: np.array(texts, dtype=object) for name, texts in columns.items()}
+        return Table(made, self.name, beside=("name",))
 
 
 class GraphFolder(Whole):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -38,6 +39,8 @@ class Table:
         The line of each row in the file.
     start : int
         Rows of the file before these.
+    beside : tuple of str
+        Columns that name the rows, and become points only if they are asked for.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Table:
     source: str = "the table"
     lines: np.ndarray | None = None
     start: int = 0
+    beside: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return next((length(column) for column in self.columns.values()), 0)
@@ -91,6 +95,13 @@ class Table:
             writer.writerow(self.columns)
         writer.writerows(zip(*(_written(c) for c in self.columns.values()), strict=True))
 
+    def write_json(self, file: TextIO) -> None:
+        """Write the table as JSON Lines: an object for each row, null for what is missing."""
+        cells = [_written(column, None) for column in self.columns.values()]
+        for row in zip(*cells, strict=True):
+            line = dict(zip(self.columns, row, strict=True))
+            file.write(json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n")
+
     @staticmethod
     def joined(tables: Sequence[Table]) -> Table:
         """Return the rows of several tables with the same columns, one after the other."""
@@ -109,11 +120,11 @@ class Table:
         return replace(first, columns=columns, lines=lines)
 
 
-def _written(column: Any) -> list[Any]:
+def _written(column: Any, nothing: str | None = "") -> list[Any]:
     """Return cells: texts, whole numbers, and others by the fewest digits that tell them apart."""
     if kind_of(column) == GRAPHS:
         raise TypeError("graphs have no place in a table of text")
-    return ["" if value is None or value != value else value for value in column.tolist()]
+    return [nothing if value is None or value != value else value for value in column.tolist()]
 
 
 def kind_of(column: Any) -> str:
