@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gp import LeaveOneOut, MarginalLikelihood, maximise
@@ -244,6 +245,21 @@ def test_a_search_that_stops_on_a_slope_has_not_converged():
     best = maximise(Ledge(kernel, X, np.sin(3 * X)), kernel.theta, kernel.bounds)
     assert not best.converged
     assert "it still rises, with a slope of" in best.message
+
+
+def test_a_wrapped_kernel_has_its_derivatives_from_one_call():
+    X = np.linspace(0, 3, 12)[:, None]
+    V = np.random.default_rng(0).normal(size=(12, 2))
+    kernel = SklearnKernel(ExpSineSquared(0.8, 1.7))
+    block = kernel.linearise(X)
+    np.testing.assert_allclose(block.values, kernel(X), atol=1e-14)
+    steps = 1e-4 * np.eye(2)
+    slopes = [
+        difference(lambda t: kernel.with_theta(kernel.theta + t)(X), step) / 1e-4 for step in steps
+    ]
+    np.testing.assert_allclose(block.tangents(V), [S @ V for S in slopes], atol=1e-6)
+    expected = [np.sum((V @ V.T) * S) for S in slopes]
+    np.testing.assert_allclose(block.pullback(V @ V.T), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [1.0 * RBF() + White(), 1.0 * RBF((1.0, 1.0)) + White()])
