@@ -164,10 +164,11 @@ class KernelEstimator(BaseEstimator):
         of vectors.  Targets are numbers, (n,) or (n, q), or labels, (n,).
         """
         numbers = {} if labels else self._numbers
-        if not copy and self._is_ready(X, reset) and (not supervised or _are_ready(y, len(X))):
+        if self._is_ready(X, reset) and (not supervised or _are_ready(y, len(X))):
             if reset:
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)
+            X = X.copy() if copy else X
             return (X, y) if supervised else X
         if self._takes(X):
             refuse_structured(X, type(self).__name__)
