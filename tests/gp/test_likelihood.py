@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gp import LeaveOneOut, MarginalLikelihood, maximise
@@ -28,6 +29,8 @@ from mercer.kernels import (
     White,
 )
 from mercer.testing._differences import difference
+
+WAYS = ("both", "bold", "cautious")
 
 KERNELS = [
     1.3 * RBF(0.8) + White(0.1),
@@ -233,7 +236,7 @@ def test_what_has_converged_is_flat(kernel):
 
 
 def test_a_search_that_stops_on_a_slope_has_not_converged():
-    class Ledge(MarginalLikelihood):  # so high that steps seem to gain nothing
+    class Ledge(LeaveOneOut):  # so high that steps seem to gain nothing
         def value_and_gradient(self, theta=None):
             value, gradient = super().value_and_gradient(theta)
             return 1e12 + value, gradient
@@ -244,6 +247,48 @@ def test_a_search_that_stops_on_a_slope_has_not_converged():
     best = maximise(Ledge(kernel, X, np.sin(3 * X)), kernel.theta, kernel.bounds)
     assert not best.converged
     assert "it still rises, with a slope of" in best.message
+
+
+def test_a_wrapped_kernel_has_its_derivatives_from_one_call():
+    X = np.linspace(0, 3, 12)[:, None]
+    V = np.random.default_rng(0).normal(size=(12, 2))
+    kernel = SklearnKernel(ExpSineSquared(0.8, 1.7))
+    block = kernel.linearise(X)
+    np.testing.assert_allclose(block.values, kernel(X), atol=1e-14)
+    steps = 1e-4 * np.eye(2)
+    slopes = [
+        difference(lambda t: kernel.with_theta(kernel.theta + t)(X), step) / 1e-4 for step in steps
+    ]
+    np.testing.assert_allclose(block.tangents(V), [S @ V for S in slopes], atol=1e-6)
+    expected = [np.sum((V @ V.T) * S) for S in slopes]
+    np.testing.assert_allclose(block.pullback(V @ V.T), expected, atol=1e-6)
+
+
+def test_restarts_look_behind_a_bound_once():
+    X = np.array([[0.0], [1.0], [2.5], [4.0]])
+    kernel = Bounded(RBF(0.55), (0.5, 0.6))  # whose best length scale is beyond
+    objective = MarginalLikelihood(kernel, X, np.sin(0.3 * X), 1e-6)
+    ends = {way: maximise(objective, kernel.theta, kernel.bounds, way=way) for way in WAYS}
+    assert len({end.value for end in ends.values()}) == 1
+    assert ends["both"].evaluations > ends["bold"].evaluations
+    with pytest.raises(ValueError, match="way must be"):
+        maximise(objective, kernel.theta, kernel.bounds, way="other")
+
+
+def test_a_sharp_period_keeps_no_other_parameter_from_its_optimum():
+    # the curvature is 5e9 in the period and 5 in the factor
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 300, 200))[:, None]
+    y = np.sin(2 * np.pi * X[:, 0] / 1.7) + 0.05 * rng.standard_normal(200)
+    for period in (Periodic(1.7), SklearnKernel(ExpSineSquared(1.0, 1.7))):
+        kernel = 1.0 * period + White(0.01)
+        objective = MarginalLikelihood(kernel, X, y, 1e-10)
+        best = maximise(objective, kernel.theta, kernel.bounds)
+        again = maximise(objective, best.theta, kernel.bounds)
+        assert best.converged and again.converged
+        assert best.value <= again.value < best.value + 2e-3
+        _, gradient, B = objective.with_information(best.theta)
+        assert Model(kernel.bounds).step(best.theta, gradient, B)[1] < 1e-2
 
 
 @pytest.mark.parametrize("kernel", [1.0 * RBF() + White(), 1.0 * RBF((1.0, 1.0)) + White()])

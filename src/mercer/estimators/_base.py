@@ -28,6 +28,7 @@ from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parame
 from ._sample import Sample, check_weights
 
 __all__ = ["NO_TARGETS", "KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
+__all__ += ["is_ready", "taken"]
 
 
 _PLAIN = (str, int, float, bool)
@@ -164,10 +165,10 @@ class KernelEstimator(BaseEstimator):
         of vectors.  Targets are numbers, (n,) or (n, q), or labels, (n,).
         """
         numbers = {} if labels else self._numbers
-        if not copy and self._is_ready(X, reset) and (not supervised or _are_ready(y, len(X))):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
+        ready = is_ready(self, X, reset) and self._takes(X)
+        if ready and (not supervised or _are_ready(y, len(X))):
+            X = taken(self, X, reset)
+            X = X.copy() if copy else X
             return (X, y) if supervised else X
         if self._takes(X):
             refuse_structured(X, type(self).__name__)
@@ -192,16 +193,6 @@ class KernelEstimator(BaseEstimator):
         if is_table(X) and len(X.shape) == 2 and by_places:
             _check_feature_names(self, X, reset=reset)
         return (X, y) if supervised else X
-
-    def _is_ready(self, X: Any, reset: bool) -> bool:
-        """Tell whether scikit-learn's validation, which is slow, would return X as it is."""
-        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
-            return False
-        known = self.__dict__
-        same = X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
-        if not (reset or same) or not X.flags.c_contiguous or not self._takes(X):
-            return False
-        return _all_finite(X)
 
     def _sample(
         self,
@@ -391,6 +382,23 @@ class Landmarked(BaseEstimator):
     @property
     def _chosen(self) -> Landmarks:
         return Landmarks(self.rank, self.landmarks, self.random_state)
+
+
+def is_ready(model: BaseEstimator, X: Any, reset: bool) -> bool:
+    """Tell whether scikit-learn's validation, which is slow, would return vectors as they are."""
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
+        return False
+    known = model.__dict__
+    same = X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
+    return (reset or same) and X.flags.c_contiguous and _all_finite(X)
+
+
+def taken(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.ndarray:
+    """Return vectors that are ready; with `reset` the model remembers how wide they are."""
+    if reset:
+        model.n_features_in_ = X.shape[1]
+        model.__dict__.pop("feature_names_in_", None)
+    return X
 
 
 def _are_ready(y: Any, n: int) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from ..gp import Optimum, Posterior, maximise
 from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, forget, from_sklearn
 
 __all__ = ["KernelTranslation", "SpelledObjective", "default_kernel"]
+
+_FACTORS = np.array([1.0, 0.5, 2.0, -1.0, -0.5, -2.0])  # of logarithms, in a translation
 
 
 def default_kernel() -> Kernel:
@@ -69,7 +72,7 @@ class KernelTranslation:
         """The user's theta."""
         return np.array(self.given.theta, dtype=float)
 
-    @property
+    @cached_property
     def bounds(self) -> np.ndarray:
         """Those of the user's theta."""
         with np.errstate(invalid="ignore"):  # the logarithm of a bound below 0 is no number
@@ -103,8 +106,10 @@ class KernelTranslation:
 
     def on_bounds(self, theta: np.ndarray) -> list[tuple[str, int, str, float]]:
         """Return (parameter, dimension, "lower" or "upper", bound) for what is on a bound."""
-        found = []
+        found: list[tuple[str, int, str, float]] = []
         close = np.isclose(self.bounds, theta[:, None])
+        if not close.any():
+            return found
         for (name, dimension), low_high, at in zip(self._names(), self.bounds, close, strict=True):
             if at.any():
                 side = int(not at[0])
@@ -129,7 +134,11 @@ def _identity(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _translation(given: SklearnGPKernel) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the kernel in our terms, and how; wrapped as it is if they are not one to one."""
+    """Return the kernel in our terms, and how; wrapped as it is if they are not one to one.
+
+    All entries of theta are moved at once, each by another step.  Steps differ by less than a
+    factor of 2, so that what an entry of ours has moved by tells the entry and the factor.
+    """
     theta = np.asarray(given.theta, dtype=float)
     p = theta.size
     with np.errstate(invalid="ignore"):
@@ -137,12 +146,12 @@ def _translation(given: SklearnGPKernel) -> tuple[Kernel, np.ndarray, np.ndarray
             return SklearnKernel(given), *_identity(p)
     kernel = from_sklearn(given)
     if kernel.theta.size == p and np.all(np.isfinite(theta)):
-        moved = [from_sklearn(given.clone_with_theta(theta + e)).theta for e in np.eye(p)]
-        # translations double, halve or turn the sign of a logarithm
-        A = np.array([np.round(2.0 * (m - kernel.theta)) / 2.0 for m in moved]).reshape(p, p).T
-        if np.all(np.count_nonzero(A, axis=0) == 1) and np.all(np.count_nonzero(A, axis=1) == 1):
-            place = np.argmax(A != 0.0, axis=1) if p else np.arange(0)
-            factor = A[np.arange(p), place]
+        steps = np.linspace(1.0, 1.5, p)
+        moved = from_sklearn(given.clone_with_theta(theta + steps)).theta - kernel.theta
+        match = np.abs(moved[:, None, None] - np.multiply.outer(steps, _FACTORS)) < 1e-9
+        ours, place, which = np.nonzero(match)
+        if np.array_equal(ours, np.arange(p)) and np.unique(place).size == p:
+            factor = _FACTORS[which]
             offset = kernel.theta - factor * theta[place]
             offset[np.abs(offset) < 1e-12] = 0.0
             return kernel, place, factor, offset
@@ -240,7 +249,11 @@ class SpelledObjective:
         if callable(optimizer):
             found = [self._ask(optimizer, theta) for theta in starts]
         else:
-            found = [self._climb(theta, i, say) for i, theta in enumerate(starts)]
+            way = "bold" if restarts else "both"
+            found = [self._climb(theta, i, say, way) for i, theta in enumerate(starts)]
+            first = int(np.argmax([end.value for end in found]))
+            if restarts and self.translation.on_bounds(found[first].theta):
+                found.append(self._climb(starts[first], first, say, "cautious"))
         best = max(found, key=lambda end: end.value)
         for name, dimension, side, bound in self.translation.on_bounds(best.theta):
             change = "Decreasing" if side == "lower" else "Increasing"
@@ -277,12 +290,15 @@ class SpelledObjective:
             )
         return Optimum(theta, -least, count, True, "the optimizer says so")
 
-    def _climb(self, start: np.ndarray, number: int, say: Function[[str], None] | None) -> Optimum:
+    def _climb(
+        self, start: np.ndarray, number: int, say: Function[[str], None] | None, way: str
+    ) -> Optimum:
         """Return the optimum near one start; where there is none, the start itself."""
         best = maximise(
             self,
             start,
             self.translation.bounds,
+            way=way,
             say=None if say is None else lambda at: say(Step(f"start {number}, {at}")),
         )
         if not best.converged:

@@ -20,7 +20,7 @@ from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
-from ._system import System, pullback_workspace, symmetric_tile
+from ._system import System, fits_at_once, pullback_workspace, symmetric_tile
 
 __all__ = ["LeaveOneOut", "MarginalLikelihood"]
 
@@ -57,7 +57,7 @@ class Exact(Objective):
         return self._log(system, system.solve(self.Y))
 
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
-        system = self._system(theta)
+        system = self._system(theta, slopes=True)
         return self._log_and_gradient(system, system.solve(self.Y))
 
     def _require_gradient(self) -> None:
@@ -107,8 +107,13 @@ class Exact(Objective):
         inverse = system.invert().diagonal()
         return self.Y - A / inverse[:, None], 1.0 / inverse
 
-    def _system(self, theta: Any) -> System:
-        return System(self._at(theta), self.X, self.noise, self.max_memory)
+    def _system(self, theta: Any, *, slopes: bool = False) -> System:
+        at_once = slopes and self._at_once
+        return System(self._at(theta), self.X, self.noise, self.max_memory, at_once=at_once)
+
+    @cached_property
+    def _at_once(self) -> bool:
+        return fits_at_once(self.kernel, self.X)
 
     def _steady_system(self, kernel: Kernel) -> tuple[System, float]:
         n, least = length(self.X), float(np.min(self.noise))
@@ -183,7 +188,7 @@ class MarginalLikelihood(Exact):
         """
         self._require_gradient()
         try:
-            system = self._system(theta)
+            system = self._system(theta, slopes=True)
         except NotPositiveDefiniteError:
             p = self.kernel.theta.size
             return -np.inf, np.zeros(p), np.zeros((p, p))

@@ -22,7 +22,13 @@ from ._logistic import LogisticCurvature
 from ._objective import Objective
 from ._posterior import Posterior
 from ._softmax import SoftmaxCurvature
-from ._system import dense_matrix, pullback_workspace, symmetric_pullback, symmetric_tile
+from ._system import (
+    dense_matrix,
+    fits_at_once,
+    pullback_workspace,
+    symmetric_pullback,
+    symmetric_tile,
+)
 
 __all__ = ["LaplaceLikelihood"]
 
@@ -131,7 +137,11 @@ class LaplaceLikelihood(Objective):
 
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
         kernel = self._at(theta)
-        K = dense_matrix(kernel, self.X, self.max_memory)
+        block: Any = kernel.linearise(self.X) if fits_at_once(kernel, self.X) else None
+        if block is None:
+            K = dense_matrix(kernel, self.X, self.max_memory)
+        else:
+            K = np.asarray(block.values, dtype=np.float64)
         mode = self._mode(K)
         A = mode.slope
         U, R = mode.curvature.pull(K)
@@ -140,7 +150,7 @@ class LaplaceLikelihood(Objective):
             outer = (A[rows] + U[rows]) @ A[cols].T + A[rows] @ U[cols].T
             return 0.5 * (outer - symmetric_tile(R, rows, cols))
 
-        return mode.value, symmetric_pullback(kernel, self.X, weights)
+        return mode.value, symmetric_pullback(kernel, self.X, weights, block=block)
 
     def posterior(self, theta: Any = None) -> Posterior:
         """Return mean and covariance of f given the labels, as Laplace has them."""

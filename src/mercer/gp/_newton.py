@@ -60,7 +60,8 @@ class Model:
             self.steps.append((s, g - slopes))
         if gained < 0.25 * expected:
             # where the parabola through both values is highest, but not too near
-            part = 0.5 * (g @ s) / (g @ s - gained) if np.isfinite(gained) else 0.0
+            rise = g @ s
+            part = 0.5 * rise / (rise - gained) if -np.inf < gained < rise else 0.0
             self.reach = np.minimum(self.reach, min(max(part, 0.1), 0.5) * np.abs(s))
         elif gained > 0.5 * expected:
             self.reach = np.minimum(_LONGEST, 4.0 * self.reach)

@@ -15,14 +15,14 @@ scikit-learn.
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from .._points import length
-from .._runtime import Step
+from .._runtime import Step, check_choice
 from ._newton import Model
 
 __all__ = ["Optimum", "maximise"]
@@ -35,7 +35,7 @@ _FAR = 100.0  # standard deviations from the optimum of a quarter that are searc
 _NOISE = 0.01  # a step that gains less than this part of a standard error is the last
 _GRADIENT, _GAIN = 1e-5, 2.2e-9  # where a search ends, as SciPy has them
 _SCALED_GRADIENT = 1e-3  # with unit curvature, the value can rise by half its square
-_WORTH = 1e-3  # a search that gained less is not started again from its end
+_WORTH = 1e-3  # a search that gained less, or would gain less, does not go on from its end
 _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the observations
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
 _HALVINGS = 4  # of the way from a bound to the start
@@ -83,6 +83,7 @@ def maximise(
     start: np.ndarray,
     bounds: np.ndarray,
     *,
+    way: str = "both",
     say: Function[[str], None] | None = None,
     max_iter: int = 1000,
     seed: int = 0,
@@ -95,6 +96,10 @@ def maximise(
     start : ndarray of shape (p,)
     bounds : ndarray of shape (p, 2)
         In log space, as those of a kernel.
+    way : {"both", "bold", "cautious"}
+        With few observations, the length of the first step: the gradient, as scikit-learn has it,
+        which may lead into a corner of the bounds; at most 1; or if the one has led to a bound,
+        the other as well.
     say : function, optional
         Called with a line of progress after each evaluation.
     max_iter : int
@@ -113,6 +118,7 @@ def maximise(
     >>> np.exp(best.theta).round(3)
     array([0.22 , 0.586, 0.005])
     """
+    check_choice("way", way, "both", "bold", "cautious")
     search = _Search(objective, bounds, max_iter, say)
     start = search.within(start)
     n = length(objective.X)
@@ -129,7 +135,10 @@ def maximise(
             if best.converged or search.inside(best.theta):
                 return best
             start = best.theta
-    return search.climb(start)
+    best = search.climb(start, cautious=way == "cautious")
+    if way == "both" and n < _MANY and search.on_bounds(best.theta).any():
+        best = max(best, search.climb(start, cautious=True), key=lambda end: end.value)
+    return replace(best, evaluations=search.evaluations)
 
 
 def _approach(
@@ -160,7 +169,7 @@ class _Search:
         self.latest: Any = None  # where the last search ended: theta, value, gradient
 
     def within(self, theta: np.ndarray) -> np.ndarray:
-        return np.clip(theta, self.bounds[:, 0], self.bounds[:, 1])
+        return np.minimum(np.maximum(theta, self.bounds[:, 0]), self.bounds[:, 1])
 
     def inside(self, theta: np.ndarray) -> bool:
         """Tell whether theta is on no bound, nor close to one."""
@@ -212,8 +221,11 @@ class _Search:
             theta[i] += low * (start[i] - theta[i])
         return theta
 
-    def ascend(self, start: np.ndarray, least: float) -> Optimum:
-        """Return where steps of Newton's end, each of which gains at least so much."""
+    def ascend(self, start: np.ndarray, least: float, most_idle: int = _IDLE) -> Optimum:
+        """Return where steps of Newton's end, each of which gains at least so much.
+
+        So many in succession that gain next to nothing are an end as well.
+        """
         theta, model = start, Model(self.bounds)
         value, gradient, B = self.inform(theta)
         before, idle = 0.0, 0  # what the last step was expected to gain; steps without gain
@@ -238,7 +250,7 @@ class _Search:
             before = expected if gained > 0.5 * expected else 0.0
             if model.judge(moved, gradient, slopes, gained, expected):
                 theta, value, gradient, B = there, new, slopes, information
-            if idle == _IDLE:
+            if idle == most_idle:
                 return self._ended(theta, value, True, "steps gain nothing")
         return self._ended(theta, value, False, "steps of Newton's did not settle")
 
@@ -309,7 +321,7 @@ class _Search:
             jac=True,
             method="L-BFGS-B",
             bounds=box,
-            callback=step,
+            callback=None if H is None and least == -np.inf else step,  # it would have no say
             options={"maxiter": self.max_iter, **options},
         )
         value, theta, gradient = best
@@ -319,10 +331,6 @@ class _Search:
             return self.climb(theta) if now.all() else self.climb(theta, H, held=now)
         if rough:
             return self._ended(theta, value, True, "roughly")
-        if H is None and not cautious and now.any():  # is the bound only where that step led?
-            other = self.climb(start, cautious=True)
-            if other.value > value:
-                return other
         slope = np.abs(self.within(theta + gradient) - theta).max(initial=0.0)
         converged, message = bool(result.success), _reason(str(result.message))
         if held is not None and np.any(held & (self.within(theta + gradient) != theta)):
@@ -331,6 +339,15 @@ class _Search:
             if value > first + _WORTH:  # tolerances of a steep start are wide: here they are not
                 return self.climb(theta)
             converged, message = False, f"it still rises, with a slope of {slope:.1e} in theta"
+        if not converged and errors is None and hasattr(self.objective, "with_information"):
+            # A period that is known to many digits has a slope at any distance from where it is
+            # best, beside which no step of L-BFGS sees the other parameters: Newton's do.
+            settled = self.ascend(theta, _WORTH, most_idle=_PATIENCE)
+            converged, message = (
+                settled.converged,
+                settled.message if settled.converged else message,
+            )
+            theta, value = settled.theta, settled.value
         if errors is not None and not converged:
             error, gain = errors(theta), climbed[-1] - climbed[-2] if climbed[1:] else np.inf
             if H is not None:

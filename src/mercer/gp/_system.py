@@ -18,6 +18,7 @@ from ..solvers.linear import Triangle, relative
 __all__ = [
     "System",
     "dense_matrix",
+    "fits_at_once",
     "pullback_workspace",
     "symmetric_pullback",
     "symmetric_tile",
@@ -38,6 +39,9 @@ class System:
     X : points
     noise : float or ndarray of shape (n,)
     max_memory : int, str or None
+    at_once : bool
+        Whether K is made together with its `derivatives`, from the same distances, which takes
+        `fits_at_once`; otherwise these are made when they are asked for.
 
     Raises
     ------
@@ -45,10 +49,12 @@ class System:
         If a pivot is not positive.
     """
 
-    def __init__(self, kernel: Kernel, X: Any, noise: Any, max_memory: Any = None) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Any, noise: Any, max_memory: Any = None, *, at_once: bool = False
+    ) -> None:
         self.kernel, self.X = kernel, X
         self._block: Any = None
-        if length(X) <= _SMALL and _in_tiles(kernel):  # of few points, kept for the derivatives
+        if at_once:
             self._block = kernel.linearise(X)
             K = np.array(self._block.values, dtype=np.float64)
         else:
@@ -99,11 +105,16 @@ class System:
 
 def dense_matrix(kernel: Kernel, X: Any, max_memory: Any) -> np.ndarray:
     """Return K as an array of its own."""
-    if length(X) <= _SMALL and not reads_all(kernel):
+    if fits_at_once(kernel, X):
         return np.asarray(kernel(X), dtype=np.float64)
     K = gram(kernel, X, storage="dense", max_memory=max_memory)
     array = K.release() if isinstance(K, DenseGram) else K.to_array()
     return array.astype(np.float64, copy=False)
+
+
+def fits_at_once(kernel: Kernel, X: Any) -> bool:
+    """Tell whether K and its derivatives are one block: of few points, and of any of them."""
+    return length(X) <= _SMALL and not reads_all(kernel)
 
 
 def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
@@ -143,14 +154,14 @@ def _in_tiles(kernel: Kernel) -> bool:
 
 
 def symmetric_pullback(
-    kernel: Kernel, X: Any, weights: Any, n_threads: int | None = None
+    kernel: Kernel, X: Any, weights: Any, n_threads: int | None = None, *, block: Any = None
 ) -> np.ndarray:
     """Return sum_ij W_ij dk(x_i, x_j) / d theta for a symmetric W, from half of its tiles.
 
     `weights(rows, cols)` returns the tile of W, which is on or above the diagonal.  Nothing of
     the size of W is formed here, but for kernels whose derivatives do not come in tiles.
     """
-    return derivatives(kernel, X, weights, None, n_threads)[0]
+    return derivatives(kernel, X, weights, None, n_threads, block)[0]
 
 
 def derivatives(
@@ -166,12 +177,13 @@ def derivatives(
     Both in one pass over the tiles of K, in which each is evaluated once.  `block` is
     ``kernel.linearise(X)`` if that is known.
     """
-    p, n, q = kernel._theta.size, length(X), 0 if A is None else A.shape[1]
+    p, n, q = kernel._freedom, length(X), 0 if A is None else A.shape[1]
     if not p:
         return np.zeros(0), np.zeros((0, n, q))
-    if n <= _SMALL and _in_tiles(kernel):
-        rows, block = slice(0, n), kernel.linearise(X) if block is None else block
-        pulled = block.pullback(weights(rows, rows))
+    if block is None and fits_at_once(kernel, X):
+        block = kernel.linearise(X)
+    if block is not None:
+        pulled = block.pullback(weights(slice(0, n), slice(0, n)))
         return pulled, np.zeros((p, n, 0)) if A is None else block.tangents(A)
     if not _in_tiles(kernel):
         W = np.empty((n, n))

@@ -50,6 +50,7 @@ __all__ = ["Kernel", "node", "parameter"]
 
 _ROWS = 1024  # rows of a block filled at a time, so that scratch stays small
 _DIAGONAL = 64  # rows of a block of which only the diagonal is read
+_VANISHES = -700.0  # below this logarithm a parameter may be 0 to rounding
 
 
 def parameter(
@@ -86,10 +87,10 @@ class Kernel(Value, ABC):
     __array_ufunc__ = None  # so that numpy.float64(2) * k reaches __rmul__
 
     def __post_init__(self) -> None:
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if "bounds" in f.metadata and not isinstance(value, (str, numbers.Number)):
-                object.__setattr__(self, f.name, frozen_parameter(value))
+        for name, tunable in _fields(type(self)):
+            value = getattr(self, name)
+            if tunable and not isinstance(value, (float, str, numbers.Number)):
+                object.__setattr__(self, name, frozen_parameter(value))
         self._check()
 
     def _check(self) -> None:
@@ -127,11 +128,11 @@ class Kernel(Value, ABC):
         Reverse mode: the weights travel down the tree, and no (n, m, p) tensor exists.
         `Z=None` means the points X themselves.
         """
-        if not self._theta.size:
+        if not self._freedom:
             return np.zeros(0)
         W = self._check_weights(X, Z, W)
         gradient = self._pullback(X, Z, W)
-        return np.concatenate([np.ravel(gradient[path]) for path, _ in self._free()])
+        return np.concatenate([np.ravel(gradient[path]) for path, _ in self._parts])
 
     def linearise(self, X: Any, Z: Any = None) -> Linearised:
         """Return the block k(X, Z) with its derivatives in theta; `Z=None` means X itself."""
@@ -368,12 +369,12 @@ class Kernel(Value, ABC):
     def _slots(self) -> dict[str, Any]:
         """The parameters and children by their paths, in field order; not to be written to."""
         slots: dict[str, Any] = {}
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
+        for name, tunable in _fields(type(self)):
+            value = getattr(self, name)
             if _is_family(value):
-                slots |= {f"{f.name}__{i}": child for i, child in enumerate(value)}
-            elif "bounds" in f.metadata or isinstance(value, Kernel):
-                slots[f.name] = value
+                slots |= {f"{name}__{i}": child for i, child in enumerate(value)}
+            elif tunable or isinstance(value, Kernel):
+                slots[name] = value
         return slots
 
     def _children(self) -> Iterator[tuple[str, Kernel]]:
@@ -399,6 +400,16 @@ class Kernel(Value, ABC):
                 value = tuple(family)
             fields[name] = value
         return dataclasses.replace(self, **fields)
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[str, int], ...]:
+        """The paths of `_free`, each with the number of its entries of theta."""
+        return tuple((path, part.size) for path, part in self._free())
+
+    @property
+    def _freedom(self) -> int:
+        """The number of entries of theta."""
+        return sum(size for _, size in self._parts)
 
     @cached_property
     def _theta(self) -> np.ndarray:
@@ -435,20 +446,25 @@ class Kernel(Value, ABC):
     def with_theta(self, theta: Any) -> Self:
         """Return this kernel with its free parameters set to exp(theta)."""
         theta = np.asarray(theta, dtype=float)
-        if theta.shape != self._theta.shape:
+        if theta.shape != (self._freedom,):
             raise ValueError(
                 f"theta has shape {theta.shape}, but {self!r} has {self.theta.size} free "
                 f"parameters: {self.theta_names}"
             )
-        changes = dict(self._slots)
-        for path, part in self._free():
-            mine, theta = theta[: len(part)], theta[len(part) :]
-            if isinstance(value := changes[path], Kernel):
-                changes[path] = value.with_theta(mine)
+        changes: dict[str, Any] = {}
+        start = 0
+        for path, size in self._parts:
+            mine, value = theta[start : start + size], self._slots[path]
+            start += size
+            if isinstance(value, Kernel):
+                changes[path] = value.with_theta(mine) if size else value
             else:
                 new = np.exp(mine).tolist()
                 changes[path] = tuple(new) if np.ndim(value) else new[0]
-        return self._with(changes)
+        there = self._with(changes)
+        if theta.min(initial=0.0) > _VANISHES:  # the same parameters are free: no second look
+            there.__dict__.update(_parts=self._parts, _unresolved=[])
+        return there
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the fields by name; with `deep`, also those of the children, joined by `__`."""
@@ -566,12 +582,8 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ values
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = (
-            "_slots",
-            "_theta",
-            "_unresolved",
-            "claims",
-        )  # at hand for speed, no part of the value
+        # at hand for speed, no part of the value
+        kept = ("_slots", "_parts", "_theta", "_unresolved", "claims")
         return {name: value for name, value in self.__dict__.items() if name not in kept}
 
     # ------------------------------------------------------------------ in notebooks
@@ -596,6 +608,12 @@ class Kernel(Value, ABC):
         if W.shape != shape:
             raise ValueError(f"W has shape {W.shape}, but k(X, Z) has shape {shape}")
         return W
+
+
+@cache
+def _fields(kernel: type[Kernel]) -> tuple[tuple[str, bool], ...]:
+    """Return the names of the fields of a class, each with whether it is tunable."""
+    return tuple((f.name, "bounds" in f.metadata) for f in dataclasses.fields(kernel))
 
 
 @cache

@@ -127,7 +127,7 @@ class _LinearisedWhite(Linearised):
         return self.kernel.noise * float(np.trace(W)) if self.Z is None else 0.0
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        return np.full(self.kernel._theta.size, self.total(W))
+        return np.full(self.kernel._freedom, self.total(W))
 
     def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
         if self.Z is None:
@@ -135,4 +135,4 @@ class _LinearisedWhite(Linearised):
         return np.zeros((length(self.Z if transposed else self.X), V.shape[1]))
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        return self.products(V, transposed)[None][: self.kernel.theta.size]
+        return self.products(V, transposed)[None][: self.kernel._freedom]

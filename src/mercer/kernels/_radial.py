@@ -266,7 +266,7 @@ class _LinearisedRadial(Linearised):
         return self._in_order({"length_scale": -2.0 * width} | own)
 
     def _in_order(self, parts: dict[str, Any]) -> np.ndarray:
-        return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._free()])
+        return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._parts])
 
 
 # ---------------------------------------------------------------------- rows

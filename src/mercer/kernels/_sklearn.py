@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from ._claims import Claims
 from ._dot import Cosine, Linear, Polynomial, Sigmoid
 from ._elementwise import AdditiveChi2, Chi2, Laplacian
 from ._flat import Constant, White
+from ._linearised import Linearised
 from ._prepared import Prepared
 from ._stationary import RBF, Matern, RationalQuadratic
 from ._wrappers import Bounded, Fixed
@@ -256,8 +258,10 @@ class SklearnKernel(Kernel):
             raise NotDifferentiableError(
                 "SklearnKernel: scikit-learn's kernels have derivatives of k(X), not of k(X, Z)"
             )
-        _, tensor = self.kernel(self._points(X), eval_gradient=True)
-        return {"kernel": np.array([np.sum(W * slope) for slope in np.moveaxis(tensor, 2, 0)])}
+        return {"kernel": _LinearisedSklearn(self, X, None).pullback(W)}
+
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return Linearised(self, X, Z) if Z is not None else _LinearisedSklearn(self, X, None)
 
     @property
     def on_vectors(self) -> bool:
@@ -308,3 +312,24 @@ class SklearnKernel(Kernel):
         inner = {name[8:]: params.pop(name) for name in list(params) if name[:8] == "kernel__"}
         changed = super().set_params(**params)
         return type(self)(clone(changed.kernel).set_params(**inner)) if inner else changed
+
+
+class _LinearisedSklearn(Linearised):
+    """K and the array (n, n, p) of its derivatives, as scikit-learn returns them together."""
+
+    kernel: SklearnKernel
+
+    @cached_property
+    def _both(self) -> tuple[np.ndarray, np.ndarray]:
+        K, tensor = self.kernel.kernel(self.kernel._points(self.X), eval_gradient=True)
+        return np.asarray(K), np.asarray(tensor)
+
+    @property
+    def values(self) -> np.ndarray:
+        return self._both[0]
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        return np.tensordot(W, self._both[1], 2)
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        return np.asarray(np.moveaxis(self._both[1], 2, 0) @ V)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...gram import FeatureMap
-from .._base import Seed
+from .._base import Seed, is_ready, taken
 from .._parameters import estimator, learned, parameter, threaded
 
 __all__ = ["FeatureTransformer", "check_features", "precision"]
@@ -42,6 +42,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._map.features(X, dtype=precision(X))
 
     def _check(self, X: Any, *, reset: bool) -> Any:
+        if is_ready(self, X, reset):
+            return taken(self, X, reset)
         kinds: Any = "csr" if self._sparse else False
         types = [np.float64, np.float32]
         return validate_data(self, X, accept_sparse=kinds, dtype=types, reset=reset)
