@@ -215,7 +215,8 @@ class Components:
 
     def score(self, X: Any) -> np.ndarray:
         """Return <w_j, phi(x) - mu>, (n, k)."""
-        return self._by_rows(X, self.functions) - self.offset
+        # with mu, which costs little: an expansion keeps its points ready for the next few x
+        return self._by_rows(X, self.expansion)[:, :-1] - self.offset
 
     def error(self, X: Any, kernel: Kernel) -> np.ndarray:
         """Return |phi(x) - mu - its projection|^2; random features have norms of their own."""
