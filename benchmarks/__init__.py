@@ -13,7 +13,6 @@ from . import (
     gallery,
     gp,
     graphs,
-    grid,
     guard,
     kv,
     learning,
@@ -43,7 +42,6 @@ ACCURACY = (
 SUITES = {
     "small": small.SUITE,
     "gallery": gallery.SUITE,
-    "grid": grid.SUITE,
     "first": first.SUITE,
     "kv": kv.SUITE,
     **fit.SUITES,

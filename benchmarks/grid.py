@@ -1,73 +1,117 @@
-"""Every estimator that scikit-learn has too, by n and d: one table of ratios, none below 1 wanted.
+"""Every estimator that scikit-learn has too, by n and d: `python -m benchmarks.grid`.
 
-Cells beyond what the peer does in about a minute, or beyond a K of 1 GB where it stores several,
-are left out and shown as a dash.
+    ratio = least time of scikit-learn / least time of mercer        none below 1 is wanted
+
+of a fit, of the prediction of one row, and of 1000.  Hundreds of cells: both libraries take turns
+in one process, the fits are held against each other by the measure of `_models`, and what is
+beyond a minute of the peer's is left out, with a dash.  The table goes to results/grid.md; memory
+is the peak beside inputs and outputs of the first fit, the peer's over ours.
 """
 
 from __future__ import annotations
 
-from ._models import MODELS, case, suite
-from ._suite import Case
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ._measure import measure, settle
+from ._models import MODELS, Library
+from ._problems import draw, width
 
 SIZES = (100, 300, 1000, 3000, 10_000, 20_000)
 COLUMNS = (2, 10, 50)
-MOST = {  # points that the peer is given
-    "GaussianProcessRegressor": 1000,
-    "GaussianProcessClassifier": 1000,
-    "KernelRidge": 10_000,
-    "KernelPCA": 10_000,
-}
+MOST = {"GaussianProcessRegressor": 1000, "GaussianProcessClassifier": 1000}
+MOST |= {"KernelRidge": 10_000, "KernelPCA": 10_000}  # the peer stores K several times
+LARGEST = 10_000  # points in each of the columns; more in the middle one alone
 QUERIES = 1000
+JOBS = ("fit", "one row", f"{QUERIES} rows", "memory")
+LIBRARIES = ("scikit-learn", "mercer")
+RESULTS = Path(__file__).parent / "results" / "grid.md"
 
 
-def cases(quick: bool) -> list[Case]:
+def least(calls: dict[str, Callable[[], Any]], seconds: float) -> float:
+    """The ratio of the least times of both, in turns until so many seconds are over."""
+    best, start, rounds = dict.fromkeys(calls, float("inf")), time.perf_counter(), 0
+    while rounds < 1 or (time.perf_counter() - start < seconds and rounds < 50):
+        for name, call in calls.items():
+            begun = time.perf_counter()
+            call()
+            best[name] = min(best[name], time.perf_counter() - begun)
+        rounds += 1
+    return best["scikit-learn"] / best["mercer"]
+
+
+def cell(model: str, n: int, d: int, seconds: float) -> dict[str, float]:
     """A function of noisy waves, cut into two classes for classifiers."""
-    found = []
-    for model, rule in MODELS.items():
-        for n in (300,) if quick else SIZES:
-            for d in COLUMNS[:1] if quick else COLUMNS:
-                if n > MOST.get(model, SIZES[-1]):
-                    continue
-                inputs = {"name": "waves", "n": n, "d": d, "noise": 0.3, "queries": QUERIES}
-                inputs |= {"classes": 2} if rule.learns == "labels" else {}
-                for job in ("fit", QUERIES):
-                    verb = "fit" if job == "fit" else rule.verb
-                    name, words = f"{model}.{verb} n={n} d={d}", f"`{model}.{verb}`, all n and d"
-                    found.append(case(name, model, job, inputs, family=words))
+    rule = MODELS[model]
+    classes = {"classes": 2} if rule.learns == "labels" else {}
+    X, y, Q, _ = draw("waves", n, d, noise=0.3, queries=QUERIES, **classes)
+    gamma = width(X)
+    models = {name: rule.make(Library(name), gamma) for name in LIBRARIES}
+    models["mercer"].fit(X, y)  # compiles
+    scratch = {}
+    for name, machine in models.items():
+        settle()
+        scratch[name] = measure(lambda machine=machine: machine.fit(X, y) and None)[2]
+    apart = rule.error(*(rule.found(models[name], Q[:200]) for name in reversed(LIBRARIES)))
+    if not apart <= 3.0 * rule.tolerance:  # both stop at a tolerance, SVMs at 1e-3
+        raise RuntimeError(f"{model}, n = {n}, d = {d}: results differ by {apart:.1e}")
+    found = {"fit": least({k: lambda m=m: m.fit(X, y) for k, m in models.items()}, seconds)}
+    for job, rows in (("one row", Q[:1]), (f"{QUERIES} rows", Q)):
+        verbs = {k: getattr(m, rule.verb) for k, m in models.items()}
+        found[job] = least({k: lambda f=f, R=rows: f(R) for k, f in verbs.items()}, seconds / 3)
+    if None not in scratch.values():  # less than a megabyte is an allocator's noise
+        theirs, ours = (max(scratch[name], 2**20) for name in LIBRARIES)
+        found["memory"] = theirs / ours
     return found
 
 
-def table(cases: list[dict]) -> str:
-    """Ratios, and the peer's memory over ours, in rows of estimators and columns of n and d."""
-    sizes = sorted({(c["inputs"]["n"], c["inputs"]["d"]) for c in cases})
-    text = ""
-    for what, cell in (("time", _time), ("memory", _memory)):
-        rows: dict[str, dict] = {}
-        for one in cases:
-            row = rows.setdefault(one["name"].partition(" ")[0], dict.fromkeys(sizes, "–"))
-            row[one["inputs"]["n"], one["inputs"]["d"]] = cell(**one["contenders"])
-        text += f"| {what}: theirs / ours | {' | '.join(f'{n}, {d}' for n, d in sizes)} |\n"
+def tables(found: dict[str, dict[tuple[int, int], dict[str, float]]]) -> str:
+    """One table for each job: rows of estimators, columns of n and d."""
+    sizes = sorted({place for row in found.values() for place in row})
+    text = "# Every estimator by n and d\n\nWritten by `python -m benchmarks.grid`: "
+    text += "scikit-learn / mercer, above 1 mercer is faster, or takes less memory.\n"
+    for job in JOBS:
+        text += f"\n| {job} | {' | '.join(f'{n}, {d}' for n, d in sizes)} |\n"
         text += f"|---|{'---|' * len(sizes)}\n"
-        text += "".join(f"| {name} | {' | '.join(row.values())} |\n" for name, row in rows.items())
-        text += "\n"
-    left = ", ".join(f"{model} beyond {n}" for model, n in MOST.items())
-    ratios = {c["name"]: c["contenders"]["scikit-learn"]["ratio"] for c in cases}
-    low = [name for name, ratio in ratios.items() if ratio and ratio[0] < 1.0]
-    text += f"Columns are n, d. Left out, as too long for the peer: {left}.\n"
-    return text + f"{len(low)} of {len(cases)} cells below 1: {', '.join(low) or 'none'}.\n"
+        for model, row in found.items():
+            cells = [row.get(place, {}).get(job) for place in sizes]
+            shown = " | ".join("–" if c is None else f"{c:.2g}" for c in cells)
+            text += f"| {model} | {shown} |\n"
+        every = [c[job] for row in found.values() for c in row.values() if job in c]
+        low = sum(c < 1.0 for c in every)
+        text += f"\n{job}: median {statistics.median(every):.2g}, worst {min(every):.2g}, "
+        text += f"{low} of {len(every)} below 1.\n"
+    return text
 
 
-def _time(mercer: dict, **peer: dict) -> str:
-    ratio = peer["scikit-learn"]["ratio"]
-    return f"{ratio[0]:.2g}" if ratio else "not comparable"
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--columns", type=int, nargs="*", default=COLUMNS)
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each fit")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # that a parameter of a process is on a bound
+    found: dict[str, dict[tuple[int, int], dict[str, float]]] = {}
+    for n in options.sizes:
+        for model in options.models:
+            for d in options.columns:
+                if n > MOST.get(model, SIZES[-1]) or (n > LARGEST and d != COLUMNS[1]):
+                    continue
+                row = found.setdefault(model, {})
+                row[n, d] = cell(model, n, d, options.seconds)
+                shown = "  ".join(f"{job} {ratio:.2g}" for job, ratio in row[n, d].items())
+                print(f"{model:28}{n:6}{d:4}  {shown}", flush=True)
+    whole = (options.models, options.sizes, options.columns) == (list(MODELS), SIZES, COLUMNS)
+    if whole:
+        RESULTS.write_text(tables(found))
+    print(f"\n{tables(found)}")
 
 
-def _memory(mercer: dict, **peer: dict) -> str:
-    first = [r["scratch"][0] if r["scratch"] else None for r in (peer["scikit-learn"], mercer)]
-    if None in first:
-        return ""
-    theirs, ours = (max(scratch, 2**20) for scratch in first)  # less is an allocator's noise
-    return f"{theirs / ours:.2g}"
-
-
-SUITE = suite("every estimator by n and d", cases, remarks=table, slow=10.0)
+if __name__ == "__main__":
+    main()

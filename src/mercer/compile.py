@@ -150,6 +150,8 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"products, {dtype.__name__}", partial(operator.matmul, K, np.ones((_BLOCKS, 3)))
     yield "SVC, blocks", partial(_fit, estimators.SVC(C=100.0), many)
     yield "SVC, pairs", partial(estimators.SVC().fit, X, np.arange(_POINTS) % 10)
+    small = estimators.SVC(cache_size=2)  # MB: less than K takes
+    yield "SVC, one pair at a time", partial(small.fit, many[:800], np.arange(800) % 20)
     y = X[:, 0] + X[:, 1]
     yield "thin", partial(means.thin, many[:64], 8)
     yield "two_sample_test", partial(means.two_sample_test, X, X + 0.1)

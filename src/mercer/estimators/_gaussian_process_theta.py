@@ -249,11 +249,14 @@ class SpelledObjective:
         if callable(optimizer):
             found = [self._ask(optimizer, theta) for theta in starts]
         else:
-            way = "bold" if restarts else "both"
-            found = [self._climb(theta, i, say, way) for i, theta in enumerate(starts)]
-            first = int(np.argmax([end.value for end in found]))
-            if restarts and self.translation.on_bounds(found[first].theta):
-                found.append(self._climb(starts[first], first, say, "cautious"))
+            found = []
+            for i, theta in enumerate(starts):
+                so_far = max((end.value for end in found), default=-np.inf)
+                found.append(self._climb(theta, i, say, "bold"))
+                # on a bound a second way is tried; but of restarts only from the best so far
+                promising = found[-1].value > so_far
+                if promising and self.translation.on_bounds(found[-1].theta):
+                    found.append(self._climb(theta, i, say, "cautious"))
         best = max(found, key=lambda end: end.value)
         for name, dimension, side, bound in self.translation.on_bounds(best.theta):
             change = "Decreasing" if side == "lower" else "Increasing"

@@ -343,11 +343,8 @@ class _Search:
             # A period that is known to many digits has a slope at any distance from where it is
             # best, beside which no step of L-BFGS sees the other parameters: Newton's do.
             settled = self.ascend(theta, _WORTH, most_idle=_PATIENCE)
-            converged, message = (
-                settled.converged,
-                settled.message if settled.converged else message,
-            )
-            theta, value = settled.theta, settled.value
+            theta, value, converged = settled.theta, settled.value, settled.converged
+            message = settled.message if converged else message
         if errors is not None and not converged:
             error, gain = errors(theta), climbed[-1] - climbed[-2] if climbed[1:] else np.inf
             if H is not None:

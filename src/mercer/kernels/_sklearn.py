@@ -322,7 +322,9 @@ class _LinearisedSklearn(Linearised):
     @cached_property
     def _both(self) -> tuple[np.ndarray, np.ndarray]:
         K, tensor = self.kernel.kernel(self.kernel._points(self.X), eval_gradient=True)
-        return np.asarray(K), np.asarray(tensor)
+        K = np.array(K)
+        np.fill_diagonal(K, self.kernel.diag(self.X))  # as in tiles: a kernel may have its own
+        return K, np.asarray(tensor)
 
     @property
     def values(self) -> np.ndarray:

@@ -154,7 +154,7 @@ class ExpressionSearch:
     >>> from mercer.kernels import RBF, Linear
     >>> from mercer.learning import ExpressionSearch
     >>> X = np.linspace(-1, 1, 20)[:, None]
-    >>> story = ExpressionSearch(X, X[:, 0] / X.std(), [RBF(), Linear()], 1, 20).run()
+    >>> story = ExpressionSearch(X, X[:, 0] / X.std(), [RBF(), Linear()], 1, 60).run()
     >>> len(story.tried)
     2
     """
