@@ -32,7 +32,7 @@ __all__ = ["Compiled", "compile_loops", "main"]
 
 _ROOMS = ("kernels", "gram", "solvers", "means", "estimators", "gp", "learning", "preimage")
 _POINTS, _COLUMNS = 40, 3
-_BLOCKS = 1700  # points from which support vector machines work in blocks
+_BLOCKS = 2300  # points from which support vector machines work in blocks
 _WORDS = ["ACGTACGTAC", "ACGTTTGACC", "CCGATTACAG", "GATTACAGAT"]
 
 

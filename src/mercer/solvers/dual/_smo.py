@@ -37,7 +37,7 @@ from ._working_set import WorkingSet
 
 __all__ = ["BlockSMO", "Follow", "Progress"]
 
-_ONE_BLOCK = 1600  # up to so many variables are one block, with all of K at hand
+_ONE_BLOCK = 2200  # up to so many variables are one block, with all of K at hand
 _FRACTION = 0.1  # the part of the violation at which the next block is chosen
 _STEPS_PER_VARIABLE = 100  # in a block, after which the next is chosen
 _STEPS_PER_LOOK = 100_000  # between two reports of progress, where an interrupt takes effect
