@@ -1,4 +1,4 @@
-from . import datasets, gp, gram, kernels, learning, means, solvers
+from . import datasets, gp, gram, kernels, learning, maps, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
@@ -55,6 +55,7 @@ from .expansion import Expansion, Primal, primal_or_dual
 from .kernels import Graphs, parse_kernel
 from .kernels.validity import check_gram, validity
 from .learning import MultipleKernel, alignment
+from .maps import embedding_quality
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .persist import load, save
 from .reduce import Reduction
@@ -112,6 +113,7 @@ __all__ = [
     "check_gram",
     "compress",
     "datasets",
+    "embedding_quality",
     "gp",
     "gram",
     "herd",
@@ -120,6 +122,7 @@ __all__ = [
     "kernels",
     "learning",
     "load",
+    "maps",
     "means",
     "mmd",
     "parse_kernel",

@@ -1,0 +1,3 @@
+from ._quality import EmbeddingQuality, Measures, embedding_quality
+
+__all__ = ["EmbeddingQuality", "Measures", "embedding_quality"]
