@@ -25,7 +25,7 @@ PAGES = [
 ROOMS = [
     *("mercer", "mercer.kernels", "mercer.kernels.validity", "mercer.gram", "mercer.solvers"),
     *("mercer.means", "mercer.gp", "mercer.learning", "mercer.plotting", "mercer.datasets"),
-    "mercer.testing",
+    *("mercer.maps", "mercer.testing"),
 ]
 NAMES = [
     (room, name)

@@ -1,4 +1,4 @@
-from . import datasets, gp, gram, kernels, learning, means, solvers
+from . import datasets, gp, gram, kernels, learning, maps, means, solvers
 from ._errors import (
     DensifyWarning,
     KernelMismatchError,
@@ -40,6 +40,7 @@ from .estimators import (
     OnlineKernelRegressor,
     ParzenDensity,
     PolynomialCountSketch,
+    ProbabilisticPCA,
     RandomFeatures,
     RBFSampler,
     SkewedChi2Sampler,
@@ -55,6 +56,7 @@ from .expansion import Expansion, Primal, primal_or_dual
 from .kernels import Graphs, parse_kernel
 from .kernels.validity import check_gram, validity
 from .learning import MultipleKernel, alignment
+from .maps import embedding_quality
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .persist import load, save
 from .reduce import Reduction
@@ -101,6 +103,7 @@ __all__ = [
     "ParzenDensity",
     "PolynomialCountSketch",
     "Primal",
+    "ProbabilisticPCA",
     "RBFSampler",
     "RandomFeatures",
     "Reduction",
@@ -112,6 +115,7 @@ __all__ = [
     "check_gram",
     "compress",
     "datasets",
+    "embedding_quality",
     "gp",
     "gram",
     "herd",
@@ -120,6 +124,7 @@ __all__ = [
     "kernels",
     "learning",
     "load",
+    "maps",
     "means",
     "mmd",
     "parse_kernel",

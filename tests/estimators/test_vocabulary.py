@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils._param_validation import InvalidParameterError
 
 import mercer.estimators
-from mercer import ParzenDensity
+from mercer import ParzenDensity, ProbabilisticPCA
 from mercer.solvers import (
     MOST_EXACT,
     BlockSMO,
@@ -35,6 +35,7 @@ SOLVERS = {
     if word in inspect.signature(model).parameters
 }
 LANDMARKED = [n for n, m in CLASSES.items() if "landmarks" in inspect.signature(m).parameters]
+ALONE = (ParzenDensity, ProbabilisticPCA)  # they have no n_jobs
 OBJECTS = {
     "KernelRidge": [Cholesky()],
     "KernelPCA": [DenseEigen()],
@@ -142,7 +143,7 @@ def test_landmarks_are_checked_and_drawn_by_a_seed(name):
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("name", [n for n, m in CLASSES.items() if m is not ParzenDensity])
+@pytest.mark.parametrize("name", [n for n, m in CLASSES.items() if m not in ALONE])
 def test_threads_change_nothing(name):
     assert np.array_equal(*(values(fitted(name, n_jobs=jobs)) for jobs in (1, -1)))
     with pytest.raises(ValueError, match="n_jobs == 0 has no meaning"):

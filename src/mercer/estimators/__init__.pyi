@@ -18,6 +18,7 @@ from ._online_regression import KernelRecursiveLeastSquares, OnlineKernelRegress
 from ._pca import KernelPCA
 from ._perceptron import KernelPerceptron
 from ._pls import KernelPLS
+from ._ppca import ProbabilisticPCA
 from ._primal import to_dual, to_primal
 from ._ridge import KernelRidge
 from ._ridge_cv import KernelRidgeCV
@@ -73,6 +74,7 @@ __all__ = [
     "OnlineKernelRegressor",
     "ParzenDensity",
     "PolynomialCountSketch",
+    "ProbabilisticPCA",
     "RBFSampler",
     "RandomFeatures",
     "SkewedChi2Sampler",

@@ -15,7 +15,7 @@ import sklearn.gaussian_process.kernels as their_kernels
 import sklearn.model_selection as their_splitters
 from sklearn.base import BaseEstimator
 
-from .. import estimators, gp, gram, kernels, learning, means, solvers, spectral
+from .. import estimators, gp, gram, kernels, learning, maps, means, solvers, spectral
 from ..expansion import Expansion, Primal
 from ..kernels import Graph, Graphs
 from ..reduce import Reduction
@@ -90,6 +90,7 @@ _FIELDS: tuple[type, ...] = (
     gram.Landmarks,
     gram.NystroemMap,
     learning.KernelWeights,
+    maps.LinearGaussian,
     means.Window,
     solvers.Report,
     solvers.Reports,

@@ -13,6 +13,7 @@ import numpy as np
 from ..expansion import Expansion, Primal
 from ..gram import FeatureMap
 from ..kernels import Kernel
+from ..maps import LinearGaussian
 from ..means import Window
 from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 from ..spectral import Components, LearnedInverse
@@ -69,6 +70,7 @@ FITTED = {
     "OnlineKernelRegressor": _ONLINE + "eta0_",
     "ParzenDensity": "kernel_ X_fit_ bandwidth_ weights_ _window",
     "PolynomialCountSketch": "kernel_ bitHash_ indexHash_ _map",
+    "ProbabilisticPCA": "model_ log_likelihoods_ n_iter_",
     "RBFSampler": "kernel_ random_offset_ random_weights_ _map",
     "RandomFeatures": "kernel_ basis_ _map",
     "SVC": _SVM + _CLASSES + "class_weight_",
@@ -85,7 +87,8 @@ _ARRAYS = (
     "canonical_correlations_ class_weight_ classes_ component_indices_ covariances_ "
     "discriminant_ratios_ dual_coef_ eigenvalue_bounds_ eigenvalues_ eigenvectors_ "
     "explained_variance_ explained_variance_ratio_ feature_names_in_ indexHash_ inertia_history_ "
-    "intercept_y_ labels_ leave_one_out_ means_ mistakes_ n_support_ normalization_ nu_ "
+    "intercept_y_ labels_ leave_one_out_ log_likelihoods_ means_ mistakes_ n_support_ "
+    "normalization_ nu_ "
     "objective_curve_ priors_ random_offset_ random_weights_ residuals_ scores_ squared_norms_ "
     "support_ weights_ y_train_ X_transformed_fit_"
 )
@@ -118,6 +121,7 @@ TYPES: dict[str, Any] = {
     "certificate_": Certificate,
     "covariance_": Kernel,
     "loss_": Loss,
+    "model_": LinearGaussian,
     "n_iter_": int | np.ndarray,
     "report_": Report,
     "reports_": list | Reports,

@@ -1,0 +1,88 @@
+"""Squared distances of some points to all, a block of rows at a time.
+
+Vectors are compared by their differences: two copies of a point are exactly as far from all others,
+which a product of matrices, with its own order of sums in every corner, does not promise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.utils.validation import check_array
+
+from .._errors import not_finite
+from .._points import refuse_structured
+from .._runtime import quiet
+from ..kernels import Kernel, Linear, Radial, pair
+
+__all__ = ["Distances", "distances"]
+
+_ROUNDING = 32  # units of it: a squared distance that is smaller, relative to its terms, is 0
+_LARGE = 200  # powers of 2 from which squares are taken in other units
+
+
+class Distances(Protocol):
+    """Squared distances between points, or what orders points alike."""
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        """Return those of some points to all, (m, n)."""
+
+
+def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
+    """Return the distances of points, in the feature space of a kernel if there is one."""
+    if kernel is None:
+        refuse_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
+    vectors = kernel is None or kernel.on_vectors
+    points = _vectors(X, name) if vectors else X
+    kernel = kernel if kernel is None else kernel.resolve(points)
+    if isinstance(points, np.ndarray) and vectors:
+        if kernel is None:
+            return _Differences(points)
+        if isinstance(kernel, Radial) and kernel.falls:
+            # the same order, also where k is 0 and all of feature space equally far
+            return _Differences(points / kernel.length_scale)
+    return _InFeatureSpace(Linear() if kernel is None else kernel, points)
+
+
+def _vectors(X: Any, name: str) -> Any:
+    """Return finite vectors in float64."""
+    return check_array(
+        X, accept_sparse="csr", dtype=np.float64, input_name=name, estimator="embedding_quality"
+    )
+
+
+class _Differences:
+    """|x - z|^2 = sum_j (x_j - z_j)^2; in other units where squares would overflow."""
+
+    def __init__(self, points: np.ndarray) -> None:
+        _, exponent = np.frexp(np.abs(points).max())
+        far = abs(exponent) > _LARGE
+        self._points = np.ascontiguousarray(np.ldexp(points, -exponent) if far else points)
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(cdist(self._points[rows], self._points, "sqeuclidean"))
+
+
+class _InFeatureSpace:
+    """|phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z); 0 where only rounding is left."""
+
+    @quiet
+    def __init__(self, kernel: Kernel, points: Any) -> None:
+        self._kernel = kernel
+        self._P, self._Q = pair(kernel, points, None)
+        self._norms = np.asarray(kernel.diag(points), dtype=np.float64)
+
+    @quiet
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        P, norms = self._P[rows], self._norms
+        out = np.empty((len(rows), len(norms)), dtype=np.result_type(P.dtype, self._Q.dtype))
+        self._kernel._tile(P, self._Q, out)
+        own = norms[rows, None]
+        squared = own - 2.0 * out.astype(np.float64, copy=False) + norms
+        if not np.isfinite(squared.sum()):
+            raise not_finite(self._kernel)
+        least = _ROUNDING * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
+        squared[squared <= least] = 0.0
+        return squared
