@@ -36,7 +36,7 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     max_iter : int
         The most steps of EM.
     verbose : int
-        Whether to say how far EM is.
+        Whether to say how far EM is, and what was found.
 
     Attributes
     ----------
@@ -108,6 +108,9 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 found = with_gaps(X, q, self.tol, self.max_iter, say)
         self.model_, self.log_likelihoods_ = found
         self.n_iter_ = len(self.log_likelihoods_)
+        with progress(type(self).__name__, self.verbose) as say:
+            if say is not None:
+                say(f"{q} of {d} dimensions, log likelihood {self.log_likelihoods_[-1]:.6g} a row")
         return self
 
     def transform(self, X: Any) -> np.ndarray:

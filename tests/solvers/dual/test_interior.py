@@ -468,13 +468,13 @@ def test_what_the_corner_leaves_is_moved_in_pairs(monkeypatch):
 
 def test_pairs_take_no_more_patience_than_there_is():
     numbers = np.random.default_rng(8)
-    F = numbers.normal(size=(2000, 20))
-    dual = dual_of("classify", numbers, F, np.full(2000, 100.0))
+    F = numbers.normal(size=(2400, 20))
+    dual = dual_of("classify", numbers, F, np.full(2400, 100.0))
     steps = []
     report = BoxInterior(max_iter=1).minimize(F, dual, steps.append).report
     assert report.status is Status.NOT_CONVERGED
-    assert "; 110 pairs of variables moved after the interior point" in report.message
-    assert "the violation is" in report.message and steps[-1].n_iter == 111
+    assert "; 112 pairs of variables moved after the interior point" in report.message
+    assert "the violation is" in report.message and steps[-1].n_iter == 113
     assert report.certificate["entries"] > 0 and 0 <= report.certificate["cache_hits"] <= 1
 
 
