@@ -3,7 +3,8 @@
     seconds = sum over the kinds of work of (how much) * (what a unit of it takes)
 
 The units below were measured once, on one core of a common server (AVX2, float64, OpenBLAS), as
-processor time; what other cores cannot share counts for a half more.  Only their ratios matter.
+processor time; what other cores cannot share counts for a half more, and bytes, for which they
+compete, for up to twice as much.  Only their ratios matter.
 They are constants, so that the same input has the same solver, and the same bits, everywhere.
 """
 
