@@ -111,3 +111,19 @@ def test_a_machine_of_many_classes(no_matrix, monkeypatch):
     assert len(no_matrix) == 1
     f, h = apart.decision_function(X), together.decision_function(X)
     assert np.allclose(f, h, rtol=0, atol=3e-3)
+
+
+def test_nu_machines_side_by_side_are_those_made_one_by_one():
+    rng = np.random.default_rng(5)
+    sizes, nu = [7, 300, 2, 41], np.array([0.3, 0.5, 1.0, 0.05])
+    signs = [np.where(np.arange(m) < (m + 1) // 2, 1.0, -1.0) for m in sizes]
+    signs[1] = rng.permutation(signs[1])
+    weights = [rng.uniform(0.5, 2.0, m) if m > 2 else np.ones(m) for m in sizes]
+    ends = np.cumsum([0, *sizes])
+    one_by_one = map(Dual.nu_classify, signs, weights, nu)
+    expected = Duals.of(list(one_by_one), np.arange(ends[-1]))
+    together = Dual.nu_classify(np.concatenate(signs), np.concatenate(weights), nu, ends)
+    for name in ("points", "linear", "lower", "upper", "groups"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(expected.all, name))
+    np.testing.assert_allclose(together.start, expected.all.start, rtol=0, atol=1e-13)
+    assert np.all((together.start >= together.lower) & (together.start <= together.upper))

@@ -308,15 +308,16 @@ class NuSVC(SupportVectorClassifier):
                 f"specified nu is infeasible: nu={self.nu:g}, but the weights of the classes {a!r} "
                 f"and {b!r}, {sums[first]:g} and {sums[second]:g}, allow at most nu={largest:.6g}"
             )
-        duals = []
-        for (a, b), nu in zip(pairs, np.minimum(self.nu, weighted), strict=True):
-            members = pairs.members((a, b))
-            w = sample.counts[members] * problem.class_weights[sample.labels[members]]
-            # f is to be as large as without weights of classes
-            w *= self.nu * (sums[a] + sums[b]) / (nu * w.sum())
-            dual = Dual.nu_classify(pairs.signs((a, b)), w, nu)
-            duals.append(replace(dual, start=_on_bounds(dual, dual.start)))
-        return Duals.of(duals, pairs.everybody[0])
+        members, _, signs = pairs.everybody
+        ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
+        w = (sample.counts * problem.class_weights[sample.labels])[members]
+        a, b = np.triu_indices(pairs.q, 1)
+        nu = np.minimum(self.nu, weighted)
+        # f is to be as large as without weights of classes
+        factors = self.nu * (sums[a] + sums[b]) / (nu * np.add.reduceat(w, ends[:-1]))
+        every = Dual.nu_classify(signs, w * np.repeat(factors, pairs.sizes), nu, ends)
+        every = replace(every, start=_on_bounds(every, every.start))
+        return Duals(every, members, ends, ends)
 
     def _scales(self, found: DualSolutions) -> np.ndarray:
         rho = 0.5 * (found.multipliers[:, 0] - found.multipliers[:, 1])
@@ -360,7 +361,7 @@ def _on_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
     """Return v, exactly on the bounds that rounding keeps it from."""
     v = np.clip(v, dual.lower, dual.upper)
     for bound in (dual.lower, dual.upper):
-        v = np.where((v != 0.0) & np.isclose(v, bound, rtol=1e-12, atol=0.0), bound, v)
+        v = np.where(np.abs(v - bound) < 1e-12 * np.abs(bound), bound, v)
     return v
 
 

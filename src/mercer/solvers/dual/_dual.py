@@ -103,14 +103,19 @@ class Dual:
         return cls(n, np.arange(n), -signs, lower, upper, _zeros(n), np.zeros(n))
 
     @classmethod
-    def nu_classify(cls, signs: np.ndarray, weights: np.ndarray, nu: float) -> Self:
-        """nu-SVM: at most a share nu of margin errors, at least that of support vectors."""
-        n, points = len(signs), np.argsort(signs < 0, kind="stable")  # by group
-        groups = (signs[points] < 0).astype(np.int64)
+    def nu_classify(cls, signs: np.ndarray, weights: np.ndarray, nu: Any, ends: Any = None) -> Self:
+        """nu-SVM: at most a share nu of margin errors, at least that of support vectors.
+
+        With `ends` several side by side, a nu for each, as `Duals` has them.
+        """
+        ends = np.array([0, len(signs)] if ends is None else ends)
+        which = np.repeat(2 * np.arange(len(ends) - 1), np.diff(ends)) + (signs < 0)
+        points = np.argsort(which, kind="stable")  # by group
         lower, upper = _boxes(signs[points], weights[points])
-        half = 0.5 * nu * weights.sum()
-        start = filled(upper, half) - filled(-lower, half)
-        return cls(n, points, np.zeros(n), lower, upper, groups, start)
+        halves = 0.5 * nu * np.add.reduceat(weights, ends[:-1])
+        sizes = np.bincount(which, minlength=2 * len(halves))
+        start = filled(upper - lower, np.repeat(halves, 2), sizes) * signs[points]
+        return cls(len(signs), points, np.zeros(len(signs)), lower, upper, which[points] % 2, start)
 
     @classmethod
     def regress(cls, y: np.ndarray, C: np.ndarray, epsilon: float) -> Self:
@@ -358,7 +363,13 @@ def _zeros(n: int) -> np.ndarray:
     return np.zeros(n, dtype=np.int64)
 
 
-def filled(room: np.ndarray, total: float) -> np.ndarray:
-    """Return 0 <= v <= room with this sum, the first ones full."""
-    before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
-    return np.clip(total - before, 0.0, room)
+def filled(room: np.ndarray, total: Any, sizes: Any = None) -> np.ndarray:
+    """Return 0 <= v <= room with this sum, the first ones full; or one part after the other."""
+    if sizes is None or len(sizes) == 1:
+        before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+        return np.clip(total - before, 0.0, room)
+    # The sum over all parts is long, and what is taken off it must leave all digits of a part.
+    sums = np.concatenate([np.zeros(1, dtype=np.longdouble), np.cumsum(room, dtype=np.longdouble)])
+    begins = np.cumsum(sizes) - sizes
+    before = (sums[:-1] - np.repeat(sums[begins], sizes)).astype(float)
+    return np.clip(np.repeat(total, sizes) - before, 0.0, room)

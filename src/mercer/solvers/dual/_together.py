@@ -55,7 +55,11 @@ class Together:
     ) -> None:
         self.K, self.given, self.tol, count = K, given, tol, len(given)
         self.v = start.copy()
-        self.g = given.gradient(K, start) if start.any() else given.linear.copy()
+        self.g = given.linear.copy()
+        if start.any() and count <= _FEW_PROGRAMS:
+            self.g = given.gradient(K, start)
+        elif start.any():
+            self._settled(given, self.v, self.g, np.ones(count, dtype=bool))
         self.violation, self.multipliers = np.full(count, np.inf), np.zeros((count, 2))
         self.steps, self.bent = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self.curvature = np.zeros(count)
@@ -100,13 +104,16 @@ class Together:
         return (violation <= self.tol) & (violation > _EXACT * (1.0 + size)) & (bent == 0)
 
     def _settled(self, given: Programs, v: np.ndarray, g: np.ndarray, bent: Any) -> np.ndarray:
-        """Set g afresh, and v to where free variables agree; return violations and multipliers."""
+        """Set g afresh, and v to where free variables agree; return violations and multipliers.
+
+        Where the curvature was `bent`, v stays as it is.
+        """
         if len(given) > _FEW_PROGRAMS:
             met = np.empty((len(given), 3))
             wide = max(MOST_FREE, int(given.sizes.max()))
             R, work = np.empty((MOST_FREE, MOST_FREE)), np.empty((3, wide))
             free = np.empty(MOST_FREE, dtype=np.int64)
-            met[:, 0] = np.where(bent, -1.0, self.tol)
+            met[:, 0] = np.where(bent, -np.inf, self.tol)
             box = given.linear, given.lower, given.upper
             settle(self.K, given.rows, given.starts, *box, v, g, _EXACT, R, work, free, met)
             return met
