@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF as GPKernel
 from sklearn.gaussian_process.kernels import Exponentiation, ExpSineSquared, WhiteKernel
 
 from mercer import (
+    GPLVM,
     SVC,
     SVR,
     AdditiveChi2Sampler,
@@ -651,6 +652,7 @@ ESTIMATORS = [
     OnlineKernelRegressor("huber", epsilon=1.0, alpha=0.0, budget=150),
     ParzenDensity(),
     ParzenDensity(bandwidth="silverman", kernel=Matern(nu=2.5)),
+    GPLVM(),
     ProbabilisticPCA(),
     ProbabilisticPCA(1, tol=1e-3),
     AdditiveChi2Sampler(),

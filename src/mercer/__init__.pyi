@@ -11,6 +11,7 @@ from ._errors import (
 )
 from ._version import __version__
 from .estimators import (
+    GPLVM,
     SVC,
     SVR,
     AdditiveChi2Sampler,
@@ -62,6 +63,7 @@ from .persist import load, save
 from .reduce import Reduction
 
 __all__ = [
+    "GPLVM",
     "SVC",
     "SVR",
     "AdditiveChi2Sampler",

@@ -4,6 +4,7 @@ from ._density import ParzenDensity
 from ._fisher import KernelFisherDiscriminant
 from ._gaussian_process import GaussianProcessRegressor
 from ._gaussian_process_classifier import GaussianProcessClassifier
+from ._gplvm import GPLVM
 from ._kernel_search import FoundKernel, search_kernels
 from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
@@ -44,6 +45,7 @@ from .svm import PairExpansion as PairExpansion  # isort: skip
 from .svm import Pairs as Pairs  # isort: skip
 
 __all__ = [
+    "GPLVM",
     "SVC",
     "SVR",
     "AdditiveChi2Sampler",

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._points import refuse_structured
-from .._runtime import is_count, progress, random_numbers
+from .._runtime import progress
 from ..maps import LinearGaussian, principal, with_gaps
 from ._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter
+from ._places import Mapped
 
 __all__ = ["ProbabilisticPCA"]
 
 
 @estimator()
-class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ProbabilisticPCA(Mapped, BaseEstimator):
     """x = W z + mu + e, z ~ N(0, I), e ~ N(0, noise I): PCA as a density, which knows of gaps.
 
     The most likely W spans the plane of PCA, and the noise is the mean variance outside of it.
@@ -81,6 +80,7 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
     model_: LinearGaussian = learned()
+    _takes_gaps: ClassVar[bool] = True
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -113,37 +113,6 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 say(f"{q} of {d} dimensions, log likelihood {self.log_likelihoods_[-1]:.6g} a row")
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the expected z of each row, M^-1 W^T (x - mu) with M = W^T W + noise I."""
-        check_is_fitted(self)
-        return self.model_.place(self._check(X))
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return W z + mu, the expected x at each place z; it has no gaps."""
-        check_is_fitted(self)
-        Z = check_array(X, dtype=np.float64, input_name="X", estimator=self)
-        if Z.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"places have {self._n_features_out} coordinates, but X has {Z.shape[1]} columns"
-            )
-        return self.model_.expected(Z)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return log p(x) of each row, of the values that it has."""
-        check_is_fitted(self)
-        return self.model_.log_density(self._check(X))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log likelihood of a row, as scikit-learn's `PCA` does."""
-        return float(self.score_samples(X).mean())
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw points x, shape (n_samples, n_features); `random_state=None` stands for 0."""
-        check_is_fitted(self)
-        if not is_count(n_samples):
-            raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
-        return self.model_.draw(n_samples, random_numbers(random_state))
-
     @property
     def mean_(self) -> np.ndarray:
         return self.model_.mean
@@ -155,17 +124,3 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def noise_variance_(self) -> float:
         return self.model_.noise
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.model_.loadings.shape[1])
-
-    def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
-        refuse_structured(X, type(self).__name__)
-        kinds = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        return np.asarray(validate_data(self, X, reset=reset, **kinds, **options))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags

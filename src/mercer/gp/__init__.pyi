@@ -5,6 +5,7 @@ from ._inducing import InducingBound
 from ._iterative import Preconditioned as Preconditioned  # isort: skip
 from ._iterative import Solved as Solved  # isort: skip
 from ._laplace import LaplaceLikelihood
+from ._latent import LatentLikelihood
 from ._logistic import expected_probability
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
@@ -22,6 +23,7 @@ __all__ = [
     "Estimate",
     "InducingBound",
     "LaplaceLikelihood",
+    "LatentLikelihood",
     "LeaveOneOut",
     "MarginalLikelihood",
     "Objective",

@@ -42,6 +42,8 @@ _HALVINGS = 4  # of the way from a bound to the start
 _PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
 _IDLE, _LITTLE = 2, 2.0  # steps in succession that gained next to nothing, and how little
 _SURE = 0.01  # part of what is worth a step that may be left where slopes are not asked for
+_PAIRS = 20  # steps that L-BFGS remembers, of a search for many parameters
+_SPAN = 10  # steps over which a gain is measured: single ones are often small
 _SLOPE = 0.02  # slopes below this part of sqrt(n), their size at the true theta, count as 0
 
 
@@ -86,6 +88,7 @@ def maximise(
     way: str = "both",
     say: Function[[str], None] | None = None,
     max_iter: int = 1000,
+    gain: float | None = None,
     seed: int = 0,
 ) -> Optimum:
     """Return the theta near `start` that maximises the objective within the bounds.
@@ -103,6 +106,9 @@ def maximise(
     say : function, optional
         Called with a line of progress after each evaluation.
     max_iter : int
+    gain : float, optional
+        Where ten steps gain less than this each, a search from a start ends; for many parameters,
+        of which some can always gain a little.
     seed : int
         Of the choice of a quarter.
 
@@ -119,7 +125,7 @@ def maximise(
     array([0.22 , 0.586, 0.005])
     """
     check_choice("way", way, "both", "bold", "cautious")
-    search = _Search(objective, bounds, max_iter, say)
+    search = _Search(objective, bounds, max_iter, say, gain)
     start = search.within(start)
     n = length(objective.X)
     if n >= _MANY and getattr(objective, "informs", False):
@@ -163,7 +169,9 @@ class _Search:
         bounds: np.ndarray,
         max_iter: int,
         say: Function[[str], None] | None = None,
+        gain: float | None = None,
     ) -> None:
+        self.gain = gain
         self.objective, self.bounds, self.max_iter, self.say = objective, bounds, max_iter, say
         self.evaluations = 0
         self.latest: Any = None  # where the last search ended: theta, value, gradient
@@ -283,33 +291,43 @@ class _Search:
             return self._ended(start, value, False, "it is not finite at the start")
         errors = getattr(self.objective, "standard_error", None)  # if it is an estimate
         if H is None:
-            R, box = np.eye(start.size), self.bounds - start[:, None]
+            R, box = None, self.bounds - start[:, None]
             # The first step is the gradient: if long, into a corner of the bounds.  That is how
             # scikit-learn searches too, and with few observations we follow it, to its optimum.
             cautious |= length(self.objective.X) >= _MANY or rough or errors is not None
             unit = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if cautious else 1.0
             options = {"gtol": _GRADIENT * unit, "ftol": _GAIN}
+            if self.gain is not None:  # points have no bounds, so that L-BFGS itself is cautious
+                unit, options = 1.0, {"gtol": _GRADIENT, "ftol": 0.0, "maxcor": _PAIRS}
         else:
             free, unit = np.arange(start.size) if held is None else np.flatnonzero(~held), 1.0
             R = np.zeros((start.size, free.size))
             R[free] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(free, free)])).T
             box = np.tile([-_FAR, _FAR], (free.size, 1))
             options = {"gtol": _SCALED_GRADIENT, "ftol": 1e-12}
+        turn, back = (_same, _same) if R is None else (R.__matmul__, R.T.__matmul__)
         first, known = value, {start.tobytes(): (value, gradient)}
         best: list[Any] = [value, start, gradient]
         climbed: list[float] = []  # the values after each step
         least = _ROUGH if rough else -np.inf if errors is None else _NOISE * errors(start)
 
         def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
-            theta = self.within(start + R @ u)
+            theta = self.within(start + turn(u))
             place = theta.tobytes()
             value, gradient = known.pop(place) if place in known else self.evaluate(theta)
             if value > best[0]:
                 best[:] = value, theta, gradient
-            return -unit * value, -unit * (R.T @ gradient)
+            return -unit * value, -unit * back(gradient)
+
+        def slow() -> bool:
+            if self.gain is None or H is not None or len(climbed) <= _SPAN:
+                return False
+            return bool(climbed[-1] - climbed[-1 - _SPAN] < _SPAN * self.gain)
 
         def step(intermediate_result: Any) -> None:
             climbed.append(-float(intermediate_result.fun) / unit)
+            if slow():
+                raise StopIteration
             if len(climbed) > 1 and climbed[-1] - climbed[-2] < least:
                 raise StopIteration
             if H is not None and self.on_bounds(best[1]).sum() > known_bounds:
@@ -317,11 +335,11 @@ class _Search:
 
         result = minimize(
             negative,
-            np.zeros(R.shape[1]),
+            np.zeros(len(box)),
             jac=True,
             method="L-BFGS-B",
             bounds=box,
-            callback=None if H is None and least == -np.inf else step,  # it would have no say
+            callback=step if H is not None or least > -np.inf or self.gain is not None else None,
             options={"maxiter": self.max_iter, **options},
         )
         value, theta, gradient = best
@@ -331,6 +349,8 @@ class _Search:
             return self.climb(theta) if now.all() else self.climb(theta, H, held=now)
         if rough:
             return self._ended(theta, value, True, "roughly")
+        if slow():
+            return self._ended(theta, value, True, f"{_SPAN} steps gain too little")
         slope = np.abs(self.within(theta + gradient) - theta).max(initial=0.0)
         converged, message = bool(result.success), _reason(str(result.message))
         if held is not None and np.any(held & (self.within(theta + gradient) != theta)):
@@ -348,7 +368,7 @@ class _Search:
         if errors is not None and not converged:
             error, gain = errors(theta), climbed[-1] - climbed[-2] if climbed[1:] else np.inf
             if H is not None:
-                gain = min(gain, 0.5 * float(np.sum((R.T @ gradient) ** 2)))
+                gain = min(gain, 0.5 * float(np.sum(back(gradient) ** 2)))
             converged = gain <= error
             message = (
                 f"values and gradients are estimates, and do not agree to the end; about "
@@ -358,6 +378,10 @@ class _Search:
 
     def _ended(self, theta: np.ndarray, value: float, converged: bool, message: str) -> Optimum:
         return Optimum(theta, value, self.evaluations, converged, message)
+
+
+def _same(u: np.ndarray) -> np.ndarray:
+    return u
 
 
 def _reason(message: str) -> str:

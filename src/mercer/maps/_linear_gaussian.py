@@ -64,6 +64,11 @@ class LinearGaussian:
     loadings: np.ndarray
     noise: float
 
+    @property
+    def n_components(self) -> int:
+        """The dimensions of z."""
+        return int(self.loadings.shape[1])
+
     def place(self, X: np.ndarray) -> np.ndarray:
         """Return the means of z | x, (n, q)."""
         return self._by_blocks(X, lambda found: found.mean)

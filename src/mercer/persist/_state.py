@@ -13,7 +13,7 @@ import numpy as np
 from ..expansion import Expansion, Primal
 from ..gram import FeatureMap
 from ..kernels import Kernel
-from ..maps import LinearGaussian
+from ..maps import LatentMap, LinearGaussian
 from ..means import Window
 from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 from ..spectral import Components, LearnedInverse
@@ -34,6 +34,7 @@ _SPARSE = _DUAL + "n_iter_ objective_curve_ solver_ "
 FITTED = {
     "AdditiveChi2Sampler": "",
     "ExplicitFeatures": "kernel_ _frame _n_features_out",
+    "GPLVM": "kernel_ expansion_ model_ log_likelihood_ report_",
     "GaussianProcessClassifier": _CLASSES
     + "kernel_ expansion_ expansions_ log_marginal_likelihood_value_ n_classes_ report_ reports_ "
     "_form _latents",
@@ -94,7 +95,7 @@ _ARRAYS = (
 )
 _NUMBERS = (
     "C_ approximation_error_ bandwidth_ best_score_ epsilon_ eta0_ inertia_ "
-    "log_marginal_likelihood_value_ total_variance_"
+    "log_likelihood_ log_marginal_likelihood_value_ total_variance_"
 )
 _COUNTS = "_n_features_out fit_status_ n_classes_ n_components_ n_features_in_ n_samples_fit_ t_"
 
@@ -121,7 +122,7 @@ TYPES: dict[str, Any] = {
     "certificate_": Certificate,
     "covariance_": Kernel,
     "loss_": Loss,
-    "model_": LinearGaussian,
+    "model_": LatentMap | LinearGaussian,
     "n_iter_": int | np.ndarray,
     "report_": Report,
     "reports_": list | Reports,

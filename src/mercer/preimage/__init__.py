@@ -1,5 +1,6 @@
 """Pre-images: points z with phi(z) close to a given element of the RKHS. Arrays in, arrays out."""
 
+from ._descent import descend
 from ._learned import choose_map, evenly
 from ._preimage import PreImages, joined, local_method, preimage
 from ._target import Target
@@ -10,6 +11,7 @@ __all__ = [
     "PreImages",
     "Target",
     "choose_map",
+    "descend",
     "evenly",
     "joined",
     "local_method",
