@@ -1,3 +1,4 @@
+from ._autoencoder import Autoencoder
 from ._cca import KernelCCA
 from ._compress import compress
 from ._density import ParzenDensity
@@ -47,6 +48,7 @@ __all__ = [
     "SVC",
     "SVR",
     "AdditiveChi2Sampler",
+    "Autoencoder",
     "ExplicitFeatures",
     "FoundKernel",
     "GaussianProcessClassifier",

@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._points import refuse_structured
 from .._runtime import is_count, progress, random_numbers
 from ..maps import LinearGaussian, principal, with_gaps
 from ._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter
+from ._places import check_places
 
 __all__ = ["ProbabilisticPCA"]
 
@@ -121,12 +122,7 @@ class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return W z + mu, the expected x at each place z; it has no gaps."""
         check_is_fitted(self)
-        Z = check_array(X, dtype=np.float64, input_name="X", estimator=self)
-        if Z.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"places have {self._n_features_out} coordinates, but X has {Z.shape[1]} columns"
-            )
-        return self.model_.expected(Z)
+        return self.model_.expected(check_places(self, X, self._n_features_out))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log p(x) of each row, of the values that it has."""

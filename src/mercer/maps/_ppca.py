@@ -16,7 +16,7 @@ from .._errors import warn_caller
 from .._runtime import Step
 from ._linear_gaussian import LinearGaussian
 
-__all__ = ["FittedLinear", "principal", "with_gaps"]
+__all__ = ["FittedLinear", "principal", "signed", "with_gaps"]
 
 
 class FittedLinear(NamedTuple):
@@ -45,7 +45,7 @@ def principal(X: np.ndarray, q: int) -> FittedLinear:
     eigenvalues = np.zeros(d)
     eigenvalues[: len(s)] = s**2 / n
     noise = _noise(eigenvalues[q:].mean(), eigenvalues[0] * max(n, d))
-    W = _signed(axes[:q].T * np.sqrt(np.maximum(eigenvalues[:q] - noise, 0.0)))
+    W = signed(axes[:q].T * np.sqrt(np.maximum(eigenvalues[:q] - noise, 0.0)))
     model = LinearGaussian(mean, W, noise)
     return FittedLinear(model, np.array([model.log_density(X).mean()]))
 
@@ -97,7 +97,7 @@ def with_gaps(
         )
         likelihoods.append(float(model.log_density(X).mean()))
     U, s, _ = np.linalg.svd(model.loadings, full_matrices=False)  # any turn of W is as likely
-    turned = LinearGaussian(model.mean, _signed(U * s), model.noise)
+    turned = LinearGaussian(model.mean, signed(U * s), model.noise)
     return FittedLinear(turned, np.array(likelihoods))
 
 
@@ -138,7 +138,7 @@ def _noise(variance: float, scale: float, quiet: bool = False) -> float:
     return least
 
 
-def _signed(W: np.ndarray) -> np.ndarray:
+def signed(W: np.ndarray) -> np.ndarray:
     """Return W with the largest entry of each column positive, so that fits repeat."""
     largest = np.abs(W).argmax(axis=0)
     signs = np.sign(W[largest, np.arange(W.shape[1])])

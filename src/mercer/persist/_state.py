@@ -13,7 +13,7 @@ import numpy as np
 from ..expansion import Expansion, Primal
 from ..gram import FeatureMap
 from ..kernels import Kernel
-from ..maps import LinearGaussian
+from ..maps import Layers, LinearGaussian
 from ..means import Window
 from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 from ..spectral import Components, LearnedInverse
@@ -33,6 +33,7 @@ _SPARSE = _DUAL + "n_iter_ objective_curve_ solver_ "
 
 FITTED = {
     "AdditiveChi2Sampler": "",
+    "Autoencoder": "encoder_ decoder_ losses_ report_",
     "ExplicitFeatures": "kernel_ _frame _n_features_out",
     "GaussianProcessClassifier": _CLASSES
     + "kernel_ expansion_ expansions_ log_marginal_likelihood_value_ n_classes_ report_ reports_ "
@@ -87,7 +88,7 @@ _ARRAYS = (
     "canonical_correlations_ class_weight_ classes_ component_indices_ covariances_ "
     "discriminant_ratios_ dual_coef_ eigenvalue_bounds_ eigenvalues_ eigenvectors_ "
     "explained_variance_ explained_variance_ratio_ feature_names_in_ indexHash_ inertia_history_ "
-    "intercept_y_ labels_ leave_one_out_ log_likelihoods_ means_ mistakes_ n_support_ "
+    "intercept_y_ labels_ leave_one_out_ log_likelihoods_ losses_ means_ mistakes_ n_support_ "
     "normalization_ nu_ "
     "objective_curve_ priors_ random_offset_ random_weights_ residuals_ scores_ squared_norms_ "
     "support_ weights_ y_train_ X_transformed_fit_"
@@ -120,6 +121,8 @@ TYPES: dict[str, Any] = {
     "_window": Window,
     "certificate_": Certificate,
     "covariance_": Kernel,
+    "decoder_": Layers,
+    "encoder_": Layers,
     "loss_": Loss,
     "model_": LinearGaussian,
     "n_iter_": int | np.ndarray,
