@@ -10,6 +10,7 @@ from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine import KernelMachineClassifier, KernelMachineRegressor
+from ._mds import MetricMDS
 from ._neighbours import (
     KernelKNeighborsClassifier,
     KernelKNeighborsRegressor,
@@ -69,6 +70,7 @@ __all__ = [
     "KernelRecursiveLeastSquares",
     "KernelRidge",
     "KernelRidgeCV",
+    "MetricMDS",
     "NuSVC",
     "NuSVR",
     "Nystroem",

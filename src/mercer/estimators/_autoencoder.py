@@ -17,7 +17,7 @@ from ..maps import ACTIVATIONS, Layers, autoencode
 from ..solvers import Report
 from ._base import Seed
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, learned, parameter
-from ._places import check_places, number_of_components
+from ._places import check_places, number_of_components, refuse_equal
 
 __all__ = ["Autoencoder"]
 
@@ -103,7 +103,8 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the way to the map and back."""
         X = self._check(X, reset=True, ensure_min_samples=2)
-        q = number_of_components(self.n_components, X)
+        q = number_of_components(self.n_components, X.shape[1])
+        refuse_equal(len(X), bool(np.all(X[0] == X)))
         hidden = tuple(self.hidden_layer_sizes)
         if not all(is_count(units) for units in hidden):
             raise ValueError(

@@ -7,21 +7,24 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-__all__ = ["check_places", "number_of_components"]
+__all__ = ["check_places", "number_of_components", "refuse_equal"]
 
 
-def number_of_components(given: int | None, X: np.ndarray) -> int:
-    """Return the number of dimensions of a map of these vectors: not more than they have."""
-    n, d = X.shape
+def number_of_components(given: int | None, d: int) -> int:
+    """Return the number of dimensions of a map of vectors: not more than they have."""
     q = max(1, min(2, d - 1)) if given is None else int(given)
     if q > d:
         raise ValueError(f"n_components={q}, but X has only n_features={d}: ask for at most {d}")
-    if np.all(X[0] == X):
+    return q
+
+
+def refuse_equal(n: int, equal: bool) -> None:
+    """Refuse points of which no map can be made."""
+    if equal:
         raise ValueError(
-            f"all {n} rows of X are equal, and have no variance to be mapped; the usual cause is "
+            f"all {n} rows of X are equal, and there is nothing to be mapped; the usual cause is "
             f"columns that are constant"
         )
-    return q
 
 
 def check_places(model: Any, Z: Any, q: int) -> np.ndarray:

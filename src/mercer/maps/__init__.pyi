@@ -1,8 +1,12 @@
 from ._autoencoder import LostVariance, autoencode
+from ._distances import across, of_pairs
 from ._layers import ACTIVATIONS, Layers
 from ._linear_gaussian import LinearGaussian
+from ._placing import place, stress_at
 from ._ppca import principal, with_gaps
 from ._quality import EmbeddingQuality, Measures, embedding_quality
+from ._scaling import classical, scale
+from ._stress import Stress
 
 __all__ = [
     "ACTIVATIONS",
@@ -11,8 +15,15 @@ __all__ = [
     "LinearGaussian",
     "LostVariance",
     "Measures",
+    "Stress",
+    "across",
     "autoencode",
+    "classical",
     "embedding_quality",
+    "of_pairs",
+    "place",
     "principal",
+    "scale",
+    "stress_at",
     "with_gaps",
 ]
