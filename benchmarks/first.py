@@ -35,7 +35,7 @@ REGRESSORS = (
 POINTS = (
     *("KernelKMeans", "KernelPCA", "Nystroem", "OneClassSVM", "ParzenDensity", "RBFSampler"),
     *("PolynomialCountSketch", "RandomFeatures", "SkewedChi2Sampler", "AdditiveChi2Sampler"),
-    *("ExplicitFeatures", "ProbabilisticPCA"),
+    *("ExplicitFeatures", "ProbabilisticPCA", "Autoencoder", "MetricMDS"),
 )
 VIEWS = ("KernelCCA", "KernelPLS")
 ESTIMATORS = (*CLASSIFIERS, *REGRESSORS, *POINTS, *VIEWS)

@@ -30,7 +30,7 @@ from .gram import gram
 
 __all__ = ["Compiled", "compile_loops", "main"]
 
-_ROOMS = ("kernels", "gram", "solvers", "means", "estimators", "gp", "learning", "preimage")
+_ROOMS = ("kernels", "gram", "solvers", "means", "estimators", "gp", "learning", "maps", "preimage")
 _POINTS, _COLUMNS = 40, 3
 _BLOCKS = 2300  # points from which support vector machines work in blocks
 _WORDS = ["ACGTACGTAC", "ACGTTTGACC", "CCGATTACAG", "GATTACAGAT"]

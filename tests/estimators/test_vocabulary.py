@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils._param_validation import InvalidParameterError
 
 import mercer.estimators
-from mercer import ParzenDensity, ProbabilisticPCA
+from mercer import Autoencoder, ParzenDensity, ProbabilisticPCA
 from mercer.solvers import (
     MOST_EXACT,
     BlockSMO,
@@ -35,7 +35,7 @@ SOLVERS = {
     if word in inspect.signature(model).parameters
 }
 LANDMARKED = [n for n, m in CLASSES.items() if "landmarks" in inspect.signature(m).parameters]
-ALONE = (ParzenDensity, ProbabilisticPCA)  # they have no n_jobs
+ALONE = (Autoencoder, ParzenDensity, ProbabilisticPCA)  # they have no n_jobs
 OBJECTS = {
     "KernelRidge": [Cholesky()],
     "KernelPCA": [DenseEigen()],

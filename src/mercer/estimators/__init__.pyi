@@ -1,3 +1,4 @@
+from ._autoencoder import Autoencoder
 from ._cca import KernelCCA
 from ._compress import compress
 from ._density import ParzenDensity
@@ -10,6 +11,7 @@ from ._kmeans import KernelKMeans
 from ._logistic import KernelLogisticRegression
 from ._logistic_cv import KernelLogisticRegressionCV
 from ._machine import KernelMachineClassifier, KernelMachineRegressor
+from ._mds import MetricMDS
 from ._neighbours import (
     KernelKNeighborsClassifier,
     KernelKNeighborsRegressor,
@@ -49,6 +51,7 @@ __all__ = [
     "SVC",
     "SVR",
     "AdditiveChi2Sampler",
+    "Autoencoder",
     "ExplicitFeatures",
     "FoundKernel",
     "GaussianProcessClassifier",
@@ -69,6 +72,7 @@ __all__ = [
     "KernelRecursiveLeastSquares",
     "KernelRidge",
     "KernelRidgeCV",
+    "MetricMDS",
     "NuSVC",
     "NuSVR",
     "Nystroem",

@@ -22,7 +22,32 @@ from ._base import KernelEstimator
 from ._parameters import COUNT, POSITIVE, estimator, learned, parameter, threaded
 from ._pca import KernelPCA
 
-__all__ = ["LatentVariables", "Mapped"]
+__all__ = ["LatentVariables", "Mapped", "check_places", "number_of_components", "refuse_equal"]
+
+
+def number_of_components(given: int | None, d: int) -> int:
+    """Return the number of dimensions of a map of vectors: not more than they have."""
+    q = max(1, min(2, d - 1)) if given is None else int(given)
+    if q > d:
+        raise ValueError(f"n_components={q}, but X has only n_features={d}: ask for at most {d}")
+    return q
+
+
+def refuse_equal(n: int, equal: bool) -> None:
+    """Refuse points of which no map can be made."""
+    if equal:
+        raise ValueError(
+            f"all {n} rows of X are equal, and there is nothing to be mapped; the usual cause is "
+            f"columns that are constant"
+        )
+
+
+def check_places(model: Any, Z: Any, q: int) -> np.ndarray:
+    """Return places in a map of q dimensions, checked."""
+    Z = np.asarray(check_array(Z, dtype=np.float64, input_name="X", estimator=model))
+    if Z.shape[1] != q:
+        raise ValueError(f"places have {q} coordinates, but X has {Z.shape[1]} columns")
+    return Z
 
 
 class Mapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -41,12 +66,7 @@ class Mapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return the expected x at each place z."""
         check_is_fitted(self)
-        Z = check_array(X, dtype=np.float64, input_name="X", estimator=self)
-        if Z.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"places have {self._n_features_out} coordinates, but X has {Z.shape[1]} columns"
-            )
-        return np.asarray(self.model_.expected(Z))
+        return np.asarray(self.model_.expected(check_places(self, X, self._n_features_out)))
 
     @threaded
     def score_samples(self, X: Any) -> np.ndarray:
@@ -135,11 +155,7 @@ class LatentVariables(Mapped, KernelEstimator):
     def _given_rows(self, X: Any) -> np.ndarray:
         """Return a copy of the data of a fit, of which some must differ."""
         X = self._check(X, reset=True, copy=True, ensure_min_samples=2)
-        if not np.ptp(X, axis=0).any():
-            raise ValueError(
-                f"all {len(X)} rows of X are equal, and have no places of their own; the usual "
-                f"cause is columns that are constant"
-            )
+        refuse_equal(len(X), not np.ptp(X, axis=0).any())
         return X
 
     def _start(self, X: np.ndarray, q: int) -> np.ndarray:

@@ -9,18 +9,19 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.validation import check_array
 
 from .._errors import not_finite
-from .._points import refuse_structured
-from .._runtime import quiet
+from .._points import length, refuse_structured
+from .._runtime import quiet, slices
 from ..kernels import Kernel, Linear, Radial, pair
 
-__all__ = ["Distances", "distances"]
+__all__ = ["Distances", "across", "distances", "of_pairs"]
 
 _ROUNDING = 32  # units of it: a squared distance that is smaller, relative to its terms, is 0
 _LARGE = 200  # powers of 2 from which squares are taken in other units
+_ENTRIES = 2**19  # of a block of distances
 
 
 class Distances(Protocol):
@@ -80,9 +81,57 @@ class _InFeatureSpace:
         out = np.empty((len(rows), len(norms)), dtype=np.result_type(P.dtype, self._Q.dtype))
         self._kernel._tile(P, self._Q, out)
         own = norms[rows, None]
-        squared = own - 2.0 * out.astype(np.float64, copy=False) + norms
-        if not np.isfinite(squared.sum()):
-            raise not_finite(self._kernel)
-        least = _ROUNDING * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
-        squared[squared <= least] = 0.0
-        return squared
+        return _apart(own, norms, out, self._kernel)
+
+
+def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
+    """Return the distances in the feature space of a kernel of all pairs, as SciPy's `pdist` does.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spectrum
+    >>> from mercer.maps import of_pairs
+    >>> of_pairs(Spectrum(1), ["AA", "AC", "CC"]).round(3)
+    array([1.414, 2.828, 1.414])
+    """
+    if isinstance(kernel, Linear) and isinstance(points, np.ndarray):
+        return _finite(np.asarray(pdist(points)), kernel)
+    n, found = length(points), _InFeatureSpace(kernel, points)
+    out, start = np.empty(n * (n - 1) // 2), 0
+    for rows in slices(n, max(1, _ENTRIES // n)):
+        block = np.sqrt(found.block(np.arange(rows.start, rows.stop)))
+        for i, row in enumerate(block, start=rows.start):
+            out[start : start + n - 1 - i] = row[i + 1 :]
+            start += n - 1 - i
+    return out
+
+
+@quiet
+def across(kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Return the distances of points x to points z, given k(x, x) and k(z, z).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.maps import across
+    >>> across(RBF(), np.array([[0.0]]), np.array([[0.0], [9.0]]), np.ones(1), np.ones(2)).round(4)
+    array([[0.    , 1.4142]])
+    """
+    if isinstance(kernel, Linear) and isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
+        return _finite(np.asarray(cdist(X, Z)), kernel)
+    return np.sqrt(_apart(own[:, None], norms, kernel(X, Z), kernel))
+
+
+def _apart(own: np.ndarray, norms: np.ndarray, K: np.ndarray, kernel: Kernel) -> np.ndarray:
+    """Return k(x, x) - 2 k(x, z) + k(z, z), and 0 where only rounding is left."""
+    squared = own - 2.0 * K.astype(np.float64, copy=False) + norms
+    least = _ROUNDING * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
+    squared[squared <= least] = 0.0
+    return _finite(squared, kernel)
+
+
+def _finite(distances: np.ndarray, kernel: Kernel) -> np.ndarray:
+    if not np.isfinite(distances.sum()):
+        raise not_finite(kernel)
+    return distances

@@ -91,6 +91,7 @@ _FIELDS: tuple[type, ...] = (
     gram.NystroemMap,
     learning.KernelWeights,
     maps.LatentMap,
+    maps.Layers,
     maps.LinearGaussian,
     means.Window,
     solvers.Report,

@@ -13,7 +13,7 @@ import numpy as np
 from ..expansion import Expansion, Primal
 from ..gram import FeatureMap
 from ..kernels import Kernel
-from ..maps import LatentMap, LinearGaussian
+from ..maps import LatentMap, Layers, LinearGaussian
 from ..means import Window
 from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 from ..spectral import Components, LearnedInverse
@@ -33,6 +33,7 @@ _SPARSE = _DUAL + "n_iter_ objective_curve_ solver_ "
 
 FITTED = {
     "AdditiveChi2Sampler": "",
+    "Autoencoder": "encoder_ decoder_ losses_ report_",
     "ExplicitFeatures": "kernel_ _frame _n_features_out",
     "GPLVM": "kernel_ expansion_ model_ log_likelihood_ report_",
     "GaussianProcessClassifier": _CLASSES
@@ -63,6 +64,7 @@ FITTED = {
     "KernelRecursiveLeastSquares": _ONLINE,
     "KernelRidge": _DUAL + "solver_ _places _ridge",
     "KernelRidgeCV": _DUAL + "alpha_ alphas_ best_score_ cv_results_ gamma_ leave_one_out_ scores_",
+    "MetricMDS": "kernel_ X_fit_ embedding_ stress_ stresses_ report_ _least _norms",
     "NuSVC": _SVM + _CLASSES + "class_weight_ nu_",
     "NuSVR": _SVM + "epsilon_",
     "Nystroem": "kernel_ expansion_ components_ component_indices_ normalization_ "
@@ -87,15 +89,16 @@ _ARRAYS = (
     "Cs_ L_ _kept _places _y_train_mean _y_train_std alphas_ at_bound_ bitHash_ "
     "canonical_correlations_ class_weight_ classes_ component_indices_ covariances_ "
     "discriminant_ratios_ dual_coef_ eigenvalue_bounds_ eigenvalues_ eigenvectors_ "
-    "explained_variance_ explained_variance_ratio_ feature_names_in_ indexHash_ inertia_history_ "
-    "intercept_y_ labels_ leave_one_out_ log_likelihoods_ means_ mistakes_ n_support_ "
+    "embedding_ explained_variance_ explained_variance_ratio_ feature_names_in_ indexHash_ "
+    "inertia_history_ "
+    "intercept_y_ labels_ leave_one_out_ log_likelihoods_ losses_ means_ mistakes_ n_support_ "
     "normalization_ nu_ "
     "objective_curve_ priors_ random_offset_ random_weights_ residuals_ scores_ squared_norms_ "
-    "support_ weights_ y_train_ X_transformed_fit_"
+    "stresses_ support_ weights_ y_train_ X_transformed_fit_"
 )
 _NUMBERS = (
     "C_ approximation_error_ bandwidth_ best_score_ epsilon_ eta0_ inertia_ "
-    "log_likelihood_ log_marginal_likelihood_value_ total_variance_"
+    "_least log_likelihood_ log_marginal_likelihood_value_ stress_ total_variance_"
 )
 _COUNTS = "_n_features_out fit_status_ n_classes_ n_components_ n_features_in_ n_samples_fit_ t_"
 
@@ -121,6 +124,8 @@ TYPES: dict[str, Any] = {
     "_window": Window,
     "certificate_": Certificate,
     "covariance_": Kernel,
+    "decoder_": Layers,
+    "encoder_": Layers,
     "loss_": Loss,
     "model_": LatentMap | LinearGaussian,
     "n_iter_": int | np.ndarray,
