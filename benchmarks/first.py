@@ -35,7 +35,8 @@ REGRESSORS = (
 POINTS = (
     *("KernelKMeans", "KernelPCA", "Nystroem", "OneClassSVM", "ParzenDensity", "RBFSampler"),
     *("PolynomialCountSketch", "RandomFeatures", "SkewedChi2Sampler", "AdditiveChi2Sampler"),
-    *("ExplicitFeatures", "ProbabilisticPCA", "Autoencoder", "MetricMDS"),
+    *("ExplicitFeatures", "ProbabilisticPCA", "GPLVM", "BayesianGPLVM", "Autoencoder"),
+    "MetricMDS",
 )
 VIEWS = ("KernelCCA", "KernelPLS")
 ESTIMATORS = (*CLASSIFIERS, *REGRESSORS, *POINTS, *VIEWS)

@@ -1,10 +1,8 @@
 """The Gaussian process latent variable model: dual PCA, oil flow, places of new points."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from curves import GAPS, X, bent, errors, oil_flow, t
 from scipy.stats import spearmanr
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -13,24 +11,7 @@ from mercer.kernels import RBF, Linear, White
 from mercer.maps import principal_places
 from mercer.solvers import Status
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 rng = np.random.default_rng(0)
-t = np.linspace(-1.5, 1.5, 60)
-
-
-def bent(s):
-    """Points on a curve that its longest axis does not fold."""
-    return np.c_[s, s**2 / 2, np.sin(2 * s), s**3 / 4]
-
-
-X = bent(t) + 0.02 * rng.normal(size=(60, 4))
-
-
-def errors(Z, labels):
-    """The points whose nearest neighbour in the map has another label."""
-    D = np.linalg.norm(Z[:, None] - Z, axis=2)
-    np.fill_diagonal(D, np.inf)
-    return int(np.sum(labels[D.argmin(axis=1)] != labels))
 
 
 def test_linear_kernel_is_dual_probabilistic_pca():
@@ -133,9 +114,6 @@ def test_an_end_before_convergence_is_said():
     assert model.report_.status is Status.NOT_CONVERGED
 
 
-GAPS = np.where(np.arange(60)[:, None] % 20 == 3, np.nan, X)
-
-
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
@@ -175,11 +153,7 @@ def test_what_cannot_be_asked_is_said(curve):
 @pytest.mark.data
 @pytest.mark.long
 def test_oil_flow():
-    path = DATA / "oil_flow" / "oil_flow.npz"
-    if not path.exists():
-        pytest.skip(f"no {path.name}: set MERCER_DATA")
-    with np.load(path) as file:
-        data, labels = file["X_train"], file["y_train"]
+    data, labels = oil_flow()
     assert errors(principal_places(data, 2), labels) == 162
     model = GPLVM(2).fit(data)
     assert errors(model.embedding_, labels) <= 5

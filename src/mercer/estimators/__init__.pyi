@@ -1,4 +1,5 @@
 from ._autoencoder import Autoencoder
+from ._bayesian_gplvm import BayesianGPLVM
 from ._cca import KernelCCA
 from ._compress import compress
 from ._density import ParzenDensity
@@ -52,6 +53,7 @@ __all__ = [
     "SVR",
     "AdditiveChi2Sampler",
     "Autoencoder",
+    "BayesianGPLVM",
     "ExplicitFeatures",
     "FoundKernel",
     "GaussianProcessClassifier",

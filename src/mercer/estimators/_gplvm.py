@@ -92,8 +92,4 @@ class GPLVM(LatentVariables):
                 max_memory=self.max_memory,
                 say=say,
             )
-        self.model_, self.log_likelihood_, self.report_ = found
-        self.expansion_ = self.model_.expansion
-        self.kernel_ = self.expansion_.kernel
-        self._say(f"log likelihood {self.log_likelihood_:.6g}, {self.kernel_}")
-        return self
+        return self._settle(found)

@@ -6,7 +6,7 @@ needs: data that have some, and a start.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -131,14 +131,15 @@ class LatentVariables(Mapped, KernelEstimator):
 
     kernel_: Kernel = learned()
     report_: Report = learned()
+    log_likelihood_: float = learned()
 
     def summary(self) -> str:
         """Return what was fitted, and how far the search went, as text."""
         check_is_fitted(self)
         n, q = self.embedding_.shape
         head = f"{type(self).__name__} of {n} points in {q} dimension{'s' if q != 1 else ''}"
-        lines = [head, f"  kernel     {self.kernel_}", *self._words()]
-        return "\n".join([*lines, *(f"  {line}" for line in str(self.report_).splitlines())])
+        lines = [f"kernel     {self.kernel_}", *self._words(), *str(self.report_).splitlines()]
+        return "\n  ".join([head, *lines])
 
     def _words(self) -> list[str]:
         """Return the lines of a summary that are an estimator's own."""
@@ -157,6 +158,15 @@ class LatentVariables(Mapped, KernelEstimator):
         X = self._check(X, reset=True, copy=True, ensure_min_samples=2)
         refuse_equal(len(X), not np.ptp(X, axis=0).any())
         return X
+
+    def _settle(self, found: Any) -> Self:
+        """Make what a search has found that of the model, and say it."""
+        self.model_, self.log_likelihood_, self.report_ = found
+        self.expansion_ = self.model_.expansion
+        self.kernel_ = self.expansion_.kernel
+        name = next(iter(self.report_.certificate))
+        self._say("; ".join([f"{name} {self.log_likelihood_:.6g}, {self.kernel_}", *self._words()]))
+        return self
 
     def _start(self, X: np.ndarray, q: int) -> np.ndarray:
         n, d = X.shape

@@ -1,5 +1,6 @@
 from ._autoencoder import LostVariance, autoencode
 from ._distances import across, of_pairs
+from ._bayesian import BayesianMap, default_relevance, fit_bayesian
 from ._latent import LatentMap, default_kernel, fit_latent, principal_places, whitened
 from ._layers import ACTIVATIONS, Layers
 from ._linear_gaussian import LinearGaussian
@@ -11,6 +12,7 @@ from ._stress import Stress
 
 __all__ = [
     "ACTIVATIONS",
+    "BayesianMap",
     "EmbeddingQuality",
     "LatentMap",
     "Layers",
@@ -22,7 +24,9 @@ __all__ = [
     "autoencode",
     "classical",
     "default_kernel",
+    "default_relevance",
     "embedding_quality",
+    "fit_bayesian",
     "fit_latent",
     "of_pairs",
     "place",

@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve
 from scipy.spatial.distance import cdist
-from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError, warn_caller
+from .._errors import NotPositiveDefiniteError
 from .._runtime import Stopwatch, slices
-from ..expansion import Expansion
-from ..gp import Conditioned, LatentLikelihood, MarginalLikelihood, maximise
+from ..gp import LatentLikelihood, MarginalLikelihood, maximise
 from ..kernels import RBF, Constant, Kernel, White
 from ..preimage import descend
-from ..solvers import Report, Status
+from ..solvers import Report
 from ._ppca import signed
+from ._smooth import SmoothMap, ended
 
 __all__ = ["FittedLatent", "LatentMap", "default_kernel", "fit_latent"]
 __all__ += ["principal_places", "whitened"]
@@ -41,7 +40,7 @@ class FittedLatent(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LatentMap:
+class LatentMap(SmoothMap):
     """x = mean + f(z) + noise, with the Gaussian process f as the data leave it.
 
     Parameters
@@ -67,24 +66,10 @@ class LatentMap:
     True
     """
 
-    mean: np.ndarray
-    data: np.ndarray
-    expansion: Expansion
-    covariance: Conditioned
-
     @property
     def places(self) -> np.ndarray:
         """Where the data are."""
         return np.asarray(self.expansion.points)
-
-    @property
-    def n_components(self) -> int:
-        """The dimensions of z."""
-        return int(self.places.shape[1])
-
-    def expected(self, Z: np.ndarray) -> np.ndarray:
-        """Return the expected x at places z."""
-        return np.asarray(self.expansion(Z)) + self.mean
 
     def variance(self, Z: np.ndarray) -> np.ndarray:
         """Return the variance of each column of x at places z: small where data are near."""
@@ -105,12 +90,6 @@ class LatentMap:
         """Return log p(x | z) of rows x at places z; by default at the most likely ones."""
         Z = self.place(X) if Z is None else Z
         return self._log_density(X - self.mean, self.expansion(Z), self.variance(Z))
-
-    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw x at places drawn from N(0, I)."""
-        Z = rng.standard_normal((n, self.places.shape[1]))
-        noise = rng.standard_normal((n, len(self.mean)))
-        return self.expected(Z) + np.sqrt(self.variance(Z))[:, None] * noise
 
     def _search(self, Y: np.ndarray) -> np.ndarray:
         start = self.places[cdist(Y, self.data, "sqeuclidean").argmin(axis=1)]
@@ -235,21 +214,8 @@ def fit_latent(
         gain=tol * Y.size,
     )
     Z, kernel = likelihood.split(found.theta)
-    if not found.converged:
-        warn_caller(
-            f"the search for places ended after {found.evaluations} evaluations at a log "
-            f"likelihood of {found.value:.6g} and may not have come to its end: {found.message}; "
-            f"raise max_iter={max_iter} or tol={tol:.1e}",
-            ConvergenceWarning,
-        )
+    limits = f"max_iter={max_iter} or tol={tol:.1e}"
+    report = ended(found, watch, "L-BFGS", "log likelihood", limits)
     posterior = MarginalLikelihood(kernel, Z, Y, max_memory=max_memory).posterior()
     latent = LatentMap(mean, Y, posterior.expansion, posterior.covariance)
-    report = Report(
-        solver="L-BFGS",
-        status=Status.CONVERGED if found.converged else Status.NOT_CONVERGED,
-        n_iter=found.evaluations,
-        seconds=watch.seconds,
-        message=found.message,
-        certificate={"log likelihood": found.value},
-    )
     return FittedLatent(latent, found.value, report)

@@ -90,6 +90,7 @@ _FIELDS: tuple[type, ...] = (
     gram.Landmarks,
     gram.NystroemMap,
     learning.KernelWeights,
+    maps.BayesianMap,
     maps.LatentMap,
     maps.Layers,
     maps.LinearGaussian,

@@ -13,7 +13,7 @@ import numpy as np
 from ..expansion import Expansion, Primal
 from ..gram import FeatureMap
 from ..kernels import Kernel
-from ..maps import LatentMap, Layers, LinearGaussian
+from ..maps import BayesianMap, LatentMap, Layers, LinearGaussian
 from ..means import Window
 from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 from ..spectral import Components, LearnedInverse
@@ -34,6 +34,7 @@ _SPARSE = _DUAL + "n_iter_ objective_curve_ solver_ "
 FITTED = {
     "AdditiveChi2Sampler": "",
     "Autoencoder": "encoder_ decoder_ losses_ report_",
+    "BayesianGPLVM": "kernel_ expansion_ model_ log_likelihood_ report_",
     "ExplicitFeatures": "kernel_ _frame _n_features_out",
     "GPLVM": "kernel_ expansion_ model_ log_likelihood_ report_",
     "GaussianProcessClassifier": _CLASSES
@@ -127,7 +128,7 @@ TYPES: dict[str, Any] = {
     "decoder_": Layers,
     "encoder_": Layers,
     "loss_": Loss,
-    "model_": LatentMap | LinearGaussian,
+    "model_": BayesianMap | LatentMap | LinearGaussian,
     "n_iter_": int | np.ndarray,
     "report_": Report,
     "reports_": list | Reports,

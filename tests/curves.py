@@ -1,0 +1,35 @@
+"""Points on a curve and the oil flow data, for tests of maps, and how to judge a map by labels."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
+t = np.linspace(-1.5, 1.5, 60)
+
+
+def bent(s):
+    """Points on a curve that its longest axis does not fold."""
+    return np.c_[s, s**2 / 2, np.sin(2 * s), s**3 / 4]
+
+
+X = bent(t) + 0.03 * np.random.default_rng(0).normal(size=(60, 4))
+GAPS = np.where(np.arange(60)[:, None] % 20 == 3, np.nan, X)
+
+
+def errors(Z, labels):
+    """The points whose nearest neighbour in the map has another label."""
+    D = np.linalg.norm(Z[:, None] - Z, axis=2)
+    np.fill_diagonal(D, np.inf)
+    return int(np.sum(labels[D.argmin(axis=1)] != labels))
+
+
+def oil_flow():
+    """The 1000 training points with their labels; skips where they are not."""
+    path = DATA / "oil_flow" / "oil_flow.npz"
+    if not path.exists():
+        pytest.skip(f"no {path.name}: set MERCER_DATA")
+    with np.load(path) as file:
+        return file["X_train"], file["y_train"]
