@@ -19,7 +19,7 @@ __all__ = ["LatentBound", "LatentState", "RowBound"]
 _JITTER = 1e-6  # of the mean k(z, z): inducing values are seen through so much noise
 _ENTRIES = 2**18  # of psi2 row by row, at a time
 _ARRAYS = 4  # of that size, in each thread
-_VECTORS = 60  # like the one that is searched for: 20 steps of L-BFGS, their slopes, and its own
+_VECTORS = 70  # like the one that is searched for: 20 steps of L-BFGS, their slopes, and its own
 _GROUPS = 8  # of blocks, each added up by itself, so that threads do not change a sum
 
 
