@@ -10,6 +10,7 @@ from ._errors import (
     NotPositiveDefiniteError,
 )
 from ._version import __version__
+from .comparison import Comparison, compare
 from .estimators import (
     GPLVM,
     SVC,
@@ -70,6 +71,7 @@ __all__ = [
     "SVR",
     "AdditiveChi2Sampler",
     "Autoencoder",
+    "Comparison",
     "DensifyWarning",
     "Expansion",
     "ExplicitFeatures",
@@ -119,6 +121,7 @@ __all__ = [
     "__version__",
     "alignment",
     "check_gram",
+    "compare",
     "compress",
     "datasets",
     "embedding_quality",
