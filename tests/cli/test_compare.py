@@ -69,6 +69,14 @@ def test_numbers_and_structured_points(mercer, people, tmp_path):
     assert done.code == 0 and "PCA was left out: it takes vectors" in done.err, done
 
 
+def test_too_many_classes_are_drawn_in_one_colour(mercer, tmp_path):
+    rows = "\n".join(f"{i % 7},{i * i % 11},{i % 5},name{i}" for i in range(40))
+    (tmp_path / "a.csv").write_text(f"x,y,z,name\n{rows}\n")
+    done = mercer("compare", "a.csv", "--color", "name", "--models", "PCA", "-o", "out", "-q")
+    assert done.code == 0 and "the picture has one colour: y has 40 classes" in done.err
+    assert sorted(os.listdir(tmp_path / "out")) == ["comparison.csv", "comparison.png", "maps.csv"]
+
+
 def test_a_model_that_fails_is_told_and_the_others_go_on(mercer, people):
     options = ("--columns", "age,price", "--models", "PPCA,PCA", "-k", "2")
     done = mercer("compare", people, *options)

@@ -111,7 +111,7 @@ def compare(
     with session.progress("maps"), session.listening():
         found = compared(recipe.transform(table), y, **given)
     if output is not None:
-        _write(found, Path(output), recipe, table, color)
+        _write(found, Path(output), recipe, table, color, session)
         session.note(f"\n{found}\n")
         session.note("\n".join(f"wrote {Path(output) / name}" for name in FILES))
     columns = found.table
@@ -128,12 +128,17 @@ def compare(
 
 
 def _write(
-    found: Comparison, folder: Path, recipe: Recipe, table: Table, color: str | None
+    found: Comparison,
+    folder: Path,
+    recipe: Recipe,
+    table: Table,
+    color: str | None,
+    session: Session,
 ) -> None:
     """Write all files beside their places, then move them there together."""
     from ..tables import Table as Columns
 
-    work = folder / ".unfinished"
+    work = folder / ".unfinished-comparison"
     work.mkdir(parents=True, exist_ok=True)
     try:
         with replacing(work / "comparison.csv") as file:
@@ -144,7 +149,11 @@ def _write(
         beside = () if color is None else (color,)
         with replacing(work / "maps.csv") as file:
             recipe.answer(table, places, beside).write(file, header=True)
-        _draw(found, work / "comparison.png", color)
+        try:
+            _draw(found, work / "comparison.png", color)
+        except ValueError as error:  # too many classes to be told apart
+            session.warn(f"the picture has one colour: {error}")
+            _draw(replace(found, y=None), work / "comparison.png", None)
         for name in FILES:
             (work / name).replace(folder / name)
     finally:

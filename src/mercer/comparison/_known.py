@@ -16,6 +16,8 @@ from ..estimators import Autoencoder, KernelPCA, MetricMDS, ProbabilisticPCA
 
 __all__ = ["KNOWN", "Asked", "Known", "chosen"]
 
+_MANY = 5000  # points beyond which to learn a way back takes minutes
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -90,7 +92,8 @@ KNOWN: dict[str, Known] = {
     "PCA": Known(lambda a: PCA(a.q)),
     "PPCA": Known(lambda a: ProbabilisticPCA(a.q), gaps=True),
     "kernel PCA": Known(
-        lambda a: KernelPCA(a.q, kernel=a.kernel, fit_inverse_transform=a.vectors), points=True
+        lambda a: KernelPCA(a.q, kernel=a.kernel, fit_inverse_transform=a.vectors and a.n <= _MANY),
+        points=True,
     ),
     "MDS": Known(lambda a: MetricMDS(a.q, kernel=a.distance), 5000, points=True),
     "Sammon": Known(
