@@ -30,7 +30,7 @@ SHOWN = 20_000  # points in the picture, evenly spaced in the file
     "--models",
     multiple=True,
     metavar="NAMES",
-    help="Which models, between commas: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder; "
+    help="Which models, between commas: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM; "
     "by default all that the number of points allows.",
 )
 @click.option(

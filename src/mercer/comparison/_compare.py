@@ -52,8 +52,8 @@ def compare(
     y : array-like of shape (n,), optional
         Labels, or numbers.
     models : list or dict of names and estimators, optional
-        Names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder"; estimators are any
-        with `fit_transform`, scikit-learn's too, and keep their parameters.  By default all
+        Names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM"; estimators
+        are any with `fit_transform`, scikit-learn's too, and keep their parameters.  By default all
         that n points allow; `left_out` tells which were not taken, and why.
     n_components : int
         The dimensions of maps by models that are named.

@@ -194,7 +194,8 @@ class Comparison:
             return row.name
         at = self.n_neighbors - 1
         text = f"{row.name}\nT {row.quality.trustworthiness[at]:.3f}, AUC {row.quality.auc:.3f}"
-        return text + (f", {row.errors:.0f} errors" if np.isfinite(row.errors) else "")
+        plural = "s" * (row.errors != 1)
+        return text + (f", {row.errors:.0f} error{plural}" if np.isfinite(row.errors) else "")
 
     def __repr__(self) -> str:
         return self.summary()

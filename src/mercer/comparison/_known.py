@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from ..estimators import Autoencoder, KernelPCA, MetricMDS, ProbabilisticPCA
+from ..estimators import GPLVM, Autoencoder, KernelPCA, MetricMDS, ProbabilisticPCA
 
 __all__ = ["KNOWN", "Asked", "Known", "chosen"]
 
@@ -100,6 +100,7 @@ KNOWN: dict[str, Known] = {
         lambda a: MetricMDS(a.q, stress="sammon", kernel=a.distance), 5000, points=True
     ),
     "autoencoder": Known(lambda a: Autoencoder(a.q), 5000),
+    "GPLVM": Known(lambda a: GPLVM(a.q), 1000),
 }
 
 
@@ -111,7 +112,7 @@ def chosen(models: Any, asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
     >>> from mercer.comparison import Asked, chosen
     >>> models, left_out = chosen(None, Asked(20_000, 2, "rbf"))
     >>> list(models), list(left_out)
-    (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'autoencoder'])
+    (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'autoencoder', 'GPLVM'])
     """
     if models is None:
         reasons = {name: known.refuses(asked) for name, known in KNOWN.items()}
