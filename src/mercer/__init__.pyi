@@ -10,6 +10,7 @@ from ._errors import (
     NotPositiveDefiniteError,
 )
 from ._version import __version__
+from .comparison import Comparison, compare
 from .estimators import (
     GPLVM,
     SVC,
@@ -72,6 +73,7 @@ __all__ = [
     "AdditiveChi2Sampler",
     "Autoencoder",
     "BayesianGPLVM",
+    "Comparison",
     "DensifyWarning",
     "Expansion",
     "ExplicitFeatures",
@@ -121,6 +123,7 @@ __all__ = [
     "__version__",
     "alignment",
     "check_gram",
+    "compare",
     "compress",
     "datasets",
     "embedding_quality",

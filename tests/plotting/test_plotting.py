@@ -42,6 +42,7 @@ from mercer.plotting import (
     embedding,
     gram_heatmap,
     kernel_sections,
+    maps,
     margin,
     preimage_path,
     spectrum,
@@ -75,6 +76,10 @@ CALLS = {
     "validity": lambda **to: validity((RBF() + Linear()).validity(), **to),
     "witness": lambda **to: witness(WITNESS, X[:40], X[40:], **to),
 }
+SEVERAL = {  # that draw into several axes
+    "eigenfunctions": lambda: eigenfunctions(MODEL),
+    "maps": lambda: maps({"one": X, "other": -X}, y),
+}
 every_function = pytest.mark.parametrize("name", CALLS)
 
 
@@ -104,7 +109,7 @@ def scatters(ax):
 
 
 def test_every_public_name_is_tested():
-    assert plotting.__all__ == sorted([*CALLS, "eigenfunctions"])
+    assert plotting.__all__ == sorted([*CALLS, *SEVERAL])
 
 
 @every_function
@@ -122,11 +127,11 @@ def test_makes_one_figure_without_axes(name):
     ax.figure.canvas.draw()
 
 
-@pytest.mark.parametrize("name", [*CALLS, "eigenfunctions"])
+@pytest.mark.parametrize("name", [*CALLS, *SEVERAL])
 def test_says_what_to_install_without_matplotlib(name, monkeypatch):
     for module in [m for m in sys.modules if m.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)  # as if it were not there
-    call = CALLS.get(name, lambda: eigenfunctions(MODEL))
+    call = {**CALLS, **SEVERAL}[name]
     with pytest.raises(ImportError, match=r"matplotlib .* - try pip install mercer\[plot\]"):
         call()
 
@@ -304,6 +309,21 @@ def test_what_no_map_can_show_is_refused(call, words):
 
 
 # --- functions on the plane ---------------------------------------------------------------------
+
+
+def test_maps_share_a_legend_or_a_colour_bar():
+    figure = Figure(layout="constrained")
+    panels = maps({str(i): X for i in range(4)}, NAMES, figure=figure, titles={"0": "first"})
+    assert [panel.get_title(loc="left") for panel in panels] == ["first", "1", "2", "3"]
+    assert len(figure.axes) == 6 and len(figure.legends) == 1  # two of the axes are empty
+    assert [len(scatters(panel)) for panel in panels] == [3, 3, 3, 3]
+    figure = Figure(layout="constrained")
+    panels = maps({"a": X, "b": X[:, :1]}, X[:, 0], figure=figure)
+    assert len(figure.axes) == 3 and not figure.legends
+    np.testing.assert_array_equal(scatters(panels[1])[0].get_offsets()[:, 1], np.arange(90))
+    assert len(maps({"a": X})) == 1 and len(plt.get_fignums()) == 1
+    with pytest.raises(ValueError, match="there are no maps to draw"):
+        maps({})
 
 
 def test_eigenfunctions_make_a_grid_of_panels_with_eigenvalues():

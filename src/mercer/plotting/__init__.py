@@ -9,6 +9,7 @@ from ._clusters import cluster_numbers
 from ._embedding import embedding
 from ._heatmap import gram_heatmap
 from ._line import basis_functions, credible_band, kernel_sections
+from ._maps import maps
 from ._margin import margin
 from ._plane import contours, eigenfunctions, preimage_path
 from ._spectrum import spectrum
@@ -24,6 +25,7 @@ __all__ = [
     "embedding",
     "gram_heatmap",
     "kernel_sections",
+    "maps",
     "margin",
     "preimage_path",
     "spectrum",
