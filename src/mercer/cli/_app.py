@@ -21,7 +21,17 @@ FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130
 
 ORDER = (
     *("pca", "fit", "predict", "transform", "denoise", "compress", "score", "tune", "test"),
-    *("two-sample", "independence", "check", "plan", "kernels", "info", "compile", "demo"),
+    *(
+        "two-sample",
+        "independence",
+        "explore",
+        "check",
+        "plan",
+        "kernels",
+        "info",
+        "compile",
+        "demo",
+    ),
 )
 
 
@@ -88,4 +98,4 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {text}\n(--debug shows where it comes from)"
 
 
-from . import _apply, _fit, _look, _pca, _test  # noqa: E402, F401  each adds its commands
+from . import _apply, _explore, _fit, _look, _pca, _test  # noqa: E402, F401  each adds its commands

@@ -14,13 +14,16 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from .._points import refuse_structured
 from .._runtime import is_count, progress, random_numbers
 from ..maps import LinearGaussian, principal, with_gaps
+from ._explorable import Explorable
 from ._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter
 
 __all__ = ["ProbabilisticPCA"]
 
 
 @estimator()
-class ProbabilisticPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ProbabilisticPCA(
+    Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """x = W z + mu + e, z ~ N(0, I), e ~ N(0, noise I): PCA as a density, which knows of gaps.
 
     The most likely W spans the plane of PCA, and the noise is the mean variance outside of it.

@@ -1,0 +1,163 @@
+"""The server: on the loopback alone, and for nobody but the page that it shows."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ._scene import Scene
+
+__all__ = ["HOST", "Serving", "load_in_notebook", "require_panel", "serve"]
+
+HOST = "127.0.0.1"
+_PERIOD = 2000  # milliseconds between two looks at the file
+_PAGE = """
+{% extends base %}
+{% block postamble %}
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<style>html, body { margin: 0; padding: 0; height: 100%; }</style>
+{% endblock %}
+{% block contents %}{{ embed(roots.explorer) }}{% endblock %}
+"""
+
+
+class Serving:
+    """A server at `url`: `run()` serves, `start()` does so in a thread, `stop()` ends it."""
+
+    def __init__(self, server: Any, url: str) -> None:
+        self._server, self.url = server, url
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        """Serve until it is stopped, or interrupted by Ctrl-C."""
+        try:
+            self._server.io_loop.start()
+        finally:
+            self._server.stop()
+            self._done.set()
+
+    def start(self) -> None:
+        """Serve in a thread, which ends with the process."""
+        threading.Thread(target=self.run, name="mercer-explorer", daemon=True).start()
+
+    def stop(self) -> None:
+        """End it."""
+        loop = self._server.io_loop
+        loop.add_callback(loop.stop)
+        self._done.wait(10)
+
+
+def serve(
+    scene: Callable[[], Scene],
+    *,
+    port: int = 0,
+    title: str = "mercer",
+    reread: Callable[[], Scene] | None = None,
+    watched: Path | None = None,
+) -> Serving:
+    """Return a server that shows a scene to each page that is opened; port 0 stands for a free one.
+
+    It refuses, with 403, whoever calls it by another name than its own or comes from another
+    page (so that no site that is open beside it can ask it for data), and paths with "..".
+    """
+    panel = require_panel()
+    from panel.io.server import get_server
+    from tornado.ioloop import IOLoop
+    from tornado.routing import Rule
+
+    from ._component import Component
+
+    port = _free_port(port)
+    names = [f"{host}:{port}" for host in (HOST, "localhost")]
+
+    def opened() -> Any:
+        component = Component(scene(), "100vh", reread, watched)
+        if watched is not None:
+            panel.state.add_periodic_callback(component.desk.check_file, period=_PERIOD)
+        panel.state.on_session_destroyed(lambda _: component.desk.close())
+        page = panel.Template(_PAGE)
+        page.add_panel("explorer", component)
+        return page
+
+    for noisy in ("bokeh", "tornado.access"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    server = get_server(
+        {"/": opened},
+        port=port,
+        address=HOST,
+        websocket_origin=names,
+        title=title,
+        loop=IOLoop(make_current=False),
+        location=False,
+    )
+    matcher, handler = _doorkeeper(names)
+    server._tornado.default_router.rules.insert(0, Rule(matcher, handler))
+    server.start()
+    return Serving(server, f"http://{HOST}:{port}/")
+
+
+def require_panel() -> Any:
+    """Return Panel, or say how to get it."""
+    try:
+        import panel
+    except ImportError as error:
+        raise ImportError(
+            "the explorer needs panel: pip install 'mercer[explore]'; a page of its own, "
+            "explorer.save(path), does not"
+        ) from error
+    return panel
+
+
+def load_in_notebook() -> None:
+    """Give a notebook the scripts of Panel, once, from here and not from the network."""
+    panel = require_panel()
+    if not panel.extension._loaded:
+        panel.extension(inline=True)
+
+
+def _free_port(port: int) -> int:
+    """Return a port that nobody listens on: the one that is asked for, or any for 0."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((HOST, port))
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            why = "is in use" if error.errno == errno.EADDRINUSE else "is not for us to take"
+            raise ValueError(
+                f"port {port} {why} - usually by another explorer that still runs - end that one, "
+                f"or take another: --port {port + 1 if port < 65535 else 0}, or 0 for any free one"
+            ) from None
+        return int(trial.getsockname()[1])
+
+
+def _doorkeeper(names: list[str]) -> tuple[Any, Any]:
+    """Return what tells requests of strangers, and what refuses them."""
+    from tornado.routing import Matcher
+    from tornado.web import RequestHandler
+
+    class Stranger(Matcher):
+        """Matches a request under another name, from another page, or for a path outside."""
+
+        def match(self, request: Any) -> dict[str, Any] | None:
+            origin = request.headers.get("Origin")
+            known = request.host in names and (origin is None or urlsplit(origin).netloc in names)
+            outside = ".." in unquote(unquote(request.path)).replace("\\", "/").split("/")
+            return None if known and not outside else {}
+
+    class Refuse(RequestHandler):
+        """Says no, whatever is asked."""
+
+        def prepare(self) -> None:
+            self.set_status(403)
+            self.finish("403: this explorer answers to its own page alone\n")
+
+    return Stranger(), Refuse
