@@ -18,7 +18,6 @@ __all__ = ["Component"]
 class Component(JSComponent):
     """A scene in a notebook, or on the page of a server."""
 
-    scene = param.Bytes(default=b"", doc="The scene as it is at first, packed.")
     tall = param.String(default="640px", doc="The height, in the language of CSS.")
 
     _esm = script() + adapter()
@@ -28,7 +27,7 @@ class Component(JSComponent):
         self, scene: Scene, tall: str = "640px", reread: Any = None, watched: Path | None = None
     ) -> None:
         self.desk = Desk(scene, self._send_msg, reread, watched)
-        super().__init__(scene=self.desk.first(), tall=tall, sizing_mode="stretch_width")
+        super().__init__(tall=tall, sizing_mode="stretch_width")
 
     def _handle_msg(self, data: Any) -> None:
         self.desk.handle(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable
@@ -102,6 +103,7 @@ class Desk:
     def handle(self, question: Any) -> None:
         """Answer a question: a dict whose `ask` says which; others are not heard."""
         asks: dict[str, Callable[[dict], None]] = {
+            "scene": self._later(lambda _: self._send(self.first())),
             "select": self._select,
             "place": self._later(self._place),
             "column": self._later(self._column),
@@ -328,7 +330,7 @@ class Desk:
         return affordable(model, self.scene.training)
 
     def _work(self, number: int, wish: Wish, model: Any) -> None:
-        scene, (first, *rest) = self.scene, self.scene.maps
+        scene, (first, *rest), start = self.scene, self.scene.maps, time.perf_counter()
 
         def heard(text: str) -> None:
             if number != self._newest:
@@ -357,11 +359,12 @@ class Desk:
                 for one in (first, *rest)
             )
             first, *rest = maps
-        self._show((first, *rest))
+        self._show((first, *rest), time.perf_counter() - start)
 
-    def _show(self, maps: tuple[Map, ...]) -> None:
+    def _show(self, maps: tuple[Map, ...], seconds: float = 0.0) -> None:
         self.scene = self.scene.with_maps(maps)
-        self.tell("maps", columns=self.scene.told_derived(live=True), **self._panes())
+        columns = self.scene.told_derived(live=True)
+        self.tell("maps", columns=columns, seconds=seconds, **self._panes())
         self.tell("state", words="")
 
     def _panes(self) -> dict[str, Any]:

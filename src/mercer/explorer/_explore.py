@@ -71,8 +71,7 @@ class Explorer:
         """Serve it on the loopback, in a thread; `stop()` of what is returned ends that."""
         from ._server import serve
 
-        serving = serve(lambda: self.scene, port=port, title=self._scene.title)
-        serving.start()
+        serving = serve(lambda: self.scene, port=port, title=self._scene.title).start()
         if open_browser:
             import webbrowser
 

@@ -90,8 +90,8 @@ def second_map(name: str, X: Any, names: list[str]) -> Map | None:
             f"there is no second map {name!r} of these points; there are {', '.join(offered)}"
         )
     if name == "data":
-        two = np.asarray(X, dtype=float)
-        return Map("the data", Plane(), two, names=tuple(names))
+        across, up = np.sort(np.argsort(-np.var(X, axis=0), kind="stable")[:2]).tolist()
+        return Map("the data", Plane(), X, (across, up), tuple(names))
     cls, words = SECONDS[name]
     return map_of(getattr(estimators, cls)(n_components=2).fit(X), X, words)
 

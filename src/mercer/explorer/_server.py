@@ -29,23 +29,34 @@ _PAGE = """
 
 
 class Serving:
-    """A server at `url`: `run()` serves, `start()` does so in a thread, `stop()` ends it."""
+    """A server at `url`: `run()` serves, `start()` does so in a thread, `stop()` ends it.
 
-    def __init__(self, server: Any, url: str) -> None:
-        self._server, self.url = server, url
-        self._done = threading.Event()
+    It is built in the thread that runs it.  Elsewhere a loop of events may be running, that of a
+    notebook say, which parts of the server would take for theirs.
+    """
+
+    def __init__(self, build: Callable[[], Any], url: str) -> None:
+        self._build, self.url = build, url
+        self._server: Any = None
+        self._ready, self._done = threading.Event(), threading.Event()
 
     def run(self) -> None:
         """Serve until it is stopped, or interrupted by Ctrl-C."""
         try:
+            self._server = self._build()
+            self._ready.set()
             self._server.io_loop.start()
         finally:
-            self._server.stop()
+            if self._server is not None:
+                self._server.stop()
+            self._ready.set()
             self._done.set()
 
-    def start(self) -> None:
+    def start(self) -> Serving:
         """Serve in a thread, which ends with the process."""
         threading.Thread(target=self.run, name="mercer-explorer", daemon=True).start()
+        self._ready.wait(30)
+        return self
 
     def stop(self) -> None:
         """End it."""
@@ -88,19 +99,17 @@ def serve(
 
     for noisy in ("bokeh", "tornado.access"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
-    server = get_server(
-        {"/": opened},
-        port=port,
-        address=HOST,
-        websocket_origin=names,
-        title=title,
-        loop=IOLoop(make_current=False),
-        location=False,
-    )
-    matcher, handler = _doorkeeper(names)
-    server._tornado.default_router.rules.insert(0, Rule(matcher, handler))
-    server.start()
-    return Serving(server, f"http://{HOST}:{port}/")
+
+    def build() -> Any:
+        loop = IOLoop()
+        at = {"port": port, "address": HOST, "websocket_origin": names, "loop": loop}
+        server = get_server({"/": opened}, title=title, location=False, **at)
+        matcher, handler = _doorkeeper(names)
+        server._tornado.default_router.rules.insert(0, Rule(matcher, handler))
+        server.start()
+        return server
+
+    return Serving(build, f"http://{HOST}:{port}/")
 
 
 def require_panel() -> Any:

@@ -10,7 +10,7 @@ View.prototype.controls = function (told) {
   const select = (options, value, label, act) => h("select", {"aria-label": label, onchange: act}, ...options.map(([key, text]) => h("option", {value: key, selected: key === value}, text)));
   const form = this.form = {shape: shapeOf(told), told};
   form.kernel = h("input", {type: "text", spellcheck: false, value: told.kernel || "", "aria-describedby": this.id("error"), oninput: () => this.change({kernel: form.kernel.value})});
-  form.error = h("p", {class: "error", id: this.id("error"), role: "alert"});
+  form.error = h("p", {class: "trouble", id: this.id("error"), role: "alert"});
   form.sliders = told.parameters.map((one, k) => {
     const shown = h("output", {}, brief(one.value));
     const slider = h("input", {type: "range", min: -3, max: 3, step: 0.01, value: 0, "aria-label": one.name, oninput: () => {
@@ -35,7 +35,7 @@ View.prototype.controls = function (told) {
     if (file) this.link.send({ask: "project", name: file.name, bytes: await file.arrayBuffer()});
     form.file.value = "";
   }});
-  const kernel = told.kernel === null ? [] : [field("kernel", form.kernel), form.error, ...form.sliders.map(one => one.field), h("div", {class: "three"}, field("components", form.count), field("across", form.across), field("up", form.up))];
+  const kernel = told.kernel === null ? [] : [h("label", {class: "field wide"}, h("span", {}, "kernel"), form.kernel), form.error, ...form.sliders.map(one => one.field), h("div", {class: "three"}, field("components", form.count), field("across", form.across), field("up", form.up))];
   this.model.replaceChildren(h("h2", {}, "Model"), ...kernel, ...(told.seconds.length > 1 ? [field("second map", form.second)] : []), ...form.overlays.filter(Boolean), h("div", {class: "row"}, form.run, form.bar), form.words,
     h("div", {class: "row"}, ...(told.projects ? [h("label", {class: "file"}, "Project new data …", form.file)] : []), h("button", {type: "button", onclick: () => this.link.send({ask: "page"})}, "Save this page")));
 };

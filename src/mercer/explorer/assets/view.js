@@ -58,7 +58,7 @@ class View {
     this.notices = h("div", {class: "notices", role: "alert"});
     this.maps = h("main", {class: "maps"});
     this.legend = h("div", {class: "legend"});
-    this.card = h("div", {class: "card"});
+    this.card = h("div", {class: "answer"});
     this.chosenWords = h("p", {class: "soft"});
     this.saving = press("Save as CSV", () => this.saveSelection(), {disabled: true});
     this.clearing = press("Clear", () => this.clear(), {disabled: true});
@@ -180,7 +180,7 @@ class View {
         h("div", {class: "ends"}, h("span", {}, brief(meaning.low)), h("span", {}, brief(meaning.high))));
     }
     const column = this.column(name), codes = list => new Set(list.map(one => one.code));
-    const item = (label, colour, wanted, count) => h("button", {type: "button", class: "item", title: `Select ${label}`, onclick: event => {
+    const item = (label, colour, wanted, count) => h("button", {type: "button", class: "item", title: `Select ${label}`, "aria-label": `Select ${name} ${label}, ${count} points`, onclick: event => {
       this.choose(this.mixed(i => wanted.has(column.data[i]), mode(event)), `${name} ${label}`);
     }}, h("i", {style: `background: ${colour}`}), h("span", {}, label), h("small", {}, count.toLocaleString("en")));
     const items = meaning.classes.map(one => item(one.name, one.colour, codes([one]), one.count));
