@@ -1,26 +1,10 @@
 """What travels arrives: the same numbers, to the last bit, in few bytes."""
 
-import json
-import struct
-
 import numpy as np
 import pytest
+from wire import unpack
 
 from mercer.explorer._wire import column_on_wire, pack
-
-
-def unpack(data):
-    size, _ = struct.unpack("<II", data[:8])
-    body = data[8 + size :]
-
-    def seen(value):
-        if "$" not in value:
-            return value
-        kind, start, count = value["$"]
-        return np.frombuffer(body, f"<{kind}", count, start)
-
-    assert size % 8 == 0
-    return json.loads(data[8 : 8 + size], object_hook=seen)
 
 
 def restored(told):

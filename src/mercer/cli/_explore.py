@@ -128,11 +128,11 @@ def explore(
         title=scene.title,
         reread=None if watched is None else lambda: read()[1],
         watched=watched,
-    )
+    ).start()
     session.result(f"The explorer is at {serving.url}", url=serving.url, rows=len(scene))
     session.note("Ctrl-C ends it.")
     if not no_browser:
         import webbrowser
 
         webbrowser.open(serving.url)
-    serving.run()
+    serving.wait()

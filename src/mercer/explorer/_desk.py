@@ -11,7 +11,6 @@ import tempfile
 import threading
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from sklearn.base import clone
 from .._runtime import hearing
 from ..estimators import KernelPCA
 from ..kernels import Kernel, as_kernel
+from ..solvers import Status
 from ..tables import open_table
 from ._map import Map
 from ._models import affordable, kernel_map, second_map, seconds, seconds_for
@@ -114,8 +114,9 @@ class Desk:
             "project": self._later(self._project),
             "reread": self._later(self._again),
         }
-        if isinstance(question, dict) and question.get("ask") in asks:
-            self._guarded(asks[question["ask"]], question)
+        what = question.get("ask") if isinstance(question, dict) else None
+        if isinstance(what, str) and what in asks:
+            self._guarded(asks[what], question)
 
     def _later(self, answer: Callable[[dict], None]) -> Callable[[dict], None]:
         return lambda question: self._submit(self._answers, self._guarded, answer, question)
@@ -129,9 +130,7 @@ class Desk:
     def _guarded(self, answer: Callable[[dict], None], question: dict) -> None:
         """Answer, or say why not: a question must not end the desk."""
         try:
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("default")
-                answer(question)
+            answer(question)
         except Overtaken:
             return
         except Exception as error:
@@ -145,9 +144,6 @@ class Desk:
                 self.tell("place", token=token, pane=pane, words=text, **more)
             else:
                 self.tell("state", error=text)
-        else:
-            if said and question.get("ask") != "place":
-                self.tell("notice", text=str(said[-1].message))
 
     def tell(self, kind: str, **values: Any) -> None:
         """Send an answer."""
@@ -345,7 +341,7 @@ class Desk:
             if model is not first.model:
                 model.set_params(verbose=1).fit(X)
                 model.set_params(verbose=0)
-                first = kernel_map(model, X, first.shown)
+                first = kernel_map(model, X, first.shown, trained=True)
             if wish.second != self._second_now:
                 made = second_map(wish.second, X, scene.features)
                 rest = [] if made is None else [made]
@@ -365,7 +361,9 @@ class Desk:
         self.scene = self.scene.with_maps(maps)
         columns = self.scene.told_derived(live=True)
         self.tell("maps", columns=columns, seconds=seconds, **self._panes())
-        self.tell("state", words="")
+        status = getattr(getattr(maps[0].model, "report_", None), "status", None)
+        missed = status in (Status.NOT_CONVERGED, Status.INACCURATE)
+        self.tell("state", words=f"The solver: {status.value}." if missed and status else "")
 
     def _panes(self) -> dict[str, Any]:
         """Return the maps and what can be changed about them."""
@@ -401,7 +399,7 @@ class Desk:
             "axes": list(first.shown),
             "second": second,
             "seconds": seconds_,
-            "projects": scene.recipe is not None,
+            "projects": scene.projects,
             "titles": [one.title for one in scene.maps],
         }
 

@@ -11,13 +11,15 @@ import numpy as np
 
 from .._points import is_table, length
 from ..estimators import KernelPCA
-from ..tables import Recipe, Table
+from ..tables import Part, Recipe, Table
 from ._map import Map
-from ._models import map_of, second_map, seconds_for
+from ._models import kernel_map, map_of, second_map, seconds_for, vectors
 from ._page import page
 from ._scene import Scene
 
 __all__ = ["Explorer", "explore", "scene_of"]
+
+_WIDE = 2000  # columns up to which points have a place in the table
 
 
 class Explorer:
@@ -120,7 +122,8 @@ def explore(
         Those to look at; the ones that a kernel PCA was fitted to by default.
     second : str, fitted estimator or None
         What the second map shows: "data" (two columns), "ppca", ..., another model, or None.
-        "auto" is "data" for points in the plane, and "ppca" for those of more columns.
+        "auto" is, beside a kernel PCA, "data" for points in the plane and "ppca" for vectors of
+        more columns.
     table : Table, data frame or mapping of names to columns, optional
         What else is known of each point.
     color : str or array, optional
@@ -154,12 +157,12 @@ def explore(
         name = str(getattr(color, "name", None) or "color")
         columns[name] = _column(color, length(X))
         color = name
-    given = Table(columns, "the table")
-    points = recipe.transform(given) if recipe is not None else X
+    dense = vectors(X)
+    points = X if dense is None or is_table(X) else dense  # a model knows the names of a table
     return Explorer(
         Scene(
             title or f"{type(model).__name__} of {length(X)} points",
-            given,
+            Table(columns, "the table"),
             points,
             tuple(_maps(model, points, second, [] if recipe is None else recipe.features)),
             recipe=recipe,
@@ -169,8 +172,11 @@ def explore(
     )
 
 
-def _maps(model: Any, X: Any, second: Any, names: list[str]) -> list[Map]:
-    found = [map_of(model, X)]
+def _maps(model: Any, X: Any, second: Any, names: list[str], *, trained: bool = False) -> list[Map]:
+    kernel = isinstance(model, KernelPCA)
+    found = [kernel_map(model, X, trained=trained) if kernel else map_of(model, X)]
+    if isinstance(second, str) and second == "auto" and not kernel:
+        second = None
     if isinstance(second, str):
         other = second_map(_chosen(second, X), X, names)
     else:
@@ -191,20 +197,22 @@ def _chosen(second: str, X: Any) -> str:
 
 def _columns_of(X: Any) -> tuple[dict[str, Any], Recipe | None]:
     """Return points as columns of a table, and the recipe that makes points of these again."""
+    dense = vectors(X)
+    if dense is not None and dense.shape[1] <= _WIDE:
+        d = dense.shape[1]
+        names = [str(n) for n in X.columns] if is_table(X) else [f"x{j + 1}" for j in range(d)]
+        columns = {name: dense[:, j] for j, name in enumerate(names)}
+        parts = tuple(Part(name) for name in names)
+        return columns, Recipe(columns=tuple(names), parts=parts)
     if is_table(X) and len(X.shape) == 2:
-        names = [str(name) for name in X.columns]
-        columns = {name: np.asarray(X[name], dtype=float) for name in names}
-    elif hasattr(X, "toarray") or getattr(np.asarray(X[:1]), "ndim", 0) == 2:
-        dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-        columns = {f"x{j + 1}": dense[:, j] for j in range(dense.shape[1])}
-    elif isinstance(X[0], str):
-        columns = {"text": _column(X, length(X))}
-        recipe = Recipe(points="texts", columns=("text",))
-        return columns, recipe.fit(Table(columns, "the points"))
-    else:
-        return {"point": X}, None
-    recipe = Recipe(columns=tuple(columns))
-    return columns, recipe.fit(Table(columns, "the points"))
+        return {str(name): _column(X[name], length(X)) for name in X.columns}, None
+    if hasattr(X, "toarray") or dense is not None:
+        squares = X.multiply(X) if hasattr(X, "toarray") else np.square(X)
+        return {"norm": np.sqrt(np.asarray(squares.sum(axis=1), dtype=float)).reshape(-1)}, None
+    if isinstance(X[0], str):
+        recipe = Recipe(points="texts", columns=("text",), parts=(Part("text"),))
+        return {"text": _column(X, length(X))}, recipe
+    return {"point": X}, None
 
 
 def _columns(table: Any, n: int) -> dict[str, Any]:
@@ -241,6 +249,7 @@ def scene_of(
     """Return the scene of a table: rows that the recipe keeps, a model to fit, a second map."""
     points, kept = recipe.transform(table), recipe.kept(table)
     model.fit(points)
-    maps = _maps(model, points, second, recipe.features if recipe.points == "vectors" else [])
+    names = recipe.features if recipe.points == "vectors" else []
+    maps = _maps(model, points, second, names, trained=True)
     rows = None if len(kept) == len(table) else kept + 1
     return Scene(title, table.take(kept), points, tuple(maps), recipe=recipe, rows=rows, **more)

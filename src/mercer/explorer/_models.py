@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.base import clone
 
 from .. import estimators
-from .._points import length
+from .._points import is_table, length, same_points
 from ..estimators import KernelPCA
 from ..solvers import evaluating
 from ._map import Map, Plane
 
 __all__ = ["SECONDS", "affordable", "kernel_map", "map_of", "second_map", "seconds", "seconds_for"]
+__all__ += ["vectors"]
 
 SECONDS = {  # names of second maps, the classes that make them, and what they are called
     "ppca": ("ProbabilisticPCA", "probabilistic PCA"),
@@ -26,6 +27,20 @@ SECONDS = {  # names of second maps, the classes that make them, and what they a
 EXACT = 20.0  # seconds of an exact fit beyond which landmarks are taken
 _CHEAP = ("ppca", "data", "none")
 _FEW = 500  # points up to which other models are fitted without asking
+
+
+def vectors(X: Any) -> np.ndarray | None:
+    """Return points as rows of numbers, if they are; None for sparse ones and all others."""
+    if hasattr(X, "toarray") or length(X) == 0:
+        return None
+    if is_table(X) and len(X.shape) == 2:
+        kinds = {np.asarray(X[name][:1]).dtype.kind for name in X.columns}
+        return np.asarray(X, dtype=float) if kinds <= set("biuf") else None
+    if isinstance(X, np.ndarray) or (isinstance(X, (list, tuple)) and np.ndim(X[0]) == 1):
+        found = np.asarray(X)
+        if found.ndim == 2 and found.dtype.kind in "biuf":
+            return found.astype(float, copy=False)
+    return None
 
 
 def affordable(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
@@ -42,17 +57,19 @@ def affordable(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
     return model, evaluating(None, X, 3.0 * entries).seconds
 
 
-def kernel_map(model: KernelPCA, X: Any, shown: tuple[int, int] = (0, 1)) -> Map:
-    """Return the map of a fitted kernel PCA."""
+def kernel_map(
+    model: KernelPCA, X: Any, shown: tuple[int, int] = (0, 1), *, trained: bool = False
+) -> Map:
+    """Return the map of a fitted kernel PCA; `trained` says that it was fitted to these points."""
     if not np.any(model.eigenvalues_ > 0):
         raise ValueError(
             f"all {length(X)} points are the same to the kernel {model.kernel_}, so there are no "
             f"components; the usual cause is too large a length scale, or columns that are "
             f"constant; try another kernel, or look at the data"
         )
-    places = getattr(model, "training_scores_", None)
-    if places is None or len(places) != length(X):
-        places = model.transform(X)
+    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
+    places = getattr(model, "training_scores_", None) if trained else None
+    places = model.transform(X) if places is None else places
     title = "kernel PCA" if model._components.basis is None else "kernel PCA on landmarks"
     return Map(title, model, np.asarray(places), _within(shown, places.shape[1]))
 
@@ -71,13 +88,13 @@ def map_of(model: Any, X: Any, title: str | None = None) -> Map:
 
 def seconds_for(X: Any) -> list[tuple[str, str]]:
     """Return names and titles of the second maps that there can be of points."""
-    found = [("none", "none")]
-    if not isinstance(X, np.ndarray) or X.ndim != 2:
+    found, dense = [("none", "none")], vectors(X)
+    if dense is None:
         return found
-    if X.shape[1] > 1:
+    if dense.shape[1] > 1:
         found.append(("data", "the data, two columns"))
     known = [(key, words) for key, (cls, words) in SECONDS.items() if hasattr(estimators, cls)]
-    return found + (known if X.shape[1] > 2 else [])
+    return found + (known if dense.shape[1] > 2 else [])
 
 
 def second_map(name: str, X: Any, names: list[str]) -> Map | None:
@@ -89,8 +106,9 @@ def second_map(name: str, X: Any, names: list[str]) -> Map | None:
         raise ValueError(
             f"there is no second map {name!r} of these points; there are {', '.join(offered)}"
         )
+    X = vectors(X)
     if name == "data":
-        across, up = np.sort(np.argsort(-np.var(X, axis=0), kind="stable")[:2]).tolist()
+        across, up = np.sort(np.argsort(-np.nanvar(X, axis=0), kind="stable")[:2]).tolist()
         return Map("the data", Plane(), X, (across, up), tuple(names))
     cls, words = SECONDS[name]
     return map_of(getattr(estimators, cls)(n_components=2).fit(X), X, words)

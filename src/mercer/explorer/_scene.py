@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._points import concatenate, length, take
+from .._points import concatenate, is_table, length, take
 from ..maps import embedding_quality
 from ..tables import Recipe, Table, as_texts
 from ._map import Map
@@ -16,6 +16,7 @@ from ._wire import column_on_wire
 __all__ = ["Scene"]
 
 _AT_ONCE = 2**24  # numbers of columns that a page gets before it asks
+_MOST = 12  # components that can be coloured by
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +82,18 @@ class Scene:
         return replace(self, maps=maps, known={})
 
     @property
+    def projects(self) -> bool:
+        """Whether rows of another table can be put into the maps."""
+        return self.recipe is not None and isinstance(self.points, (np.ndarray, list))
+
+    @property
     def training(self) -> Any:
         """The points that models are fitted to."""
         return self.points if self.fitted is None else take(self.points, slice(0, self.fitted))
 
     def projected(self, table: Table) -> Scene:
         """Return the scene with new rows put into the same maps, told apart by a column `set`."""
-        if self.recipe is None:
+        if self.recipe is None or not self.projects:
             raise ValueError("these points came from no table, so that rows of one are no points")
         new = table.take(self.recipe.kept(table))
         points = self.recipe.transform(table)
@@ -120,7 +126,7 @@ class Scene:
             found[f"trustworthiness in {one.title}"] = lambda one=one: self._trust(one)
         for one in self.maps:
             if one.is_kernel_pca:
-                for j in range(one.places.shape[1]):
+                for j in range(min(_MOST, one.places.shape[1])):
                     found[f"component {j + 1}"] = lambda one=one, j=j: one.places[:, j]
                 found["reconstruction error"] = lambda one=one: one.model.reconstruction_error(
                     self.points
@@ -148,7 +154,12 @@ class Scene:
 
     def record(self, points: Any) -> list[tuple[str, str]]:
         """Return one point in the units of the table, as names and texts."""
-        columns = {"point": points} if self.recipe is None else self.recipe.restored(points)
+        if self.recipe is not None:
+            columns = self.recipe.restored(points)
+        elif is_table(points) and len(points.shape) == 2:
+            columns = {str(name): list(points[name]) for name in points.columns}
+        else:
+            columns = {"point": points}
         return [(name, _word(values[0])) for name, values in columns.items()]
 
     def pixels(self, points: Any) -> np.ndarray | None:

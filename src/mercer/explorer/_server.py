@@ -29,7 +29,7 @@ _PAGE = """
 
 
 class Serving:
-    """A server at `url`: `run()` serves, `start()` does so in a thread, `stop()` ends it.
+    """A server at `url`, in a thread that ends with the process: `start()`, `wait()`, `stop()`.
 
     It is built in the thread that runs it.  Elsewhere a loop of events may be running, that of a
     notebook say, which parts of the server would take for theirs.
@@ -38,31 +38,43 @@ class Serving:
     def __init__(self, build: Callable[[], Any], url: str) -> None:
         self._build, self.url = build, url
         self._server: Any = None
+        self._error: BaseException | None = None
         self._ready, self._done = threading.Event(), threading.Event()
 
-    def run(self) -> None:
-        """Serve until it is stopped, or interrupted by Ctrl-C."""
+    def start(self) -> Serving:
+        """Return when it listens."""
+        threading.Thread(target=self._run, name="mercer-explorer", daemon=True).start()
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def wait(self) -> None:
+        """Wait until it is stopped, or interrupted by Ctrl-C."""
+        try:
+            while not self._done.wait(0.5):
+                pass
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """End it."""
+        if not self._done.is_set():
+            loop = self._server.io_loop
+            loop.add_callback(loop.stop)
+            self._done.wait(10)
+
+    def _run(self) -> None:
         try:
             self._server = self._build()
             self._ready.set()
             self._server.io_loop.start()
+            self._server.stop()
+        except BaseException as error:
+            self._error = error
         finally:
-            if self._server is not None:
-                self._server.stop()
             self._ready.set()
             self._done.set()
-
-    def start(self) -> Serving:
-        """Serve in a thread, which ends with the process."""
-        threading.Thread(target=self.run, name="mercer-explorer", daemon=True).start()
-        self._ready.wait(30)
-        return self
-
-    def stop(self) -> None:
-        """End it."""
-        loop = self._server.io_loop
-        loop.add_callback(loop.stop)
-        self._done.wait(10)
 
 
 def serve(
