@@ -262,3 +262,17 @@ def test_a_page_is_not_much_larger_than_its_data(kind, tmp_path):
     assert size <= 1.4 * (held + len(file.getvalue())) + 300_000
     assert size >= held  # all of them are there
     assert os.listdir(tmp_path) == []
+
+
+def test_places_that_were_looked_at_beforehand(rings, opened, tmp_path):
+    rings.save(tmp_path / "grid.html", preimages=5)
+    page = opened.go(tmp_path / "grid.html")
+    one = rings.scene.maps[0]
+    places, _ = one.grid(5, 0.0)
+    x, y = places[7]
+    page.page.mouse.click(*page.place(x + 0.02, y - 0.02))
+    expected = one.answers(places[7:8])[0]
+    told = [float(text) for text in page.page.locator(".answer dd").all_inner_texts()]
+    np.testing.assert_allclose(told, expected.points[0], rtol=1e-3, atol=1e-5)
+    assert f"= {expected.residual:.4g} in the feature space" in page.status
+    assert "The nearest of 5 × 5 places" in page.status

@@ -38,7 +38,7 @@ def test_kinds_of_points():
     words = ["GATTACA", "GATTACC", "TTTT", "TTTTT", "CCGG", "CCGGA"]
     scene = KernelPCA(2, kernel="Normalized(Spectrum(2))").fit(words).explore(words).scene
     assert len(scene.maps) == 1 and scene.table.columns["text"].tolist() == words
-    answer = scene.maps[0].answer(*scene.maps[0].places[2])
+    answer = scene.maps[0].answers(scene.maps[0].places[2:3])[0]
     assert scene.record(answer.points)[0][0] == "text"
     found = scene.column("trustworthiness in kernel PCA")["data"]
     assert len(found) == 6 and np.isfinite(found).all()

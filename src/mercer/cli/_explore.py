@@ -56,6 +56,13 @@ class ImageShape(click.ParamType):
     metavar="FILE",
     help="Write a page that needs no network, and stop; - for the standard output.",
 )
+@click.option(
+    "--preimages",
+    type=click.IntRange(0, 100),
+    default=0,
+    metavar="N",
+    help="With --export: what would be at N x N places is put into the page.",
+)
 def explore(
     session: Session,
     data: Data,
@@ -70,6 +77,7 @@ def explore(
     port: int,
     no_browser: bool,
     export: str | None,
+    preimages: int,
 ) -> None:
     r"""Look at the points in DATA: two maps with a common selection, in a browser.
 
@@ -112,7 +120,8 @@ def explore(
 
     source, scene = read()
     if export is not None:
-        text = Explorer(scene).html()
+        with session.progress("pre-images"), session.listening():
+            text = Explorer(scene).html(preimages=preimages)
         with replacing(export) as file:
             file.write(text)
         if export != "-":

@@ -158,7 +158,7 @@ class Desk:
     def _place(self, question: dict) -> None:
         scene, x, y = self.scene, float(question["x"]), float(question["y"])
         one = scene.maps[int(question["pane"])]
-        found = one.answer(x, y)
+        found = one.answers(np.array([[x, y]]))[0]
         self.tell(
             "place",
             token=question["token"],
@@ -190,7 +190,6 @@ class Desk:
             words = f"Lines of eigenfunction {j + 1} of {self._eigen.title}."
         if not len(found.levels):
             words += f" It is {float(found.values.flat[0]):.4g} everywhere."
-        left, right, low, high = found.box
         self.tell(
             "field",
             pane=pane,
@@ -198,10 +197,7 @@ class Desk:
             values=found.values.reshape(-1),
             rows=found.values.shape[0],
             columns=found.values.shape[1],
-            left=left,
-            right=right,
-            low=low,
-            high=high,
+            **found.box._asdict(),
             levels=found.levels.tolist(),
             words=words,
         )

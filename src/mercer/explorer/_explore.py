@@ -61,13 +61,19 @@ class Explorer:
             return np.zeros(0, dtype=np.int64)
         return self._component.desk.selection
 
-    def html(self) -> str:
-        """Return a page that needs no network, and no model."""
-        return page(self.scene.told(live=False))
+    def html(self, *, preimages: int = 0) -> str:
+        """Return a page that needs no network, and no model.
 
-    def save(self, path: str | PathLike[str]) -> None:
+        Parameters
+        ----------
+        preimages : int, default=0
+            What would be at a place is computed beforehand, at so many places across and up.
+        """
+        return page(self.scene.told(live=False, preimages=preimages))
+
+    def save(self, path: str | PathLike[str], *, preimages: int = 0) -> None:
         """Write that page into a file."""
-        Path(path).write_text(self.html(), "utf-8")
+        Path(path).write_text(self.html(preimages=preimages), "utf-8")
 
     def show(self, *, port: int = 0, open_browser: bool = True) -> Any:
         """Serve it on the loopback, in a thread; `stop()` of what is returned ends that."""

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._points import take
 from ..estimators import KernelPCA
 
-__all__ = ["Answer", "Field", "Map", "Plane"]
+__all__ = ["Answer", "Box", "Field", "Map", "Plane"]
 
 _GRID = 49  # places across and up at which a function is drawn
 _LEVELS = 9
@@ -23,11 +24,20 @@ class Answer(NamedTuple):
     words: str
 
 
+class Box(NamedTuple):
+    """A part of the screen, in the units of a map."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+
+
 class Field(NamedTuple):
     """A function of places, on a grid, and the levels at which it is drawn."""
 
     values: np.ndarray
-    box: tuple[float, float, float, float]
+    box: Box
     levels: np.ndarray
 
 
@@ -103,23 +113,36 @@ class Map:
                 found[:, self.shown[side]] = places[:, side]
         return found
 
-    def answer(self, x: float, y: float) -> Answer:
-        """Return what would be at a place."""
-        scores = self.scores(np.array([[x, y]]))
+    def answers(self, places: np.ndarray) -> list[Answer]:
+        """Return what would be at places on the screen, (m, 2)."""
+        scores = self.scores(places)
         more = "" if scores.shape[1] <= 2 else " (0 in the dimensions that are not shown)"
         if self.is_kernel_pca:
             found = self.model.preimage(scores)
-            residual = float(found.residuals[0])
-            words = (
-                f"The pre-image{more}: |φ(z) − place|² = {residual:.4g} in the feature space of "
-                f"the kernel, found by {found.methods[0]!r}."
-            )
-            return Answer(found.points, residual, words)
-        points = self.model.inverse_transform(scores)
-        back = np.asarray(self.model.transform(points), dtype=float)
-        residual = float(np.linalg.norm(back - scores))
-        words = f"Expected by the model{more}; it would be mapped {residual:.4g} from here."
-        return Answer(points, residual, words)
+            points, residuals = found.points, found.residuals
+            told = [
+                f"The pre-image{more}: |φ(z) − place|² = {r:.4g} in the feature space of the "
+                f"kernel, found by {by!r}."
+                for r, by in zip(residuals, found.methods, strict=True)
+            ]
+        else:
+            points = self.model.inverse_transform(scores)
+            back = np.asarray(self.model.transform(points), dtype=float)
+            residuals = np.linalg.norm(back - scores, axis=1)
+            told = [
+                f"Expected by the model{more}; it would be mapped {r:.4g} from here."
+                for r in residuals
+            ]
+        each = enumerate(zip(residuals, told, strict=True))
+        return [Answer(take(points, slice(i, i + 1)), float(r), words) for i, (r, words) in each]
+
+    def grid(self, count: int, margin: float = 0.125) -> tuple[np.ndarray, Box]:
+        """Return count x count places around all points, row by row from below, and their box."""
+        across, up = (self.coordinates(side) for side in (0, 1))
+        more = margin * (max(float(np.ptp(across)), float(np.ptp(up))) or 1.0)
+        box = Box(*(float(c) for a in (across, up) for c in (a.min() - more, a.max() + more)))
+        x, y = np.linspace(box.left, box.right, count), np.linspace(box.low, box.high, count)
+        return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2), box
 
     # ------------------------------------------------------------------ overlays
 
@@ -160,13 +183,9 @@ class Map:
 
     def _field(self, function: Any) -> Field:
         """Return a function of places on the screen, on a grid around all points."""
-        across, up = (self.coordinates(side) for side in (0, 1))
-        size = max(float(np.ptp(across)), float(np.ptp(up))) or 1.0
-        box = [float(c) for a in (across, up) for c in (a.min() - size / 8, a.max() + size / 8)]
-        x, y = np.linspace(box[0], box[1], _GRID), np.linspace(box[2], box[3], _GRID)
-        places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+        places, box = self.grid(_GRID)
         values = np.asarray(function(places), dtype=np.float32).reshape(_GRID, _GRID)
-        return Field(values, (box[0], box[1], box[2], box[3]), _levels(values))
+        return Field(values, box, _levels(values))
 
     # ------------------------------------------------------------------ for the view
 

@@ -170,8 +170,11 @@ class Scene:
 
     # ------------------------------------------------------------------ for the view
 
-    def told(self, *, live: bool) -> dict[str, Any]:
-        """Return the scene for the wire; a page without a model gets all columns at once."""
+    def told(self, *, live: bool, preimages: int = 0) -> dict[str, Any]:
+        """Return the scene for the wire; a page without a model gets all columns at once.
+
+        And, if wanted, what would be at `preimages` x `preimages` places of each map.
+        """
         names, room = list(self.table.columns), _AT_ONCE
         columns = []
         for name in names:
@@ -181,12 +184,13 @@ class Scene:
             columns.append(self.column(name) if there else empty)
         notes = list(self.notes)
         if not live:
+            places = "between the places of a grid" if preimages else "at a place"
             left = [name for name in self.derived if name not in self.known]
-            if left:
-                notes.append(
-                    f"This page holds no model. Left out: what would be at a place, lines of "
-                    f"eigenfunctions, new fits, and the columns {', '.join(left)}."
-                )
+            columns_ = f", and the columns {', '.join(left)}" if left else ""
+            notes.append(
+                f"This page holds no model. Left out: what would be {places}, lines of "
+                f"eigenfunctions, new fits{columns_}."
+            )
         return {
             "kind": "scene",
             "title": self.title,
@@ -195,10 +199,22 @@ class Scene:
             "columns": columns + self.told_derived(live=live),
             "color": self.color,
             "image": self._pictures(names),
-            "panes": [one.told() for one in self.maps],
+            "panes": [one.told() | self._known_places(one, preimages) for one in self.maps],
             "notes": notes,
             "controls": None,
         }
+
+    def _known_places(self, one: Map, count: int) -> dict[str, Any]:
+        """Return what would be at places of a grid, in the units of the table."""
+        if not count or not one.decodes or self.recipe is None or not self.features:
+            return {}
+        places, box = one.grid(count, 0.0)
+        found = one.answers(places)
+        restored = [self.recipe.restored(answer.points) for answer in found]
+        values = np.array([[column[0] for column in point.values()] for point in restored], "f4")
+        told = {"count": count, "names": list(restored[0]), "values": values.reshape(-1)}
+        words = [answer.words for answer in found]
+        return {"preimages": told | box._asdict() | {"words": words}}
 
     def told_derived(self, *, live: bool) -> list[dict[str, Any]]:
         """Return the columns that models can give, those of them filled that were asked for."""

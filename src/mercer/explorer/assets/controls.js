@@ -25,7 +25,7 @@ View.prototype.controls = function (told) {
   form.across = select(names, String(told.axes[0]), "Component across", () => this.link.send({ask: "axes", axes: [Number(form.across.value), Number(form.up.value)]}));
   form.up = select(names, String(told.axes[1]), "Component up", () => this.link.send({ask: "axes", axes: [Number(form.across.value), Number(form.up.value)]}));
   form.second = select(told.seconds, told.second, "Second map", () => this.change({second: form.second.value}, 0));
-  form.overlays = this.panes.map((pane, k) => !(pane.told.overlays || []).length ? null : field(`lines in ${pane.told.title}`, select([["", "none"], ...(pane.told.overlays || [])], pane.field ? pane.field.name : "", `Lines in ${pane.told.title}`,
+  form.overlays = this.panes.map((pane, k) => !(pane.told.overlays || []).length ? null : field(this.panes.length < 2 ? "lines" : k ? "lines, right" : "lines, left", select([["", "none"], ...(pane.told.overlays || [])], pane.field ? pane.field.name : "", `Lines in ${pane.told.title}`,
     event => this.link.send({ask: "field", pane: k, name: event.target.value}))));
   form.bar = h("progress", {hidden: true});
   form.words = h("p", {class: "soft"});

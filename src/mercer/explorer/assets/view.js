@@ -115,7 +115,7 @@ class View {
     this.offer(scene.color);
     this.take(this.tool);
     this.light();
-    this.card.replaceChildren(h("p", {class: "soft"}, this.link ? "Click anywhere in a map." : "Click anywhere: the nearest points are shown. A saved page holds no model, so it cannot say what would be between them."));
+    this.card.replaceChildren(h("p", {class: "soft"}, this.link || scene.panes.some(told => told.preimages) ? "Click anywhere in a map." : "Click anywhere: the nearest points are shown. A saved page holds no model, so it cannot say what would be between them."));
     this.choose(this.chosen, null);
     this.controls(scene.controls);
     this.notes.hidden = !scene.notes.length;
@@ -366,9 +366,19 @@ class View {
       this.link.send({ask: "place", pane: pane.index, x, y, token: ++this.token});
       return;
     }
+    if (pane.told.preimages) return this.recall(pane.told, x, y);
     const near = nearest(pane.x, pane.y, x, y, 1, 1, Infinity), why = this.link ? `${pane.told.title} has no way back to points.` : "A saved page holds no model.";
     this.card.replaceChildren(h("p", {class: "soft"}, `${where}. ${why} The nearest point:`), ...(near < 0 ? [] : this.record(near)));
     this.say(`${why} The nearest: ${near < 0 ? "none" : this.describe(near)}`);
+  }
+
+  /** What would be at the nearest place of a grid, computed when the page was made. */
+  recall({title, preimages: {count, left, right, low, high, names, values, words}}, x, y) {
+    const at = (value, from, to) => Math.max(0, Math.min(count - 1, Math.round((value - from) / (to - from || 1) * (count - 1))));
+    const c = at(x, left, right), r = at(y, low, high), k = r * count + c, d = names.length, point = values.subarray(k * d, (k + 1) * d);
+    const place = [left + (right - left) * c / (count - 1 || 1), low + (high - low) * r / (count - 1 || 1)];
+    const image = this.scene.image ? point : null, record = image ? [] : names.map((name, j) => [name, brief(point[j])]);
+    this.answer({title, place, image, record, words: `The nearest of ${count} × ${count} places that were looked at. ${words[k]}`});
   }
 
   receive(message) {
