@@ -39,6 +39,8 @@ def chromium():
 class Opened:
     """A page with a view on it, what it asked the network for, and what went wrong."""
 
+    find = FIND
+
     def __init__(self, page):
         self.page, self.asked, self.wrong = page, [], []
         page.on("request", lambda request: self.asked.append(request.url))

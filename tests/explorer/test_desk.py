@@ -1,5 +1,6 @@
 """A desk answers, whatever it is asked, and the newest question wins."""
 
+import base64
 import threading
 import time
 
@@ -11,6 +12,10 @@ from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
 from mercer._runtime import hearing
 from mercer.datasets import circles
 from mercer.explorer._desk import Desk, Overtaken
+
+
+def as_text(data):
+    return base64.b64encode(data).decode()
 
 
 class Talk:
@@ -211,14 +216,14 @@ def test_what_is_no_question_is_not_heard(talk, question):
 
 
 def test_the_selection(talk):
-    talk.ask(ask="select", rows=np.array([3, 5, 4_000_000]))
+    talk.ask(ask="select", rows=as_text(np.array([3, 5, 4_000_000], dtype="<u4").tobytes()))
     assert talk.desk.selection.tolist() == [3, 5]
 
 
 def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
     _, X = blobs
     lines = ["x1,x2,x3,x4,x5", *(",".join(map(repr, row)) for row in X[:4].tolist())]
-    talk.ask(ask="project", name="new.csv", bytes="\n".join(lines).encode())
+    talk.ask(ask="project", name="new.csv", bytes=as_text("\n".join(lines).encode()))
     told = talk.next("scene")
     assert (
         told["rows"] == 94 and told["color"] == "set" and told["ids"][-4:].tolist() == [1, 2, 3, 4]
@@ -228,7 +233,7 @@ def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
     told = talk.next("maps")
     again = KernelPCA(3, kernel="RBF(3.0)").fit(X)  # and not of 94 points
     np.testing.assert_allclose(told["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6)
-    talk.ask(ask="project", name="other.csv", bytes=b"a,b\n1,2\n")
+    talk.ask(ask="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
     deadline = time.monotonic() + 10
     while not any(one.get("error") for one in talk.all("state")):
         assert time.monotonic() < deadline

@@ -6,6 +6,7 @@ its next step, or its result dropped: what a page shows is always the newest tha
 
 from __future__ import annotations
 
+import base64
 import os
 import tempfile
 import threading
@@ -152,8 +153,8 @@ class Desk:
     # ------------------------------------------------------------------ answers
 
     def _select(self, question: dict) -> None:
-        rows = np.asarray(question["rows"], dtype=np.int64).reshape(-1)
-        self.selection = rows[(rows >= 0) & (rows < len(self.scene))]
+        rows = np.frombuffer(base64.b64decode(question["rows"]), "<u4").astype(np.int64)
+        self.selection = rows[rows < len(self.scene)]
 
     def _place(self, question: dict) -> None:
         scene, x, y = self.scene, float(question["x"]), float(question["y"])
@@ -221,7 +222,7 @@ class Desk:
         suffix = Path(str(question["name"])).suffix
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / f"new{suffix if suffix.isascii() else ''}"
-            place.write_bytes(bytes(question["bytes"]))
+            place.write_bytes(base64.b64decode(question["bytes"]))
             source = open_table(place)
             source.name = str(question["name"])  # in messages
             table = source.table()

@@ -1,5 +1,6 @@
 // What can be asked of a model behind a link: another kernel, other parameters, other axes, overlays.
 
+const MOST = 14e6; // bytes of a file that is sent; as text it must stay below the 20 MB of a message
 const PAUSE = 120; // milliseconds without a change after which a fit is asked for
 
 View.prototype.controls = function (told) {
@@ -32,7 +33,8 @@ View.prototype.controls = function (told) {
   form.run = h("button", {type: "button", hidden: true, class: "run", onclick: () => this.change({run: true}, 0)}, "Run");
   form.file = h("input", {type: "file", "aria-label": "New data for the same maps", onchange: async () => {
     const [file] = form.file.files;
-    if (file) this.link.send({ask: "project", name: file.name, bytes: await file.arrayBuffer()});
+    if (file && file.size > MOST) this.notice(`${file.name} is too large to be sent: mercer explore DATA --new FILE reads it from there.`);
+    else if (file) this.link.send({ask: "project", name: file.name, bytes: written(new Uint8Array(await file.arrayBuffer()))});
     form.file.value = "";
   }});
   const kernel = told.kernel === null ? [] : [h("label", {class: "field wide"}, h("span", {}, "kernel"), form.kernel), form.error, ...form.sliders.map(one => one.field), h("div", {class: "three"}, field("components", form.count), field("across", form.across), field("up", form.up))];

@@ -291,7 +291,7 @@ class View {
     this.say(words);
     this.drawTable();
     this.redraw();
-    if (this.link && why !== null) this.link.send({ask: "select", rows: this.ids()});
+    if (this.link && why !== null) this.link.send({ask: "select", rows: written(new Uint8Array(this.ids().buffer))});
   }
 
   /** How the selection is made up of classes, largest first. */

@@ -17,6 +17,13 @@ export function unpack(bytes) {
   });
 }
 
+/** Return bytes as text, base64: questions travel as JSON, for not every notebook takes more. */
+function written(bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 32768) text += String.fromCharCode(...bytes.subarray(i, i + 32768));
+  return btoa(text);
+}
+
 /** Return the bytes that a page holds as text: base64 of gzip. */
 export async function unfold(text) {
   const packed = Uint8Array.from(atob(text), c => c.charCodeAt(0));
