@@ -58,6 +58,7 @@ from .estimators import (
     tune,
 )
 from .expansion import Expansion, Primal, primal_or_dual
+from .explorer import Explorer, explore
 from .kernels import Graphs, parse_kernel
 from .kernels.validity import check_gram, validity
 from .learning import MultipleKernel, alignment
@@ -77,6 +78,7 @@ __all__ = [
     "DensifyWarning",
     "Expansion",
     "ExplicitFeatures",
+    "Explorer",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "Graphs",
@@ -127,6 +129,7 @@ __all__ = [
     "compress",
     "datasets",
     "embedding_quality",
+    "explore",
     "gp",
     "gram",
     "herd",

@@ -3,7 +3,7 @@
 from ._arguments import check_choice, is_count
 from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
 from ._jit import LOOPS, Loop, compile_seconds, compiling, jit, larger, number, smaller, word
-from ._progress import Progress, Step, progress
+from ._progress import Progress, Step, hearing, progress
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
 from ._threads import (
@@ -34,6 +34,7 @@ __all__ = [
     "compiling",
     "cut",
     "generator",
+    "hearing",
     "in_words",
     "is_count",
     "jit",

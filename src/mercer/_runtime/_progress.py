@@ -15,14 +15,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from ._jit import compiling
 
-__all__ = ["Progress", "Step", "progress"]
+__all__ = ["Progress", "Step", "hearing", "progress"]
 
 _BAR = 20  # characters
 _SECONDS = 0.1  # between two changes of a line on a terminal
@@ -160,7 +160,8 @@ def progress(name: str, wanted: Any = True) -> Iterator[Progress | None]:
     None if it is not wanted.  Inside of another block of the same name it is that one's.
     """
     outer = _current.get()
-    if not wanted or (outer is not None and outer._name == name):
+    heard = isinstance(outer, _Heard)
+    if not wanted or heard or (outer is not None and outer._name == name):
         yield outer if wanted else None
         return
     with Progress(name) as say:
@@ -170,6 +171,39 @@ def progress(name: str, wanted: Any = True) -> Iterator[Progress | None]:
                 yield say
         finally:
             _current.reset(token)
+
+
+class _Heard(Progress):
+    """Gives what is said to a listener."""
+
+    def __init__(self, listener: Callable[[str], None]) -> None:
+        super().__init__("")
+        self._listener = listener
+
+    def __call__(self, text: str) -> None:
+        self._listener(text)
+
+
+@contextmanager
+def hearing(listener: Callable[[str], None]) -> Iterator[None]:
+    """Let a listener hear all that is said inside of the block, in place of a terminal.
+
+    What it raises ends whoever has spoken.
+
+    Examples
+    --------
+    >>> from mercer._runtime import hearing, progress
+    >>> lines = []
+    >>> with hearing(lines.append), progress("Model") as say:
+    ...     say("1 of 2 passes")
+    >>> lines
+    ['1 of 2 passes']
+    """
+    token = _current.set(_Heard(listener))
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def _clock(seconds: float) -> str:

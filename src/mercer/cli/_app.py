@@ -21,8 +21,8 @@ FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130
 
 ORDER = (
     *("pca", "compare", "fit", "predict", "transform", "denoise", "compress", "score", "tune"),
-    "test",
-    *("two-sample", "independence", "check", "plan", "kernels", "info", "compile", "demo"),
+    *("test", "two-sample", "independence"),
+    *("explore", "check", "plan", "kernels", "info", "compile", "demo"),
 )
 
 
@@ -89,4 +89,5 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {text}\n(--debug shows where it comes from)"
 
 
-from . import _apply, _compare, _fit, _look, _pca, _test  # noqa: E402, F401  each adds its commands
+# Each adds its commands.
+from . import _apply, _compare, _explore, _fit, _look, _pca, _test  # noqa: E402, F401

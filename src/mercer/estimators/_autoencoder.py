@@ -16,6 +16,7 @@ from .._runtime import is_count, progress, random_numbers
 from ..maps import ACTIVATIONS, Layers, autoencode
 from ..solvers import Report
 from ._base import Seed
+from ._explorable import Explorable
 from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, learned, parameter
 from ._places import check_places, number_of_components, refuse_equal
 
@@ -23,7 +24,7 @@ __all__ = ["Autoencoder"]
 
 
 @estimator()
-class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """z = f(x) and x = g(z) by two small networks, which together lose as little as they can.
 
     Both have the hidden layers, the second in the opposite order: of 12 columns the layers are

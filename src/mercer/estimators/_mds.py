@@ -18,6 +18,7 @@ from ..kernels import Kernel, Linear
 from ..maps import Stress, across, of_pairs, place, scale, stress_at
 from ..solvers import Report
 from ._base import NamedKernel, Seed
+from ._explorable import Explorable
 from ._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, threaded
 from ._places import number_of_components, refuse_equal
 
@@ -28,7 +29,7 @@ _SYMMETRIC = 1e-8  # of the largest, how far a matrix may be from symmetric
 
 
 @estimator()
-class MetricMDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
     """min S(Z) = sum_(i<j) w_ij (|z_i - z_j| - delta_ij)^2 / sum_(i<j) w_ij delta_ij^2.
 
     Places z whose distances are as near to dissimilarities delta as can be, with w = 1 (times

@@ -32,6 +32,7 @@ from ..spectral import (
     same_map,
 )
 from ._base import Landmarked, NamedKernel
+from ._explorable import Explorable
 from ._parameters import (
     AT_LEAST_0,
     COUNT,
@@ -60,7 +61,9 @@ _OF_POINTS = (
 
 
 @estimator()
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, NamedKernel):
+class KernelPCA(
+    Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, NamedKernel
+):
     """Principal components w_j of the points phi(x_i) in feature space.
 
         w_j = sum_i a_ij (phi(x_i) - mu),    K_c u_j = l_j u_j,    a_j = u_j / sqrt(l_j)

@@ -19,6 +19,7 @@ from ..kernels import Kernel
 from ..maps import principal_places, whitened
 from ..solvers import Report
 from ._base import KernelEstimator
+from ._explorable import Explorable
 from ._parameters import COUNT, POSITIVE, estimator, learned, parameter, threaded
 from ._pca import KernelPCA
 
@@ -50,7 +51,7 @@ def check_places(model: Any, Z: Any, q: int) -> np.ndarray:
     return Z
 
 
-class Mapped(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class Mapped(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """An estimator whose `model_` has `place`, `expected`, `log_density` and `draw`."""
 
     model_: Any

@@ -1,6 +1,6 @@
 from ._autoencoder import LostVariance, autoencode
-from ._distances import across, of_pairs
 from ._bayesian import BayesianMap, default_relevance, fit_bayesian
+from ._distances import across, of_pairs
 from ._latent import LatentMap, default_kernel, fit_latent, principal_places, whitened
 from ._layers import ACTIVATIONS, Layers
 from ._linear_gaussian import LinearGaussian

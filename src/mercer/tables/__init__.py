@@ -9,17 +9,19 @@ done to a column without a word: text and missing values are an error until the 
 
 from ._model import Trained, load_trained, save_trained
 from ._read import FORMATS, open_table, read_table
-from ._recipe import Recipe, label_values
+from ._recipe import Part, Recipe, as_texts, label_values
 from ._source import Source
 from ._table import Table, TableError, nearest
 
 __all__ = [
     "FORMATS",
+    "Part",
     "Recipe",
     "Source",
     "Table",
     "TableError",
     "Trained",
+    "as_texts",
     "label_values",
     "load_trained",
     "nearest",

@@ -1,0 +1,87 @@
+"""Make the pictures of docs/explorer.md, where there is a chromium."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+from sklearn.datasets import load_digits, load_wine
+
+from mercer import Explorer, KernelPCA, explore
+
+DOCS = Path(__file__).resolve().parent
+DATA = Path(os.environ.get("MERCER_DATA", DOCS.parents[1] / "shared" / "data"))
+SIZE = {"width": 1280, "height": 760}
+FIND = """() => {
+  const inner = node => [...node.children, ...(node.shadowRoot ? node.shadowRoot.children : [])];
+  const seek = node => node.explorer || inner(node).reduce((f, child) => f || seek(child), null);
+  window.ex = seek(document.body);
+}"""
+
+
+def digits() -> Explorer:
+    X, y = load_digits(return_X_y=True)
+    model = KernelPCA(4, kernel="RBF(length_scale=25)").fit(X)
+    table = {"digit": y.astype(str)}
+    return explore(model, X, table=table, color="digit", image_shape=(8, 8), title="Digits")
+
+
+def oil_flow() -> Explorer:
+    file = DATA / "oil_flow" / "oil_flow.npz"
+    if file.exists():
+        with np.load(file, allow_pickle=False) as data:
+            X, y = data["X_train"], data["y_train"]
+        width, title = 0.5, "Oil flow"
+    else:
+        X, y = load_wine(return_X_y=True)
+        X, width, title = (X - X.mean(axis=0)) / X.std(axis=0), 3.0, "Wine"
+    model = KernelPCA(3, kernel=f"RBF(length_scale={width})").fit(X)
+    return explore(model, X, table={"flow": [f"flow {k}" for k in y]}, color="flow", title=title)
+
+
+def click(page: Page, pane: int, x: float, y: float, how: str = "click") -> None:
+    """Click on, or move to, a place of a map."""
+    frame = page.locator("canvas.over").nth(pane).bounding_box() or {"x": 0, "y": 0}
+    place = "([k, x, y]) => ex.panes[k].to(x, y).map(p => p / ex.panes[k].dense)"
+    px, py = page.evaluate(place, [pane, x, y])
+    getattr(page.mouse, how)(frame["x"] + px, frame["y"] + py)
+
+
+def main() -> None:
+    with sync_playwright() as play:
+        browser = play.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+
+        def opened(explorer: Explorer) -> Page:
+            page = browser.new_page(viewport=SIZE)
+            page.goto(explorer.show(open_browser=False).url)
+            page.wait_for_selector("[data-drawn]")
+            page.evaluate(FIND)
+            return page
+
+        page = opened(digits())
+        click(page, 0, 0.08, 0.22)
+        page.wait_for_selector(".answer canvas")
+        click(page, 0, *page.evaluate("[ex.panes[0].x[20], ex.panes[0].y[20]]"), how="move")
+        page.wait_for_timeout(500)
+        page.screenshot(path=DOCS / "explorer-digits.png")
+
+        page = opened(oil_flow())
+        page.get_by_label("Dark").click()
+        page.get_by_label("Lines in probabilistic PCA").select_option("eigenfunction 1")
+        page.wait_for_function("ex.panes[1].field")
+        page.evaluate("""() => {
+          const {left, right, low, high} = ex.panes[0].box, m = (left + right) / 2;
+          ex.surround(ex.panes[0], [[m, low], [right, low], [right, high], [m, high]], "set"); }""")
+        click(page, 1, 0.0, 0.0)
+        page.wait_for_selector(".answer dl")
+        page.mouse.move(5, 5)
+        page.wait_for_timeout(500)
+        page.screenshot(path=DOCS / "explorer-oil.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

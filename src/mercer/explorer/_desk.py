@@ -1,0 +1,410 @@
+"""A desk: answers what one page asks about a scene, quick things at once and long ones in a thread.
+
+A fit belongs to the question that asked for it.  When another question overtakes it, it is ended at
+its next step, or its result dropped: what a page shows is always the newest that it asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._runtime import hearing
+from ..estimators import KernelPCA
+from ..kernels import Kernel, as_kernel
+from ..solvers import Status
+from ..tables import open_table
+from ._map import Map
+from ._models import affordable, kernel_map, second_map, seconds, seconds_for
+from ._page import page
+from ._scene import Scene
+from ._wire import pack
+
+__all__ = ["Desk"]
+
+AT_ONCE = 1.0  # seconds of a fit beyond which somebody has to press Run
+_MOST = 50  # components that can be asked for
+
+
+class Overtaken(Exception):
+    """A newer question has taken the place of this one."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be fitted: a kernel, a number of components, and a second map."""
+
+    kernel: Kernel | None
+    components: int
+    second: str
+
+
+class Desk:
+    """Answers questions about a scene.
+
+    Parameters
+    ----------
+    scene : Scene
+    send : function
+        Takes the bytes of an answer.
+    reread : function, optional
+        Returns the scene anew, from a file that has changed.
+    watched : Path, optional
+        That file.
+
+    Attributes
+    ----------
+    scene : Scene
+        As it is now.
+    selection : ndarray of int
+        The rows that are selected on the page, counted from 0.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        send: Callable[[bytes], None],
+        reread: Callable[[], Scene] | None = None,
+        watched: Path | None = None,
+    ) -> None:
+        self.scene, self.selection = scene, np.zeros(0, dtype=np.int64)
+        self._send, self._reread, self._watched = send, reread, watched
+        self._wish = self._first_wish(scene)
+        self._newest = 0
+        self._lock = threading.Lock()
+        self._fits = ThreadPoolExecutor(1, "mercer-fits")
+        self._answers = ThreadPoolExecutor(1, "mercer-answers")
+        self._seen = self._stamp()
+        self._told = False
+
+    def close(self) -> None:
+        """End what is still running, at its next step."""
+        self._newest += 1
+        self._fits.shutdown(wait=False, cancel_futures=True)
+        self._answers.shutdown(wait=False, cancel_futures=True)
+
+    def first(self) -> bytes:
+        """Return the scene for a page that has just been opened."""
+        return pack(self.scene.told(live=True) | self._panes())
+
+    # ------------------------------------------------------------------ questions
+
+    def handle(self, question: Any) -> None:
+        """Answer a question: a dict whose `ask` says which; others are not heard."""
+        asks: dict[str, Callable[[dict], None]] = {
+            "scene": self._later(lambda _: self._send(self.first())),
+            "select": self._select,
+            "place": self._later(self._place),
+            "column": self._later(self._column),
+            "field": self._later(self._field),
+            "axes": self._axes,
+            "fit": self._fit,
+            "page": self._later(self._page),
+            "project": self._later(self._project),
+            "reread": self._later(self._again),
+        }
+        what = question.get("ask") if isinstance(question, dict) else None
+        if isinstance(what, str) and what in asks:
+            self._guarded(asks[what], question)
+
+    def _later(self, answer: Callable[[dict], None]) -> Callable[[dict], None]:
+        return lambda question: self._submit(self._answers, self._guarded, answer, question)
+
+    def _submit(self, pool: ThreadPoolExecutor, *call: Any) -> None:
+        try:
+            pool.submit(*call)
+        except RuntimeError:  # the page was closed
+            return
+
+    def _guarded(self, answer: Callable[[dict], None], question: dict) -> None:
+        """Answer, or say why not: a question must not end the desk."""
+        try:
+            answer(question)
+        except Overtaken:
+            return
+        except Exception as error:
+            text = _first_words(error)
+            if question.get("ask") == "column":
+                self.tell("column", name=str(question.get("name")), error=text)
+            elif question.get("ask") == "place":
+                token, pane = question.get("token"), question.get("pane")
+                place = [question.get("x"), question.get("y")]
+                more = {"title": "Nothing", "record": [], "place": place, "image": None}
+                self.tell("place", token=token, pane=pane, words=text, **more)
+            else:
+                self.tell("state", error=text)
+
+    def tell(self, kind: str, **values: Any) -> None:
+        """Send an answer."""
+        self._send(pack({"kind": kind, **values}))
+
+    # ------------------------------------------------------------------ answers
+
+    def _select(self, question: dict) -> None:
+        rows = np.frombuffer(base64.b64decode(question["rows"]), "<u4").astype(np.int64)
+        self.selection = rows[rows < len(self.scene)]
+
+    def _place(self, question: dict) -> None:
+        scene, x, y = self.scene, float(question["x"]), float(question["y"])
+        one = scene.maps[int(question["pane"])]
+        found = one.answers(np.array([[x, y]]))[0]
+        self.tell(
+            "place",
+            token=question["token"],
+            pane=int(question["pane"]),
+            place=[x, y],
+            title=one.title,
+            record=[] if scene.image else scene.record(found.points),
+            image=scene.pixels(found.points),
+            residual=found.residual,
+            words=found.words,
+        )
+
+    def _column(self, question: dict) -> None:
+        self.tell("column", **self.scene.column(str(question["name"])))
+
+    def _field(self, question: dict) -> None:
+        pane, name = int(question["pane"]), str(question["name"])
+        one = self.scene.maps[pane]
+        if not name:
+            self.tell("field", pane=pane, values=None, words="No lines.")
+            return
+        kind, _, number = name.partition(" ")
+        if kind == "magnification":
+            found = one.magnification()
+            words = "Lines of log10 of how much the way back stretches areas."
+        else:
+            functions, j = self._eigen.model, int(number) - 1
+            found = one.over_points(lambda X: functions.transform(X)[:, j])
+            words = f"Lines of eigenfunction {j + 1} of {self._eigen.title}."
+        if not len(found.levels):
+            words += f" It is {float(found.values.flat[0]):.4g} everywhere."
+        self.tell(
+            "field",
+            pane=pane,
+            name=name,
+            values=found.values.reshape(-1),
+            rows=found.values.shape[0],
+            columns=found.values.shape[1],
+            **found.box._asdict(),
+            levels=found.levels.tolist(),
+            words=words,
+        )
+
+    def _axes(self, question: dict) -> None:
+        across, up = (int(j) for j in question["axes"])
+        first, *rest = self.scene.maps
+        if not 0 <= min(across, up) <= max(across, up) < first.places.shape[1]:
+            raise ValueError(f"the map has {first.places.shape[1]} dimensions")
+        self._show((first.with_shown((across, up)), *rest))
+
+    def _page(self, question: dict) -> None:
+        self.tell("page", name="explorer.html", bytes=np.frombuffer(self.html().encode(), "u1"))
+
+    def html(self) -> str:
+        """Return the scene as it is now as a page of its own."""
+        return page(self.scene.told(live=False))
+
+    def _project(self, question: dict) -> None:
+        """Put rows of a file that was sent into the same maps."""
+        suffix = Path(str(question["name"])).suffix
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / f"new{suffix if suffix.isascii() else ''}"
+            place.write_bytes(base64.b64decode(question["bytes"]))
+            source = open_table(place)
+            source.name = str(question["name"])  # in messages
+            table = source.table()
+        self._renew(self.scene.projected(table))
+        self.tell("notice", text=f"{len(table)} rows of {question['name']} are in the maps.")
+
+    def _again(self, question: dict) -> None:
+        if self._reread is not None:
+            self._seen, self._told = self._stamp(), False
+            self._renew(self._reread())
+            self._wish = self._first_wish(self.scene)
+
+    def _renew(self, scene: Scene) -> None:
+        self._newest += 1  # fits of the old points are overtaken
+        self.scene = scene
+        self._send(self.first())
+
+    # ------------------------------------------------------------------ the file
+
+    def _stamp(self) -> Any:
+        if self._watched is None:
+            return None
+        try:
+            found = os.stat(self._watched)
+        except OSError:
+            return "gone"
+        return (found.st_mtime_ns, found.st_size)
+
+    def check_file(self) -> None:
+        """Tell the page, once, that the file is another one than was read."""
+        now = self._stamp()
+        if now == self._seen or self._told:
+            return
+        self._told = True
+        name = self._watched.name if self._watched is not None else ""
+        if now == "gone":
+            self.tell("notice", text=f"{name} is gone; what is shown was read before.")
+        else:
+            act = None if self._reread is None else "reread"
+            self.tell("notice", text=f"{name} has changed since it was read.", act=act)
+
+    # ------------------------------------------------------------------ fits
+
+    @property
+    def _eigen(self) -> Map:
+        """The first map of a kernel PCA."""
+        return next(one for one in self.scene.maps if one.is_kernel_pca)
+
+    def _first_wish(self, scene: Scene) -> Wish:
+        first, *rest = scene.maps
+        kernel = first.model.kernel_ if first.is_kernel_pca else None
+        titles = {words: key for key, words in seconds_for(scene.points)}
+        titles["the data"] = "data"
+        second = titles.get(rest[0].title, "given") if rest else "none"
+        return Wish(kernel, first.places.shape[1], second)
+
+    def _fit(self, question: dict) -> None:
+        """Fit what is asked for, or say that it takes long and wait for Run."""
+        wish = self._wish
+        if "kernel" in question:
+            wish = replace(wish, kernel=as_kernel(str(question["kernel"])))
+        if "parameter" in question and wish.kernel is not None:
+            theta = wish.kernel.resolve(self.scene.training).theta
+            theta[int(question["parameter"])] = np.log(float(question["value"]))
+            wish = replace(wish, kernel=wish.kernel.resolve(self.scene.training).with_theta(theta))
+        if "components" in question:
+            wish = replace(wish, components=int(np.clip(int(question["components"]), 1, _MOST)))
+        if "second" in question:
+            wish = replace(wish, second=str(question["second"]))
+        self._wish = wish
+        with self._lock:
+            self._newest += 1
+            number = self._newest
+        model, cost = self._model(wish)
+        if wish.second != self._second_now:
+            cost += seconds(wish.second, self.scene.training)
+        if cost > AT_ONCE and not question.get("run"):
+            known = f"about {cost:.0f} s" if np.isfinite(cost) else "longer than can be foretold"
+            self.tell("state", words=f"This fit takes {known}.", run=True)
+            return
+        self.tell("state", words="Fitting ...", busy=True)
+        self._submit(self._fits, self._guarded, lambda _: self._work(number, wish, model), {})
+
+    @property
+    def _second_now(self) -> str:
+        return self._first_wish(self.scene).second
+
+    def _model(self, wish: Wish) -> tuple[Any, float]:
+        """Return the kernel PCA to be fitted, and what it costs; the old one if nothing changed."""
+        old = self.scene.maps[0].model
+        if not isinstance(old, KernelPCA) or wish.kernel is None:
+            return old, 0.0
+        same = old.kernel_ == wish.kernel and old.n_components_ == wish.components
+        if same:
+            return old, 0.0
+        parts = {"kernel": wish.kernel, "n_components": wish.components, "gamma": None}
+        model = clone(old).set_params(**parts, eigen_solver="auto")
+        return affordable(model, self.scene.training)
+
+    def _work(self, number: int, wish: Wish, model: Any) -> None:
+        scene, (first, *rest), start = self.scene, self.scene.maps, time.perf_counter()
+
+        def heard(text: str) -> None:
+            if number != self._newest:
+                raise Overtaken
+            done, total = getattr(text, "done", None), getattr(text, "total", None)
+            self.tell("state", words=text, busy=True, share=done / total if total else None)
+
+        if number != self._newest:
+            raise Overtaken
+        X = scene.training
+        with hearing(heard):
+            if model is not first.model:
+                model.set_params(verbose=1).fit(X)
+                model.set_params(verbose=0)
+                first = kernel_map(model, X, first.shown, trained=True)
+            if wish.second != self._second_now:
+                made = second_map(wish.second, X, scene.features)
+                rest = [] if made is None else [made]
+        if number != self._newest:
+            raise Overtaken
+        if scene.fitted is not None:  # new rows are put into the new maps
+            maps = (
+                one
+                if len(one.places) == len(scene)
+                else replace(one, places=one.model.transform(scene.points))
+                for one in (first, *rest)
+            )
+            first, *rest = maps
+        self._show((first, *rest), time.perf_counter() - start)
+
+    def _show(self, maps: tuple[Map, ...], seconds: float = 0.0) -> None:
+        self.scene = self.scene.with_maps(maps)
+        columns = self.scene.told_derived(live=True)
+        self.tell("maps", columns=columns, seconds=seconds, **self._panes())
+        status = getattr(getattr(maps[0].model, "report_", None), "status", None)
+        missed = status in (Status.NOT_CONVERGED, Status.INACCURATE)
+        self.tell("state", words=f"The solver: {status.value}." if missed and status else "")
+
+    def _panes(self) -> dict[str, Any]:
+        """Return the maps and what can be changed about them."""
+        scene, eigen = self.scene, any(one.is_kernel_pca for one in self.scene.maps)
+        panes = []
+        for one in scene.maps:
+            told, lines = one.told(), list(one.overlays)
+            if eigen and one.decodes and not one.is_kernel_pca:
+                count = self._eigen.places.shape[1]
+                lines = [(f"eigenfunction {j + 1}",) * 2 for j in range(count)] + lines
+            panes.append(told | {"overlays": lines})
+        return {"panes": panes, "controls": self._controls()}
+
+    def _controls(self) -> dict[str, Any]:
+        scene, first = self.scene, self.scene.maps[0]
+        kernel = first.model.kernel_ if first.is_kernel_pca else None
+        parameters = []
+        if kernel is not None:
+            values = np.exp(kernel.theta).tolist()
+            parameters = [
+                {"name": name.replace("__", " "), "value": value, "middle": value}
+                for name, value in zip(kernel.theta_names, values, strict=True)
+            ]
+        seconds_ = seconds_for(scene.points)
+        second = self._second_now
+        if second == "given":
+            seconds_ = [*seconds_, ("given", scene.maps[1].title)]
+        return {
+            "kernel": None if kernel is None else repr(kernel),
+            "parameters": parameters[:12],
+            "components": first.places.shape[1],
+            "most": min(_MOST, max(2, len(scene) - 1)),
+            "axes": list(first.shown),
+            "second": second,
+            "seconds": seconds_,
+            "projects": scene.projects,
+            "titles": [one.title for one in scene.maps],
+        }
+
+
+def _first_words(error: Exception) -> str:
+    """Return what a person can do something with; where a mistake of ours is, the line of it."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, (ValueError, TypeError, ArithmeticError, MemoryError, OSError)):
+        return text
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"

@@ -1,0 +1,65 @@
+// Plane geometry: which points a lasso holds, which is nearest, where a function has a value.
+
+/** Mark the points inside of a closed polygon by the even-odd rule: [[x, y], ...] in the units of the points. */
+export function inside(x, y, polygon) {
+  const n = x.length, found = new Uint8Array(n), m = polygon.length;
+  if (m < 3) return found;
+  const xs = Float64Array.from(polygon, p => p[0]), ys = Float64Array.from(polygon, p => p[1]);
+  let left = Infinity, right = -Infinity, low = Infinity, high = -Infinity;
+  for (let j = 0; j < m; j++) {
+    left = Math.min(left, xs[j]); right = Math.max(right, xs[j]);
+    low = Math.min(low, ys[j]); high = Math.max(high, ys[j]);
+  }
+  for (let i = 0; i < n; i++) {
+    const px = x[i], py = y[i];
+    if (!(px >= left && px <= right && py >= low && py <= high)) continue;
+    let odd = 0;
+    for (let j = 0, k = m - 1; j < m; k = j++) {
+      if ((ys[j] > py) !== (ys[k] > py) && px < (xs[k] - xs[j]) * (py - ys[j]) / (ys[k] - ys[j]) + xs[j]) odd ^= 1;
+    }
+    found[i] = odd;
+  }
+  return found;
+}
+
+/** The point nearest to a place, within a reach, or -1; distances are those of the screen. */
+function nearest(x, y, px, py, sx, sy, reach) {
+  let best = -1, least = reach * reach;
+  for (let i = 0; i < x.length; i++) {
+    const dx = (x[i] - px) * sx, dy = (y[i] - py) * sy, d = dx * dx + dy * dy;
+    if (d <= least) { least = d; best = i; }
+  }
+  return best;
+}
+
+/** Segments of the line where a function on a grid has a value: marching squares. */
+export function contour(field, level) {
+  const {values, columns, rows, left, right, low, high} = field, segments = [];
+  const X = c => left + (right - left) * c / (columns - 1), Y = r => low + (high - low) * r / (rows - 1);
+  for (let r = 0; r + 1 < rows; r++) {
+    for (let c = 0; c + 1 < columns; c++) {
+      const a = values[r * columns + c] - level, b = values[r * columns + c + 1] - level;
+      const d = values[(r + 1) * columns + c] - level, e = values[(r + 1) * columns + c + 1] - level;
+      if (!(a === a && b === b && d === d && e === e)) continue;
+      const cuts = [];
+      if ((a < 0) !== (b < 0)) cuts.push([X(c + a / (a - b)), Y(r)]);
+      if ((b < 0) !== (e < 0)) cuts.push([X(c + 1), Y(r + b / (b - e))]);
+      if ((d < 0) !== (e < 0)) cuts.push([X(c + d / (d - e)), Y(r + 1)]);
+      if ((a < 0) !== (d < 0)) cuts.push([X(c), Y(r + a / (a - d))]);
+      if (cuts.length === 2) segments.push(cuts);
+      else if (cuts.length === 4) { // a saddle: the middle decides which corners belong together
+        const same = (a + b + d + e < 0) === (a < 0);
+        segments.push(same ? [cuts[0], cuts[1]] : [cuts[0], cuts[3]], same ? [cuts[2], cuts[3]] : [cuts[1], cuts[2]]);
+      }
+    }
+  }
+  return segments;
+}
+
+/** Round numbers between two others. */
+function ticks(low, high, count) {
+  const raw = (high - low) / count || 1, size = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map(m => m * size).find(s => s >= raw), out = [];
+  for (let v = Math.ceil(low / step) * step; v <= high; v += step) out.push(Math.abs(v) < 1e-9 * step ? 0 : v);
+  return out;
+}

@@ -1,0 +1,95 @@
+"""mercer explore: a page, a server, and what cannot be shown."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import numpy as np
+import pytest
+from shell import ENVIRONMENT
+
+
+@pytest.fixture
+def flowers(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["kind,a,b,c"]
+    for i in range(60):
+        a, b, c = rng.normal(size=3) + 2 * (i % 3)
+        lines.append(f"{'xyz'[i % 3]},{a:.3f},{b:.3f},{c:.3f}")
+    path = tmp_path / "flowers.csv"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def test_a_page(mercer, flowers, tmp_path):
+    done = mercer("explore", flowers, "--color", "kind", "--export", "page.html")
+    assert done.code == 0 and "wrote page.html" in done.err, done
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "<title>flowers.csv</title>" in text
+    assert set(re.findall("https?://[^\"']*", text)) == {"http://www.w3.org/2000/svg"}  # a name
+    again = mercer("explore", flowers, "--color", "kind", "--export", "-")
+    assert again.out == text
+    told = mercer("explore", flowers, "--color", "kind", "--export", "page.html", "--json")
+    assert f'"bytes": {len(text.encode())}' in told.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--color", "kin"), "has no column 'kin'; did you mean 'kind'?"),
+        ((), "column 'kind': holds text"),
+        (("--ignore", "kind", "--image-shape", "2x2"), "pictures of 2x2 have 4 pixels, but points"),
+        (("--ignore", "kind", "--second", "gtm"), "there is no second map 'gtm' of these points"),
+        (("--ignore", "kind", "--kernel", "RBF(("), "RBF(("),
+        (("--ignore", "kind", "--kernel", "RBF(1e9)"), "the same to the kernel"),
+        (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv is not there"),
+        (("--image-shape", "8by8"), "'8by8' is not of the form 8x8"),
+    ],
+    ids=["color", "text", "pixels", "second", "kernel", "constant", "new", "shape"],
+)
+def test_what_cannot_be_shown(mercer, flowers, options, words):
+    done = mercer("explore", flowers, *options, "--export", "page.html")
+    assert done.code in (1, 2) and words in done.err, done
+
+
+def test_missing_values_and_a_port_in_use(mercer, flowers):
+    flowers.write_text(flowers.read_text("utf-8") + "x,,1.0,2.0\n", "utf-8")
+    done = mercer("explore", flowers, "--color", "kind", "--export", "page.html")
+    assert done.code == 1 and "1 of 61 values are missing" in done.err
+    options = ("--color", "kind", "--impute", "drop")
+    done = mercer("explore", flowers, *options, "--new", flowers, "--export", "page.html")
+    assert done.code == 0 and "1 of 61 rows left out" in done.err
+    pytest.importorskip("panel")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = mercer("explore", flowers, *options, "--port", port, "--no-browser")
+    assert done.code == 1 and f"port {port} is in use" in done.err
+
+
+def test_a_server_until_it_is_interrupted(flowers):
+    pytest.importorskip("panel")
+    code = "from mercer.cli import main; main()"
+    command = [sys.executable, "-c", code, "explore", str(flowers), "--color", "kind"]
+    with subprocess.Popen(
+        [*command, "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    ) as run:
+        line = run.stdout.readline()
+        url = line.removeprefix("The explorer is at ").strip()
+        assert url.startswith("http://127.0.0.1:"), line + run.stderr.read()
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                assert answer.status == 200
+        finally:
+            os.kill(run.pid, signal.SIGINT)
+        said = run.communicate(timeout=20)[1]
+    assert run.returncode == 130 and "Traceback" not in said

@@ -1,0 +1,261 @@
+"""A desk answers, whatever it is asked, and the newest question wins."""
+
+import base64
+import threading
+import time
+
+import numpy as np
+import pytest
+from wire import unpack
+
+from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
+from mercer._runtime import hearing
+from mercer.datasets import circles
+from mercer.explorer._desk import Desk, Overtaken
+
+
+def as_text(data):
+    return base64.b64encode(data).decode()
+
+
+class Talk:
+    """A desk and what it has said."""
+
+    def __init__(self, scene, **options):
+        self.said = []
+        self.came = threading.Condition()
+        self.desk = Desk(scene, self.hear, **options)
+
+    def hear(self, data):
+        with self.came:
+            self.said.append(unpack(data))
+            self.came.notify_all()
+
+    def ask(self, **question):
+        self.desk.handle(question)
+
+    def next(self, kind):
+        """Wait for an answer of a kind, and return the last one."""
+        with self.came:
+            assert self.came.wait_for(lambda: self.all(kind), timeout=20), self.said
+            found = self.all(kind)[-1]
+            self.said.clear()
+        return found
+
+    def all(self, kind):
+        return [one for one in self.said if one["kind"] == kind]
+
+
+@pytest.fixture
+def blobs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5)) + 3.0 * np.eye(5)[np.arange(90) % 3]
+    model = KernelPCA(3, kernel="RBF(2.0)").fit(X)
+    return model, X
+
+
+@pytest.fixture
+def talk(blobs):
+    talk = Talk(explore(*blobs, title="blobs").scene)
+    yield talk
+    talk.desk.close()
+
+
+def test_the_scene(talk, blobs):
+    talk.ask(ask="scene")
+    told = talk.next("scene")
+    assert told["rows"] == 90 and [pane["title"] for pane in told["panes"]] == [
+        "kernel PCA",
+        "probabilistic PCA",
+    ]
+    model, _ = blobs
+    np.testing.assert_allclose(told["panes"][0]["x"], model.training_scores_[:, 0], rtol=1e-6)
+    spectrum = told["panes"][0]["spectrum"]
+    assert spectrum["values"] == model.eigenvalues_.tolist()
+    assert spectrum["upper"] == model.eigenvalue_bounds_[:, 1].tolist()
+    assert told["controls"]["kernel"] == "RBF(length_scale=2.0)"
+    assert told["controls"]["parameters"] == [{"name": "length_scale", "value": 2.0, "middle": 2.0}]
+    lines = [name for name, _ in told["panes"][1]["overlays"]]
+    assert lines == ["eigenfunction 1", "eigenfunction 2", "eigenfunction 3", "magnification"]
+
+
+def test_what_would_be_here(talk, blobs):
+    model, X = blobs
+    talk.ask(ask="place", pane=0, x=0.1, y=-0.2, token=7)
+    told = talk.next("place")
+    expected = model.decode([[0.1, -0.2, 0.0]]).preimage()
+    assert told["token"] == 7 and told["residual"] == expected.residuals[0]
+    assert told["record"] == [[f"x{j + 1}", f"{expected.points[0, j]:.5g}"] for j in range(5)]
+    assert "(0 in the dimensions that are not shown)" in told["words"]
+    talk.ask(ask="place", pane=1, x=1.0, y=0.5, token=8)
+    told = talk.next("place")
+    back = ProbabilisticPCA(2).fit(X).inverse_transform([[1.0, 0.5]])[0]
+    np.testing.assert_allclose([float(v) for _, v in told["record"]], back, rtol=1e-4)
+    talk.ask(ask="place", pane=0, x=float("nan"), y=0.0, token=9)
+    assert "not finite" in talk.next("place")["words"]
+
+
+def test_columns_that_models_give(talk, blobs):
+    model, X = blobs
+    talk.ask(ask="column", name="trustworthiness in kernel PCA")
+    told = talk.next("column")
+    shown = model.training_scores_[:, :2].astype(np.float32)
+    trust = embedding_quality(X, shown).points.trustworthiness
+    np.testing.assert_allclose(told["data"], trust, rtol=1e-6)
+    talk.ask(ask="column", name="reconstruction error")
+    np.testing.assert_allclose(
+        talk.next("column")["data"], model.reconstruction_error(X), rtol=1e-5, atol=1e-7
+    )
+    talk.ask(ask="column", name="nothing of the kind")
+    assert "nothing of the kind" in talk.next("column")["error"]
+
+
+def test_lines(talk, blobs):
+    model, X = blobs
+    talk.ask(ask="field", pane=1, name="eigenfunction 2")
+    told = talk.next("field")
+    m = told["columns"]
+    x, y = told["left"], told["high"]  # the first of the last row
+    point = ProbabilisticPCA(2).fit(X).inverse_transform([[x, y]])
+    np.testing.assert_allclose(told["values"][(m - 1) * m], model.transform(point)[0, 1], atol=1e-5)
+    assert 3 < len(told["levels"]) < 15 and 0.0 in told["levels"]
+    talk.ask(ask="field", pane=1, name="magnification")
+    told = talk.next("field")
+    W = ProbabilisticPCA(2).fit(X).loadings_
+    expected = 0.5 * np.log10(np.linalg.det(W.T @ W))
+    np.testing.assert_allclose(told["values"], expected, atol=1e-4)
+    assert told["levels"] == [] and "everywhere" in told["words"]
+
+
+def test_the_newest_question_wins(talk):
+    gate = threading.Event()
+    talk.desk._fits.submit(gate.wait, 20)
+    for length in (0.5, 1.0, 4.0):
+        talk.ask(ask="fit", kernel=f"RBF({length})")
+    gate.set()
+    assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=4.0)"
+    talk.desk._fits.shutdown(wait=True)
+    assert talk.all("maps") == []  # the other two were dropped
+    assert talk.desk.scene.maps[0].model.kernel_.length_scale == 4.0
+
+
+def test_a_fit_that_is_overtaken_ends_at_its_next_step():
+    X, _ = circles(400, random_state=0)
+
+    def stop(text):
+        raise Overtaken
+
+    model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", verbose=1)
+    with hearing(stop), pytest.raises(Overtaken):
+        model.fit(X)
+    assert not hasattr(model, "eigenvalues_")
+
+
+def test_what_takes_long_waits_for_run(talk, monkeypatch):
+    monkeypatch.setattr("mercer.explorer._desk.AT_ONCE", 0.0)
+    talk.ask(ask="fit", kernel="RBF(3.0)")
+    told = talk.next("state")
+    assert told["run"] and told["words"].startswith("This fit takes about 0 s")
+    time.sleep(0.1)
+    assert talk.all("maps") == []
+    talk.ask(ask="fit", run=True)
+    assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=3.0)"
+
+
+def test_parameters_components_axes_and_the_second_map(talk):
+    talk.ask(ask="fit", parameter=0, value=2.5)
+    assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=2.5)"
+    talk.ask(ask="fit", components=4)
+    told = talk.next("maps")
+    assert told["controls"]["components"] == 4 and len(told["panes"][0]["spectrum"]["values"]) == 4
+    talk.ask(ask="axes", axes=[0, 3])
+    assert talk.next("maps")["panes"][0]["axes"][1].startswith("component 4")
+    talk.ask(ask="axes", axes=[0, 9])
+    assert talk.next("state")["error"] == "the map has 4 dimensions"
+    talk.ask(ask="fit", second="data")
+    assert talk.next("maps")["panes"][1]["title"] == "the data"
+    talk.ask(ask="fit", second="none")
+    assert len(talk.next("maps")["panes"]) == 1
+    talk.ask(ask="fit", second="gtm")
+    error = "there is no second map 'gtm' of these points; there are none, data, ppca"
+    talk.said.clear()
+    while not any("error" in one and one["error"] for one in talk.all("state")):
+        time.sleep(0.01)
+    assert talk.next("state")["error"].startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"kernel": "RBF(("}, "RBF(("),
+        ({"kernel": "RBF(-1)"}, "length_scale"),
+        ({"kernel": "WeisfeilerLehman()"}, "graph"),
+        ({"kernel": ""}, "empty"),
+        ({"parameter": 0, "value": 0.0}, ""),
+    ],
+    ids=["brackets", "negative", "graphs", "empty", "zero"],
+)
+def test_a_mistake_is_told_and_the_map_stays(talk, question, words):
+    before = talk.desk.scene.maps
+    talk.ask(ask="fit", **question)
+    deadline = time.monotonic() + 10
+    while not any(one.get("error") for one in talk.all("state")):
+        assert time.monotonic() < deadline, talk.said
+        time.sleep(0.01)
+    errors = [one["error"] for one in talk.all("state") if one.get("error")]
+    assert words in errors[-1]
+    assert talk.desk.scene.maps is before
+
+
+@pytest.mark.parametrize(
+    "question", [None, 3, "fit", {}, {"ask": "no such thing"}, {"ask": ["fit"]}], ids=str
+)
+def test_what_is_no_question_is_not_heard(talk, question):
+    talk.desk.handle(question)
+    assert talk.said == []
+
+
+def test_the_selection(talk):
+    talk.ask(ask="select", rows=as_text(np.array([3, 5, 4_000_000], dtype="<u4").tobytes()))
+    assert talk.desk.selection.tolist() == [3, 5]
+
+
+def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
+    _, X = blobs
+    lines = ["x1,x2,x3,x4,x5", *(",".join(map(repr, row)) for row in X[:4].tolist())]
+    talk.ask(ask="project", name="new.csv", bytes=as_text("\n".join(lines).encode()))
+    told = talk.next("scene")
+    assert (
+        told["rows"] == 94 and told["color"] == "set" and told["ids"][-4:].tolist() == [1, 2, 3, 4]
+    )
+    np.testing.assert_allclose(told["panes"][0]["x"][90:], told["panes"][0]["x"][:4], atol=1e-6)
+    talk.ask(ask="fit", kernel="RBF(3.0)")
+    told = talk.next("maps")
+    again = KernelPCA(3, kernel="RBF(3.0)").fit(X)  # and not of 94 points
+    np.testing.assert_allclose(told["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6)
+    talk.ask(ask="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
+    deadline = time.monotonic() + 10
+    while not any(one.get("error") for one in talk.all("state")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert "other.csv has no column 'x1'" in talk.all("state")[-1]["error"]
+
+
+def test_a_file_that_changes(blobs, tmp_path):
+    scene, path = explore(*blobs).scene, tmp_path / "data.csv"
+    path.write_text("1\n")
+    other = explore(*blobs, title="read again").scene
+    talk = Talk(scene, reread=lambda: other, watched=path)
+    talk.desk.check_file()
+    assert talk.said == []
+    path.write_text("1\n2\n")
+    talk.desk.check_file()
+    talk.desk.check_file()
+    assert [(one["text"], one["act"]) for one in talk.all("notice")] == [
+        ("data.csv has changed since it was read.", "reread")
+    ]
+    talk.ask(ask="reread")
+    assert talk.next("scene")["title"] == "read again"
+    talk.desk.check_file()
+    assert talk.said == []
+    talk.desk.close()

@@ -1,0 +1,278 @@
+"""A saved page: all that can be done without a model, and without a network."""
+
+import csv
+import io
+import os
+
+import numpy as np
+import pytest
+
+from mercer import KernelPCA, explore
+from mercer.datasets import circles
+from mercer.explorer import Explorer
+from mercer.explorer._map import Map, Plane
+from mercer.explorer._scene import Scene
+from mercer.tables import Table
+
+HOSTILE = (
+    "</script><script>document.title = 'caught'</script><img src=x onerror=document.title='caught'>"
+)
+
+
+def inside(x, y, polygon):
+    """Tell which points are inside of a polygon, by the even-odd rule."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    odd = np.zeros(len(x), dtype=bool)
+    for (ax, ay), (bx, by) in zip(polygon, np.roll(polygon, 1, axis=0), strict=True):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odd ^= ((ay > y) != (by > y)) & (x < (bx - ax) * (y - ay) / (by - ay) + ax)
+    return odd
+
+
+@pytest.fixture(scope="module")
+def rings():
+    X, y = circles(300, random_state=0)
+    names = np.array([f"point {i}" for i in range(300)], dtype=object)
+    names[7], names[8] = HOSTILE, 'a "quoted", one'
+    decimals = np.round(np.linspace(-1, 2, 300), 3)
+    decimals[3] = np.nan
+    table = {"ring": np.where(y > 0, "outer", "inner"), "name": names, "decimal": decimals}
+    model = KernelPCA(2, kernel="rbf", gamma=2.0).fit(X)
+    return explore(model, X, table=table, color="ring", title=HOSTILE)
+
+
+@pytest.fixture
+def page(shared, saved):
+    """The page of the rings as it is at first; it is loaded once for all."""
+    if not shared.asked:
+        shared.go(saved)
+    shared("""() => { ex.clear(); ex.take('move'); ex.colourBy('ring');
+      ex.panes.forEach(pane => { pane.cursor = null; pane.fit(); });
+      document.activeElement.blur(); }""")
+    return shared
+
+
+@pytest.fixture(scope="module")
+def saved(rings, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "rings.html"
+    rings.save(path)
+    return path
+
+
+def test_a_page_asks_nobody_and_hostile_text_stays_text(page, saved):
+    page("ex.choose(ex.mixed(i => i === 7 || i === 8, 'set'), '')")
+    page("ex.hover(ex.panes[0], 7)")
+    page.page.get_by_label("Colour by").select_option("name")  # its values in the legend
+    assert page.asked == [saved.as_uri()]
+    assert page.page.title() == HOSTILE
+    assert page.page.locator("h1").inner_text() == HOSTILE
+    assert page.page.locator("tbody td", has_text="onerror").inner_text() == HOSTILE
+    assert page.page.locator(".tip dd", has_text="onerror").count() == 1
+    assert page("document.images.length + document.scripts.length") == 2
+
+
+def test_a_lasso_holds_what_numpy_says_and_is_saved_as_csv(page, rings):
+    places = rings.scene.maps[0].places.astype(np.float32)
+    middle, reach = places.mean(axis=0), np.ptp(places, axis=0)
+    turn = np.linspace(0, 2 * np.pi, 7)
+    polygon = middle + 0.5 * reach * np.column_stack([np.cos(turn), np.sin(2 * turn)])  # crosses
+    seen = np.array(page.lasso(polygon.tolist()))
+    expected = np.flatnonzero(inside(*places.T, seen))
+    assert 5 < len(expected) < 295
+    assert page("Array.from(ex.ids())") == expected.tolist()
+    assert page.status.startswith(f"{len(expected)} of 300 points selected: inside of the lasso.")
+    with page.page.expect_download() as found:
+        page.page.get_by_role("button", name="Save as CSV").click()
+    assert found.value.suggested_filename == "selection.csv"
+    rows = list(csv.DictReader(io.StringIO(found.value.path().read_text("utf-8"))))
+    assert [int(row["row"]) - 1 for row in rows] == expected.tolist()
+    table = rings.scene.table.columns
+    assert list(rows[0]) == ["row", *table]
+    for name, values in table.items():
+        if values.dtype == object:
+            assert [row[name] for row in rows] == values[expected].tolist()
+        else:  # to the last bit
+            numbers = [float(row[name] or "nan") for row in rows]
+            np.testing.assert_array_equal(numbers, values[expected])
+
+
+def test_panes_share_selection_and_hover_and_the_rest_is_grey(page, rings):
+    page.page.get_by_role("button", name="Select ring outer").click()
+    outer = np.flatnonzero(rings.scene.table.columns["ring"] == "outer")
+    assert page("Array.from(ex.ids())") == outer.tolist()
+    page.until("ex.panes.every(pane => !pane.stale)")
+    colours = "k => new Set(ex.panes[k].pixels).size"
+    assert page(colours, 0) > 3 and page(colours, 1) > 3
+    inner = "ffb27200"  # the colour of the first class, which is not selected
+    count = "([k, c]) => ex.panes[k].pixels.filter(p => p.toString(16) === c).length"
+    assert page(count, [0, inner]) == page(count, [1, inner]) == 0
+    x, y = rings.scene.maps[0].places[5]
+    page.page.mouse.move(*page.place(x, y))
+    page.until("ex.hovered >= 0")
+    assert "point" in page.page.locator(".tip").inner_text()
+    page.page.get_by_role("button", name="Clear").click()
+    assert page("ex.count") == 0
+
+
+def test_search(page):
+    box = page.page.get_by_label("Search")
+    for text, count in [
+        ("point 29", 11),
+        ("ring = outer", page("ex.columns.find(c => c.name === 'ring').values.length") and None),
+        ("decimal > 1.9", 10),
+        ("nobody", 0),
+    ]:
+        box.fill(text)
+        box.press("Enter")
+        page.until("/selected|Nothing/.test(ex.status.textContent)")
+        if count is not None:
+            assert page("ex.count") == count, text
+    assert page.status == 'Nothing found for "nobody".'
+
+
+def test_zoom_pan_theme_and_size(page):
+    box, before = page.box(), page("ex.panes[0].scale")
+    x, y = round(box["x"]) + 200, round(box["y"]) + 200
+
+    def under(x, y):
+        """Return the place that is under the hand."""
+        return page(
+            "([x, y]) => ex.panes[0].at(...ex.panes[0].spot({clientX: x, clientY: y}))", [x, y]
+        )
+
+    there = under(x, y)
+    page.page.mouse.move(x, y)
+    page.page.mouse.wheel(0, -400)
+    page.until(f"ex.panes[0].scale > {before} * 1.5")
+    np.testing.assert_allclose(under(x, y), there, atol=1e-9)  # it stays there
+    page.page.mouse.down()
+    page.page.mouse.move(x + 60, y + 30, steps=3)
+    page.page.mouse.up()
+    np.testing.assert_allclose(under(x + 60, y + 30), there, atol=1e-9)
+    page.page.get_by_role("button", name="Show all points").first.click()
+    assert page("ex.panes[0].scale") == before
+    page.page.get_by_label("Dark").click()
+    assert page("ex.root.dataset.theme") == "dark"
+    page.page.get_by_label("Light").click()
+    page.page.get_by_role("button", name="Keys and hands").click()
+    assert "what would be here?" in page.page.locator("dialog").inner_text()
+    page.page.keyboard.press("Escape")
+    assert not page("ex.help.open")
+
+
+def test_a_walk_by_keys_alone(page, rings):
+    key = page.page.keyboard.press
+
+    def tab_to(what):
+        for _ in range(40):
+            key("Tab")
+            if page(f"document.activeElement.matches({what!r})"):
+                return
+        raise AssertionError(f"no Tab leads to {what}")
+
+    tab_to("input[type=search]")
+    page.page.keyboard.type("ring = outer")
+    key("Enter")
+    outer = page("ex.count")
+    assert outer and "points selected" in page.status
+    tab_to("canvas.over")
+    key("ArrowRight")
+    assert page.status.startswith(("Row", "No point near"))
+    across, up = page("ex.panes[0].to(ex.panes[0].x[5], ex.panes[0].y[5])")
+    x, y = page("ex.panes[0].to(...ex.panes[0].cursor)")
+    for _ in range(round(abs(across - x) / 24)):
+        key("ArrowRight" if across > x else "ArrowLeft")
+    for _ in range(round(abs(up - y) / 24)):
+        key("ArrowDown" if up > y else "ArrowUp")
+    here = page("ex.hovered")
+    assert here >= 0
+    assert page.status == page(f"ex.describe({here})")
+    key(" ")
+    assert page("ex.count") in (outer - 1, outer + 1)
+    key("Escape")
+    assert page.status == "No points selected."
+    scale = page("ex.panes[0].scale")
+    key("+")
+    assert page("ex.panes[0].scale") > scale
+    key("Shift+ArrowLeft")
+    key("0")
+    assert page("ex.panes[0].scale") == scale
+    key("l")
+    for move in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"):
+        for _ in range(9):
+            key(move)
+        key("Enter")
+    key("l")
+    chosen = inside(*rings.scene.maps[0].places.astype(np.float32).T, np.array(page("ex.polygon")))
+    assert page("Array.from(ex.ids())") == np.flatnonzero(chosen).tolist()
+    key("Enter")
+    assert page.status.startswith("A saved page holds no model. The nearest: Row")
+    tab_to("aside select")
+    page.page.keyboard.type("deci")
+    page.until("ex.color === 'decimal'")
+
+
+def plain(n, columns=None, **more):
+    """Return a scene of random places, without any model."""
+    rng = np.random.default_rng(0)
+    table = Table({"class": rng.integers(0, 8, n).astype(float), **(columns or {})})
+    maps = [Map(name, Plane(), rng.normal(size=(n, 2))) for name in ("one", "two")]
+    return Scene("many", table, np.zeros((n, 1)), tuple(maps), color="class", **more)
+
+
+def test_a_million_points(opened, tmp_path):
+    scene = plain(1_000_000)
+    Explorer(scene).save(tmp_path / "many.html")
+    page = opened.go(tmp_path / "many.html")
+    frames = page("""async () => { const times = [], pane = ex.panes[0];
+      for (let k = 0; k < 12; k++) {
+        pane.pan(7, 3); pane.render(); times.push(pane.frame);
+        await new Promise(requestAnimationFrame);
+      }
+      return times; }""")
+    turn = np.linspace(0, 2 * np.pi, 61)[:-1]
+    polygon = np.column_stack([np.cos(turn), np.sin(turn) * (1 + 0.5 * np.cos(5 * turn))])
+    page("polygon => ex.surround(ex.panes[0], polygon, 'set')", polygon.tolist())
+    taken = page("ex.lassoed")
+    found = page("() => [ex.count, ex.ids().reduce((code, i) => (code * 31 + i) % 1000003, 7)]")
+    expected = np.flatnonzero(inside(*scene.maps[0].places.astype(np.float32).T, polygon))
+    code = 7
+    for i in expected.tolist():
+        code = (code * 31 + i) % 1000003
+    assert found == [len(expected), code]
+    assert sorted(frames)[6] < 50, frames
+    assert taken < 500
+
+
+@pytest.mark.parametrize("kind", ["integers", "decimals", "floats", "texts"])
+def test_a_page_is_not_much_larger_than_its_data(kind, tmp_path):
+    rng = np.random.default_rng(1)
+    n = 20_000
+    columns = {
+        "integers": {f"x{j}": rng.integers(0, 17, n).astype(float) for j in range(30)},
+        "decimals": {f"x{j}": np.round(rng.normal(size=n), 4) for j in range(6)},
+        "floats": {f"x{j}": rng.normal(size=n) for j in range(6)},
+        "texts": {"words": np.array([f"word {k}" for k in rng.integers(0, 9999, n)], dtype=object)},
+    }[kind]
+    scene = plain(n, columns)
+    held = sum(one.coordinates(side).nbytes for one in scene.maps for side in (0, 1))
+    file = io.StringIO()
+    scene.table.write(file)
+    size = len(Explorer(scene).html().encode())
+    assert size <= 1.4 * (held + len(file.getvalue())) + 300_000
+    assert size >= held  # all of them are there
+    assert os.listdir(tmp_path) == []
+
+
+def test_places_that_were_looked_at_beforehand(rings, opened, tmp_path):
+    rings.save(tmp_path / "grid.html", preimages=5)
+    page = opened.go(tmp_path / "grid.html")
+    one = rings.scene.maps[0]
+    places, _ = one.grid(5, 0.0)
+    x, y = places[7]
+    page.page.mouse.click(*page.place(x + 0.02, y - 0.02))
+    expected = one.answers(places[7:8])[0]
+    told = [float(text) for text in page.page.locator(".answer dd").all_inner_texts()]
+    np.testing.assert_allclose(told, expected.points[0], rtol=1e-3, atol=1e-5)
+    assert f"= {expected.residual:.4g} in the feature space" in page.status
+    assert "The nearest of 5 × 5 places" in page.status

@@ -1,0 +1,250 @@
+"""The server: what a page of it shows and asks, and whom it refuses."""
+
+import http.client
+import socket
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+pytest.importorskip("panel")
+from mercer import KernelPCA, explore
+from mercer.explorer import serve
+from mercer.explorer._map import Map, Plane
+from mercer.explorer._scene import Scene
+from mercer.tables import Recipe, Table
+
+
+def three_blobs(n=240):
+    rng = np.random.default_rng(0)
+    label = np.arange(n) % 3
+    X = rng.normal(size=(n, 4)) * 0.4 + 2.0 * np.eye(4)[label]
+    return X, label
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, label = three_blobs()
+    model = KernelPCA(3, kernel="RBF(1.5)").fit(X)
+    names = np.array(["<script>document.title = 'caught'</script>", "b", "c"], dtype=object)
+    return explore(model, X, table={"label": names[label]}, color="label", title="blobs")
+
+
+@pytest.fixture(scope="module")
+def served(blobs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("file") / "blobs.csv"
+    path.write_text("here\n")
+    serving = serve(lambda: blobs.scene, title="blobs", reread=lambda: blobs.scene, watched=path)
+    serving.start()
+    serving.path = path
+    yield serving
+    serving.stop()
+
+
+@pytest.fixture
+def page(shared, served):
+    if not shared.asked:
+        shared.go(served.url)
+    shared("() => { ex.clear(); ex.take('move'); ex.panes.forEach(pane => pane.fit()); }")
+    return shared
+
+
+def test_nobody_but_the_server_is_asked(page, served):
+    host = urlsplit(served.url).netloc
+    assert len(page.asked) > 5
+    assert {urlsplit(url.removeprefix("blob:")).netloc for url in page.asked} == {host}
+    assert served.url == f"http://127.0.0.1:{host.split(':')[1]}/"
+    assert page.page.title() == "blobs"  # and not "caught"
+    assert "<script>" in page.page.locator(".legend").inner_text()
+
+
+def test_a_click_gives_the_preimage_of_the_expansion(page, blobs):
+    page.page.mouse.click(*page.place(0.1, -0.2))
+    page.until("ex.card.querySelector('dl')")
+    x, y = page("ex.panes[0].place")
+    model = blobs.scene.maps[0].model
+    expected = model.decode([[x, y, 0.0]]).preimage()
+    told = page.page.locator(".answer dd").all_inner_texts()
+    np.testing.assert_allclose(np.array(told, dtype=float), expected.points[0], rtol=1e-4)
+    assert f"= {expected.residuals[0]:.4g} in the feature space" in page.status
+    page.page.mouse.click(*page.place(0.5, 0.5, pane=1))
+    page.until("ex.card.textContent.includes('Expected by the model')")
+
+
+def test_a_slider_redraws_the_map(page, blobs):
+    page(
+        """() => { const tell = ex.receive.bind(ex); ex.receive = message => {
+          if (message.kind === "maps") {
+            window.fitted = message.seconds;
+            window.came = performance.now();
+          }
+          tell(message);
+        }; }"""
+    )
+    taken = []
+    for value in (1.0, -0.5, 0.75):
+        page(
+            """value => { window.came = 0; window.moved = performance.now();
+              const {slider} = ex.form.sliders[0]; slider.value = value;
+              slider.dispatchEvent(new Event("input")); }""",
+            value,
+        )
+        page.until("window.came > 0 && ex.panes.every(pane => !pane.stale)")
+        taken.append(
+            page("(window.came + ex.panes[0].frame - window.moved) / 1000 - window.fitted")
+        )
+    length = page("ex.form.told.parameters[0].value")
+    model = KernelPCA(3, kernel=f"RBF({length!r})").fit(blobs.scene.points)
+    np.testing.assert_allclose(
+        page("Array.from(ex.panes[0].x)"), model.training_scores_[:, 0], rtol=1e-4, atol=1e-6
+    )
+    assert min(taken) < 0.3, taken
+
+
+def test_a_kernel_as_text_and_a_mistake_in_it(page, blobs):
+    box = page.page.get_by_label("kernel", exact=True)
+    box.fill("RBF(2.0")
+    page.until("ex.form.error.textContent.includes('expected a comma or the )')")
+    assert box.get_attribute("aria-invalid") == "true"
+    box.fill("Polynomial(degree=2)")
+    page.until("ex.panes[0].told.spectrum && ex.form.told.kernel.startsWith('Polynomial')")
+    assert page("ex.form.error.textContent") == ""
+    model = KernelPCA(3, kernel="Polynomial(degree=2)").fit(blobs.scene.points)
+    np.testing.assert_allclose(
+        page("ex.panes[0].told.spectrum.values"), model.eigenvalues_, rtol=1e-6
+    )
+    page.page.get_by_label("Component up").select_option(label="3")
+    page.until("ex.panes[0].told.axes[1].startsWith('component 3')")
+
+
+def test_columns_that_models_give_and_lines(page, blobs):
+    from mercer import embedding_quality
+
+    page.page.get_by_label("Colour by").select_option("trustworthiness in probabilistic PCA")
+    page.until("ex.meaning.kind === 'numbers'")
+    other = blobs.scene.maps[1]
+    quality = embedding_quality(blobs.scene.points, other.places[:, :2].astype(np.float32))
+    found = page("Array.from(ex.column('trustworthiness in probabilistic PCA').data)")
+    np.testing.assert_allclose(found, quality.points.trustworthiness, atol=1e-5)
+    page.page.get_by_label("Lines in probabilistic PCA").select_option("eigenfunction 1")
+    page.until("ex.panes[1].field && ex.panes[1].field.lines")
+    assert page("ex.panes[1].field.lines.some(line => line.segments.length > 5)")
+    page.page.get_by_label("Lines in probabilistic PCA").select_option("magnification")
+    page.until("ex.status.textContent.includes('everywhere')")  # as the way back is linear
+    page.page.get_by_label("Lines in probabilistic PCA").select_option("none")
+    page.until("!ex.panes[1].field")
+
+
+def test_new_data_in_the_same_map_and_a_page_to_take_away(page, blobs, tmp_path, opened):
+    X, _ = three_blobs(12)
+    file = tmp_path / "new.csv"
+    lines = ["x1,x2,x3,x4,label", *(",".join(map(repr, row.tolist())) + ",c" for row in X)]
+    file.write_text("\n".join(lines) + "\n")
+    page.page.get_by_label("New data for the same maps").set_input_files(file)
+    page.until("ex.n === 252")
+    assert page("[ex.color, ex.column('set').categories().map(c => [c.name, c.count])]") == [
+        "set",
+        [["data", 240], ["new", 12]],
+    ]
+    np.testing.assert_allclose(
+        page("Array.from(ex.panes[1].x.slice(240))"),
+        page("Array.from(ex.panes[1].x.slice(0, 12))"),
+        atol=1e-5,
+    )
+    with page.page.expect_download() as found:
+        page.page.get_by_role("button", name="Save this page").click()
+    found.value.save_as(tmp_path / "explorer.html")
+    alone = opened.go(tmp_path / "explorer.html")
+    assert alone.asked == [(tmp_path / "explorer.html").as_uri()]
+    assert alone("[ex.n, ex.color]") == [252, "set"]
+
+
+def test_a_file_that_changes_is_noticed(page, served):
+    served.path.write_text("another, longer\n")
+    page.until("ex.notices.textContent.includes('blobs.csv has changed since it was read.')")
+    page.page.get_by_role("button", name="Read it again").click()
+    page.until("ex.n === 240")
+    served.path.unlink()
+    page.until("ex.notices.textContent.includes('blobs.csv is gone')")
+
+
+def test_a_hundred_thousand_points_are_drawn_soon(opened):
+    n, rng = 100_000, np.random.default_rng(0)
+    columns = {name: rng.normal(size=n) for name in ("a", "b", "c")}
+    table = Table(columns)
+    recipe = Recipe().fit(table)
+    maps = tuple(Map(name, Plane(), rng.normal(size=(n, 2))) for name in ("one", "two"))
+    scene = Scene("many", table, recipe.transform(table), maps, recipe=recipe, color="a")
+    serving = serve(lambda: scene)
+    serving.start()
+    try:
+        taken = []
+        while len(taken) < 3 and min(taken, default=9.0) >= 3.0:  # others may be busy beside us
+            opened.page.goto(serving.url)
+            opened.page.wait_for_selector("[data-drawn]")
+            taken.append(opened("performance.now()") / 1000)  # since the page was asked for
+        assert opened.go(serving.url)("ex.n") == n
+        assert min(taken) < 3.0, taken
+    finally:
+        serving.stop()
+
+
+def asked(url, path="/", **headers):
+    """Return the status of a request whose path is sent as it is."""
+    place = urlsplit(url)
+    line = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
+    line.putrequest("GET", path, skip_host="Host" in headers)
+    for name, value in headers.items():
+        line.putheader(name.replace("_", "-"), value)
+    line.endheaders()
+    status = line.getresponse().status
+    line.close()
+    return status
+
+
+SOCKET = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec_WebSocket_Version": "13",
+    "Sec_WebSocket_Key": "x3JJHMbDL1EzLkh9GBhXDw==",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/", {"Origin": "http://example.com"}),
+        ("/", {"Origin": "null"}),
+        ("/ws", {**SOCKET, "Origin": "http://example.com"}),
+        ("/", {"Host": "example.com"}),  # a name that was bent to point here
+        ("/../secret", {}),
+        ("/static/../../secret", {}),
+        ("/static/%2e%2e/%2e%2e/secret", {}),
+        ("/static/..%2f..%2fsecret", {}),
+        ("/static/%252e%252e/secret", {}),
+        ("/components/..\\..\\secret", {}),
+    ],
+    ids=str,
+)
+def test_strangers_and_paths_outside_are_refused(served, path, headers):
+    assert asked(served.url, path, **headers) == 403
+
+
+def test_friends_are_not(served):
+    own = served.url.rstrip("/")
+    assert asked(served.url) == 200
+    assert asked(served.url, Origin=own) == 200
+    assert asked(served.url, "/static/js/bokeh.min.js") == 200
+    assert asked(served.url, "/nothing") == 404
+
+
+def test_it_listens_on_the_loopback_alone(served):
+    port = urlsplit(served.url).port
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as other:
+        other.bind(("127.0.0.2", port))  # which would be taken, did it listen everywhere
+
+
+def test_a_port_in_use(served, blobs):
+    port = urlsplit(served.url).port
+    with pytest.raises(ValueError, match=f"port {port} is in use - usually by another explorer"):
+        serve(lambda: blobs.scene, port=port)
