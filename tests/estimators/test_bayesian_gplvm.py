@@ -41,9 +41,10 @@ def test_new_points_are_placed_and_brought_back(curve):
 
 def test_places_bound_the_density_best(curve):
     mu, S = curve.model_.posterior(X[::7] + 0.02)
-    Y = X[::7] + 0.02 - curve.model_.mean
+    Y = (X[::7] + 0.02 - curve.model_.mean) / curve.model_.unit
     best = curve.model_._row.value_and_slopes(Y, mu, S)[0]
-    np.testing.assert_allclose(curve.score_samples(X[::7] + 0.02), best)
+    of_unit = 4 * np.log(curve.model_.unit)
+    np.testing.assert_allclose(curve.score_samples(X[::7] + 0.02), best - of_unit)
     for step in (1e-2, -1e-2):
         assert np.all(curve.model_._row.value_and_slopes(Y, mu + step, S)[0] < best)
         assert np.all(curve.model_._row.value_and_slopes(Y, mu, S * np.exp(step))[0] < best)
@@ -126,6 +127,19 @@ def test_an_end_before_convergence_is_said():
 def test_what_cannot_be_fitted_is_said(data, options, message):
     with pytest.raises(ValueError, match=message):
         BayesianGPLVM(**options).fit(data)
+
+
+def test_units_do_not_matter(curve):
+    for unit in (1e-90, 1e90):
+        scaled = BayesianGPLVM(n_inducing=12).fit(unit * X)
+        assert scaled.n_active_ == 1
+        np.testing.assert_allclose(scaled.embedding_[:, 0], curve.embedding_[:, 0], atol=1e-2)
+        deviation = np.sqrt(scaled.noise_variance_) / unit
+        assert deviation == pytest.approx(np.sqrt(curve.noise_variance_), rel=1e-2)
+        spread = np.sqrt(scaled.model_.variance(curve.embedding_)) / unit
+        known = np.sqrt(curve.model_.variance(curve.embedding_))
+        np.testing.assert_allclose(spread, known, rtol=0.05)
+        assert scaled.score(unit * X) == pytest.approx(curve.score(X) - 4 * np.log(unit), abs=0.1)
 
 
 def test_the_budget():

@@ -92,8 +92,17 @@ def test_a_constant_column_says_nothing():
 
 
 def test_units_do_not_matter(curve):
-    scaled = GPLVM(1).fit(1e3 * X + 5.0)
-    assert abs(spearmanr(scaled.embedding_[:, 0], curve.embedding_[:, 0])[0]) > 0.999
+    for unit in (1e-90, 1e90):
+        scaled = GPLVM(1).fit(unit * X)
+        np.testing.assert_allclose(scaled.embedding_, curve.embedding_, atol=1e-3)
+        np.testing.assert_allclose(scaled.transform(unit * X), scaled.embedding_, atol=1e-2)
+        expected = curve.score(X) - 4 * np.log(unit)
+        spread = np.sqrt(scaled.model_.variance(curve.embedding_)) / unit
+        known = np.sqrt(curve.model_.variance(curve.embedding_))
+        np.testing.assert_allclose(spread, known, rtol=0.05)
+        assert scaled.score(unit * X) == pytest.approx(expected, abs=0.1)
+        drop = scaled.log_likelihood_ + X.size * np.log(unit)
+        assert drop == pytest.approx(curve.log_likelihood_, rel=1e-3)
 
 
 def test_what_it_says(curve, capsys):

@@ -35,9 +35,9 @@ class BayesianGPLVM(LatentVariables):
     n_inducing : int
         Inducing points, at most as many as points.
     kernel : Kernel, str or None
-        v*RBF(l), or Linear(), each with a length scale for each dimension.  None is an RBF whose
-        v is the mean variance of columns, and whose l are those of PCA: l_1 = 1, and the others
-        larger as the data vary less in their direction.
+        v*RBF(l), or Linear(), each with a length scale for each dimension.  It sees X in a unit in
+        which columns have a mean variance of 1.  None is an RBF with v = 1, whose l are those of
+        PCA: l_1 = 1, and the others larger as the data vary less in their direction.
     random_state : int, RandomState or None
         Draws the points whose places the inducing points start at; None stands for 0.
 
@@ -50,7 +50,8 @@ class BayesianGPLVM(LatentVariables):
     relevance_ : ndarray of shape (n_components,)
         var(m) / l^2 of each dimension, falling.
     active_ : ndarray of shape (n_components,)
-        Which dimensions move x by more than the noise does: d v var(m) / l^2 > noise (d columns).
+        Which dimensions move x by more than the noise does: d v var(m) / l^2 > s for d columns and
+        a noise of s, in that unit.
     n_active_ : int
         How many; they come first.
     noise_variance_ : float
@@ -60,7 +61,7 @@ class BayesianGPLVM(LatentVariables):
     model_ : BayesianMap
         The map as a value.
     expansion_ : Expansion
-        The mean of f, a function of places.
+        The mean of f, a function of places, in that unit, ``model_.unit``.
     log_likelihood_ : float
         The bound on it, which was maximised.
     n_iter_ : int
@@ -120,7 +121,7 @@ class BayesianGPLVM(LatentVariables):
 
     @property
     def noise_variance_(self) -> float:
-        return self.model_.noise
+        return self.model_.unit**2 * self.model_.noise
 
     @property
     def relevance_(self) -> np.ndarray:

@@ -6,12 +6,14 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 from .._runtime import progress
-from ..kernels import as_kernel
-from ..maps import LatentMap, default_kernel, fit_latent
+from ..kernels import RBF, Constant, White, as_kernel
+from ..maps import LatentMap, fit_latent
 from ._parameters import COUNT, estimator, fitting, learned, parameter
 from ._places import LatentVariables
 
 __all__ = ["GPLVM"]
+
+_KERNEL = 1.0 * RBF(1.0) + Constant(0.1) + White(0.1)
 
 
 @estimator()
@@ -30,7 +32,8 @@ class GPLVM(LatentVariables):
         The dimensions of the map; None is 2, or 1 for one column.
     kernel : Kernel, str or None
         Of places, with the noise as a `White` part; any kernel with derivatives in its points.
-        None is ``v*RBF() + Constant(v/10) + White(v/10)`` for columns of mean variance v.
+        It sees X in a unit in which columns have a mean variance of 1.  None is
+        ``1.0*RBF() + Constant(0.1) + White(0.1)``.
     prior : bool
         Whether places are N(0, I); without it, their scale is free.
 
@@ -43,7 +46,7 @@ class GPLVM(LatentVariables):
     model_ : LatentMap
         The map as a value.
     expansion_ : Expansion
-        The mean of f, a function of places.
+        The mean of f, a function of places, in that unit, ``model_.unit``.
     log_likelihood_ : float
         What was maximised.
     n_iter_ : int
@@ -80,7 +83,7 @@ class GPLVM(LatentVariables):
         """Find the most likely places."""
         X = self._given_rows(X)
         start = self._start(X, self.n_components or min(2, X.shape[1]))
-        kernel = default_kernel(X) if self.kernel is None else as_kernel(self.kernel)
+        kernel = _KERNEL if self.kernel is None else as_kernel(self.kernel)
         with progress(type(self).__name__, self.verbose) as say:
             found = fit_latent(
                 X,

@@ -1,7 +1,7 @@
 from ._autoencoder import LostVariance, autoencode
 from ._bayesian import BayesianMap, default_relevance, fit_bayesian
 from ._distances import across, of_pairs
-from ._latent import LatentMap, default_kernel, fit_latent, principal_places, whitened
+from ._latent import LatentMap, fit_latent, principal_places, whitened
 from ._layers import ACTIVATIONS, Layers
 from ._linear_gaussian import LinearGaussian
 from ._placing import place, stress_at
@@ -23,7 +23,6 @@ __all__ = [
     "across",
     "autoencode",
     "classical",
-    "default_kernel",
     "default_relevance",
     "embedding_quality",
     "fit_bayesian",

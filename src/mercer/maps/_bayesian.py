@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from .._runtime import Stopwatch, check_budget, slices
 from ..gp import (
+    Conditioned,
     LatentBound,
     LatentState,
     RowBound,
@@ -23,7 +24,7 @@ from ..gp import (
 from ..kernels import RBF, Kernel
 from ..preimage import descend
 from ..solvers import Report
-from ._smooth import SmoothMap, ended
+from ._smooth import SmoothMap, ended, in_units
 
 __all__ = ["BayesianMap", "FittedBayesian", "default_relevance", "fit_bayesian"]
 
@@ -32,7 +33,6 @@ _ENTRIES = 2**19  # of pairs of inducing points, row by row, at a time
 _ROUNDS = 3  # of that search for data; rounding ends it early, and a new one goes on
 _LOGS = 30.0  # log S is kept in between -30 and 30
 _VARIANCE = 0.5  # S at the start
-_SHARE = 0.1  # of the variance of the data that is noise at the start
 _LONGEST = 100.0  # length scale at the start
 _HELD = 100  # steps for which the noise stays there
 
@@ -47,15 +47,17 @@ class FittedBayesian(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BayesianMap(SmoothMap):
-    """x = mean + f(z) + noise, with z ~ N(0, I) known up to a Gaussian of its own.
+    """x = mean + unit (f(z) + noise), with z ~ N(0, I) known up to a Gaussian of its own.
 
     Dimensions are in the order of their relevance, the variance of places over l^2.
 
     Parameters
     ----------
     mean : ndarray of shape (d,)
+    unit : float
+        The deviation of columns in the mean.
     data : ndarray of shape (n, d)
-        The points that were mapped, less their mean.
+        The points that were mapped, less their mean, in that unit.
     expansion : Expansion
         The mean of f; its points are the inducing points.
     covariance : Conditioned
@@ -63,7 +65,7 @@ class BayesianMap(SmoothMap):
     places, variances : ndarrays of shape (n, q)
         Mean and variance of z for each of them.
     noise : float
-        The variance of x - f(z).
+        Its variance.
 
     Examples
     --------
@@ -97,8 +99,7 @@ class BayesianMap(SmoothMap):
         v = getattr(self.expansion.kernel, "factor", 1.0)
         return np.asarray(len(self.mean) * v * self.relevance > self.noise)
 
-    def variance(self, Z: np.ndarray) -> np.ndarray:
-        """Return the variance of each column of x at places z: small where data are near."""
+    def _variance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.covariance.diag(Z)) + self.noise
 
     def place(self, X: np.ndarray) -> np.ndarray:
@@ -110,11 +111,11 @@ class BayesianMap(SmoothMap):
 
         The search starts at that of the nearest datum.
         """
-        return self._searched(X - self.mean)[:2]
+        return self._searched(self._in_units(X))[:2]
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Return a lower bound on log p(x) of each row, given f at the inducing points."""
-        return self._searched(X - self.mean)[2]
+        return self._searched(self._in_units(X))[2] - self._log_volume
 
     @cached_property
     def _row(self) -> RowBound:
@@ -148,7 +149,7 @@ def _best(row: RowBound, Y: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, 
 
 
 def default_relevance(X: np.ndarray, q: int) -> Kernel:
-    """Return v*RBF(l) with the mean variance v of columns, and the length scales of PCA.
+    """Return an RBF with the length scales of PCA, for data with a mean variance of 1.
 
     l_1 = 1; where the data vary less, one unit of a whitened place stands for less, and l is
     larger, up to 100.
@@ -158,13 +159,13 @@ def default_relevance(X: np.ndarray, q: int) -> Kernel:
     >>> import numpy as np
     >>> from mercer.maps import default_relevance
     >>> default_relevance(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 2)
-    1.25*RBF(length_scale=(1.0, 2.0))
+    1.0*RBF(length_scale=(1.0, 2.0))
     """
     Y = X - X.mean(axis=0)
     size = np.zeros(max(q, min(Y.shape)))
     size[: min(Y.shape)] = np.linalg.svd(Y, compute_uv=False)
     scales = size[0] / np.maximum(size[:q], size[0] / _LONGEST)
-    return float(np.mean(Y**2)) * RBF(scales)
+    return 1.0 * RBF(scales)
 
 
 def fit_bayesian(
@@ -173,7 +174,7 @@ def fit_bayesian(
     start: np.ndarray,
     inducing: np.ndarray,
     *,
-    noise: float | None = None,
+    noise: float = 0.2,
     tol: float = 1e-4,
     max_iter: int = 1000,
     max_memory: Any = None,
@@ -181,9 +182,9 @@ def fit_bayesian(
 ) -> FittedBayesian:
     """Return the map near `start` and `inducing` points that maximises the bound.
 
-    The noise, a tenth of the variance of the data at first, is held for the first hundred
-    steps: a map that has not found its shape yet would call all of it noise.  The search ends where
-    ten steps gain less than `tol` each, per entry of X.
+    The kernel and the noise are those of X about 0 with a mean variance of 1.  The noise is held
+    for the first hundred steps: a map that has not found its shape yet would call all of it noise.
+    The search ends where ten steps gain less than `tol` each, per entry of X.
 
     Examples
     --------
@@ -196,10 +197,8 @@ def fit_bayesian(
     ((30, 1), True)
     """
     watch = Stopwatch()
-    mean = X.mean(axis=0)
-    Y = X - mean
+    Y, mean, unit = in_units(X)
     kernel = with_relevance(kernel, start.shape[1])
-    noise = _SHARE * float(np.mean(Y**2)) if noise is None else noise
     bound = LatentBound(kernel, Y, start.shape[1], len(inducing))
     check_budget(bound.workspace(), max_memory, f"a Bayesian latent map of {len(Y)} points")
     u = bound.joined(LatentState(start, np.full_like(start, _VARIANCE), inducing, kernel, noise))
@@ -214,22 +213,30 @@ def fit_bayesian(
         say("the noise is free")
     steps = max(1, max_iter - _HELD)
     found = maximise(bound, rough.theta, free, say=say, max_iter=steps, gain=gain)
-    found = replace(found, evaluations=rough.evaluations + found.evaluations)
+    value = found.value - Y.size * float(np.log(unit))
+    found = replace(found, value=value, evaluations=rough.evaluations + found.evaluations)
     solver, limits = (
         f"L-BFGS, {len(inducing)} inducing points",
         f"max_iter={max_iter} or tol={tol:.1e}",
     )
     report = ended(found, watch, solver, "bound", limits)
-    return FittedBayesian(_made(bound, bound.split(found.theta), mean), found.value, report)
+    made = _made(bound, bound.split(found.theta), mean, unit)
+    return FittedBayesian(made, value, report)
 
 
-def _made(bound: LatentBound, state: LatentState, mean: np.ndarray) -> BayesianMap:
-    """Return the map of a state, its dimensions in order, each datum at the best place for f."""
-    order = np.argsort(-(state.mu.var(axis=0) / length_scales(state.kernel) ** 2), kind="stable")
-    state = state.turned(order)
-    f, covariance = bound.posterior(state)
-    found = BayesianMap(mean, bound.Y, f, covariance, state.mu, state.S, state.noise)
+def _made(bound: LatentBound, state: LatentState, mean: np.ndarray, unit: float) -> BayesianMap:
+    """Return the map of a state, each datum at the best place for f, its dimensions in order."""
+    f, C = bound.posterior(state)
+    found = BayesianMap(mean, unit, bound.Y, f, C, state.mu, state.S, state.noise)
     for _ in range(_ROUNDS):
         places, variances, _ = found._searched(bound.Y)
         found = replace(found, places=places, variances=variances)
-    return found
+    order = np.argsort(-found.relevance, kind="stable")
+    turned = state.turned(order)
+    return replace(
+        found,
+        expansion=replace(f, kernel=turned.kernel, points=turned.Z),
+        covariance=Conditioned(turned.kernel, turned.Z, C.factor, C.inner),
+        places=found.places[:, order],
+        variances=found.variances[:, order],
+    )

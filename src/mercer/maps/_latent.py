@@ -7,7 +7,7 @@ optima, and which one is found depends on the start: one at random is bad and ne
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +17,13 @@ from scipy.spatial.distance import cdist
 from .._errors import NotPositiveDefiniteError
 from .._runtime import Stopwatch, slices
 from ..gp import LatentLikelihood, MarginalLikelihood, maximise
-from ..kernels import RBF, Constant, Kernel, White
+from ..kernels import Kernel
 from ..preimage import descend
 from ..solvers import Report
 from ._ppca import signed
-from ._smooth import SmoothMap, ended
+from ._smooth import SmoothMap, ended, in_units
 
-__all__ = ["FittedLatent", "LatentMap", "default_kernel", "fit_latent"]
+__all__ = ["FittedLatent", "LatentMap", "fit_latent"]
 __all__ += ["principal_places", "whitened"]
 
 _TOL, _STEPS = 1e-8, 500  # of the search for the place of a new point
@@ -41,13 +41,15 @@ class FittedLatent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LatentMap(SmoothMap):
-    """x = mean + f(z) + noise, with the Gaussian process f as the data leave it.
+    """x = mean + unit (f(z) + noise), with the Gaussian process f as the data leave it.
 
     Parameters
     ----------
     mean : ndarray of shape (d,)
+    unit : float
+        The deviation of columns in the mean.
     data : ndarray of shape (n, d)
-        The points that were mapped, less their mean.
+        The points that were mapped, less their mean, in that unit.
     expansion : Expansion
         The mean of f; its points are the places of the data.
     covariance : Conditioned
@@ -71,8 +73,7 @@ class LatentMap(SmoothMap):
         """Where the data are."""
         return np.asarray(self.expansion.points)
 
-    def variance(self, Z: np.ndarray) -> np.ndarray:
-        """Return the variance of each column of x at places z: small where data are near."""
+    def _variance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.covariance.diag(Z))
 
     def place(self, X: np.ndarray) -> np.ndarray:
@@ -80,7 +81,7 @@ class LatentMap(SmoothMap):
 
         The search starts at the place of the nearest datum, and so a datum is led back to its own.
         """
-        Y = X - self.mean
+        Y = self._in_units(X)
         out = np.empty((len(X), self.n_components))
         for rows in slices(len(Y), max(1, _ENTRIES // len(self.data))):
             out[rows] = self._search(Y[rows])
@@ -89,7 +90,8 @@ class LatentMap(SmoothMap):
     def log_density(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         """Return log p(x | z) of rows x at places z; by default at the most likely ones."""
         Z = self.place(X) if Z is None else Z
-        return self._log_density(X - self.mean, self.expansion(Z), self.variance(Z))
+        Y, f = self._in_units(X), np.asarray(self.expansion(Z))
+        return self._log_density(Y, f, self._variance(Z)) - self._log_volume
 
     def _search(self, Y: np.ndarray) -> np.ndarray:
         start = self.places[cdist(Y, self.data, "sqeuclidean").argmin(axis=1)]
@@ -118,20 +120,6 @@ class LatentMap(SmoothMap):
     def _log_density(self, Y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         squares = np.sum((Y - mean) ** 2, axis=1) / variance
         return np.asarray(-0.5 * (squares + Y.shape[1] * np.log(2.0 * np.pi * variance)))
-
-
-def default_kernel(X: np.ndarray) -> Kernel:
-    """Return RBF + bias + white for the variance of columns, of which a tenth is noise at first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.maps import default_kernel
-    >>> default_kernel(np.array([[1.0], [-1.0]]))
-    1.0*RBF(length_scale=1.0) + 0.1 + White(noise=0.1)
-    """
-    v = float(np.var(X, axis=0).mean())
-    return v * RBF(1.0) + Constant(0.1 * v) + White(0.1 * v)
 
 
 def whitened(Z: np.ndarray) -> np.ndarray:
@@ -181,6 +169,7 @@ def fit_latent(
 ) -> FittedLatent:
     """Return the map near `start` that maximises the likelihood, with the theta of its kernel.
 
+    The kernel, noise included, is one for X about 0 with a mean variance of 1.
     Without `prior`, places are not N(0, I), and their scale is free.  The search ends where ten
     steps gain less than `tol` each, per entry of X.
 
@@ -194,9 +183,8 @@ def fit_latent(
     >>> found.map.places.shape, bool(found.log_likelihood > 0)
     ((30, 1), True)
     """
-    mean = X.mean(axis=0)
-    Y = X - mean
     watch = Stopwatch()
+    Y, mean, unit = in_units(X)
     likelihood = LatentLikelihood(kernel, Y, start.shape[1], prior, max_memory)
     u = likelihood.joined(start)
     if not np.isfinite(likelihood.value_and_gradient(u)[0]):
@@ -215,7 +203,8 @@ def fit_latent(
     )
     Z, kernel = likelihood.split(found.theta)
     limits = f"max_iter={max_iter} or tol={tol:.1e}"
+    found = replace(found, value=found.value - Y.size * float(np.log(unit)))
     report = ended(found, watch, "L-BFGS", "log likelihood", limits)
     posterior = MarginalLikelihood(kernel, Z, Y, max_memory=max_memory).posterior()
-    latent = LatentMap(mean, Y, posterior.expansion, posterior.covariance)
+    latent = LatentMap(mean, unit, Y, posterior.expansion, posterior.covariance)
     return FittedLatent(latent, found.value, report)

@@ -1,4 +1,8 @@
-"""x = mean + f(z) + noise with a Gaussian process f: what all such maps have in common."""
+"""x = mean + unit (f(z) + noise) with a Gaussian process f: what such maps have in common.
+
+The unit brings the mean variance of columns to 1, so that neither the start of a search nor bounds
+of parameters depend on what data are measured in.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from ..expansion import Expansion
 from ..gp import Conditioned, Optimum
 from ..solvers import Report, Status
 
-__all__ = ["SmoothMap", "ended"]
+__all__ = ["SmoothMap", "ended", "in_units"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +26,7 @@ class SmoothMap(ABC):
     """f as the data leave it; see its subclasses."""
 
     mean: np.ndarray
+    unit: float
     data: np.ndarray
     expansion: Expansion
     covariance: Conditioned
@@ -33,17 +38,41 @@ class SmoothMap(ABC):
 
     def expected(self, Z: np.ndarray) -> np.ndarray:
         """Return the expected x at places z."""
-        return np.asarray(self.expansion(Z)) + self.mean
+        return self.unit * np.asarray(self.expansion(Z)) + self.mean
 
-    @abstractmethod
     def variance(self, Z: np.ndarray) -> np.ndarray:
         """Return the variance of each column of x at places z: small where data are near."""
+        return self.unit**2 * self._variance(Z)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw x at places drawn from N(0, I)."""
         Z = rng.standard_normal((n, self.n_components))
         noise = rng.standard_normal((n, len(self.mean)))
         return self.expected(Z) + np.sqrt(self.variance(Z))[:, None] * noise
+
+    @abstractmethod
+    def _variance(self, Z: np.ndarray) -> np.ndarray:
+        """Return that of f(z) + noise."""
+
+    def _in_units(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray((X - self.mean) / self.unit)
+
+    @property
+    def _log_volume(self) -> float:
+        """What the log density of x is less than that of x in units."""
+        return float(len(self.mean) * np.log(self.unit))
+
+
+def in_units(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return X about 0 with a mean variance of 1, and the mean and the unit that were taken off.
+
+    The unit is found about the largest entry, whose square may overflow.
+    """
+    mean = X.mean(axis=0)
+    Y = X - mean
+    largest = float(np.abs(Y).max())
+    unit = largest * float(np.sqrt(np.mean((Y / largest) ** 2)))
+    return Y / unit, mean, unit
 
 
 def ended(found: Optimum, watch: Stopwatch, solver: str, name: str, limits: str) -> Report:
