@@ -143,7 +143,7 @@ def test_what_is_taken_by_default():
     for n, expected in ((100, 6), (2000, 5), (20_000, 2)):
         models, left_out = chosen(None, Asked(n, 2, "rbf"))
         assert len(models) == expected and set(models) | set(left_out) == set(KNOWN)
-    assert left_out["MDS"] == "20000 points are more than 5000, and it would take long"
+    assert left_out["MDS"] == "20000 points are more than 10000, and it would take long"
     models, left_out = chosen(None, Asked(100, 2, Spectrum(2), vectors=False))
     assert list(models) == ["kernel PCA", "MDS", "Sammon"]
     assert left_out["autoencoder"] == "it takes vectors"

@@ -95,9 +95,9 @@ KNOWN: dict[str, Known] = {
         lambda a: KernelPCA(a.q, kernel=a.kernel, fit_inverse_transform=a.vectors and a.n <= _MANY),
         points=True,
     ),
-    "MDS": Known(lambda a: MetricMDS(a.q, kernel=a.distance), 5000, points=True),
+    "MDS": Known(lambda a: MetricMDS(a.q, kernel=a.distance), 10_000, points=True),
     "Sammon": Known(
-        lambda a: MetricMDS(a.q, stress="sammon", kernel=a.distance), 5000, points=True
+        lambda a: MetricMDS(a.q, stress="sammon", kernel=a.distance), 10_000, points=True
     ),
     "autoencoder": Known(lambda a: Autoencoder(a.q), 5000),
     "GPLVM": Known(lambda a: GPLVM(a.q), 1000),
