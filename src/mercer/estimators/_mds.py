@@ -24,7 +24,7 @@ from ._places import number_of_components, refuse_equal
 
 __all__ = ["MetricMDS"]
 
-_NUMBERS = 2**19  # of dissimilarities of new points at a time
+_NUMBERS = 2**17  # of dissimilarities of new points at a time
 _SYMMETRIC = 1e-8  # of the largest, how far a matrix may be from symmetric
 
 
