@@ -140,7 +140,7 @@ def test_models_by_name_instance_and_dict():
 
 
 def test_what_is_taken_by_default():
-    for n, expected in ((100, 6), (2000, 5), (20_000, 2)):
+    for n, expected in ((100, 7), (2000, 6), (4000, 5), (20_000, 2)):
         models, left_out = chosen(None, Asked(n, 2, "rbf"))
         assert len(models) == expected and set(models) | set(left_out) == set(KNOWN)
     assert left_out["MDS"] == "20000 points are more than 10000, and it would take long"

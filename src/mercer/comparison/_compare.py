@@ -52,9 +52,10 @@ def compare(
     y : array-like of shape (n,), optional
         Labels, or numbers.
     models : list or dict of names and estimators, optional
-        Names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM"; estimators
-        are any with `fit_transform`, scikit-learn's too, and keep their parameters.  By default all
-        that n points allow; `left_out` tells which were not taken, and why.
+        Names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM", "Bayesian
+        GPLVM"; estimators are any with `fit_transform`, scikit-learn's too, and keep their
+        parameters.  By default all that n points allow; `left_out` tells which were not taken, and
+        why.
     n_components : int
         The dimensions of maps by models that are named.
     kernel : Kernel, str or None
