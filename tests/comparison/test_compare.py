@@ -140,10 +140,10 @@ def test_models_by_name_instance_and_dict():
 
 
 def test_what_is_taken_by_default():
-    for n, expected in ((100, 6), (2000, 5), (20_000, 2)):
+    for n, expected in ((100, 7), (2000, 6), (4000, 5), (20_000, 2)):
         models, left_out = chosen(None, Asked(n, 2, "rbf"))
         assert len(models) == expected and set(models) | set(left_out) == set(KNOWN)
-    assert left_out["MDS"] == "20000 points are more than 5000, and it would take long"
+    assert left_out["MDS"] == "20000 points are more than 10000, and it would take long"
     models, left_out = chosen(None, Asked(100, 2, Spectrum(2), vectors=False))
     assert list(models) == ["kernel PCA", "MDS", "Sammon"]
     assert left_out["autoencoder"] == "it takes vectors"
@@ -228,6 +228,7 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
         (X, {"y": [1, 2]}, r"y has shape \(2,\), but there are 60 points"),
         (GAPS, {}, "only 0 of 60 rows have no missing value; 3 are needed"),
         (WORDS, {}, "takes vectors, but X holds strings"),
+        (np.ones((9, 3)), {}, "all 9 rows of X are equal.*columns that are constant"),
         (X, {"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
         (np.where(X > 5, np.inf, X), {}, "infinity"),
     ],
@@ -235,14 +236,6 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
 def test_what_cannot_be_compared_is_said(data, options, message):
     with pytest.raises(ValueError, match=message):
         compare(data, **options)
-
-
-def test_points_that_are_all_equal():
-    with (
-        pytest.warns(UserWarning, match="failed"),
-        pytest.raises(ValueError, match="MDS failed: all 9 rows of X are equal"),
-    ):
-        compare(np.ones((9, 3)), models=["MDS", "autoencoder"])
 
 
 def test_a_constant_column_is_no_obstacle():

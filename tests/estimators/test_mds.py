@@ -288,6 +288,8 @@ def test_what_cannot_be_asked_is_said(model):
         MetricMDS().transform(X)
     with pytest.raises(TypeError, match="MetricMDS has no expansion_ that could be compressed"):
         compress(model, 5)
+    with pytest.raises(ValueError, match="point 2 has weight 0 with all points of the map"):
+        model.transform(NEW, weights=(np.arange(9) != 2)[:, None] * np.ones((9, 60)))
     by_matrix = MetricMDS(2, dissimilarity="precomputed").fit(D)
     with pytest.raises(ValueError, match="not negative, but the least is -1"):
         by_matrix.transform(D - 1.0)

@@ -321,6 +321,8 @@ def test_maps_share_a_legend_or_a_colour_bar():
     panels = maps({"a": X, "b": X[:, :1]}, X[:, 0], figure=figure)
     assert len(figure.axes) == 3 and not figure.legends
     np.testing.assert_array_equal(scatters(panels[1])[0].get_offsets()[:, 1], np.arange(90))
+    grids = [maps({str(i): X for i in range(m)}, figure=Figure())[0].get_gridspec() for m in (6, 7)]
+    assert [(grid.nrows, grid.ncols) for grid in grids] == [(2, 3), (2, 4)]
     assert len(maps({"a": X})) == 1 and len(plt.get_fignums()) == 1
     with pytest.raises(ValueError, match="there are no maps to draw"):
         maps({})

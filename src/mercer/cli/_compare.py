@@ -30,8 +30,8 @@ SHOWN = 20_000  # points in the picture, evenly spaced in the file
     "--models",
     multiple=True,
     metavar="NAMES",
-    help="Which models, between commas: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM; "
-    "by default all that the number of points allows.",
+    help="Which models, between commas: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
+    "Bayesian GPLVM; by default all that the number of points allows.",
 )
 @click.option(
     "-k",
@@ -172,15 +172,15 @@ def _draw(found: Comparison, path: Path, color: str | None) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    n, across = found.n_points, min(3, len(found.maps))
+    n = found.n_points
     if n > SHOWN:
         shown = np.unique(np.linspace(0, n - 1, SHOWN).astype(np.int64))
         rows = [row if row.Z is None else replace(row, Z=row.Z[shown]) for row in found.rows]
         found = replace(found, rows=tuple(rows), y=None if found.y is None else found.y[shown])
-    down = -(-len(found.maps) // across)
-    figure = Figure(figsize=(4.2 * across, 4.2 * down + 0.6), layout="constrained")
+    figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
-    found.plot(figure)
+    grid = found.plot(figure)[0].get_gridspec()
+    figure.set_size_inches(4.2 * grid.ncols, 4.2 * grid.nrows + 0.6)
     if found.y is not None and not figure.legends:  # a colour bar
         figure.axes[-1].set_ylabel(str(color))
     figure.savefig(path, dpi=150)

@@ -52,9 +52,10 @@ def compare(
     y : array-like of shape (n,), optional
         Labels, or numbers.
     models : list or dict of names and estimators, optional
-        Names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM"; estimators
-        are any with `fit_transform`, scikit-learn's too, and keep their parameters.  By default all
-        that n points allow; `left_out` tells which were not taken, and why.
+        Names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM", "Bayesian
+        GPLVM"; estimators are any with `fit_transform`, scikit-learn's too, and keep their
+        parameters.  By default all that n points allow; `left_out` tells which were not taken, and
+        why.
     n_components : int
         The dimensions of maps by models that are named.
     kernel : Kernel, str or None
@@ -103,6 +104,11 @@ def compare(
     complete = np.flatnonzero(np.isfinite(X).all(axis=1)) if on_vectors else np.arange(n)
     if len(complete) < 3:
         raise ValueError(f"only {len(complete)} of {n} rows have no missing value; 3 are needed")
+    if on_vectors and np.all(X[complete] == X[complete[0]]):
+        raise ValueError(
+            f"all {len(complete)} rows of X are equal, and there is nothing to be mapped; the usual "
+            f"cause is columns that are constant"
+        )
     asked = Asked(
         *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
         *(len(complete) < n, random_state, max_memory),

@@ -12,7 +12,14 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from ..estimators import GPLVM, Autoencoder, KernelPCA, MetricMDS, ProbabilisticPCA
+from ..estimators import (
+    GPLVM,
+    Autoencoder,
+    BayesianGPLVM,
+    KernelPCA,
+    MetricMDS,
+    ProbabilisticPCA,
+)
 
 __all__ = ["KNOWN", "Asked", "Known", "chosen"]
 
@@ -95,12 +102,13 @@ KNOWN: dict[str, Known] = {
         lambda a: KernelPCA(a.q, kernel=a.kernel, fit_inverse_transform=a.vectors and a.n <= _MANY),
         points=True,
     ),
-    "MDS": Known(lambda a: MetricMDS(a.q, kernel=a.distance), 5000, points=True),
+    "MDS": Known(lambda a: MetricMDS(a.q, kernel=a.distance), 10_000, points=True),
     "Sammon": Known(
-        lambda a: MetricMDS(a.q, stress="sammon", kernel=a.distance), 5000, points=True
+        lambda a: MetricMDS(a.q, stress="sammon", kernel=a.distance), 10_000, points=True
     ),
     "autoencoder": Known(lambda a: Autoencoder(a.q), 5000),
     "GPLVM": Known(lambda a: GPLVM(a.q), 1000),
+    "Bayesian GPLVM": Known(lambda a: BayesianGPLVM(a.q), 3000),
 }
 
 
@@ -112,7 +120,7 @@ def chosen(models: Any, asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
     >>> from mercer.comparison import Asked, chosen
     >>> models, left_out = chosen(None, Asked(20_000, 2, "rbf"))
     >>> list(models), list(left_out)
-    (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'autoencoder', 'GPLVM'])
+    (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'autoencoder', 'GPLVM', 'Bayesian GPLVM'])
     """
     if models is None:
         reasons = {name: known.refuses(asked) for name, known in KNOWN.items()}

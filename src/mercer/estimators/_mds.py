@@ -24,7 +24,7 @@ from ._places import number_of_components, refuse_equal
 
 __all__ = ["MetricMDS"]
 
-_NUMBERS = 2**19  # of dissimilarities of new points at a time
+_NUMBERS = 2**17  # of dissimilarities of new points at a time
 _SYMMETRIC = 1e-8  # of the largest, how far a matrix may be from symmetric
 
 
@@ -225,6 +225,9 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         X = self._check_points(X, reset=False) if kernel is None else self._new(X)
         m = length(X)
         given = None if weights is None else self._checked(weights, (m, n))
+        if given is not None and not given.max(axis=1).min() > 0.0:
+            alone = int(given.max(axis=1).argmin())
+            raise ValueError(f"point {alone} has weight 0 with all points of the map, and no place")
         own: Any = None if kernel is None else self._own(X, self._norms, "places")
         if kernel is None and np.min(X) < 0.0:
             raise ValueError(f"dissimilarities are not negative, but the least is {np.min(X):.3g}")

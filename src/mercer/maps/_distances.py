@@ -21,7 +21,7 @@ __all__ = ["Distances", "across", "distances", "of_pairs"]
 
 _ROUNDING = 32  # units of it: a squared distance that is smaller, relative to its terms, is 0
 _LARGE = 200  # powers of 2 from which squares are taken in other units
-_ENTRIES = 2**19  # of a block of distances
+_ENTRIES = 2**17  # of a block of distances
 
 
 class Distances(Protocol):

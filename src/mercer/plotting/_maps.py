@@ -12,7 +12,7 @@ from ._labels import labels_of, scatter
 
 __all__ = ["maps"]
 
-_ACROSS = 3  # panels in a row
+_FEW = 6  # maps up to which three stand in a row, and four beyond
 _MANY = 2000  # points from which marks are smaller
 
 
@@ -81,7 +81,7 @@ def maps(
 
 def _panels(count: int, figure: Any) -> Any:
     """Return axes for so many maps."""
-    across = min(count, _ACROSS)
+    across = min(count, 3 if count <= _FEW else 4)
     down = -(-count // across)
     if figure is None:
         import matplotlib.pyplot as plt
