@@ -27,7 +27,7 @@ from ..kernels import Kernel, as_kernel
 from ..solvers import Status
 from ..tables import open_table
 from ._map import Map
-from ._models import affordable, kernel_map, second_map, seconds, seconds_for
+from ._models import affordable, follows, kernel_map, second_map, seconds, seconds_for
 from ._page import page
 from ._scene import Scene
 from ._wire import pack
@@ -297,7 +297,7 @@ class Desk:
             self._newest += 1
             number = self._newest
         model, cost = self._model(wish)
-        if wish.second != self._second_now:
+        if self._needs_second(wish, model):
             cost += seconds(wish.second, self.scene.training)
         if cost > AT_ONCE and not question.get("run"):
             known = f"about {cost:.0f} s" if np.isfinite(cost) else "longer than can be foretold"
@@ -305,6 +305,12 @@ class Desk:
             return
         self.tell("state", words="Fitting ...", busy=True)
         self._submit(self._fits, self._guarded, lambda _: self._work(number, wish, model), {})
+
+    def _needs_second(self, wish: Wish, model: Any) -> bool:
+        """Tell whether the second map is to be fitted: another one, or one of a new kernel."""
+        new = model is not self.scene.maps[0].model
+        other = wish.second != self._second_now
+        return other or (new and follows(wish.second, self.scene.training))
 
     @property
     def _second_now(self) -> str:
@@ -339,8 +345,8 @@ class Desk:
                 model.set_params(verbose=1).fit(X)
                 model.set_params(verbose=0)
                 first = kernel_map(model, X, first.shown, trained=True)
-            if wish.second != self._second_now:
-                made = second_map(wish.second, X, scene.features)
+            if self._needs_second(wish, model):
+                made = second_map(wish.second, X, scene.features, wish.kernel, verbose=True)
                 rest = [] if made is None else [made]
         if number != self._newest:
             raise Overtaken
