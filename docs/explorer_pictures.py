@@ -8,7 +8,7 @@ import numpy as np
 from playwright.sync_api import Page, sync_playwright
 from sklearn.datasets import load_digits, load_wine
 
-from mercer import Explorer, KernelPCA, explore
+from mercer import GPLVM, Explorer, KernelPCA, explore
 
 DOCS = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("MERCER_DATA", DOCS.parents[1] / "shared" / "data"))
@@ -37,7 +37,9 @@ def oil_flow() -> Explorer:
         X, y = load_wine(return_X_y=True)
         X, width, title = (X - X.mean(axis=0)) / X.std(axis=0), 3.0, "Wine"
     model = KernelPCA(3, kernel=f"RBF(length_scale={width})").fit(X)
-    return explore(model, X, table={"flow": [f"flow {k}" for k in y]}, color="flow", title=title)
+    other = GPLVM(2).fit(X)
+    table = {"flow": [f"flow {k}" for k in y]}
+    return explore(model, X, second=other, table=table, color="flow", title=title)
 
 
 def click(page: Page, pane: int, x: float, y: float, how: str = "click") -> None:
@@ -70,11 +72,9 @@ def main() -> None:
 
         page = opened(oil_flow())
         page.get_by_label("Dark").click()
-        page.get_by_label("Lines in probabilistic PCA").select_option("eigenfunction 1")
+        page.get_by_label("Lines in GPLVM").select_option("magnification")
         page.wait_for_function("ex.panes[1].field")
-        page.evaluate("""() => {
-          const {left, right, low, high} = ex.panes[0].box, m = (left + right) / 2;
-          ex.surround(ex.panes[0], [[m, low], [right, low], [right, high], [m, high]], "set"); }""")
+        page.get_by_role("button", name="Select flow flow 0").click()
         click(page, 1, 0.0, 0.0)
         page.wait_for_selector(".answer dl")
         page.mouse.move(5, 5)

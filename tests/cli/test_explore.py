@@ -72,6 +72,33 @@ def test_missing_values_and_a_port_in_use(mercer, flowers):
     assert done.code == 1 and f"port {port} is in use" in done.err
 
 
+def test_a_server(mercer, flowers, monkeypatch):
+    given = {}
+
+    class Serving:
+        url = "http://127.0.0.1:1234/"
+
+        def start(self):
+            return self
+
+        def wait(self):
+            given["waited"] = True
+
+    def serve(scene, **options):
+        given.update(options, scene=scene())
+        return Serving()
+
+    monkeypatch.setattr("mercer.explorer.serve", serve)
+    monkeypatch.setattr("webbrowser.open", lambda url: given.update(opened=url))
+    done = mercer("explore", flowers, "--color", "kind", "--second", "mds", "--port", "1234")
+    assert done.code == 0 and done.out == "The explorer is at http://127.0.0.1:1234/\n"
+    assert given["waited"] and given["opened"] == Serving.url and given["port"] == 1234
+    assert given["watched"] == flowers and given["scene"].maps[1].title == "metric MDS"
+    flowers.write_text("\n".join(flowers.read_text("utf-8").splitlines()[:31]), "utf-8")
+    assert len(given["reread"]()) == 30
+
+
+@pytest.mark.long
 def test_a_server_until_it_is_interrupted(flowers):
     pytest.importorskip("panel")
     code = "from mercer.cli import main; main()"

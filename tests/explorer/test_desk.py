@@ -177,7 +177,7 @@ def test_parameters_components_axes_and_the_second_map(talk):
     talk.ask(ask="fit", second="none")
     assert len(talk.next("maps")["panes"]) == 1
     talk.ask(ask="fit", second="gtm")
-    error = "there is no second map 'gtm' of these points; there are none, data, ppca"
+    error = "there is no second map 'gtm' of these points; there are none, data, ppca, gplvm"
     talk.said.clear()
     while not any("error" in one and one["error"] for one in talk.all("state")):
         time.sleep(0.01)
@@ -259,3 +259,29 @@ def test_a_file_that_changes(blobs, tmp_path):
     talk.desk.check_file()
     assert talk.said == []
     talk.desk.close()
+
+
+def test_a_gplvm_beside_it(talk):
+    talk.ask(ask="fit", second="gplvm")
+    told = talk.next("maps")
+    assert told["panes"][1]["title"] == "GPLVM"
+    model, X = talk.desk.scene.maps[1].model, talk.desk.scene.points
+    np.testing.assert_allclose(told["panes"][1]["x"], model.embedding_[:, 0], rtol=1e-6)
+    talk.ask(ask="place", pane=1, x=0.3, y=-0.4, token=1)
+    expected = model.inverse_transform([[0.3, -0.4]])[0]
+    found = [float(value) for _, value in talk.next("place")["record"]]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    talk.ask(ask="field", pane=1, name="magnification")
+    told = talk.next("field")
+    assert len(told["levels"]) > 2  # it stretches some places more than others
+    k, m = 24 * told["columns"] + 24, told["columns"]
+    x = told["left"] + (told["right"] - told["left"]) * 24 / (m - 1)
+    y = told["low"] + (told["high"] - told["low"]) * 24 / (m - 1)
+    h = 1e-5
+    J = [
+        (model.inverse_transform([[x + a, y + b]]) - model.inverse_transform([[x - a, y - b]]))[0]
+        for a, b in ((h, 0), (0, h))
+    ]
+    area = np.sqrt(np.linalg.det(np.array(J) @ np.array(J).T)) / (2 * h) ** 2
+    np.testing.assert_allclose(told["values"][k], np.log10(area), atol=1e-3)
+    assert len(X) == 90

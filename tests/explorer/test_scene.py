@@ -36,8 +36,14 @@ def test_kinds_of_points():
     assert list(scene.table.columns) == ["a", "b", "ring"] and scene.color == "ring"
     assert not scene.projects
     words = ["GATTACA", "GATTACC", "TTTT", "TTTTT", "CCGG", "CCGGA"]
-    scene = KernelPCA(2, kernel="Normalized(Spectrum(2))").fit(words).explore(words).scene
-    assert len(scene.maps) == 1 and scene.table.columns["text"].tolist() == words
+    scene = (
+        KernelPCA(2, kernel="Normalized(Spectrum(2))").fit(words).explore(words, second="mds").scene
+    )
+    assert (
+        len(scene.maps) == 2
+        and scene.maps[1].title == "metric MDS"
+        and scene.table.columns["text"].tolist() == words
+    )
     answer = scene.maps[0].answers(scene.maps[0].places[2:3])[0]
     assert scene.record(answer.points)[0][0] == "text"
     found = scene.column("trustworthiness in kernel PCA")["data"]

@@ -117,6 +117,15 @@ def test_a_kernel_as_text_and_a_mistake_in_it(page, blobs):
     page.until("ex.panes[0].told.axes[1].startsWith('component 3')")
 
 
+def test_what_takes_long_waits_for_a_press(page, monkeypatch):
+    monkeypatch.setattr("mercer.explorer._desk.AT_ONCE", 0.0)
+    page.page.get_by_label("kernel", exact=True).fill("RBF(2.25)")
+    page.until("!ex.form.run.hidden")
+    assert page("ex.form.words.textContent").startswith("This fit takes about 0 s")
+    page.page.get_by_role("button", name="Run").click()
+    page.until("ex.form.told.kernel === 'RBF(length_scale=2.25)' && ex.form.run.hidden")
+
+
 def test_columns_that_models_give_and_lines(page, blobs):
     from mercer import embedding_quality
 
@@ -217,6 +226,7 @@ SOCKET = {
         ("/", {"Origin": "null"}),
         ("/ws", {**SOCKET, "Origin": "http://example.com"}),
         ("/", {"Host": "example.com"}),  # a name that was bent to point here
+        ("/autoload.js", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}),
         ("/../secret", {}),
         ("/static/../../secret", {}),
         ("/static/%2e%2e/%2e%2e/secret", {}),
@@ -236,6 +246,8 @@ def test_friends_are_not(served):
     assert asked(served.url, Origin=own) == 200
     assert asked(served.url, "/static/js/bokeh.min.js") == 200
     assert asked(served.url, "/nothing") == 404
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}  # on another page
+    assert asked(served.url, **link) == 200
 
 
 def test_it_listens_on_the_loopback_alone(served):

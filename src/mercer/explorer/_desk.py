@@ -27,7 +27,7 @@ from ..kernels import Kernel, as_kernel
 from ..solvers import Status
 from ..tables import open_table
 from ._map import Map
-from ._models import affordable, kernel_map, second_map, seconds, seconds_for
+from ._models import affordable, follows, kernel_map, second_map, seconds, seconds_for
 from ._page import page
 from ._scene import Scene
 from ._wire import pack
@@ -280,14 +280,14 @@ class Desk:
         return Wish(kernel, first.places.shape[1], second)
 
     def _fit(self, question: dict) -> None:
-        """Fit what is asked for, or say that it takes long and wait for Run."""
-        wish = self._wish
+        """Take a wish, which overtakes all before it, and hand it to the thread that fits."""
+        wish, first = self._wish, self.scene.maps[0]
         if "kernel" in question:
             wish = replace(wish, kernel=as_kernel(str(question["kernel"])))
-        if "parameter" in question and wish.kernel is not None:
-            theta = wish.kernel.resolve(self.scene.training).theta
+        if "parameter" in question and first.is_kernel_pca:  # of the kernel that is shown
+            theta = first.model.kernel_.theta
             theta[int(question["parameter"])] = np.log(float(question["value"]))
-            wish = replace(wish, kernel=wish.kernel.resolve(self.scene.training).with_theta(theta))
+            wish = replace(wish, kernel=first.model.kernel_.with_theta(theta))
         if "components" in question:
             wish = replace(wish, components=int(np.clip(int(question["components"]), 1, _MOST)))
         if "second" in question:
@@ -296,15 +296,14 @@ class Desk:
         with self._lock:
             self._newest += 1
             number = self._newest
-        model, cost = self._model(wish)
-        if wish.second != self._second_now:
-            cost += seconds(wish.second, self.scene.training)
-        if cost > AT_ONCE and not question.get("run"):
-            known = f"about {cost:.0f} s" if np.isfinite(cost) else "longer than can be foretold"
-            self.tell("state", words=f"This fit takes {known}.", run=True)
-            return
-        self.tell("state", words="Fitting ...", busy=True)
-        self._submit(self._fits, self._guarded, lambda _: self._work(number, wish, model), {})
+        run = bool(question.get("run"))
+        self._submit(self._fits, self._guarded, lambda _: self._work(number, wish, run), {})
+
+    def _needs_second(self, wish: Wish, model: Any) -> bool:
+        """Tell whether the second map is to be fitted: another one, or one of a new kernel."""
+        new = model is not self.scene.maps[0].model
+        other = wish.second != self._second_now
+        return other or (new and follows(wish.second, self.scene.training))
 
     @property
     def _second_now(self) -> str:
@@ -322,7 +321,18 @@ class Desk:
         model = clone(old).set_params(**parts, eigen_solver="auto")
         return affordable(model, self.scene.training)
 
-    def _work(self, number: int, wish: Wish, model: Any) -> None:
+    def _work(self, number: int, wish: Wish, run: bool) -> None:
+        """Fit what is wished, or say that it takes long and wait for Run."""
+        if number != self._newest:
+            raise Overtaken
+        model, cost = self._model(wish)
+        if self._needs_second(wish, model):
+            cost += seconds(wish.second, self.scene.training)
+        if cost > AT_ONCE and not run:
+            known = f"about {cost:.0f} s" if np.isfinite(cost) else "longer than can be foretold"
+            self.tell("state", words=f"This fit takes {known}.", run=True)
+            return
+        self.tell("state", words="Fitting ...", busy=True)
         scene, (first, *rest), start = self.scene, self.scene.maps, time.perf_counter()
 
         def heard(text: str) -> None:
@@ -331,16 +341,14 @@ class Desk:
             done, total = getattr(text, "done", None), getattr(text, "total", None)
             self.tell("state", words=text, busy=True, share=done / total if total else None)
 
-        if number != self._newest:
-            raise Overtaken
         X = scene.training
         with hearing(heard):
             if model is not first.model:
                 model.set_params(verbose=1).fit(X)
                 model.set_params(verbose=0)
                 first = kernel_map(model, X, first.shown, trained=True)
-            if wish.second != self._second_now:
-                made = second_map(wish.second, X, scene.features)
+            if self._needs_second(wish, model):
+                made = second_map(wish.second, X, scene.features, wish.kernel, verbose=True)
                 rest = [] if made is None else [made]
         if number != self._newest:
             raise Overtaken

@@ -13,7 +13,7 @@ from .._points import is_table, length
 from ..estimators import KernelPCA
 from ..tables import Part, Recipe, Table
 from ._map import Map
-from ._models import kernel_map, map_of, second_map, seconds_for, vectors
+from ._models import map_of, second_map, seconds_for, vectors
 from ._page import page
 from ._scene import Scene
 
@@ -179,12 +179,11 @@ def explore(
 
 
 def _maps(model: Any, X: Any, second: Any, names: list[str], *, trained: bool = False) -> list[Map]:
-    kernel = isinstance(model, KernelPCA)
-    found = [kernel_map(model, X, trained=trained) if kernel else map_of(model, X)]
-    if isinstance(second, str) and second == "auto" and not kernel:
+    found = [map_of(model, X, trained=trained)]
+    if isinstance(second, str) and second == "auto" and not isinstance(model, KernelPCA):
         second = None
     if isinstance(second, str):
-        other = second_map(_chosen(second, X), X, names)
+        other = second_map(_chosen(second, X), X, names, getattr(model, "kernel_", None))
     else:
         other = None if second is None else map_of(second, X)
     return found if other is None else [*found, other]

@@ -12,8 +12,9 @@ from ..estimators import KernelPCA
 
 __all__ = ["Answer", "Box", "Field", "Map", "Plane"]
 
-_GRID = 49  # places across and up at which a function is drawn
+_GRID = 97  # places across and up at which a function is drawn
 _LEVELS = 9
+_DECADES = 3.0  # of magnification that are told apart
 
 
 class Answer(NamedTuple):
@@ -160,7 +161,8 @@ class Map:
     def magnification(self) -> Field:
         """Return log10 sqrt(det J^T J), how much the way back stretches areas at each place.
 
-        J is the derivative of the way back in the two dimensions shown, by differences.
+        J is the derivative of the way back in the two dimensions shown, by differences.  Far from
+        all points a Gaussian process is flat: values end three decades below the largest.
         """
         step = 1e-3 * max(float(np.ptp(self.coordinates(side))) or 1.0 for side in (0, 1))
         sides = 2 if self.places.shape[1] > 1 else 1
@@ -177,7 +179,8 @@ class Map:
                 columns.append((np.asarray(there) - np.asarray(here)) / (2.0 * step))
             J = np.stack(columns, axis=-1)
             gram = np.einsum("nda,ndb->nab", J, J)
-            return 0.5 * np.log10(np.maximum(np.linalg.det(gram), 1e-300))
+            found = 0.5 * np.log10(np.maximum(np.linalg.det(gram), 1e-300))
+            return np.maximum(found, found.max() - _DECADES)
 
         return self._field(stretch)
 

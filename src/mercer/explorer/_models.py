@@ -10,20 +10,21 @@ from sklearn.base import clone
 from .. import estimators
 from .._points import is_table, length, same_points
 from ..estimators import KernelPCA
-from ..solvers import evaluating
+from ..solvers import Cost, evaluating
 from ._map import Map, Plane
 
 __all__ = ["SECONDS", "affordable", "kernel_map", "map_of", "second_map", "seconds", "seconds_for"]
-__all__ += ["vectors"]
+__all__ += ["follows", "vectors"]
 
-SECONDS = {  # names of second maps, the classes that make them, and what they are called
-    "ppca": ("ProbabilisticPCA", "probabilistic PCA"),
-    "gplvm": ("GPLVM", "GPLVM"),
-    "bayesian-gplvm": ("BayesianGPLVM", "Bayesian GPLVM"),
-    "autoencoder": ("Autoencoder", "autoencoder"),
-    "mds": ("MetricMDS", "metric MDS"),
-    "sammon": ("Sammon", "Sammon's map"),
+SECONDS = {  # second maps: what they are called, the classes that make them, and parameters
+    "ppca": ("probabilistic PCA", "ProbabilisticPCA", {}),
+    "gplvm": ("GPLVM", "GPLVM", {}),
+    "bayesian-gplvm": ("Bayesian GPLVM", "BayesianGPLVM", {}),
+    "autoencoder": ("autoencoder", "Autoencoder", {}),
+    "mds": ("metric MDS", "MetricMDS", {}),
+    "sammon": ("Sammon's map", "MetricMDS", {"stress": "sammon"}),
 }
+_OF_ANY = ("mds", "sammon")  # maps of distances, which any kernel has
 EXACT = 20.0  # seconds of an exact fit beyond which landmarks are taken
 _CHEAP = ("ppca", "data", "none")
 _FEW = 500  # points up to which other models are fitted without asking
@@ -53,8 +54,10 @@ def affordable(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
     if model.eigen_solver != "auto" or exact <= EXACT:
         return model, float(exact)
     model = clone(model).set_params(eigen_solver="nystroem")
-    entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem")
-    return model, evaluating(None, X, 3.0 * entries).seconds
+    entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0  # n m
+    features = entries / plan.n  # each is solved for, and summed into a matrix of moments
+    cost = evaluating(None, X, entries) + Cost(products=4.0 * entries * features)
+    return model, cost.seconds
 
 
 def kernel_map(
@@ -74,14 +77,14 @@ def kernel_map(
     return Map(title, model, np.asarray(places), _within(shown, places.shape[1]))
 
 
-def map_of(model: Any, X: Any, title: str | None = None) -> Map:
-    """Return the map of any fitted model with `transform`."""
+def map_of(model: Any, X: Any, title: str | None = None, *, trained: bool = False) -> Map:
+    """Return the map of any fitted model with `transform`; `trained` on these points, or not."""
     if isinstance(model, KernelPCA):
-        return kernel_map(model, X)
-    places = getattr(model, "embedding_", None)
-    if places is None or len(places) != length(X):
-        places = model.transform(X)
-    titles = {cls: words for cls, words in SECONDS.values()}
+        return kernel_map(model, X, trained=trained)
+    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
+    places = getattr(model, "embedding_", None) if trained else None
+    places = model.transform(X) if places is None else places
+    titles = {cls: words for words, cls, parts in SECONDS.values() if not parts}
     name = type(model).__name__
     return Map(title or titles.get(name, name), model, np.asarray(places))
 
@@ -89,16 +92,20 @@ def map_of(model: Any, X: Any, title: str | None = None) -> Map:
 def seconds_for(X: Any) -> list[tuple[str, str]]:
     """Return names and titles of the second maps that there can be of points."""
     found, dense = [("none", "none")], vectors(X)
-    if dense is None:
-        return found
-    if dense.shape[1] > 1:
+    if dense is not None and dense.shape[1] > 1:
         found.append(("data", "the data, two columns"))
-    known = [(key, words) for key, (cls, words) in SECONDS.items() if hasattr(estimators, cls)]
-    return found + (known if dense.shape[1] > 2 else [])
+    known = [(key, one[0]) for key, one in SECONDS.items() if hasattr(estimators, one[1])]
+    wide = dense is not None and dense.shape[1] > 2
+    return found + [one for one in known if wide or (dense is None and one[0] in _OF_ANY)]
 
 
-def second_map(name: str, X: Any, names: list[str]) -> Map | None:
-    """Fit another model to the points, and return its map; None for "none"."""
+def second_map(
+    name: str, X: Any, names: list[str], kernel: Any = None, *, verbose: bool = False
+) -> Map | None:
+    """Fit another model to the points, and return its map; None for "none".
+
+    `kernel` tells the distances of points that are no vectors.
+    """
     if name == "none":
         return None
     offered = [key for key, _ in seconds_for(X)]
@@ -106,12 +113,24 @@ def second_map(name: str, X: Any, names: list[str]) -> Map | None:
         raise ValueError(
             f"there is no second map {name!r} of these points; there are {', '.join(offered)}"
         )
-    X = vectors(X)
-    if name == "data":
+    dense = vectors(X)
+    if dense is not None and name == "data":
+        X = dense
         across, up = np.sort(np.argsort(-np.nanvar(X, axis=0), kind="stable")[:2]).tolist()
         return Map("the data", Plane(), X, (across, up), tuple(names))
-    cls, words = SECONDS[name]
-    return map_of(getattr(estimators, cls)(n_components=2).fit(X), X, words)
+    words, cls, parts = SECONDS[name]
+    model = getattr(estimators, cls)(n_components=2, **parts)
+    if dense is None:
+        model.set_params(kernel=kernel)
+    loud = {"verbose": 1} if verbose and "verbose" in model.get_params() else {}
+    model.set_params(**loud).fit(X if dense is None else dense)
+    model.set_params(**dict.fromkeys(loud, 0))
+    return map_of(model, X if dense is None else dense, words, trained=True)
+
+
+def follows(name: str, X: Any) -> bool:
+    """Tell whether a second map is one of the kernel's own distances."""
+    return name in _OF_ANY and vectors(X) is None
 
 
 def seconds(name: str, X: Any) -> float:

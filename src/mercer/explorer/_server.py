@@ -171,6 +171,11 @@ def _doorkeeper(names: list[str]) -> tuple[Any, Any]:
         def match(self, request: Any) -> dict[str, Any] | None:
             origin = request.headers.get("Origin")
             known = request.host in names and (origin is None or urlsplit(origin).netloc in names)
+            page = (
+                request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+            )  # or a part of one
+            site = request.headers.get("Sec-Fetch-Site", "none")
+            known = known and (page or site in ("same-origin", "none"))
             outside = ".." in unquote(unquote(request.path)).replace("\\", "/").split("/")
             return None if known and not outside else {}
 

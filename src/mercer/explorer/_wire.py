@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..tables import Table
-
 __all__ = ["column_on_wire", "pack"]
 
 _DIGITS = 9  # after the point, up to which numbers are looked at as decimals
+_SOME = 1000  # numbers that are looked at before all are
 
 
 def pack(value: Any) -> bytes:
@@ -74,11 +73,9 @@ def column_on_wire(name: str, values: Any, *, derived: bool = False) -> dict[str
     absent = np.isnan(numbers)
     for digits in range(_DIGITS + 1):
         over = 10.0**digits
-        with np.errstate(over="ignore", invalid="ignore"):
-            whole = np.rint(np.where(absent, 0.0, numbers) * over)
-            exact = (
-                np.all(absent | (whole / over == numbers)) and np.abs(whole).max(initial=0) < 2**31
-            )
+        if not _whole(numbers[:_SOME], over)[1]:
+            continue
+        whole, exact = _whole(numbers, over)
         if exact:
             data, missing = _smallest(whole.astype(np.int64), absent)
             return told | {"type": "numbers", "data": data, "over": over, "missing": missing}
@@ -86,6 +83,15 @@ def column_on_wire(name: str, values: Any, *, derived: bool = False) -> dict[str
         short = numbers.astype(np.float32)
     data = short if np.array_equal(short, numbers, equal_nan=True) else numbers
     return told | {"type": "numbers", "data": data}
+
+
+def _whole(numbers: np.ndarray, over: float) -> tuple[np.ndarray, bool]:
+    """Return numbers times a power of ten, rounded, and whether these tell them without loss."""
+    absent = np.isnan(numbers)
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.rint(np.where(absent, 0.0, numbers) * over)
+        fits = np.abs(whole).max(initial=0) < 2**31
+        return whole, bool(fits and np.all(absent | (whole / over == numbers)))
 
 
 def _cells(values: Any) -> list[Any]:
@@ -108,8 +114,3 @@ def _smallest(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, int |
             found[absent] = room.max
             return found, int(room.max)
     raise OverflowError(f"integers from {low} to {high} do not fit 32 bits")
-
-
-def table_on_wire(table: Table) -> list[dict[str, Any]]:
-    """Return all columns of a table."""
-    return [column_on_wire(name, values) for name, values in table.columns.items()]

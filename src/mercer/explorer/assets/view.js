@@ -360,7 +360,7 @@ class View {
   ask(pane, x, y) {
     this.panes.forEach(one => { one.place = one === pane ? [x, y] : null; });
     this.redraw();
-    const where = `${pane.told.title}, at ${brief(x)}, ${brief(y)}`;
+    const where = `${pane.told.title}, at ${this.spot(x)}, ${this.spot(y)}`;
     if (this.link && pane.told.decodes) {
       this.card.replaceChildren(h("p", {class: "soft"}, `${where}: looking …`));
       this.link.send({ask: "place", pane: pane.index, x, y, token: ++this.token});
@@ -379,6 +379,12 @@ class View {
     const place = [left + (right - left) * c / (count - 1 || 1), low + (high - low) * r / (count - 1 || 1)];
     const image = this.scene.image ? point : null, record = image ? [] : names.map((name, j) => [name, brief(point[j])]);
     this.answer({title, place, image, record, words: `The nearest of ${count} × ${count} places that were looked at. ${words[k]}`});
+  }
+
+  /** A coordinate of the place that was asked for, in the digits that a pixel is worth. */
+  spot(value) {
+    const scale = this.panes.find(pane => pane.place)?.scale || 1;
+    return String(Number(value.toFixed(Math.max(0, Math.min(12, Math.ceil(Math.log10(scale)))))));
   }
 
   receive(message) {
@@ -417,7 +423,7 @@ class View {
 
   answer({record, image, words, title, place, pane}) {
     const [x, y] = place, picture = image ? this.picture(k => image[k]) : [];
-    this.card.replaceChildren(h("p", {}, `${title}, at ${brief(x)}, ${brief(y)}`), ...picture, pairs(record), h("p", {class: "soft"}, words));
+    this.card.replaceChildren(h("p", {}, `${title}, at ${this.spot(x)}, ${this.spot(y)}`), ...picture, pairs(record), h("p", {class: "soft"}, words));
     this.card.scrollIntoView({block: "nearest"});
     const what = image ? "a picture" : record.slice(0, 6).map(pair => pair.join(" ")).join(", ");
     this.say(record.length || image ? `What would be here: ${what}. ${words}` : words);
