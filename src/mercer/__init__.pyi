@@ -10,6 +10,7 @@ from ._errors import (
     NotPositiveDefiniteError,
 )
 from ._version import __version__
+from .blocks import Blocks
 from .comparison import Comparison, compare
 from .estimators import (
     GPLVM,
@@ -74,6 +75,7 @@ __all__ = [
     "AdditiveChi2Sampler",
     "Autoencoder",
     "BayesianGPLVM",
+    "Blocks",
     "Comparison",
     "DensifyWarning",
     "Expansion",

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotDifferentiableError
+from ..blocks import Blocks
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..preimage import PreImages, local_method
@@ -33,6 +34,7 @@ from ..spectral import (
 )
 from ._base import Landmarked, NamedKernel
 from ._explorable import Explorable
+from ._in_blocks import sampled
 from ._parameters import (
     AT_LEAST_0,
     COUNT,
@@ -235,6 +237,25 @@ class KernelPCA(
                 raise
         return self
 
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Find the components of points in blocks: moments of features, in one pass."""
+        search = self._search
+        search.check()
+        if self.fit_inverse_transform:
+            raise ValueError(
+                "fit_inverse_transform=True learns from all points at once; with blocks take "
+                "inverse_transform(X, method='auto'), which needs no map"
+            )
+        search.require_features()
+        self._forget()
+        blocks, drawn = sampled(X, self._chosen, None, sample_weight, search.rank(len(X)))
+        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        solver, phi = search.begin(kernel, sample.points)
+        found = search.read_out(solver, phi, search.moments(phi, blocks, None))
+        self._whole = False
+        self._learn(found, kernel, _precision(sample.points))
+
     def _can_stream(self) -> bool:
         if self._precomputed:
             raise ValueError("partial_fit needs points, not a precomputed kernel matrix")
@@ -408,8 +429,8 @@ class KernelPCA(
         check_is_fitted(self)
         if not hasattr(self, "offset_"):
             raise NotFittedError(
-                "partial_fit sees each point once, and compress has landmarks alone, so the "
-                "threshold of its training points is not known; compare score_samples with a "
+                "partial_fit and blocks see each point once, and compress has landmarks alone, so "
+                "the threshold of its training points is not known; compare score_samples with a "
                 "threshold of your own"
             )
         return self.score_samples(X) - self.offset_
@@ -595,7 +616,8 @@ class KernelPCA(
         check_is_fitted(self)
         if self._components.scores is None:
             raise AttributeError(
-                "partial_fit and compress do not keep the training points: give X to transform"
+                "partial_fit, blocks and compress do not keep the training points: give X to "
+                "transform"
             )
         return self._finished(self._components.scores, self._dtype)
 

@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
 from .._runtime import check_budget
+from ..blocks import Blocks
 from ..expansion import Expansion, Primal
 from ..kernels import Kernel, forget
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
+from ._in_blocks import require_landmarks, sampled
 from ._parameters import AT_LEAST_0, by_size, estimator, fitting, parameter, solver, threaded
 from ._sample import Sample
 
@@ -46,6 +48,24 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         seed = 0 if self.random_state is None else self.random_state
         options = {"rank": self.rank, "random_state": seed}
         return ExactRidge(*data, solver=by_size(self.solver), options=options, **common)
+
+    def _blocks_sample(self, X: Blocks, y: Any, sample_weight: Any) -> tuple[Sample, Blocks]:
+        """Return a sample of points in blocks, and the blocks with targets and weights."""
+        require_landmarks(self)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs targets y: in blocks, or in one array")
+        blocks, drawn = sampled(X, self._chosen, y, sample_weight)
+        return self._sample(drawn.X, drawn.y, drawn.weights, copy=False), blocks
+
+    def _problem_in_blocks(
+        self, kernel: Kernel, sample: Sample, blocks: Blocks, alphas: np.ndarray
+    ) -> LandmarkRidge:
+        return LandmarkRidge(
+            *(kernel, blocks, sample.targets, None, alphas, self.fit_intercept, self._chosen),
+            max_memory=self.max_memory,
+            say=self._teller,
+            among=sample.points,
+        )
 
 
 @estimator()
@@ -130,6 +150,17 @@ class KernelRidge(RidgeEstimator):
         if sample.values is not None:
             del self._ridge  # with the matrix in it
         return self
+
+    def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
+        """Fit f in the span of landmarks to targets in blocks: moments, in one pass."""
+        sample, blocks = self._blocks_sample(X, y, sample_weight)
+        alphas = _check_alpha(self.alpha, sample.targets.shape[1])
+        self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
+        self._ridge = self._problem_in_blocks(self.kernel_, sample, blocks, alphas)
+        A, b = self._ridge.solve()
+        self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
+        self._set_expansion(self.expansion_, b, sample.flat)
+        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
 
     # ------------------------------------------------------------------ predictions
 

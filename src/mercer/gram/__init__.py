@@ -2,7 +2,7 @@
 
 from ._centred import CentredGram
 from ._centroids import has_centroids, lloyd, radial_inside
-from ._choose_landmarks import choose_landmarks
+from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 from ._count_sketch import CountSketchMap
 from ._dense import DenseGram
 from ._feature_map import FeatureMap
@@ -23,7 +23,9 @@ from ._tiled import TiledGram, fill, working_bytes
 from ._triangular import solve_rows
 
 __all__ = [
+    "CANDIDATES",
     "METHODS",
+    "PER_LANDMARK",
     "RANK",
     "CentredGram",
     "CountSketchMap",

@@ -72,6 +72,7 @@ from .online import (
     Schedule,
 )
 from .ridge import (
+    BlockedPath,
     Discriminants,
     ExactPath,
     ExactRidge,
@@ -128,6 +129,7 @@ __all__ = [
     "Arpack",
     "BlockKrylov",
     "BlockSMO",
+    "BlockedPath",
     "Bordered",
     "BoxInterior",
     "BudgetPerceptron",

@@ -1,0 +1,250 @@
+"""The same estimators on points in blocks: as the plain ones, and with the same bits anywhere."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import mercer
+from mercer import (
+    SVC,
+    Blocks,
+    GaussianProcessRegressor,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeCV,
+    Nystroem,
+    RandomFeatures,
+    RBFSampler,
+)
+
+da = pytest.importorskip("dask.array")
+
+rng = np.random.default_rng(0)
+n, ROWS = 1500, 400
+X = rng.standard_normal((n, 3))
+NUMBERS = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
+PAIRS = np.column_stack([NUMBERS, X[:, 1] ** 2])
+WEIGHTS = np.where(np.arange(n) % 7, rng.uniform(0.5, 2.0, n), 0.0)
+
+LANDMARKS = {"gamma": 0.3, "rank": 60}
+RIDGE = {"kernel": "rbf", "solver": "nystroem", **LANDMARKS}
+# each with its targets, and what it answers
+MODELS = {
+    "pca": (KernelPCA(4, kernel="rbf", eigen_solver="nystroem", **LANDMARKS), None, "transform"),
+    "pca-features": (
+        KernelPCA(4, kernel="rbf", eigen_solver="features", **LANDMARKS),
+        None,
+        "transform",
+    ),
+    "ridge": (KernelRidge(0.1, fit_intercept=True, **RIDGE), NUMBERS, "predict"),
+    "ridge-two": (KernelRidge([0.1, 1.0], **RIDGE), PAIRS, "predict"),
+    "ridge-cv": (KernelRidgeCV([1e-2, 0.1, 1.0], fit_intercept=True, **RIDGE), PAIRS, "predict"),
+    "ridge-gcv": (
+        KernelRidgeCV([1e-2, 0.1, 1.0], cv="gcv", alpha_per_target=True, **RIDGE),
+        PAIRS,
+        "predict",
+    ),
+    "nystroem": (Nystroem(gamma=0.3, n_components=40), None, "transform"),
+    "random-features": (RandomFeatures(64, gamma="scale"), None, "transform"),
+    "rbf-sampler": (RBFSampler(gamma="median", n_components=64), None, "transform"),
+}
+WEIGHTED = ("pca", "ridge", "ridge-two", "ridge-cv")
+
+
+def on_dask(A):
+    return None if A is None else da.from_array(A, chunks=(ROWS, *A.shape[1:]))
+
+
+def fitted(name, X, y, *more):
+    model = clone(MODELS[name][0])
+    return model.fit(X, *([] if y is None else [y]), *more)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_blocks_agree_with_the_plain_estimator(name):
+    model, y, answer = MODELS[name]
+    plain, blocked = fitted(name, X, y), fitted(name, Blocks.of(X, ROWS), y)
+    expected = getattr(plain, answer)(X)
+    found = getattr(blocked, answer)(X)
+    assert np.abs(found - expected).max() <= 1e-10 * np.abs(expected).max()
+    for learned in ("alpha_", "best_score_", "eigenvalues_", "intercept_", "component_indices_"):
+        if hasattr(plain, learned):
+            np.testing.assert_allclose(getattr(blocked, learned), getattr(plain, learned), 1e-8)
+    assert blocked.n_features_in_ == 3
+    assert clone(blocked).get_params() is not None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_dask_has_the_same_bits_as_memory(name):
+    _, y, answer = MODELS[name]
+    here = fitted(name, Blocks.of(X, ROWS), y)
+    there = fitted(name, on_dask(X), on_dask(y))
+    assert np.array_equal(getattr(here, answer)(X), getattr(there, answer)(X))
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_in_blocks(name):
+    _, y, answer = MODELS[name]
+    more = [] if y is not None else [None]
+    plain = fitted(name, X, y, *more, WEIGHTS)
+    here = fitted(name, Blocks.of(X, ROWS), y, *more, WEIGHTS)
+    there = fitted(name, on_dask(X), on_dask(y), *more, on_dask(WEIGHTS))
+    expected = getattr(plain, answer)(X)
+    found = getattr(here, answer)(X)
+    assert np.abs(found - expected).max() <= 1e-10 * np.abs(expected).max()
+    assert np.array_equal(found, getattr(there, answer)(X))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_to_blocks_are_lazy_blocks(name):
+    _, y, answer = MODELS[name]
+    model = fitted(name, X, y)
+    expected = getattr(model, answer)(X)
+    lazy = getattr(model, answer)(on_dask(X))
+    assert isinstance(lazy, da.Array)
+    assert lazy.shape == expected.shape
+    assert lazy.dtype == expected.dtype
+    np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-12, atol=1e-12)
+    blocks = getattr(model, answer)(Blocks.of(X, ROWS))
+    assert isinstance(blocks, Blocks)
+    np.testing.assert_allclose(blocks.to_array(), expected, rtol=1e-12, atol=1e-12)
+    parts = list(blocks)
+    assert [len(part) for part in parts] == [400, 400, 400, 300]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_fitted_in_blocks_is_plain(name, tmp_path):
+    _, y, answer = MODELS[name]
+    model = fitted(name, on_dask(X), on_dask(y))
+    mercer.save(model, tmp_path / "model.mercer")
+    loaded = mercer.load(tmp_path / "model.mercer")
+    assert np.array_equal(getattr(loaded, answer)(X), getattr(model, answer)(X))
+
+
+def test_standard_deviations_after_blocks():
+    plain, blocked = fitted("ridge", X, NUMBERS), fitted("ridge", Blocks.of(X, ROWS), NUMBERS)
+    for a, b in zip(
+        plain.predict(X[:9], return_std=True), blocked.predict(X[:9], return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_a_pipeline_in_blocks():
+    pipe = make_pipeline(Nystroem(gamma=0.3, n_components=40), KernelRidge(solver="nystroem"))
+    pipe.set_params(kernelridge__rank=40)
+    here = pipe.fit(Blocks.of(X, ROWS), NUMBERS).predict(X)
+    there = clone(pipe).fit(on_dask(X), on_dask(NUMBERS)).predict(X)
+    assert np.array_equal(here, there)
+    np.testing.assert_allclose(here, clone(pipe).fit(X, NUMBERS).predict(X), rtol=1e-8, atol=1e-8)
+
+
+def test_fit_transform_of_dask_is_lazy():
+    for name in ("pca", "nystroem"):
+        lazy = clone(MODELS[name][0]).fit_transform(on_dask(X))
+        assert isinstance(lazy, da.Array)
+        np.testing.assert_allclose(
+            lazy.compute(), fitted(name, on_dask(X), None).transform(X), rtol=1e-12, atol=1e-12
+        )
+
+
+def test_float32_stays_float32():
+    model = fitted("pca", on_dask(X.astype(np.float32)), None)
+    assert model.transform(on_dask(X.astype(np.float32))).dtype == np.float32
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+def test_what_has_no_form_in_blocks_names_what_has():
+    with pytest.raises(TypeError, match=r"GaussianProcessRegressor has no form .*KernelPCA, Kern"):
+        GaussianProcessRegressor().fit(Blocks.of(X), NUMBERS)
+
+
+@pytest.mark.parametrize("model", [KernelRidge(kernel="rbf"), KernelRidgeCV(kernel="rbf")])
+def test_an_exact_solver_needs_all_points(model):
+    with pytest.raises(ValueError, match=r"landmarks: set solver='nystroem'.*needs all points"):
+        model.fit(Blocks.of(X), NUMBERS)
+
+
+def test_exact_components_need_all_points():
+    with pytest.raises(ValueError, match="need eigen_solver='nystroem' or 'features'"):
+        KernelPCA(2, eigen_solver="dense").fit(Blocks.of(X))
+
+
+def test_targets_are_needed():
+    with pytest.raises(ValueError, match="KernelRidge needs targets y"):
+        KernelRidge(solver="nystroem").fit(Blocks.of(X), None)
+
+
+def test_single_errors_are_not_stored():
+    with pytest.raises(ValueError, match="no errors of single points are stored"):
+        KernelRidgeCV(solver="nystroem", store_cv_results=True).fit(Blocks.of(X), NUMBERS)
+
+
+def test_partial_fit_takes_arrays():
+    with pytest.raises(TypeError, match=r"KernelPCA.partial_fit takes arrays"):
+        KernelPCA(2, eigen_solver="nystroem").partial_fit(Blocks.of(X))
+
+
+def test_values_of_a_kernel_are_no_points():
+    with pytest.raises(ValueError, match="in blocks needs points and a kernel"):
+        KernelPCA(2, kernel="precomputed").fit(Blocks.of(X))
+
+
+def test_one_column_is_no_points():
+    with pytest.raises(ValueError, match=r"X in blocks has the shape \(1500,\)"):
+        KernelPCA(2, eigen_solver="nystroem").fit(Blocks.of(X[:, 0]))
+
+
+def test_other_methods_take_arrays():
+    model = fitted("pca", X, None)
+    with pytest.raises(TypeError, match=r"KernelPCA.inverse_transform takes arrays; with one row"):
+        model.inverse_transform(on_dask(X))
+    with pytest.raises(TypeError, match="ask for its values alone"):
+        fitted("ridge", X, NUMBERS).predict(on_dask(X), return_std=True)
+
+
+def test_bad_collections_of_dask():
+    model = MODELS["pca"][0]
+    D = on_dask(X)
+    with pytest.raises(ValueError, match=r"chunks of X have unknown sizes.*compute_chunk_sizes"):
+        clone(model).fit(D[D[:, 0] > 0])
+    with pytest.raises(ValueError, match=r"columns of X are in 3 chunks.*rechunk\(\{1: -1\}\)"):
+        clone(model).fit(D.rechunk({1: 1}))
+    with pytest.raises(ValueError, match=r"block 1 of 3 of X has no rows; the usual cause"):
+        clone(model).fit(D.rechunk(((400, 0, 1100), 3)))
+    with pytest.raises(ValueError, match="X has 3 axes"):
+        clone(model).fit(D[:, :, None])
+    bad = X.copy()
+    bad[777, 1] = np.nan
+    with pytest.raises(ValueError, match=r"in block 1, row 377, column 1 \(row 777 of all\)"):
+        clone(model).fit(on_dask(bad))
+    wide = da.concatenate([da.from_array(X[:400], chunks=(400, 3))] * 2)
+    lies = wide.map_blocks(lambda a: a[:, :2], dtype=float, chunks=wide.chunks)
+    with pytest.raises(ValueError, match=r"block \d has the shape \(400, 2\), but the first one"):
+        clone(model).fit(lies)
+    with pytest.raises(ValueError, match="y is cut into 1 blocks, and X into 4; block 0 has 1500"):
+        clone(MODELS["ridge"][0]).fit(D, da.from_array(NUMBERS))
+
+
+def test_a_data_frame_of_dask():
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=NUMBERS)
+    table = dd.from_pandas(frame, npartitions=3)
+    model = clone(MODELS["ridge"][0]).fit(table[["a", "b", "c"]], table["y"])
+    expected = fitted("ridge", X, NUMBERS).predict(X)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-10)
+    lazy = model.predict(table[["a", "b", "c"]])
+    np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-10)
+    empty = table[table["a"] > 100.0]
+    with pytest.raises(ValueError, match="block 0 of 3 of X has no rows"):
+        clone(MODELS["ridge"][0]).fit(empty[["a", "b", "c"]], empty["y"])
+    with pytest.raises(ValueError, match=r"block \d holds what is no number"):
+        clone(MODELS["pca"][0]).fit(table.assign(word="no")[["a", "word"]])
+
+
+def test_svc_is_no_longer_gathered_silently():
+    with pytest.raises((TypeError, ValueError), match=r"blocks"):
+        SVC().fit(on_dask(X), on_dask(NUMBERS > 0))
