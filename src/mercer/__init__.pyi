@@ -67,6 +67,7 @@ from .maps import embedding_quality
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .persist import load, save
 from .reduce import Reduction
+from .tables import open_blocks
 
 __all__ = [
     "GPLVM",
@@ -143,6 +144,7 @@ __all__ = [
     "maps",
     "means",
     "mmd",
+    "open_blocks",
     "parse_kernel",
     "primal_or_dual",
     "save",

@@ -10,6 +10,7 @@ from mercer import (
     SVC,
     Blocks,
     GaussianProcessRegressor,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeCV,
@@ -27,8 +28,12 @@ NUMBERS = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
 PAIRS = np.column_stack([NUMBERS, X[:, 1] ** 2])
 WEIGHTS = np.where(np.arange(n) % 7, rng.uniform(0.5, 2.0, n), 0.0)
 
+TWO = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n) > 0, "yes", "no")
+THREE = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
+
 LANDMARKS = {"gamma": 0.3, "rank": 60}
 RIDGE = {"kernel": "rbf", "solver": "nystroem", **LANDMARKS}
+LOGISTIC = {"solver": "nystroem", "tol": 1e-15, **LANDMARKS}
 # each with its targets, and what it answers
 MODELS = {
     "pca": (KernelPCA(4, kernel="rbf", eigen_solver="nystroem", **LANDMARKS), None, "transform"),
@@ -45,11 +50,22 @@ MODELS = {
         PAIRS,
         "predict",
     ),
+    "logistic": (KernelLogisticRegression(**LOGISTIC), TWO, "decision_function"),
+    "logistic-three": (
+        KernelLogisticRegression(class_weight="balanced", **LOGISTIC),
+        THREE,
+        "predict_log_proba",
+    ),
+    "logistic-through-0": (
+        KernelLogisticRegression(fit_intercept=False, **LOGISTIC),
+        TWO,
+        "predict_proba",
+    ),
     "nystroem": (Nystroem(gamma=0.3, n_components=40), None, "transform"),
     "random-features": (RandomFeatures(64, gamma="scale"), None, "transform"),
     "rbf-sampler": (RBFSampler(gamma="median", n_components=64), None, "transform"),
 }
-WEIGHTED = ("pca", "ridge", "ridge-two", "ridge-cv")
+WEIGHTED = ("pca", "ridge", "ridge-two", "ridge-cv", "logistic", "logistic-three")
 
 
 def on_dask(A):
@@ -63,7 +79,7 @@ def fitted(name, X, y, *more):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_blocks_agree_with_the_plain_estimator(name):
-    model, y, answer = MODELS[name]
+    _, y, answer = MODELS[name]
     plain, blocked = fitted(name, X, y), fitted(name, Blocks.of(X, ROWS), y)
     expected = getattr(plain, answer)(X)
     found = getattr(blocked, answer)(X)
@@ -120,6 +136,48 @@ def test_what_is_fitted_in_blocks_is_plain(name, tmp_path):
     mercer.save(model, tmp_path / "model.mercer")
     loaded = mercer.load(tmp_path / "model.mercer")
     assert np.array_equal(getattr(loaded, answer)(X), getattr(model, answer)(X))
+
+
+@pytest.mark.parametrize("name", ["logistic", "logistic-three"])
+def test_labels_and_certificates(name):
+    _, y, _ = MODELS[name]
+    plain, blocked = fitted(name, X, y), fitted(name, on_dask(X), on_dask(y))
+    assert np.array_equal(blocked.classes_, plain.classes_)
+    assert np.array_equal(blocked.predict(on_dask(X)).compute(), plain.predict(X))
+    a, b = plain.report_.certificate, blocked.report_.certificate
+    for number in ("objective", "left out", "trace left"):
+        np.testing.assert_allclose(b[number], a[number], rtol=1e-6)
+    assert b["gap"] <= 1e-12 * b["objective"]
+    assert blocked.report_.status is plain.report_.status
+
+
+def test_far_away_minima_are_found_in_few_passes():
+    """Where classes can be separated, full steps raise margins by 1 only."""
+    model = KernelLogisticRegression(1e6, gamma=0.3, solver="nystroem", rank=60)
+    plain, blocked = clone(model).fit(X, THREE), clone(model).fit(Blocks.of(X, ROWS), THREE)
+    a, b = plain.report_.certificate["objective"], blocked.report_.certificate["objective"]
+    assert abs(a - b) <= 1e-8 * a
+    assert blocked.report_.certificate["passes"] < 60
+
+
+def test_labels_that_name_no_classes():
+    model = KernelLogisticRegression(solver="nystroem", rank=9)
+    with pytest.raises(ValueError, match=r"labels y are numbers such as .*take a regressor"):
+        model.fit(Blocks.of(X), NUMBERS)
+    with pytest.raises(ValueError, match=r"at least 2 classes.*all of one class: \[1.0\]"):
+        model.fit(Blocks.of(X), np.ones(n))
+    with pytest.raises(ValueError, match="needs labels y"):
+        model.fit(Blocks.of(X), None)
+    with pytest.raises(ValueError, match=r"labels y have the shape \(1500, 2\)"):
+        model.fit(Blocks.of(X), PAIRS)
+
+
+def test_a_fit_that_has_not_converged_warns():
+    from sklearn.exceptions import ConvergenceWarning
+
+    model = KernelLogisticRegression(solver="nystroem", rank=9, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match=r"took 1 steps \(max_iter=1\) and ended"):
+        model.fit(Blocks.of(X), TWO)
 
 
 def test_standard_deviations_after_blocks():

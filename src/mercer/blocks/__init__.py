@@ -6,7 +6,7 @@ In memory, in files, or as a collection of Dask: the tree is one over the number
 that the bits of a result depend on the blocks alone, and not on who worked on which.
 """
 
-from ._arrays import ArrayBlocks
+from ._arrays import ArrayBlocks, LocalBlocks, rows_of_a_block
 from ._blocks import Blocks, Rows, checked, concatenated
 from ._dask import DaskBlocks, is_dask
 from ._door import as_blocks, beside, in_blocks
@@ -18,6 +18,7 @@ __all__ = [
     "Blocks",
     "DaskBlocks",
     "Drawn",
+    "LocalBlocks",
     "Rows",
     "as_blocks",
     "beside",
@@ -26,5 +27,6 @@ __all__ = [
     "draw",
     "in_blocks",
     "is_dask",
+    "rows_of_a_block",
     "tree",
 ]

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..blocks import Blocks, Drawn, Rows, as_blocks, beside, draw
+from ..blocks import Blocks, Drawn, as_blocks, beside, draw
 from ..gram import CANDIDATES, PER_LANDMARK, Landmarks
 
-__all__ = ["answered", "classes_of", "fitted", "labels_of"]
-__all__ += ["require_landmarks", "sampled"]
+__all__ = ["answered", "fitted", "require_landmarks", "sampled"]
 
 _ANSWERS = (  # what has one row for each point
     *("transform", "predict", "decision_function", "predict_proba", "predict_log_proba"),
@@ -108,23 +107,3 @@ class _Answer:
 
     def __call__(self, X: np.ndarray, /) -> Any:
         return getattr(self.model, self.method)(X, *self.args, **self.params)
-
-
-def classes_of(blocks: Blocks) -> dict[Any, float]:
-    """Return the weight of each class, by its label, in one pass."""
-    return dict(sorted(blocks.reduce(_classes, _added).items()))
-
-
-def _classes(rows: Rows) -> dict[Any, float]:
-    labels, places = np.unique(rows.y, return_inverse=True)
-    sums = np.bincount(places, rows.weights, minlength=len(labels))
-    return {label: float(w) for label, w in zip(labels.tolist(), sums, strict=True) if w > 0}
-
-
-def _added(one: dict[Any, float], other: dict[Any, float]) -> dict[Any, float]:
-    return {label: one.get(label, 0.0) + other.get(label, 0.0) for label in {**one, **other}}
-
-
-def labels_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the places of labels among the classes; those of rows without weight are any."""
-    return np.minimum(np.searchsorted(classes, y), len(classes) - 1)
