@@ -10,71 +10,31 @@ from mercer import (
     SVC,
     Blocks,
     GaussianProcessRegressor,
+    KernelKMeans,
     KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeCV,
     Nystroem,
-    RandomFeatures,
-    RBFSampler,
+    ParzenDensity,
 )
 
 da = pytest.importorskip("dask.array")
-
-rng = np.random.default_rng(0)
-n, ROWS = 1500, 400
-X = rng.standard_normal((n, 3))
-NUMBERS = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(n)
-PAIRS = np.column_stack([NUMBERS, X[:, 1] ** 2])
-WEIGHTS = np.where(np.arange(n) % 7, rng.uniform(0.5, 2.0, n), 0.0)
-
-TWO = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n) > 0, "yes", "no")
-THREE = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
-
-LANDMARKS = {"gamma": 0.3, "rank": 60}
-RIDGE = {"kernel": "rbf", "solver": "nystroem", **LANDMARKS}
-LOGISTIC = {"solver": "nystroem", "tol": 1e-15, **LANDMARKS}
-# each with its targets, and what it answers
-MODELS = {
-    "pca": (KernelPCA(4, kernel="rbf", eigen_solver="nystroem", **LANDMARKS), None, "transform"),
-    "pca-features": (
-        KernelPCA(4, kernel="rbf", eigen_solver="features", **LANDMARKS),
-        None,
-        "transform",
-    ),
-    "ridge": (KernelRidge(0.1, fit_intercept=True, **RIDGE), NUMBERS, "predict"),
-    "ridge-two": (KernelRidge([0.1, 1.0], **RIDGE), PAIRS, "predict"),
-    "ridge-cv": (KernelRidgeCV([1e-2, 0.1, 1.0], fit_intercept=True, **RIDGE), PAIRS, "predict"),
-    "ridge-gcv": (
-        KernelRidgeCV([1e-2, 0.1, 1.0], cv="gcv", alpha_per_target=True, **RIDGE),
-        PAIRS,
-        "predict",
-    ),
-    "logistic": (KernelLogisticRegression(**LOGISTIC), TWO, "decision_function"),
-    "logistic-three": (
-        KernelLogisticRegression(class_weight="balanced", **LOGISTIC),
-        THREE,
-        "predict_log_proba",
-    ),
-    "logistic-through-0": (
-        KernelLogisticRegression(fit_intercept=False, **LOGISTIC),
-        TWO,
-        "predict_proba",
-    ),
-    "nystroem": (Nystroem(gamma=0.3, n_components=40), None, "transform"),
-    "random-features": (RandomFeatures(64, gamma="scale"), None, "transform"),
-    "rbf-sampler": (RBFSampler(gamma="median", n_components=64), None, "transform"),
-}
-WEIGHTED = ("pca", "ridge", "ridge-two", "ridge-cv", "logistic", "logistic-three")
-
-
-def on_dask(A):
-    return None if A is None else da.from_array(A, chunks=(ROWS, *A.shape[1:]))
-
-
-def fitted(name, X, y, *more):
-    model = clone(MODELS[name][0])
-    return model.fit(X, *([] if y is None else [y]), *more)
+from block_models import (  # noqa: E402
+    LANDMARKS,
+    MODELS,
+    NUMBERS,
+    PAIRS,
+    ROWS,
+    THREE,
+    TWO,
+    WEIGHTED,
+    WEIGHTS,
+    X,
+    fitted,
+    n,
+    on_dask,
+)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -178,6 +138,41 @@ def test_a_fit_that_has_not_converged_warns():
     model = KernelLogisticRegression(solver="nystroem", rank=9, max_iter=1)
     with pytest.warns(ConvergenceWarning, match=r"took 1 steps \(max_iter=1\) and ended"):
         model.fit(Blocks.of(X), TWO)
+
+
+def test_clusters_are_found_from_a_start_on_a_sample():
+    model = KernelKMeans(4, solver="nystroem", **LANDMARKS)
+    plain, blocked = clone(model).fit(X), clone(model).fit(on_dask(X))
+    assert blocked.inertia_ <= 1.02 * plain.inertia_
+    assert np.all(np.diff(blocked.inertia_history_) <= 1e-9 * blocked.inertia_)
+    counts = np.bincount(blocked.predict(on_dask(X)).compute(), minlength=4)
+    assert np.all(np.diff(counts) <= 0.05 * n)  # the heaviest first
+    assert not hasattr(blocked, "labels_")
+    np.testing.assert_allclose(-blocked.score(X), blocked.inertia_, rtol=1e-6)
+
+
+def test_an_empty_cluster_takes_the_farthest_point():
+    far = np.full((4, 3), 100.0) + np.arange(4)[:, None]
+    start = np.vstack([X[:2], far])
+    model = KernelKMeans(6, init=start, tol=0.0, solver="nystroem", **LANDMARKS)
+    blocked = model.fit(Blocks.of(X, ROWS))
+    assert np.isfinite(blocked.squared_norms_).sum() >= 5
+
+
+def test_what_clusters_in_blocks_do_not_have():
+    model = KernelKMeans(2, solver="nystroem", rank=9)
+    with pytest.raises(ValueError, match="for points in blocks there is algorithm='lloyd'"):
+        clone(model).set_params(algorithm="hartigan").fit(Blocks.of(X))
+    with pytest.raises(ValueError, match="init must be points, not labels"):
+        clone(model).set_params(init=np.zeros(n, dtype=int)).fit(Blocks.of(X))
+
+
+def test_a_density_is_all_of_its_points():
+    from mercer import MemoryBudgetError
+
+    blocks = Blocks.of(np.broadcast_to(0.0, (10**10, 3)), rows=10**9)
+    with pytest.raises(MemoryBudgetError, match="all 10000000000 rows in one array needs"):
+        ParzenDensity().fit(blocks)
 
 
 def test_standard_deviations_after_blocks():

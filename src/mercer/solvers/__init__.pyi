@@ -10,7 +10,7 @@ from ._choose import (
 )
 from ._cost import Cost, evaluating, reading
 from ._report import Report, Status, enough, judged, worst
-from .clusters import Clusters, Lloyd, Partition, cluster, silhouette
+from .clusters import Clusters, Lloyd, Partition, cluster, cluster_blocks, silhouette
 from .dual import (
     BlockSMO,
     BoxInterior,
@@ -208,6 +208,7 @@ __all__ = [
     "check_stopping",
     "choose",
     "cluster",
+    "cluster_blocks",
     "columnwise",
     "conjugate_gradients",
     "coordinates",
