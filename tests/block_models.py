@@ -37,6 +37,8 @@ MODELS = {
         None,
         "transform",
     ),
+    "pca-exact": (KernelPCA(3, kernel="rbf", gamma=0.3), None, "transform"),
+    "ridge-exact": (KernelRidge(0.1, kernel="rbf", gamma=0.3, solver="cg"), NUMBERS, "predict"),
     "ridge": (KernelRidge(0.1, fit_intercept=True, **RIDGE), NUMBERS, "predict"),
     "ridge-two": (KernelRidge([0.1, 1.0], **RIDGE), PAIRS, "predict"),
     "ridge-cv": (KernelRidgeCV([1e-2, 0.1, 1.0], fit_intercept=True, **RIDGE), PAIRS, "predict"),

@@ -68,10 +68,22 @@ def some_done(client, count):
     end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
         tasks = list(client.cluster.scheduler.tasks.values())
-        done = sum(task.state in ("memory", "released") for task in tasks if "_task" in task.key)
+        done = sum(
+            task.state in ("memory", "released")
+            for task in tasks
+            if task.key.startswith(("_task", "_job"))
+        )
         if done >= count:
             return
         time.sleep(0.01)
+
+
+def exact_run():
+    """An exact kernel PCA, by products with K in groups of tiles."""
+    big = np.random.default_rng(1).standard_normal((9000, 8))
+    model = KernelPCA(3, kernel="rbf", gamma=0.1, eigen_solver="krylov")
+    expected = clone(model).fit(Blocks.of(big, 3000)).transform(big[:50])
+    return model, big, da.from_array(big, chunks=(3000, 8)), expected
 
 
 def long_run():
@@ -84,8 +96,9 @@ def long_run():
     return model, big, da.from_array(big, chunks=(rows, 8)) + 0.0 * points, expected
 
 
-def test_a_worker_that_is_killed_costs_nothing_but_time(client):
-    model, big, points, expected = long_run()
+@pytest.mark.parametrize("what", [long_run, exact_run], ids=["landmarks", "exact"])
+def test_a_worker_that_is_killed_costs_nothing_but_time(client, what):
+    model, big, points, expected = what()
     with_workers(client, 2)
     before = set(client.run(os.getpid).values())
     killer = killing(client, lambda: some_done(client, 5))
@@ -98,8 +111,9 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(client):
 
 @pytest.mark.long
 def test_twenty_kills_at_random_moments(client):
-    model, big, points, expected = long_run()
-    for after in np.random.default_rng(0).uniform(0.05, 4.0, 20):
+    runs = [long_run(), exact_run()]
+    for place, after in enumerate(np.random.default_rng(0).uniform(0.05, 4.0, 20)):
+        model, big, points, expected = runs[place % 2]
         client.wait_for_workers(2, timeout=TIMEOUT)
         killer = killing(client, lambda after=after: time.sleep(after))
         found = clone(model).fit(points).transform(big[:50])
@@ -168,7 +182,9 @@ def test_workers_that_lack_the_package():
     hidden = "import sys; sys.modules['mercer'] = None"
     cluster = distributed.LocalCluster(n_workers=1, preload=[hidden], **LOCAL, **QUIET)
     with cluster, distributed.Client(cluster, timeout=TIMEOUT):  # noqa: SIM117
-        with pytest.raises(RuntimeError, match=r"workers cannot import mercer.*install mercer"):
+        with pytest.raises(
+            RuntimeError, match=r"1 of 1 workers cannot import mercer.*install mercer"
+        ):
             fitted("pca", on_dask(X), None)
 
 

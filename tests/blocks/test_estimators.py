@@ -1,5 +1,7 @@
 """The same estimators on points in blocks: as the plain ones, and with the same bits anywhere."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -214,15 +216,42 @@ def test_what_has_no_form_in_blocks_names_what_has():
         GaussianProcessRegressor().fit(Blocks.of(X), NUMBERS)
 
 
-@pytest.mark.parametrize("model", [KernelRidge(kernel="rbf"), KernelRidgeCV(kernel="rbf")])
-def test_an_exact_solver_needs_all_points(model):
+def test_what_needs_k_in_one_place():
     with pytest.raises(ValueError, match=r"landmarks: set solver='nystroem'.*needs all points"):
-        model.fit(Blocks.of(X), NUMBERS)
-
-
-def test_exact_components_need_all_points():
-    with pytest.raises(ValueError, match="need eigen_solver='nystroem' or 'features'"):
+        KernelRidgeCV(kernel="rbf").fit(Blocks.of(X), NUMBERS)
+    with pytest.raises(ValueError, match=r"solver='cg'; solver='cholesky' needs K in one place"):
+        KernelRidge(solver="cholesky").fit(Blocks.of(X), NUMBERS)
+    with pytest.raises(ValueError, match=r"eigen_solver='krylov'; eigen_solver='dense' needs K in"):
         KernelPCA(2, eigen_solver="dense").fit(Blocks.of(X))
+
+
+def test_points_that_are_too_large_to_gather():
+    from mercer import MemoryBudgetError
+
+    with pytest.raises(MemoryBudgetError, match="all 1500 rows in one array needs"):
+        KernelPCA(2, max_memory=10_000).fit(on_dask(X))
+
+
+def test_points_that_are_too_large_to_broadcast(monkeypatch):
+    from mercer import MemoryBudgetError
+    from mercer.blocks import _dask
+
+    monkeypatch.setattr(_dask, "_least_memory", lambda: 100_000)
+    with pytest.raises(MemoryBudgetError, match=r"each worker would hold .* too large to br"):
+        KernelPCA(2, kernel="rbf").fit(on_dask(X))
+
+
+def test_groups_of_tiles_depend_on_the_number_of_points_alone():
+    from mercer.gram._tiled import _COLS, _groups_elsewhere
+
+    for count in (1, 383, 385, 5000, 10**5, 10**6):
+        groups = _groups_elsewhere(count)
+        assert groups[0][0] == 0
+        assert groups[-1][1] == -(-count // _COLS) * _COLS
+        assert all(a[1] == b[0] for a, b in pairwise(groups))
+        assert len(groups) <= 64
+        work = [b**2 - a**2 for a, b in groups]
+        assert count < 10**5 or max(work) <= 1.5 * np.mean(work)
 
 
 def test_targets_are_needed():

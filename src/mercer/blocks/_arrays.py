@@ -12,6 +12,7 @@ import numpy as np
 from .._points import is_table, length
 from .._runtime import Step, check_threads, is_count, run
 from ._blocks import Blocks, Rows, checked
+from ._tree import tree
 
 __all__ = ["ArrayBlocks", "LocalBlocks", "rows_of_a_block"]
 
@@ -55,6 +56,22 @@ class LocalBlocks(Blocks):
             done, window = rows.start + self.sizes[rows.place], []
             if say is not None and done < total:
                 say(Step(f"{done} of {total} points", done, total))
+
+    def spread(
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        kept: Any,
+        given: Any,
+        jobs: Sequence[Any],
+    ) -> Any:
+        found: list[Any] = [None] * len(jobs)
+
+        def work(i: int) -> None:
+            found[i] = f(kept, given, jobs[i])
+
+        run(work, range(len(jobs)))
+        return tree(found, merge)
 
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Blocks:
         width = like.shape[1] if like.ndim == 2 else None

@@ -129,6 +129,20 @@ class Blocks(ABC):
         `like` has the type of the result, and the shape of one row of it, after the first axis.
         """
 
+    @abstractmethod
+    def spread(
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        kept: Any,
+        given: Any,
+        jobs: Sequence[Any],
+    ) -> Any:
+        """Return f(kept, given, job) of all jobs, merged over the tree, where the blocks are.
+
+        `kept` is the same object again and again, and is sent there once.
+        """
+
     def to_array(self, max_memory: Any = None) -> np.ndarray:
         """Return all rows in one array, if they fit the budget."""
         needed = 16 * len(self) * (self.width or 1)

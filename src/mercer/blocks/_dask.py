@@ -8,12 +8,14 @@ and nothing else.  A task runs in one thread, since a worker runs as many tasks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
 
-from .._runtime import one_blas_thread, threads
+from .._errors import MemoryBudgetError
+from .._runtime import in_words, one_blas_thread, threads
 from ._blocks import Blocks, checked
 from ._tree import tree
 
@@ -38,6 +40,7 @@ class DaskBlocks(Blocks):
     names: list[str] | None = None
     y: Any = None
     weights: Any = None
+    _sent: dict[str, Any] = field(default_factory=dict)  # what workers were sent, and where it is
 
     @classmethod
     def from_dask(cls, X: Any, what: str = "X") -> Self:
@@ -82,6 +85,26 @@ class DaskBlocks(Blocks):
         if say is not None:
             say(f"a pass over {len(self.sizes)} blocks, by Dask")
         return compute([plan])[0]
+
+    def spread(
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        kept: Any,
+        given: Any,
+        jobs: Sequence[Any],
+    ) -> Any:
+        from dask.base import persist
+        from dask.delayed import delayed
+
+        if self._sent.get("kept") is not kept[1]:
+            require_room(kept[1], given)
+            (there,) = persist(delayed(_Shared(kept), pure=False, traverse=False))
+            self._sent.update(kept=kept[1], there=there)
+        common = delayed(_Shared(given), pure=False, traverse=False)
+        task, merged = delayed(_job, pure=False), delayed(_alone, pure=False)
+        tasks = (task(f, self._sent["there"], common, job) for job in jobs)
+        return compute([tree(tasks, lambda a, b: merged(merge, a, b))])[0]
 
     def _answers(
         self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
@@ -144,6 +167,10 @@ def _task(f: Any, common: _Shared, place: int, start: int, X: Any, y: Any, w: An
     return _alone(_checked_call, f, common.parts, place, start, X, y, w, *at)
 
 
+def _job(f: Any, kept: _Shared, given: _Shared, job: Any) -> Any:
+    return _alone(f, kept.parts, given.parts, job)
+
+
 def _checked_call(
     f: Any, shared: Any, place: int, start: int, X: Any, y: Any, w: Any, width: Any, size: int
 ) -> Any:
@@ -172,45 +199,75 @@ def compute(tasks: list[Any]) -> list[Any]:
     from dask.base import compute as run_tasks
 
     _require_workers()
-    try:
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": _LARGE}):
-            return list(run_tasks(*tasks))
-    except Exception as error:
-        if (missing := _missing(error)) is None:
-            raise
-        raise RuntimeError(
-            f"the workers cannot import {missing}: {_first(error)}; install mercer where they run, "
-            f"in the version of this process"
-        ) from error
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": _LARGE}):
+        return list(run_tasks(*tasks))
 
 
-def _require_workers() -> None:
-    """Refuse a cluster without workers, which would wait for ever, unless it starts them itself."""
+def require_room(*parts: Any) -> None:
+    """Refuse to send to each worker what would take half of its memory."""
+    needed = sum(size_of(part) for part in parts)
+    limit = _least_memory()
+    if limit and 2 * needed > limit:
+        raise MemoryBudgetError(
+            f"each worker would hold {in_words(needed)} of points and vectors, and has "
+            f"{in_words(limit)}: too large to broadcast. Take landmarks (solver or "
+            f"eigen_solver='nystroem'), or workers with more memory"
+        )
+
+
+def size_of(part: Any) -> int:
+    """Return the bytes of the arrays in something, as far as attributes and tuples tell."""
+    if isinstance(part, np.ndarray):
+        return int(part.nbytes)
+    if isinstance(part, (tuple, list)):
+        return sum(map(size_of, part))
+    return sum(map(size_of, getattr(part, "__dict__", {}).values()))
+
+
+def _least_memory() -> int:
+    """Return the memory of the smallest worker of a cluster; 0 if it is not known."""
+    client = _client()
+    if client is None:
+        return 0
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return int(min((worker.get("memory_limit") or 0 for worker in workers), default=0))
+
+
+def _client() -> Any:
+    """Return who runs tasks on a cluster, if anybody does."""
     from dask.base import get_scheduler
 
     client: Any = getattr(get_scheduler(), "__self__", None)
-    if client is None or not hasattr(client, "scheduler_info"):
+    return client if hasattr(client, "scheduler_info") else None
+
+
+_able: set[str] = set()  # addresses of workers that can import this package
+
+
+def _require_workers() -> None:
+    """Refuse a cluster that would wait for ever: without workers, or with some that lack mercer.
+
+    One that starts workers when there is work may have none.
+    """
+    if (client := _client()) is None:
         return
+    workers = set(client.nthreads())
     adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
-    if adaptive is None and not client.nthreads():
+    if adaptive is None and not workers:
         raise RuntimeError(
             "the Dask cluster of this process has no workers, and the fit would wait for ever; "
             "start some (cluster.scale(2)), or close the client to work in threads"
         )
-
-
-def _missing(error: BaseException | None) -> str | None:
-    """Return the package that was not found, if that is what went wrong, and it is ours."""
-    while error is not None:
-        name = (getattr(error, "name", None) or "").partition(".")[0]
-        if isinstance(error, ImportError) and name == "mercer":
-            return name
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _first(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    if not (new := sorted(workers - _able)):
+        return
+    # a function that every Python has; a worker that is lost meanwhile returns an error
+    found = client.run(find_spec, "mercer", workers=new, on_error="return")
+    if lacking := [worker for worker, spec in found.items() if spec is None]:
+        raise RuntimeError(
+            f"{len(lacking)} of {len(workers)} workers cannot import mercer, {lacking[0]} for one; "
+            f"install mercer where they run, in the version of this process"
+        )
+    _able.update(found)
 
 
 def _chunk_sizes(X: Any, what: str) -> tuple[int, ...]:

@@ -7,6 +7,8 @@ over the blocks.  A class that can do so has `_fit_blocks`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..blocks import Blocks, Drawn, as_blocks, beside, draw
-from ..gram import CANDIDATES, PER_LANDMARK, Landmarks
+from ..gram import CANDIDATES, PER_LANDMARK, Landmarks, elsewhere
 
 __all__ = ["answered", "fitted", "require_landmarks", "sampled"]
 
@@ -77,6 +79,34 @@ def require_landmarks(model: Any, name: str = "solver") -> None:
             f"{type(model).__name__} of points in blocks is sought in the span of landmarks: set "
             f"{name}='nystroem' to say so; {name}={given!r} needs all points at once"
         )
+
+
+@contextmanager
+def exactly(model: Any, X: Blocks, name: str, known: tuple[str, ...]) -> Iterator[Any]:
+    """Do products with all of K where the blocks are, for the points gathered inside.
+
+    Gives a function of y and sample_weight that returns them with the points, as arrays, if these
+    fit the budget: each worker is sent all of them, once.
+    """
+    given = getattr(model, name)
+    if not (isinstance(given, str) and given in known):
+        raise ValueError(
+            f"{type(model).__name__} of points in blocks has {name}='nystroem', on landmarks, and "
+            f"for products with all of K {name}='{known[-1]}'; {name}={given!r} needs K in one "
+            f"place"
+        )
+
+    def gathered(y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        blocks = beside(X, y, sample_weight)
+        points = X.to_array(getattr(model, "max_memory", None))
+        return points, _array(blocks.y), _array(blocks.weights)
+
+    with elsewhere(X.spread):
+        yield gathered
+
+
+def _array(part: Any) -> Any:
+    return part.to_array() if isinstance(part, Blocks) else part
 
 
 def answered(model: Any, name: str, X: Any, *args: Any, **params: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -34,7 +34,7 @@ from ..spectral import (
 )
 from ._base import Landmarked, NamedKernel
 from ._explorable import Explorable
-from ._in_blocks import sampled
+from ._in_blocks import exactly, sampled
 from ._parameters import (
     AT_LEAST_0,
     COUNT,
@@ -46,7 +46,7 @@ from ._parameters import (
     solver,
     threaded,
 )
-from ._sample import weighted_quantile
+from ._sample import Sample, weighted_quantile
 from ._summary import summary
 
 __all__ = ["KernelPCA"]
@@ -220,7 +220,10 @@ class KernelPCA(
         search.check()
         self._forget()
         own = self.copy_X and not search.by_features
-        sample = self._sample(X, sample_weight=sample_weight, copy=own)
+        self._fit_sample(search, self._sample(X, sample_weight=sample_weight, copy=own))
+        return self
+
+    def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
         kernel = sample.resolve(self._make_kernel(self.gamma))
         found = search.fit(sample.evaluated(kernel, self.max_memory), sample.points, sample.weights)
         if sample.values is not None:
@@ -235,7 +238,6 @@ class KernelPCA(
             except BaseException:
                 self._forget()
                 raise
-        return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Find the components of points in blocks: moments of features, in one pass."""
@@ -246,8 +248,13 @@ class KernelPCA(
                 "fit_inverse_transform=True learns from all points at once; with blocks take "
                 "inverse_transform(X, method='auto'), which needs no map"
             )
-        search.require_features()
         self._forget()
+        if not search.by_features:
+            with exactly(self, X, "eigen_solver", ("auto", "exact", "krylov")) as gathered:
+                points, _, w = gathered(None, sample_weight)
+                search = replace(search, eigen_solver="krylov", storage="tiled")
+                self._fit_sample(search, self._sample(points, sample_weight=w, copy=False))
+            return
         blocks, drawn = sampled(X, self._chosen, None, sample_weight, search.rank(len(X)))
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
         kernel = sample.resolve(self._make_kernel(self.gamma))

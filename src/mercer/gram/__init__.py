@@ -19,7 +19,7 @@ from ._row_cache import add_rows
 from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
 from ._shared import grams, share_distances
-from ._tiled import TiledGram, fill, working_bytes
+from ._tiled import TiledGram, elsewhere, fill, working_bytes
 from ._triangular import solve_rows
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "TiledGram",
     "add_rows",
     "choose_landmarks",
+    "elsewhere",
     "factor_landmarks",
     "fill",
     "gram",

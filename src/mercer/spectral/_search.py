@@ -240,14 +240,6 @@ class ComponentSearch:
         """Return the number of landmarks or features for n points."""
         return int(self._feature_solver().features(n, self._expected(n)))
 
-    def require_features(self) -> None:
-        """Refuse exact solvers where points are in blocks."""
-        if not self.by_features:
-            raise ValueError(
-                f"points in blocks need eigen_solver='nystroem' or 'features', whose moments add "
-                f"up; {self.eigen_solver!r} needs all points at once"
-            )
-
     def begin(self, kernel: Kernel, X: Any) -> tuple[Any, Any]:
         """Return the solver and the feature map that a first block of points fixes."""
         solver = self._feature_solver()
