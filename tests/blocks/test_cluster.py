@@ -123,6 +123,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(client, what):
 
 @pytest.mark.long
 def test_twenty_kills_at_random_moments(client):
+    with_workers(client, 2)
     runs = [long_run(), exact_run()]
     for place, after in enumerate(np.random.default_rng(0).uniform(0.05, 4.0, 20)):
         model, big, points, expected = runs[place % 2]

@@ -57,6 +57,10 @@ class LocalBlocks(Blocks):
             if say is not None and done < total:
                 say(Step(f"{done} of {total} points", done, total))
 
+    @property
+    def cores(self) -> int:
+        return check_threads(None)
+
     def spread(
         self,
         f: Callable[..., Any],

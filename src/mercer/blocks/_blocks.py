@@ -129,6 +129,11 @@ class Blocks(ABC):
         `like` has the type of the result, and the shape of one row of it, after the first axis.
         """
 
+    @property
+    @abstractmethod
+    def cores(self) -> int:
+        """How many of them a pass has."""
+
     @abstractmethod
     def spread(
         self,

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import MemoryBudgetError
-from .._runtime import in_words, one_blas_thread, threads
+from .._runtime import check_threads, in_words, one_blas_thread, threads
 from ._blocks import Blocks, checked
 from ._tree import tree
 
@@ -85,6 +85,11 @@ class DaskBlocks(Blocks):
         if say is not None:
             say(f"a pass over {len(self.sizes)} blocks, by Dask")
         return compute([plan])[0]
+
+    @property
+    def cores(self) -> int:
+        client = _client()
+        return check_threads(None) if client is None else sum(client.nthreads().values())
 
     def spread(
         self,

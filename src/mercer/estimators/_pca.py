@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotDifferentiableError
-from ..blocks import Blocks
+from ..blocks import Blocks, as_blocks, in_blocks
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..preimage import PreImages, local_method
@@ -595,9 +595,18 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ what it says
 
-    @threaded
     def plan(self, X: Any) -> Plan:
-        """Return what each method would cost for these points, before anything is allocated."""
+        """Return what each method would cost for these points, before anything is allocated.
+
+        For points in blocks with the law of time on as many cores as there are.
+        """
+        return self._planned(as_blocks(X)) if in_blocks(X) else self._plan(X)
+
+    @threaded
+    def _plan(self, X: Any) -> Plan:
+        return self._planned(X)
+
+    def _planned(self, X: Any) -> Plan:
         return self._search.plan(self._make_kernel(self.gamma), X)
 
     def summary(self) -> str:
