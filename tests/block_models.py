@@ -5,6 +5,8 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer import (
+    SVC,
+    SVR,
     KernelKMeans,
     KernelLogisticRegression,
     KernelPCA,
@@ -63,6 +65,8 @@ MODELS = {
         None,
         "transform",
     ),
+    "svc": (SVC(solver="nystroem", **LANDMARKS), THREE, "decision_function"),
+    "svr": (SVR(solver="nystroem", **LANDMARKS), NUMBERS, "predict"),
     "parzen": (ParzenDensity(bandwidth=0.5), None, "score_samples"),
     "nystroem": (Nystroem(gamma=0.3, n_components=40), None, "transform"),
     "random-features": (RandomFeatures(64, gamma="scale"), None, "transform"),
@@ -84,6 +88,6 @@ def on_dask(A):
     return None if A is None else da.from_array(A, chunks=(ROWS, *A.shape[1:]))
 
 
-def fitted(name, X, y, *more):
-    model = clone(MODELS[name][0])
+def fitted(name, X, y, *more, **params):
+    model = clone(MODELS[name][0]).set_params(**params)
     return model.fit(X, *([] if y is None else [y]), *more)

@@ -336,6 +336,11 @@ def test_a_data_frame_of_dask():
         clone(MODELS["pca"][0]).fit(table.assign(word="no")[["a", "word"]])
 
 
-def test_svc_is_no_longer_gathered_silently():
-    with pytest.raises((TypeError, ValueError), match=r"blocks"):
+def test_a_machine_is_not_gathered_silently():
+    from mercer import MemoryBudgetError
+
+    with pytest.raises(ValueError, match="set solver='nystroem' to say so"):
         SVC().fit(on_dask(X), on_dask(NUMBERS > 0))
+    with pytest.raises(MemoryBudgetError, match="the features of 1500 points on 60 landmarks"):
+        fitted("svc", on_dask(X), on_dask(THREE), max_memory=200_000)
+    assert fitted("svc", on_dask(X), on_dask(TWO)).predict(on_dask(X)).compute()[0] in ("yes", "no")

@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._points import refuse_structured
 from .._runtime import random_numbers
-from ..blocks import Blocks, as_blocks, in_blocks
+from ..blocks import Blocks
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..means import Window, choose_bandwidth, log_sums
+from ._in_blocks import gathered
 from ._parameters import POSITIVE, estimator, fitting, parameter, threaded
 from ._sample import Sample, check_weights
 
@@ -97,9 +98,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Gather the points, if they fit the budget: the density is made of all of them."""
-        if in_blocks(sample_weight):
-            sample_weight = as_blocks(sample_weight).to_array()
-        self.fit(X.to_array(), None, sample_weight)
+        self.fit(*gathered(self, X, None, sample_weight))
 
     @property
     def expansion_(self) -> Expansion:

@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..blocks import Blocks, Drawn, as_blocks, beside, draw
 from ..gram import CANDIDATES, PER_LANDMARK, Landmarks, elsewhere
 
-__all__ = ["answered", "fitted", "require_landmarks", "sampled"]
+__all__ = ["answered", "exactly", "fitted", "gathered", "require_landmarks", "sampled"]
 
 _ANSWERS = (  # what has one row for each point
     *("transform", "predict", "decision_function", "predict_proba", "predict_log_proba"),
     *("score_samples", "reconstruction_error", "_values"),
 )
 _HAVE = (
-    "KernelPCA, KernelRidge, KernelRidgeCV, KernelLogisticRegression, KernelKMeans, "
+    "KernelPCA, KernelRidge, KernelRidgeCV, KernelLogisticRegression, KernelKMeans, SVC, SVR, "
     "ParzenDensity, Nystroem, RandomFeatures and RBFSampler"
 )
 
@@ -81,13 +81,16 @@ def require_landmarks(model: Any, name: str = "solver") -> None:
         )
 
 
-@contextmanager
-def exactly(model: Any, X: Blocks, name: str, known: tuple[str, ...]) -> Iterator[Any]:
-    """Do products with all of K where the blocks are, for the points gathered inside.
+def gathered(model: Any, X: Blocks, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+    """Return points, targets and weights as arrays, if the points fit the budget of the model."""
+    blocks = beside(X, y, sample_weight)
+    points = X.to_array(getattr(model, "max_memory", None))
+    return points, _array(blocks.y), _array(blocks.weights)
 
-    Gives a function of y and sample_weight that returns them with the points, as arrays, if these
-    fit the budget: each worker is sent all of them, once.
-    """
+
+@contextmanager
+def exactly(model: Any, X: Blocks, name: str, known: tuple[str, ...]) -> Iterator[None]:
+    """Do products with all of K where the blocks are: each worker is sent all points, once."""
     given = getattr(model, name)
     if not (isinstance(given, str) and given in known):
         raise ValueError(
@@ -95,14 +98,8 @@ def exactly(model: Any, X: Blocks, name: str, known: tuple[str, ...]) -> Iterato
             f"for products with all of K {name}='{known[-1]}'; {name}={given!r} needs K in one "
             f"place"
         )
-
-    def gathered(y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        blocks = beside(X, y, sample_weight)
-        points = X.to_array(getattr(model, "max_memory", None))
-        return points, _array(blocks.y), _array(blocks.weights)
-
     with elsewhere(X.spread):
-        yield gathered
+        yield
 
 
 def _array(part: Any) -> Any:

@@ -34,7 +34,7 @@ from ..spectral import (
 )
 from ._base import Landmarked, NamedKernel
 from ._explorable import Explorable
-from ._in_blocks import exactly, sampled
+from ._in_blocks import exactly, gathered, sampled
 from ._parameters import (
     AT_LEAST_0,
     COUNT,
@@ -250,8 +250,8 @@ class KernelPCA(
             )
         self._forget()
         if not search.by_features:
-            with exactly(self, X, "eigen_solver", ("auto", "exact", "krylov")) as gathered:
-                points, _, w = gathered(None, sample_weight)
+            with exactly(self, X, "eigen_solver", ("auto", "exact", "krylov")):
+                points, _, w = gathered(self, X, None, sample_weight)
                 search = replace(search, eigen_solver="krylov", storage="tiled")
                 self._fit_sample(search, self._sample(points, sample_weight=w, copy=False))
             return

@@ -17,7 +17,7 @@ from ..expansion import Expansion, Primal
 from ..kernels import Kernel, forget
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
-from ._in_blocks import exactly, require_landmarks, sampled
+from ._in_blocks import exactly, gathered, require_landmarks, sampled
 from ._parameters import AT_LEAST_0, by_size, estimator, fitting, parameter, solver, threaded
 from ._sample import Sample
 
@@ -163,8 +163,9 @@ class KernelRidge(RidgeEstimator):
     def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
         """Fit f to targets in blocks: on landmarks in one pass, else by products with all of K."""
         if not self._on_landmarks:
-            with exactly(self, X, "solver", ("auto", "exact", "cg")) as gathered:
-                self._fit_sample(self._sample(*gathered(y, sample_weight), copy=False), "cg")
+            with exactly(self, X, "solver", ("auto", "exact", "cg")):
+                given = gathered(self, X, y, sample_weight)
+                self._fit_sample(self._sample(*given, copy=False), "cg")
             return
         sample, blocks = self._blocks_sample(X, y, sample_weight)
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
