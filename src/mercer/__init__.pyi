@@ -10,6 +10,7 @@ from ._errors import (
     NotPositiveDefiniteError,
 )
 from ._version import __version__
+from .blocks import Blocks
 from .comparison import Comparison, compare
 from .estimators import (
     GPLVM,
@@ -66,6 +67,7 @@ from .maps import embedding_quality
 from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .persist import load, save
 from .reduce import Reduction
+from .tables import open_blocks
 
 __all__ = [
     "GPLVM",
@@ -74,6 +76,7 @@ __all__ = [
     "AdditiveChi2Sampler",
     "Autoencoder",
     "BayesianGPLVM",
+    "Blocks",
     "Comparison",
     "DensifyWarning",
     "Expansion",
@@ -141,6 +144,7 @@ __all__ = [
     "maps",
     "means",
     "mmd",
+    "open_blocks",
     "parse_kernel",
     "primal_or_dual",
     "save",

@@ -57,6 +57,8 @@ def check_threads(n_threads: Any) -> int:
 def threads(n_threads: int | None) -> Iterator[None]:
     """Let None stand for so many threads inside of the block, for this caller alone.
 
+    None itself changes nothing: who runs inside of another keeps to the other's number.
+
     Examples
     --------
     >>> from mercer._runtime import check_threads, threads
@@ -64,7 +66,7 @@ def threads(n_threads: int | None) -> Iterator[None]:
     ...     check_threads(None), check_threads(2)
     (3, 2)
     """
-    token = _most.set(n_threads)
+    token = _most.set(_most.get() if n_threads is None else n_threads)
     try:
         yield
     finally:

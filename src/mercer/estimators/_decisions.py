@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
-from ._parameters import estimator, learned, parameter
+from ._parameters import estimator, learned, parameter, threaded
 from ._sample import Sample
 
 __all__ = ["LOSSES", "Decisions", "Outputs", "coded"]
@@ -55,6 +55,7 @@ class Outputs(ClassifierMixin, BaseEstimator):
             f"loss={loss!r} has no probabilities; use loss={named!r}, or decision_function"
         )
 
+    @threaded
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) + b: (n,) for two classes, positive for `classes_[1]`; else (n, n_classes).
 
@@ -63,6 +64,7 @@ class Outputs(ClassifierMixin, BaseEstimator):
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
+    @threaded
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of the largest f."""
         values = self.decision_function(X)
@@ -70,6 +72,7 @@ class Outputs(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
     @available_if(lambda model: model._has_probabilities())
+    @threaded
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, (n, n_classes), if the loss is logistic."""
         values = self.decision_function(X)
@@ -78,6 +81,7 @@ class Outputs(ClassifierMixin, BaseEstimator):
         return softmax(values, axis=1)
 
     @available_if(lambda model: model._has_probabilities())
+    @threaded
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the probabilities, finite however small those are."""
         values = self.decision_function(X)

@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._points import refuse_structured
 from .._runtime import random_numbers
+from ..blocks import Blocks
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..means import Window, choose_bandwidth, log_sums
-from ._parameters import POSITIVE, estimator, fitting, parameter
+from ._in_blocks import gathered
+from ._parameters import POSITIVE, estimator, fitting, parameter, threaded
 from ._sample import Sample, check_weights
 
 __all__ = ["ParzenDensity"]
@@ -94,6 +96,10 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         self.kernel_ = self._window.kernel
         return self
 
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Gather the points, if they fit the budget: the density is made of all of them."""
+        self.fit(*gathered(self, X, None, sample_weight))
+
     @property
     def expansion_(self) -> Expansion:
         """The density as a value: p(x) = expansion_(x)."""
@@ -107,6 +113,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         normalised = Scale(self.kernel_, float(np.exp(log_factor)))
         return Expansion.mean(normalised, self.X_fit_, self.weights_)
 
+    @threaded
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log p(x) for each point."""
         check_is_fitted(self)

@@ -7,13 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
+from .._errors import warn_caller
 from .._points import as_vectors, length
+from ..blocks import Blocks
 from ..expansion import Expansion
+from ..gram import Landmarks
 from ..kernels import Kernel
-from ..solvers import Lloyd, cluster
+from ..solvers import Lloyd, Status, cluster, cluster_blocks
 from ._base import KernelLike, Landmarked, NamedKernel
+from ._in_blocks import require_landmarks, sampled
 from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
 from ._sample import Sample, check_weights
 
@@ -68,7 +73,8 @@ class KernelKMeans(
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        The nearest centroid of each point.  Clusters are numbered by their weight, the heaviest
+        The nearest centroid of each point (not for points in blocks: `predict` has them in
+        blocks).  Clusters are numbered by their weight, the heaviest
         first; if `init` is points or labels, as there.
     inertia_ : float
         The objective, also with landmarks that of the kernel itself.
@@ -155,6 +161,41 @@ class KernelKMeans(
             self.labels_[without] = self._scores(sample.rows(without)).argmin(axis=1)
         self._say(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Find clusters of points in blocks on landmarks: one pass a round, after a sample's."""
+        require_landmarks(self)
+        blocks, drawn = sampled(X, self._chosen, None, sample_weight)
+        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False).doubled()
+        kernel, lloyd = sample.resolve(self._make_kernel(self.gamma)), self._lloyd()
+        start = self._start(sample, kernel)
+        if start is not None and np.ndim(start) == 1:
+            raise ValueError("for points in blocks, init must be points, not labels")
+        self._chosen.require(len(sample))
+        phi = self._chosen.map(kernel, sample.points)
+        if start is None:
+            some = Landmarks(method=phi.points)
+            found = cluster(
+                *(kernel, sample.points, lloyd, "nystroem", some),
+                weights=sample.weights,
+                say=self._teller,
+            )
+            first = phi.factor.T @ found.coefficients  # from k(s, .) to coordinates
+        else:
+            first = phi.features(start).T
+        found = cluster_blocks(phi, blocks, lloyd, first, start, self._teller)
+        if found.report.status is Status.NOT_CONVERGED:
+            warn_caller(
+                f"after {self.max_iter} rounds points still move; raise max_iter, or tol",
+                ConvergenceWarning,
+            )
+        self.kernel_, self.solver_, self._norms = kernel, lloyd, None
+        f = Expansion(kernel, found.points, found.coefficients)
+        self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
+        self.squared_norms_, self.inertia_ = found.squared_norms, found.inertia
+        self.inertia_history_, self.report_ = found.history, found.report
+        self.n_iter_ = found.report.n_iter
+        self.__dict__.pop("labels_", None)  # one for each point: `predict` has them, in blocks
 
     def _lloyd(self) -> Lloyd:
         """Return the solver: the one given, or one made of the parameters."""

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._runtime import budget_in_bytes, check_threads
+from ..blocks import Blocks
 from ..expansion import Expansion
 from ..gram import working_bytes
 from ..kernels import Kernel, reads_all
@@ -17,14 +18,18 @@ from ..solvers import (
     GradientDescent,
     Minimum,
     Newton,
+    NewtonInPasses,
     RegularisedRisk,
     Report,
+    RiskInBlocks,
     Status,
     Whitened,
     whiten,
 )
 from ._base import KernelLike, Landmarked, NamedKernel
+from ._coding import Coding
 from ._decisions import Decisions, coded
+from ._in_blocks import require_landmarks, sampled
 from ._parameters import COUNT, POSITIVE, estimator, fitting, parameter, solver
 from ._sample import Sample
 
@@ -38,11 +43,19 @@ class Problem(NamedTuple):
     """All that a fit knows before it begins to search."""
 
     kernel: Kernel
-    solver: Newton | GradientDescent
+    solver: Any
     phi: Whitened
     classes: np.ndarray
     labels: np.ndarray
-    risk: RegularisedRisk
+    risk: Any  # a RegularisedRisk; None for points in blocks
+
+
+def _without_constant(found: Minimum) -> Minimum:
+    """Return functions and intercepts of classes that sum to 0; a single one as it is."""
+    w, b = found.weights, found.intercept
+    if len(b) == 1:
+        return found
+    return found._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
 
 
 @estimator(kw_only=True)
@@ -134,23 +147,27 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         They do at the exact minimum, up to a common constant in the intercepts that nothing sees;
         making it so lowers |w| and changes no probability.
         """
+        risk = replace(risk, shift=self._shift(C))
+        return _without_constant(problem.solver.minimize(risk, start, self._teller, warn=False))
+
+    @staticmethod
+    def _shift(C: float) -> float:
         with np.errstate(over="ignore"):
             shift = float(np.divide(1.0, C))
         if not np.isfinite(shift):
             raise ValueError(f"C={float(C)!r} is too small: 1 / C overflows. Raise C")
-        found = problem.solver.minimize(replace(risk, shift=shift), start, self._teller, warn=False)
-        if risk.Y.shape[1] == 1:
-            return found
-        w, b = found.weights, found.intercept
-        return found._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
+        return shift
 
-    def _certified(self, problem: Problem, found: Minimum, C: float) -> Report:
+    def _certified(
+        self, problem: Problem, found: Minimum, C: float, missed: float | None = None
+    ) -> Report:
         """Return the report, in units of C sum_i v_i loss_i + |f|^2 / 2."""
         report, phi = found.report, problem.phi
         scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
         numbers = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
-        with np.errstate(over="ignore"):
-            missed = phi.missed(C * found.dual)
+        if missed is None:
+            with np.errstate(over="ignore"):
+                missed = phi.missed(C * found.dual)
         numbers["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
         if not phi.approximate and missed > _MOST_MISSED * numbers["objective"]:
@@ -262,6 +279,36 @@ class KernelLogisticRegression(LogisticEstimator):
         self._keep(problem, found, self._certified(problem, found, self.C))
         self._say(f"{self.n_iter_} steps: {self.report_.status.value}")
         return self
+
+    def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
+        """Fit f in the span of landmarks to labels in blocks: a pass for each Newton step."""
+        require_landmarks(self)
+        blocks, drawn = sampled(X, self._chosen, y, sample_weight)
+        coding = Coding.of(blocks, self.class_weight, type(self).__name__)
+        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
+        labels = replace(sample, labels=coding.places(drawn.y), classes=coding.classes)
+        kernel = labels.resolve(self._make_kernel(self.gamma))
+        self._chosen.require(len(sample))
+        phi = self._chosen.map(kernel, sample.points)
+        outputs, loss = coding.outputs
+        solver = NewtonInPasses(self.tol, self.max_iter or 100)
+        risk = RiskInBlocks(phi, blocks, coding, loss, outputs, 1.0, self.fit_intercept)
+        found, sums = self._centred(risk, solver)
+        residual = sums.left / max(sums.trace, float(np.finfo(float).tiny))
+        text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
+        empty = np.empty((0, len(phi)))
+        text = "; ".join([text, *phi.flaws])
+        seen = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, text)
+        if found.report.status is Status.NOT_CONVERGED:
+            warn_caller(found.report.message, ConvergenceWarning)
+        missed = 0.5 * float(np.square(self.C * sums.missed).sum())
+        problem = Problem(kernel, solver, seen, coding.classes, empty, None)
+        self._keep(problem, found, self._certified(problem, found, self.C, missed))
+
+    def _centred(self, risk: RiskInBlocks, solver: NewtonInPasses) -> tuple[Minimum, Any]:
+        risk = replace(risk, shift=self._shift(self.C))
+        found, sums = solver.minimize(risk, self._teller, self.max_memory)
+        return _without_constant(found), sums
 
     def _known(self) -> tuple[bool, int | None]:
         """Return the kind of points: whether rows of values, and of how many numbers."""

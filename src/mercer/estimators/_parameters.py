@@ -7,7 +7,8 @@ words stand in the docstring of the same class.  `estimator` makes the construct
 does.  A class inherits the parameters of its bases with their constraints and words, and may give
 another default, ``gamma: float | str | None = None``, or other words.
 
-`fitting` is the door of every fit, `threaded` that of every answer that takes long.
+`fitting` is the door of every fit, `threaded` that of every answer that takes long.  At both
+of them points in blocks take another way.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from sklearn.utils._param_validation import (
 
 from .._points import length
 from .._runtime import blas_threads, budget_in_bytes, progress, reserving, thread_count, threads
+from ..blocks import in_blocks
+from ._in_blocks import answered, fitted
 
 __all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator"]
 __all__ += ["fitting", "learned", "parameter", "solver", "threaded"]
@@ -153,8 +156,19 @@ def _entry(words: str, field: dataclasses.Field) -> str:
 
 
 def threaded(method: Callable[..., Any]) -> Any:
-    """Decorate a method of an estimator that is to run in `n_jobs` threads."""
+    """Decorate an answer of an estimator: it runs in `n_jobs` threads; in blocks for blocks."""
+    in_threads = _in_threads(method)
 
+    @wraps(method)
+    def answer(self: Any, *args: Any, **params: Any) -> Any:
+        if args and in_blocks(args[0]):
+            return answered(self, method.__name__, *args, **params)
+        return in_threads(self, *args, **params)
+
+    return answer
+
+
+def _in_threads(method: Callable[..., Any]) -> Any:
     @wraps(method)
     def run(self: Any, *args: Any, **params: Any) -> Any:
         count = getattr(self, "n_jobs", None)
@@ -183,12 +197,19 @@ def fitting(method: Callable[..., Any]) -> Any:
     >>> Mean().fit([1.0, 2.0])
     1.5
     """
-    checked = _fit_context(prefer_skip_nested_validation=True)(threaded(method))
+
+    @wraps(method)
+    def anywhere(self: Any, X: Any, *args: Any, **params: Any) -> Any:
+        if in_blocks(X):
+            return fitted(self, method.__name__, X, *args, **params)
+        return method(self, X, *args, **params)
+
+    checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(anywhere))
 
     @wraps(method)
     def fit(self: Any, X: Any, *args: Any, **params: Any) -> Any:
         try:
-            n = length(X)
+            n = 0 if in_blocks(X) else length(X)  # of blocks, each has one thread
         except TypeError:  # not a collection: the method says so
             n = 0
         budget = getattr(self, "max_memory", None)

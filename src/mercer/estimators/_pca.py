@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import NotDifferentiableError
+from ..blocks import Blocks, as_blocks, in_blocks
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..preimage import PreImages, local_method
@@ -33,6 +34,7 @@ from ..spectral import (
 )
 from ._base import Landmarked, NamedKernel
 from ._explorable import Explorable
+from ._in_blocks import exactly, gathered, sampled
 from ._parameters import (
     AT_LEAST_0,
     COUNT,
@@ -44,7 +46,7 @@ from ._parameters import (
     solver,
     threaded,
 )
-from ._sample import weighted_quantile
+from ._sample import Sample, weighted_quantile
 from ._summary import summary
 
 __all__ = ["KernelPCA"]
@@ -218,7 +220,10 @@ class KernelPCA(
         search.check()
         self._forget()
         own = self.copy_X and not search.by_features
-        sample = self._sample(X, sample_weight=sample_weight, copy=own)
+        self._fit_sample(search, self._sample(X, sample_weight=sample_weight, copy=own))
+        return self
+
+    def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
         kernel = sample.resolve(self._make_kernel(self.gamma))
         found = search.fit(sample.evaluated(kernel, self.max_memory), sample.points, sample.weights)
         if sample.values is not None:
@@ -233,7 +238,30 @@ class KernelPCA(
             except BaseException:
                 self._forget()
                 raise
-        return self
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Find the components of points in blocks: moments of features, in one pass."""
+        search = self._search
+        search.check()
+        if self.fit_inverse_transform:
+            raise ValueError(
+                "fit_inverse_transform=True learns from all points at once; with blocks take "
+                "inverse_transform(X, method='auto'), which needs no map"
+            )
+        self._forget()
+        if not search.by_features:
+            with exactly(self, X, "eigen_solver", ("auto", "exact", "krylov")):
+                points, _, w = gathered(self, X, None, sample_weight)
+                search = replace(search, eigen_solver="krylov", storage="tiled")
+                self._fit_sample(search, self._sample(points, sample_weight=w, copy=False))
+            return
+        blocks, drawn = sampled(X, self._chosen, None, sample_weight, search.rank(len(X)))
+        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        solver, phi = search.begin(kernel, sample.points)
+        found = search.read_out(solver, phi, search.moments(phi, blocks, None))
+        self._whole = False
+        self._learn(found, kernel, _precision(sample.points))
 
     def _can_stream(self) -> bool:
         if self._precomputed:
@@ -408,8 +436,8 @@ class KernelPCA(
         check_is_fitted(self)
         if not hasattr(self, "offset_"):
             raise NotFittedError(
-                "partial_fit sees each point once, and compress has landmarks alone, so the "
-                "threshold of its training points is not known; compare score_samples with a "
+                "partial_fit and blocks see each point once, and compress has landmarks alone, so "
+                "the threshold of its training points is not known; compare score_samples with a "
                 "threshold of your own"
             )
         return self.score_samples(X) - self.offset_
@@ -567,9 +595,18 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ what it says
 
-    @threaded
     def plan(self, X: Any) -> Plan:
-        """Return what each method would cost for these points, before anything is allocated."""
+        """Return what each method would cost for these points, before anything is allocated.
+
+        For points in blocks with the law of time on as many cores as there are.
+        """
+        return self._planned(as_blocks(X)) if in_blocks(X) else self._plan(X)
+
+    @threaded
+    def _plan(self, X: Any) -> Plan:
+        return self._planned(X)
+
+    def _planned(self, X: Any) -> Plan:
         return self._search.plan(self._make_kernel(self.gamma), X)
 
     def summary(self) -> str:
@@ -595,7 +632,8 @@ class KernelPCA(
         check_is_fitted(self)
         if self._components.scores is None:
             raise AttributeError(
-                "partial_fit and compress do not keep the training points: give X to transform"
+                "partial_fit, blocks and compress do not keep the training points: give X to "
+                "transform"
             )
         return self._finished(self._components.scores, self._dtype)
 

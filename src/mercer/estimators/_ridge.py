@@ -12,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._points import length, take
 from .._runtime import check_budget
+from ..blocks import Blocks
 from ..expansion import Expansion, Primal
 from ..kernels import Kernel, forget
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
+from ._in_blocks import exactly, gathered, require_landmarks, sampled
 from ._parameters import AT_LEAST_0, by_size, estimator, fitting, parameter, solver, threaded
 from ._sample import Sample
 
@@ -37,15 +39,40 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     fit_intercept: bool = parameter("boolean", default=False)
     solver: Any = solver("nystroem", default="auto")
 
-    def _problem(self, kernel: Kernel, sample: Sample, alphas: np.ndarray) -> Any:
+    @property
+    def _on_landmarks(self) -> bool:
+        return isinstance(self.solver, str) and self.solver == "nystroem"
+
+    def _problem(
+        self, kernel: Kernel, sample: Sample, alphas: np.ndarray, solver: Any = None
+    ) -> Any:
         """Return the problem with an alpha for each target: on all points, or on landmarks."""
+        solver = self.solver if solver is None else solver
         data = (kernel, sample.points, sample.targets, sample.weights, alphas, self.fit_intercept)
         common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
-        if isinstance(self.solver, str) and self.solver in ("nystroem", "krill"):
-            return LandmarkRidge(*data, self._chosen, self.solver == "krill", **common)
+        if isinstance(solver, str) and solver in ("nystroem", "krill"):
+            return LandmarkRidge(*data, self._chosen, solver == "krill", **common)
         seed = 0 if self.random_state is None else self.random_state
         options = {"rank": self.rank, "random_state": seed}
-        return ExactRidge(*data, solver=by_size(self.solver), options=options, **common)
+        return ExactRidge(*data, solver=by_size(solver), options=options, **common)
+
+    def _blocks_sample(self, X: Blocks, y: Any, sample_weight: Any) -> tuple[Sample, Blocks]:
+        """Return a sample of points in blocks, and the blocks with targets and weights."""
+        require_landmarks(self)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs targets y: in blocks, or in one array")
+        blocks, drawn = sampled(X, self._chosen, y, sample_weight)
+        return self._sample(drawn.X, drawn.y, drawn.weights, copy=False), blocks
+
+    def _problem_in_blocks(
+        self, kernel: Kernel, sample: Sample, blocks: Blocks, alphas: np.ndarray
+    ) -> LandmarkRidge:
+        return LandmarkRidge(
+            *(kernel, blocks, sample.targets, None, alphas, self.fit_intercept, self._chosen),
+            max_memory=self.max_memory,
+            say=self._teller,
+            among=sample.points,
+        )
 
 
 @estimator()
@@ -114,11 +141,14 @@ class KernelRidge(RidgeEstimator):
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
-        sample = self._sample(X, y, sample_weight)
+        self._fit_sample(self._sample(X, y, sample_weight), self.solver)
+        return self
+
+    def _fit_sample(self, sample: Sample, solver: Any) -> None:
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
         self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(self.kernel_, self.max_memory)
-        self._ridge = self._problem(evaluated, sample, alphas)
+        self._ridge = self._problem(evaluated, sample, alphas, solver)
         A, b = self._ridge.solve()
         self._ridge.kernel = forget(evaluated)
         if isinstance(self._ridge, LandmarkRidge):
@@ -129,7 +159,22 @@ class KernelRidge(RidgeEstimator):
         self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
         if sample.values is not None:
             del self._ridge  # with the matrix in it
-        return self
+
+    def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
+        """Fit f to targets in blocks: on landmarks in one pass, else by products with all of K."""
+        if not self._on_landmarks:
+            with exactly(self, X, "solver", ("auto", "exact", "cg")):
+                given = gathered(self, X, y, sample_weight)
+                self._fit_sample(self._sample(*given, copy=False), "cg")
+            return
+        sample, blocks = self._blocks_sample(X, y, sample_weight)
+        alphas = _check_alpha(self.alpha, sample.targets.shape[1])
+        self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
+        self._ridge = self._problem_in_blocks(self.kernel_, sample, blocks, alphas)
+        A, b = self._ridge.solve()
+        self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
+        self._set_expansion(self.expansion_, b, sample.flat)
+        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
 
     # ------------------------------------------------------------------ predictions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from .._errors import warn_caller
 from .._points import doubled, take
 from .._runtime import check_budget
+from ..blocks import Blocks
 from ..expansion import Expansion
 from ..gram import DenseGram, TiledGram, gram, grams, share_distances
 from ..kernels import Kernel
@@ -24,7 +25,7 @@ from ..solvers import (
     warn_inaccurate,
 )
 from ._cross_validation import Found, Solution, best_places, folds, numbers, score
-from ._parameters import estimator, fitting, parameter
+from ._parameters import estimator, fitting, parameter, threaded
 from ._ridge import RidgeEstimator
 from ._sample import Sample
 
@@ -125,6 +126,47 @@ class KernelRidgeCV(RidgeEstimator):
         self._store(best, X, sample)
         return self
 
+    def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
+        """Try all alphas and gammas on points in blocks: two passes for each gamma."""
+        self._check_choices()
+        if self._folds or self.scoring is not None or self.store_cv_results:
+            raise ValueError(
+                "points in blocks are scored by their mean squared leave-one-out error (cv=None, "
+                "scoring=None) or by cv='gcv', and no errors of single points are stored"
+            )
+        sample, blocks = self._blocks_sample(X, y, sample_weight)
+        gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
+        kernels = [sample.resolve(self._make_kernel(g)) for g in gammas]
+        self.alphas_ = self._grid(kernels, sample)
+        q, each = sample.targets.shape[1], self.alpha_per_target and not sample.flat
+        tried = []
+        for kernel in kernels:
+            path: Any = self._problem_in_blocks(kernel, sample, blocks, np.ones(q)).path()
+            usable = self._usable(path, kernel)
+            alphas = self.alphas_[usable]
+            found = -(path.gcv(alphas) if self.cv == "gcv" else path.mean_squares(alphas))
+            tried.append(self._judged(path, found, usable, q))
+        place = int(np.argmax([found.best for found in tried]))
+        self.scores_, best = np.array([found.scores for found in tried]), tried[place]
+        alphas, solution = self.alphas_[best.chosen], cast(Solution, best.solution)
+        self.kernel_, self.gamma_ = kernels[place], gammas[place]
+        f = Expansion(self.kernel_, solution.points, solution.A)
+        self._set_expansion(f, solution.b, sample.flat)
+        self.report_, self.alpha_ = solution.report, alphas if each else float(alphas[0])
+        self.best_score_ = best.scores.max(axis=0) if each else best.best
+        self._forget()
+
+    def _judged(self, path: Any, found: np.ndarray, usable: np.ndarray, q: int) -> Found:
+        """Return the scores of all alphas, those that cannot be used last, and the solution."""
+        if found.ndim == 2 and not self.alpha_per_target:
+            found = found.mean(axis=1)
+        scores = np.full((len(usable), *found.shape[1:]), -np.inf)
+        scores[usable] = np.where(np.isnan(found), -np.inf, found)
+        chosen = best_places(scores, q)
+        solution = Solution(path.points, *path.solve_each(self.alphas_[chosen], warn=False))
+        return Found(scores, chosen, solution)
+
+    @threaded
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
         values = self._values(X)
@@ -219,13 +261,7 @@ class KernelRidgeCV(RidgeEstimator):
             errors = np.full((len(usable), *data.targets.shape), np.nan)
             errors[usable] = list(path.leave_one_out(alphas))
             found = self._scores(errors[usable], data)
-        if found.ndim == 2 and not self.alpha_per_target:
-            found = found.mean(axis=1)
-        scores = np.full((len(usable), *found.shape[1:]), -np.inf)
-        scores[usable] = np.where(np.isnan(found), -np.inf, found)
-        chosen = best_places(scores, data.targets.shape[1])
-        solution = Solution(path.points, *path.solve_each(self.alphas_[chosen], warn=False))
-        return Found(scores, chosen, solution, errors)
+        return self._judged(path, found, usable, data.targets.shape[1])._replace(errors=errors)
 
     def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> RidgePath:
         if K is None:

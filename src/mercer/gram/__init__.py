@@ -2,7 +2,7 @@
 
 from ._centred import CentredGram
 from ._centroids import has_centroids, lloyd, radial_inside
-from ._choose_landmarks import choose_landmarks
+from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
 from ._count_sketch import CountSketchMap
 from ._dense import DenseGram
 from ._feature_map import FeatureMap
@@ -19,11 +19,13 @@ from ._row_cache import add_rows
 from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
 from ._shared import grams, share_distances
-from ._tiled import TiledGram, fill, working_bytes
+from ._tiled import TiledGram, elsewhere, fill, working_bytes
 from ._triangular import solve_rows
 
 __all__ = [
+    "CANDIDATES",
     "METHODS",
+    "PER_LANDMARK",
     "RANK",
     "CentredGram",
     "CountSketchMap",
@@ -41,6 +43,7 @@ __all__ = [
     "TiledGram",
     "add_rows",
     "choose_landmarks",
+    "elsewhere",
     "factor_landmarks",
     "fill",
     "gram",

@@ -10,8 +10,11 @@ So the result does not depend on how many threads ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +25,7 @@ from ..kernels import Kernel, Prepared, pair
 from ._operator import GramOperator, points_length
 from ._products import few_columns, padded, product, products, weighted_squares
 
-__all__ = ["TiledGram", "fill", "working_bytes"]
+__all__ = ["TiledGram", "elsewhere", "fill", "working_bytes"]
 
 # A tile: about 1 MiB in float64, at home in the second-level cache.  A power of two would put the
 # entries of a column into the same few cache lines: at 512 columns the GEMM takes a quarter longer.
@@ -32,6 +35,9 @@ _STRIP = 1920  # rows of K that one task of a rectangular product works on
 _BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
 _MOST_GROUPS = 16
 _FEW = 2**20  # entries of K that take no longer than to start a thread
+_MOST_ELSEWHERE = 64  # groups that other processes work on
+
+_elsewhere: ContextVar[Any] = ContextVar("who does the products", default=None)
 
 
 class TiledGram(GramOperator):
@@ -153,44 +159,24 @@ class TiledGram(GramOperator):
         n, c = V.shape
         few = few_columns(V)
         V = padded(V) if few else V
-        starts = _group_starts(n, V.shape[1])
-        buffers: list[Any] = [None] * (len(starts) - 1)
-        shares = np.zeros(len(buffers))
+        kept, given = (self.kernel, P), (V, weights, few, self.dtype)
+        if (there := _elsewhere.get()) is not None:
+            acc, share = there(_of_group, _added, kept, given, _groups_elsewhere(n))
+            if squares is not None:
+                squares.append(share)
+            return np.asarray(acc[:, :c])
+        groups = list(pairwise(_group_starts(n, V.shape[1])))
+        parts: list[Any] = [None] * len(groups)
 
         def group(g: int) -> Iterator[None]:
-            # this group's tiles reach no row beyond its last column
-            acc = np.zeros((min(starts[g + 1], n), V.shape[1]))
-            scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
-            for j in range(starts[g], min(starts[g + 1], n), _COLS):
-                cols = slice(j, min(j + _COLS, n))
-                Qj, Vj = Q[cols], V[cols]
-                Vt = np.ascontiguousarray(Vj.T)
-                direct = np.empty((_ROWS, len(Vt)), dtype=self.dtype)
-                mirror = np.empty_like(Vt)
-                for i in range(0, cols.stop, _ROWS):
-                    yield
-                    rows = slice(i, min(i + _ROWS, cols.stop))
-                    T = _tile(self.kernel, P[rows], Qj, scratch)
-                    if weights is not None:
-                        twice = 1.0 if i >= j else 2.0
-                        shares[g] += twice * weighted_squares(T, weights[rows], weights[cols])
-                    if i >= j:  # in the square on the diagonal T stands for itself alone
-                        acc[rows] += T @ Vj
-                    elif few:
-                        products(T, Vt, V[rows], direct, mirror)
-                        acc[rows] += direct
-                        acc[cols] += mirror.T
-                    else:
-                        acc[rows] += T @ Vj
-                        acc[cols] += T.T @ V[rows]
-            buffers[g] = acc
+            parts[g] = yield from group_of_tiles(kept, given, groups[g])
 
-        run(group, range(len(buffers)), self.n_threads)
+        run(group, range(len(groups)), self.n_threads)
         total = np.zeros((n, c))
-        for acc in buffers:
+        for acc, _ in parts:
             total[: len(acc)] += acc[:, :c]
         if squares is not None:
-            squares.extend(shares)
+            squares.extend(share for _, share in parts)
         return total
 
     def _full(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
@@ -212,6 +198,84 @@ class TiledGram(GramOperator):
 
         run(strip, slices(len(P), _STRIP), self.n_threads)
         return out[:, :c]
+
+
+def _of_group(kept: Any, given: Any, columns: tuple[int, int]) -> tuple[np.ndarray, float]:
+    """Return a group of tiles, all at once: what another process does."""
+    tiles = group_of_tiles(kept, given, columns)
+    while True:
+        try:
+            next(tiles)
+        except StopIteration as done:
+            result: tuple[np.ndarray, float] = done.value
+            return result
+
+
+def _added(
+    one: tuple[np.ndarray, float], other: tuple[np.ndarray, float]
+) -> tuple[np.ndarray, float]:
+    """Return the sum of two groups, of which the later one reaches further down."""
+    total = other[0].copy()
+    total[: len(one[0])] += one[0]
+    return total, one[1] + other[1]
+
+
+def _groups_elsewhere(n: int) -> list[tuple[int, int]]:
+    """Return groups of columns with equal work, as many as points allow, but no more than 64."""
+    tiles = -(-n // _COLS)
+    count = max(1, min(_MOST_ELSEWHERE, tiles // 2))
+    ends = {round(tiles * float(np.sqrt(g / count))) for g in range(count + 1)}
+    return [(a * _COLS, b * _COLS) for a, b in pairwise(sorted(ends))]
+
+
+@contextmanager
+def elsewhere(work: Any) -> Iterator[None]:
+    """Let work(f, merge, kept, given, jobs) do the products with a symmetric K inside of the block.
+
+    It is to return the f(kept, given, job) of all jobs, merged.  `kept` is the same for all
+    products: the kernel and its points.  Which jobs there are depends on the number of points.
+    """
+    token = _elsewhere.set(work)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def group_of_tiles(
+    kept: tuple[Kernel, Prepared], given: tuple[Any, ...], columns: tuple[int, int]
+) -> Generator[None, None, tuple[np.ndarray, float]]:
+    """Return what tiles of some columns, and those that mirror them, add to K V and to the squares.
+
+    It yields between two tiles.
+    """
+    (kernel, P), (V, weights, few, dtype), (start, stop) = kept, given, columns
+    n, share = len(V), 0.0
+    acc = np.zeros((min(stop, n), V.shape[1]))  # these tiles reach no row beyond their last column
+    scratch = np.empty(_ROWS * _COLS, dtype=dtype)
+    for j in range(start, min(stop, n), _COLS):
+        cols = slice(j, min(j + _COLS, n))
+        Qj, Vj = P[cols], V[cols]
+        Vt = np.ascontiguousarray(Vj.T)
+        direct = np.empty((_ROWS, len(Vt)), dtype=dtype)
+        mirror = np.empty_like(Vt)
+        for i in range(0, cols.stop, _ROWS):
+            yield
+            rows = slice(i, min(i + _ROWS, cols.stop))
+            T = _tile(kernel, P[rows], Qj, scratch)
+            if weights is not None:
+                twice = 1.0 if i >= j else 2.0
+                share += twice * weighted_squares(T, weights[rows], weights[cols])
+            if i >= j:  # in the square on the diagonal T stands for itself alone
+                acc[rows] += T @ Vj
+            elif few:
+                products(T, Vt, V[rows], direct, mirror)
+                acc[rows] += direct
+                acc[cols] += mirror.T
+            else:
+                acc[rows] += T @ Vj
+                acc[cols] += T.T @ V[rows]
+    return acc, share
 
 
 def fill(

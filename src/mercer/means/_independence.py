@@ -23,6 +23,7 @@ from .._runtime import (
 from ..gram import DenseGram, LowRankGram, remembering
 from ..kernels import Kernel
 from ._hsic import Centring, as_square, count_of_pairs, paired
+from ._in_blocks import either_in_blocks, independent_in_blocks
 from ._landmarks import landmark_grams, truncation
 from ._permutation import check_test, orders, pvalue, warn_of_few
 from ._rounding import rounding
@@ -130,7 +131,8 @@ def independence_test(
     Parameters
     ----------
     X, Y, kernel, kernel_y, estimator
-        As in `hsic`.  With the kernel `Distance()` this is the test by distance covariance.
+        As in `hsic`; or both in blocks for "lowrank", as in `two_sample_test`.  With the kernel
+        `Distance()` this is the test by distance covariance.
     method : {"auto", "permutation", "lowrank"}
     n_permutations, rank, random_state, max_memory
         As in `two_sample_test`.
@@ -152,6 +154,9 @@ def independence_test(
     """
     count, rank = check_test(method, _METHODS, n_permutations, rank)
     rng = random_numbers(random_state)
+    if either_in_blocks(X, Y):
+        options = (kernel, kernel_y, estimator, method, count, rank, rng)
+        return IndependenceResult(**independent_in_blocks(X, Y, *options))
     samples = paired(X, Y, kernel, kernel_y, estimator)
     (kernel, X), (kernel_y, _) = samples
     n = length(X)

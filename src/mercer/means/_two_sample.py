@@ -20,6 +20,7 @@ from .._runtime import (
 from ..expansion import Expansion
 from ..gram import GramOperator, LowRankGram, remembering
 from ..kernels import Kernel
+from ._in_blocks import either_in_blocks, same_in_blocks
 from ._landmarks import landmark_grams, truncation
 from ._mmd import Splits, pair_terms
 from ._permutation import check_test, pvalue, signs, splits, warn_of_few, warn_of_rounding
@@ -126,7 +127,9 @@ def two_sample_test(
     Parameters
     ----------
     X, Y : points
-        The samples, m and n points.
+        The samples, m and n points.  Or both in blocks, `Blocks` or Dask arrays with the same
+        chunks, for "lowrank" and "linear": then points are rearranged within each block, at the
+        same exact level, and the order of rows in a block is taken as it is.
     kernel : Kernel, str, callable or None
         None is the RBF with the median distance of all points as its bandwidth; see `mmd`.
     estimator : {"unbiased", "biased"}
@@ -170,6 +173,9 @@ def two_sample_test(
     check_choice("estimator", estimator, "unbiased", "biased")
     count, rank = check_test(method, _METHODS, n_permutations, rank)
     rng = random_numbers(random_state)
+    if either_in_blocks(X, Y):
+        options = (kernel, estimator, method, count, rank, rng)
+        return TwoSampleResult(**same_in_blocks(X, Y, *options))
     kernel, Z, m, n = pooled(X, Y, kernel, 4 if method == "linear" else 2)
     k = remembering(kernel, m + n, max_memory)
     features: list[LowRankGram] = []

@@ -128,6 +128,7 @@ _FIELDS: tuple[type, ...] = (
     solvers.Machine,
     solvers.MixedCholesky,
     solvers.Newton,
+    solvers.NewtonInPasses,
     solvers.PartialLeastSquares,
     solvers.PowerPeeling,
     solvers.RandomizedEigen,

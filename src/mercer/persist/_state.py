@@ -98,7 +98,7 @@ _ARRAYS = (
     "stresses_ support_ weights_ y_train_ X_transformed_fit_"
 )
 _NUMBERS = (
-    "C_ approximation_error_ bandwidth_ best_score_ epsilon_ eta0_ inertia_ "
+    "C_ approximation_error_ bandwidth_ epsilon_ eta0_ inertia_ "
     "_least log_likelihood_ log_marginal_likelihood_value_ stress_ total_variance_"
 )
 _COUNTS = "_n_features_out fit_status_ n_classes_ n_components_ n_features_in_ n_samples_fit_ t_"
@@ -110,7 +110,7 @@ TYPES: dict[str, Any] = {
     **dict.fromkeys(("_flat", "_sparse", "_whole"), bool),
     **dict.fromkeys(("_form", "_held"), str),
     **dict.fromkeys(("expansion_", "expansion_y_", "mean_"), Expansion | Primal),
-    **dict.fromkeys(("intercept_", "alpha_", "offset_"), float | np.ndarray),
+    **dict.fromkeys(("intercept_", "alpha_", "best_score_", "offset_"), float | np.ndarray),
     **dict.fromkeys(("_latents", "expansions_"), list),
     "_columns": np.ndarray | None,
     "_components": Components,

@@ -10,7 +10,7 @@ from ._choose import (
 )
 from ._cost import Cost, evaluating, reading
 from ._report import Report, Status, enough, judged, worst
-from .clusters import Clusters, Lloyd, Partition, cluster, silhouette
+from .clusters import Clusters, Lloyd, Partition, cluster, cluster_blocks, silhouette
 from .dual import (
     BlockSMO,
     BoxInterior,
@@ -72,6 +72,7 @@ from .online import (
     Schedule,
 )
 from .ridge import (
+    BlockedPath,
     Discriminants,
     ExactPath,
     ExactRidge,
@@ -94,11 +95,13 @@ from .risk import (
     Machine,
     Minimum,
     Newton,
+    NewtonInPasses,
     Penalty,
     PiecewiseQuadratic,
     Poisson,
     Quantile,
     RegularisedRisk,
+    RiskInBlocks,
     ShortExpansionRisk,
     Softmax,
     Squared,
@@ -128,6 +131,7 @@ __all__ = [
     "Arpack",
     "BlockKrylov",
     "BlockSMO",
+    "BlockedPath",
     "Bordered",
     "BoxInterior",
     "BudgetPerceptron",
@@ -165,6 +169,7 @@ __all__ = [
     "MixedCholesky",
     "Moments",
     "Newton",
+    "NewtonInPasses",
     "Norma",
     "NystroemPath",
     "OnlineLearner",
@@ -186,6 +191,7 @@ __all__ = [
     "Relay",
     "Report",
     "RidgePath",
+    "RiskInBlocks",
     "Schedule",
     "ShiftedLowRank",
     "ShortExpansionRisk",
@@ -202,6 +208,7 @@ __all__ = [
     "check_stopping",
     "choose",
     "cluster",
+    "cluster_blocks",
     "columnwise",
     "conjugate_gradients",
     "coordinates",

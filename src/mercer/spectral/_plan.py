@@ -10,6 +10,7 @@ import numpy as np
 from .._errors import MemoryBudgetError
 from .._points import length
 from .._runtime import budget_in_bytes, check_budget, check_threads, in_words
+from ..blocks import Blocks
 from ..gram import TiledGram, working_bytes
 from ..kernels import Kernel, Precomputed
 from ..solvers import BlockKrylov, Cost, DenseEigen, LowRankEigen, cheapest, eigen_costs
@@ -21,6 +22,7 @@ _LEAN_PASSES = 1.5  # how many more of them it takes
 _BLOCK = 2**15  # points in a block of features
 _UNKNOWN = Cost(calls=np.inf)  # of approximations, which no exact method is compared with
 _STRIP = 512  # rows of K that are summed together
+_PASSES, _BANDWIDTH = 5, 1e9  # of a block Krylov method; bytes a second between machines
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Plan:
     budget: int
     options: tuple[Option, ...]
     chosen: Option | None
+    spread: str = ""  # what the law says of points in blocks
 
     def __str__(self) -> str:
         lines = [
@@ -84,6 +87,8 @@ class Plan:
                 "  nothing exact fits: raise max_memory, ask for fewer components, or take"
             )
             lines.append("  eigen_solver='nystroem', whose error is certified")
+        if self.spread:
+            lines.append(f"  {self.spread}")
         return "\n".join(lines)
 
     def require(self) -> Option:
@@ -136,7 +141,22 @@ def make_plan(
         options.append(Option(name, held, memory, passes, entries, exact, why, lean, cost))
     shown = "all" if wanted is None else f"{wanted:g}"
     fitting = {way: way.cost for way in options if way.fits and way.exact}
-    return Plan(n, shown, budget, tuple(options), cheapest(fitting))
+    if isinstance(X, Blocks):  # where K is never held in one place
+        fitting = {way: cost for way, cost in fitting.items() if way.storage == "tiled"}
+    return Plan(n, shown, budget, tuple(options), cheapest(fitting), _law(X, costs, k))
+
+
+def _law(X: Any, costs: dict[tuple[str, str], Cost], k: int) -> str:
+    """Return T = passes n^2 / (2 p r) + 16 n c / B a pass for points in blocks, in words."""
+    if not isinstance(X, Blocks):
+        return ""
+    p, n = X.cores, len(X)
+    sent, points = 16.0 * n * (k + 16), 8 * n * ((X.width or 1) + 3)
+    seconds = costs["krylov", "tiled"].seconds / p + _PASSES * sent / _BANDWIDTH
+    return (
+        f"in blocks on {p} cores, krylov: about {seconds:.0f} s; every worker holds "
+        f"{in_words(points)} of points, and {in_words(sent)} travel in a pass"
+    )
 
 
 def affordable(solver: Any, K: Any, k: int, max_memory: Any) -> Any:

@@ -236,6 +236,10 @@ class ComponentSearch:
         weight = None if weights is None else float(weights.sum())
         return Found(parts, solver, repr(pairs.basis.map), weight, errors)
 
+    def rank(self, n: int) -> int:
+        """Return the number of landmarks or features for n points."""
+        return int(self._feature_solver().features(n, self._expected(n)))
+
     def begin(self, kernel: Kernel, X: Any) -> tuple[Any, Any]:
         """Return the solver and the feature map that a first block of points fixes."""
         solver = self._feature_solver()

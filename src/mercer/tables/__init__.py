@@ -7,6 +7,7 @@ becomes of each column, and is saved beside the model that was fitted to its poi
 done to a column without a word: text and missing values are an error until the recipe names them.
 """
 
+from ._blocks import open_blocks
 from ._model import Trained, load_trained, save_trained
 from ._read import FORMATS, open_table, read_table
 from ._recipe import Part, Recipe, as_texts, label_values
@@ -25,6 +26,7 @@ __all__ = [
     "label_values",
     "load_trained",
     "nearest",
+    "open_blocks",
     "open_table",
     "read_table",
     "save_trained",

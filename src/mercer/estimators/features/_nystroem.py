@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._points import length
 from ..._runtime import Stopwatch, check_budget
+from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import METHODS, FlippedMap, Landmarks, LowRankGram, NystroemMap, has_centroids
 from ...kernels import Callable, Kernel, as_kernel, forget
 from ...preimage import PreImages
 from ...solvers import Report, Status
 from .._base import NamedKernel, Seed
+from .._in_blocks import sampled
 from .._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, threaded
 from .._sample import Sample
 from ._features import check_features, precision
@@ -115,6 +117,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
     )
 
     kernel_: Kernel = learned()
+    component_indices_: np.ndarray | None = learned()
 
     @property
     def _order(self) -> int | None:
@@ -125,6 +128,13 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
         """Choose landmarks among the points X; k is evaluated on some of them alone."""
         self._learn(self._sample(X, copy=False), measured=False)
         return self
+
+    def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
+        """Choose landmarks among a sample of points in blocks; one pass."""
+        _, drawn = sampled(X, Landmarks(self.n_components, self.landmarks, self.random_state))
+        self._learn(self._sample(drawn.X, copy=False), measured=False)
+        if self.component_indices_ is not None:
+            self.component_indices_ = drawn.places[self.component_indices_]
 
     @fitting
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:

@@ -11,9 +11,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._runtime import random_numbers
+from ...blocks import Blocks
 from ...gram import FourierMap
 from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
 from .._base import NamedKernel, Seed
+from .._in_blocks import sampled
 from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, threaded
 from ._features import FeatureTransformer, precision
 
@@ -39,6 +41,10 @@ class _Cosines(FeatureTransformer):
 
     random_weights_: np.ndarray = learned()
     random_offset_: np.ndarray = learned()
+
+    def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
+        """Draw the frequencies; rules for gamma are resolved on a sample of the points."""
+        self.fit(sampled(X)[1].X)
 
     def _learn(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
         """Keep the map with these frequencies, and scikit-learn's names for it."""
@@ -218,6 +224,10 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         self._map = phi.odd(rng) if self.n_components % 2 else phi
         self._say(f"{len(self._map)} features of {self.kernel_}")
         return self
+
+    def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
+        """Draw the frequencies; rules for gamma are resolved on a sample of the points."""
+        self.fit(sampled(X)[1].X)
 
     @threaded
     def transform(self, X: Any) -> np.ndarray:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._errors import MemoryBudgetError, warn_caller
 from ..._points import length, take
 from ..._runtime import budget_in_bytes, check_budget
+from ...blocks import Blocks
 from ...expansion import Expansion, Primal, near
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
@@ -35,6 +36,7 @@ from ...solvers import (
     linear_machine,
 )
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
+from .._in_blocks import gathered, require_landmarks
 from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
 from .._sample import Sample
 from ._pairs import FEW_ENTRIES, expansion_of_pairs, values_of_pairs
@@ -101,6 +103,14 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         return tags
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Gather the points and fit to these, if their features on landmarks fit the budget.
+
+        An interior point has a state for each of them, and support vectors are kept.
+        """
+        require_landmarks(self)
+        self.fit(*gathered(self, X, y, sample_weight))
 
     # ------------------------------------------------------------------ what a fit is given
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._errors import warn_caller
 from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
-from .._parameters import estimator, fitting, parameter
+from .._parameters import estimator, fitting, parameter, threaded
 from .._sample import class_weights
 from ._machine import SupportVectorMachine
 from ._pairs import votes_of_pairs
@@ -90,6 +90,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
     # ------------------------------------------------------------------ predictions
 
+    @threaded
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) + b for two classes, (n,), positive for `classes_[1]`.
 
@@ -104,6 +105,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             return values
         return self._by_class(values)
 
+    @threaded
     def predict(self, X: Any) -> np.ndarray:
         """Return the label with the most votes; of equals the first, unless `break_ties`."""
         if self.break_ties and self.decision_function_shape == "ovo":

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual, Duals, DualSolutions
-from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter
+from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter, threaded
 from ._machine import SupportVectorMachine
 from ._problem import Problem
 
@@ -35,6 +35,7 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         self._learn(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
         return self
 
+    @threaded
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
         return self._values(X)[:, 0]

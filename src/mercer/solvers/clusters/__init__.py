@@ -1,7 +1,8 @@
 """Clusters in feature space: k-means from K alone."""
 
 from ._cluster import Clusters, cluster
+from ._in_blocks import cluster_blocks
 from ._lloyd import Lloyd, Partition
 from ._silhouette import silhouette
 
-__all__ = ["Clusters", "Lloyd", "Partition", "cluster", "silhouette"]
+__all__ = ["Clusters", "Lloyd", "Partition", "cluster", "cluster_blocks", "silhouette"]

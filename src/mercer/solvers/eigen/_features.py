@@ -12,13 +12,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import eigh
 
 from ..._points import doubled, length, sliceable, take
 from ..._runtime import Step, Stopwatch, one_blas_thread
+from ...blocks import Blocks, Rows
 from ...gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
 from ...kernels import on_indices
 from .._report import Status
@@ -323,7 +324,7 @@ def moments_of(
     n_threads: int | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Moments:
-    """Return the moments of the features of X, one block of rows at a time.
+    """Return the moments of the features of X, one block of rows at a time; of all its `Blocks`.
 
     Examples
     --------
@@ -337,6 +338,9 @@ def moments_of(
     >>> moments.weight, bool(np.allclose(moments.mean, phi.features(X).mean(axis=0)))
     (50.0, True)
     """
+    if isinstance(X, Blocks):  # whose weights are beside its rows
+        moments = X.reduce(_moments_of_rows, Moments.merge, phi, say=say)
+        return cast(Moments, moments)
     moments, n = Moments.none(len(phi)), length(X)
     points = sliceable(X)
     exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 a certain quantity
@@ -348,6 +352,10 @@ def moments_of(
         if say is not None and rows.stop < n:
             say(Step(f"{rows.stop} of {n} points", rows.stop, n))
     return moments
+
+
+def _moments_of_rows(rows: Rows, phi: Any) -> Moments:
+    return moments_of(phi, rows.X, rows.weights)
 
 
 def _rounding(phi: NystroemMap, moments: Moments) -> float:

@@ -17,11 +17,12 @@ from typing import Self
 import numpy as np
 
 from ..._errors import NotPositiveDefiniteError
-from ..._runtime import cut, ordered_sum
+from ..._runtime import cut, ordered_sum, run, slices
 
 __all__ = ["Moments"]
 
-_GROUPS = 4  # strips of a block, each with a matrix of its own
+_GROUPS = 4  # of rows
+_STRIP = 256  # columns of the co-moment that one task computes
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,9 @@ class Moments:
             return self
         apart = other.mean - self.mean
         comoment = self.comoment + other.comoment
-        comoment += np.outer(apart, apart) * (self.weight * other.weight / weight)
+        scale = self.weight * other.weight / weight
+        for rows in slices(len(apart), _STRIP):  # no second m x m
+            comoment[rows] += np.outer(apart[rows], apart) * scale
         return Moments(
             self.rows + other.rows,
             weight,
@@ -122,12 +125,29 @@ def residuals(Phi: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
 
 
 def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | None) -> np.ndarray:
-    """Return sum w_i (phi_i - m)(phi_i - m)^T, by strips whose number the threads do not change."""
-    roots = np.sqrt(w)
+    """Return sum w_i (phi_i - m)(phi_i - m)^T, in tasks that the number of threads does not change.
 
-    def share(rows: slice) -> np.ndarray:
-        centred = Phi[rows] - mean
-        centred *= roots[rows, None]
-        return centred.T @ centred
+    Few features: groups of rows, added up.  Many: strips of columns, so that one matrix of m x m is
+    all there is.
+    """
+    centred, m = Phi - mean, len(mean)
+    centred *= np.sqrt(w)[:, None]
+    if m <= _STRIP:
+        parts = cut(len(Phi), _GROUPS)
+        return np.asarray(
+            ordered_sum(lambda rows: _square(centred[rows]), parts, _GROUPS, n_threads)
+        )
+    C = np.empty((m, m))
 
-    return np.asarray(ordered_sum(share, cut(len(Phi), _GROUPS), _GROUPS, n_threads))
+    def strip(columns: slice) -> None:
+        mine, beyond = centred[:, columns], slice(columns.stop, m)
+        C[columns, columns] = _square(mine)
+        C[beyond, columns] = centred[:, beyond].T @ mine
+        C[columns, beyond] = C[beyond, columns].T
+
+    run(strip, slices(m, _STRIP), n_threads)
+    return C
+
+
+def _square(A: np.ndarray) -> np.ndarray:
+    return A.T @ A  # of which NumPy computes one half

@@ -2,11 +2,12 @@
 
 from ._discriminants import Discriminants
 from ._krill import Krill
-from ._path import ExactPath, NystroemPath, RidgePath
+from ._path import BlockedPath, ExactPath, NystroemPath, RidgePath
 from ._ridge import ExactRidge, LandmarkRidge
 from ._tridiagonal import Tridiagonal
 
 __all__ = [
+    "BlockedPath",
     "Discriminants",
     "ExactPath",
     "ExactRidge",

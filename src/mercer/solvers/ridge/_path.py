@@ -17,20 +17,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import eigh
 
 from ..._points import length
 from ..._runtime import Step, Stopwatch, budget_in_bytes, one_blas_thread, run
+from ...blocks import Blocks, Rows
 from ...gram import GramOperator, NystroemMap
 from .._report import Report, Status, judged, worst
 from ..eigen import Moments
 from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
 from ._tridiagonal import Tridiagonal
 
-__all__ = ["ExactPath", "NystroemPath", "RidgePath", "for_each"]
+__all__ = ["BlockedPath", "ExactPath", "NystroemPath", "RidgePath", "for_each"]
 
 _COLUMNS = 256  # solutions held at a time
 _STRIP = 512  # rows of features rotated at a time
@@ -189,7 +191,117 @@ class ExactPath(RidgePath):
         return *with_constant(A[:, : self.Y.shape[1]], u, self.Y), u
 
 
-class NystroemPath(RidgePath):
+class _LandmarkPath(RidgePath):
+    """The span of landmarks, from the moments of (phi(x), y): for whoever reads the points."""
+
+    phi: NystroemMap
+    rows = 0  # how many points
+
+    def _learn(self, moments: Moments, intercept: bool, watch: Stopwatch) -> None:
+        """Decompose F^T W F; from here on an alpha costs next to nothing."""
+        m, C, self._mean = len(self.phi), moments.comoment, moments.mean
+        if not intercept:
+            C = C + moments.weight * np.outer(self._mean, self._mean)
+            self._mean = np.zeros(len(C))
+        self._constant = 1.0 / moments.weight if intercept else 0.0  # what b adds to h_i / w_i
+        s, self._V = eigh(C[:m, :m], check_finite=False)
+        self._s, self._c = np.maximum(s, 0.0), self._V.T @ C[:m, m:]
+        self._yy = C.diagonal()[m:]
+        self.report = Report(
+            solver=f"Nyström on {m} landmarks",
+            status=Status.PENDING,
+            seconds=watch.seconds,
+        )
+
+    def usable(self, alphas: np.ndarray) -> np.ndarray:
+        return np.asarray(alphas) > self._floor
+
+    @one_blas_thread
+    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        status = Status.APPROXIMATE
+        message = f"f is sought in the span of {len(self.phi)} landmarks"
+        if not self.usable(np.array([alpha]))[0]:
+            status = Status.INACCURATE
+            message += (
+                f"; alpha = {alpha:g} is below {self._floor:.1e}, what the rounding of F^T F hides"
+            )
+        self.report = replace(self.report, status=status, message=message)
+        w = self._V @ (self._c / (self._s + alpha)[:, None])
+        m = len(self.phi)
+        return self.phi.expansion_coefficients(w), self._mean[m:] - self._mean[:m] @ w
+
+    def objective(self, alpha: float) -> np.ndarray:
+        """Return the minimum of J for each target."""
+        return self._yy - np.sum(np.square(self._c) / (self._s + alpha)[:, None], axis=0)
+
+    def gcv(self, alphas: np.ndarray) -> np.ndarray:
+        n, m, constant = self.rows, len(self.phi), self._constant > 0
+        rss = np.array([self._rss(alpha) for alpha in alphas])
+        if np.any(rss < 1e-8 * self._yy):  # little is left of what was subtracted: add it up
+            rss = self._squares(alphas)
+        # n - dof, without subtracting what is nearly n
+        free = np.array([n - m - constant + np.sum(alpha / (self._s + alpha)) for alpha in alphas])
+        out = np.full(rss.shape, np.inf)  # where nothing is left to judge by
+        np.divide(n * rss, np.square(free)[:, None], out=out, where=(free > 0)[:, None])
+        return out
+
+    def _rss(self, alpha: float) -> np.ndarray:
+        """Return sum w r^2 = min J - alpha |f|^2."""
+        norms = np.square(self._c) / np.square(self._s + alpha)[:, None]
+        return self.objective(alpha) - alpha * norms.sum(axis=0)
+
+    @abstractmethod
+    def _squares(self, alphas: np.ndarray) -> np.ndarray:
+        """Return sum w r^2 for each alpha, from the residuals of all points."""
+
+    def _errors(self, alphas: np.ndarray) -> _Errors:
+        """Return what tells the errors of single points, for these alphas."""
+        (m, q), inverse = self._c.shape, 1.0 / (self._s[:, None] + alphas)  # (m, alphas)
+        # V^T w of all alphas and targets, so that one product predicts all of them
+        solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, len(alphas) * q)
+        return _Errors(self._V, self._mean, inverse, solutions, self._constant)
+
+    def variance(self, F: np.ndarray, alpha: float) -> np.ndarray:
+        """Return alpha phi^T (G + alpha)^-1 phi for the rows phi of F, with what b adds."""
+        Z = (F - self._mean[: len(self.phi)]) @ self._V
+        return np.asarray(alpha * (np.square(Z) @ (1.0 / (self._s + alpha)) + self._constant))
+
+    @property
+    def _floor(self) -> float:
+        return _FLOOR * float(self._s.max(initial=0.0))
+
+
+class _Errors(NamedTuple):
+    """The errors y - f(x) - b of points, from their features, for all alphas at once."""
+
+    V: np.ndarray
+    mean: np.ndarray
+    inverse: np.ndarray
+    solutions: np.ndarray
+    constant: float
+
+    def plain(self, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return the errors of the fits on all points, (rows, alphas, targets)."""
+        return self._gaps(self._turned(F), Y)
+
+    def left_out(self, F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return those of the fits that each leave out the point itself."""
+        Z = self._turned(F)
+        gap = self._gaps(Z, Y)
+        np.square(Z, out=Z)
+        h = weights[:, None] * (Z @ self.inverse + self.constant)
+        return gap / (1.0 - h)[:, :, None]
+
+    def _turned(self, F: np.ndarray) -> np.ndarray:
+        return (F - self.mean[: len(self.V)]) @ self.V
+
+    def _gaps(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        right = Y - self.mean[len(self.V) :]
+        fitted = (Z @ self.solutions).reshape(len(Z), -1, right.shape[1])
+        return np.asarray(right[:, None, :] - fitted)
+
+
+class NystroemPath(_LandmarkPath):
     """The span of landmarks, from one pass over the features phi of the points.
 
     Parameters
@@ -232,63 +344,25 @@ class NystroemPath(RidgePath):
         watch = Stopwatch()
         self.points, self.phi, self.X, self.Y = phi.points, phi, X, Y
         self.weights = np.ones(len(Y)) if weights is None else weights
-        m, n = len(phi), length(X)
-        keep = 8 * n * m <= budget_in_bytes(max_memory) // 4
+        m, self.rows = len(phi), length(X)
+        keep = 8 * self.rows * m <= budget_in_bytes(max_memory) // 4
         self._kept: list[tuple[slice, np.ndarray]] | None = [] if keep else None
         moments = Moments.none(m + Y.shape[1])
         for rows, F in phi.blocks(X):
             moments = moments.merge(Moments.of(np.c_[F, Y[rows]], self.weights[rows]))
             if self._kept is not None:
                 self._kept.append((rows, F))
-            if say is not None and rows.stop < n:
-                say(Step(f"{rows.stop} of {n} points", rows.stop, n))
-        C, self._mean = moments.comoment, moments.mean
-        if not intercept:
-            C = C + moments.weight * np.outer(self._mean, self._mean)
-            self._mean = np.zeros(m + Y.shape[1])
-        self._constant = 1.0 / moments.weight if intercept else 0.0  # what b adds to h_i / w_i
-        s, self._V = eigh(C[:m, :m], check_finite=False)
-        self._s, self._c = np.maximum(s, 0.0), self._V.T @ C[:m, m:]
-        self._yy = C.diagonal()[m:]
-        self.report = Report(
-            solver=f"Nyström on {m} landmarks",
-            status=Status.PENDING,
-            seconds=watch.seconds,
-        )
-
-    def usable(self, alphas: np.ndarray) -> np.ndarray:
-        return np.asarray(alphas) > self._floor
-
-    @one_blas_thread
-    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        status = Status.APPROXIMATE
-        message = f"f is sought in the span of {len(self.phi)} landmarks"
-        if not self.usable(np.array([alpha]))[0]:
-            status = Status.INACCURATE
-            message += (
-                f"; alpha = {alpha:g} is below {self._floor:.1e}, what the rounding of F^T F hides"
-            )
-        self.report = replace(self.report, status=status, message=message)
-        w = self._V @ (self._c / (self._s + alpha)[:, None])
-        m = len(self.phi)
-        return self.phi.expansion_coefficients(w), self._mean[m:] - self._mean[:m] @ w
-
-    def objective(self, alpha: float) -> np.ndarray:
-        """Return the minimum of J for each target."""
-        return self._yy - np.sum(np.square(self._c) / (self._s + alpha)[:, None], axis=0)
+            if say is not None and rows.stop < self.rows:
+                say(Step(f"{rows.stop} of {self.rows} points", rows.stop, self.rows))
+        self._learn(moments, intercept, watch)
 
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        m, inverse = len(self.phi), 1.0 / (self._s[:, None] + alphas)  # (m, alphas)
-        solutions = self._rotated_solutions(inverse)
-        errors = np.empty((len(alphas), *self.Y.shape))
+        known, errors = self._errors(alphas), np.empty((len(alphas), *self.Y.shape))
 
         def strip(job: tuple[slice, np.ndarray]) -> None:
             rows, F = job
-            Z = (F - self._mean[:m]) @ self._V
-            gap = self._gaps(rows, Z, solutions)
-            np.square(Z, out=Z)
-            h = self.weights[rows, None] * (Z @ inverse + self._constant)
-            errors[:, rows] = (gap / (1.0 - h)[:, :, None]).transpose(1, 0, 2)
+            found = known.left_out(F, self.Y[rows], self.weights[rows])
+            errors[:, rows] = found.transpose(1, 0, 2)
 
         for block, F in self._blocks():
             ends = [*range(0, len(F), _STRIP), len(F)]
@@ -296,58 +370,109 @@ class NystroemPath(RidgePath):
             run(strip, jobs)
         yield from errors
 
-    def gcv(self, alphas: np.ndarray) -> np.ndarray:
-        n, m, constant = len(self.Y), len(self.phi), self._constant > 0
-        rss = np.array([self._rss(alpha) for alpha in alphas])
-        if np.any(rss < 1e-8 * self._yy):  # little is left of what was subtracted: add it up
-            rss = self._squares(alphas)
-        # n - dof, without subtracting what is nearly n
-        free = np.array([n - m - constant + np.sum(alpha / (self._s + alpha)) for alpha in alphas])
-        out = np.full(rss.shape, np.inf)  # where nothing is left to judge by
-        np.divide(n * rss, np.square(free)[:, None], out=out, where=(free > 0)[:, None])
-        return out
-
-    def _rss(self, alpha: float) -> np.ndarray:
-        """Return sum w r^2 = min J - alpha |f|^2."""
-        norms = np.square(self._c) / np.square(self._s + alpha)[:, None]
-        return self.objective(alpha) - alpha * norms.sum(axis=0)
-
     def _squares(self, alphas: np.ndarray) -> np.ndarray:
-        """Return sum w r^2 for each alpha, from the residuals of all points."""
-        m, total = len(self.phi), np.zeros((len(alphas), self.Y.shape[1]))
-        solutions = self._rotated_solutions(1.0 / (self._s[:, None] + alphas))
+        known, total = self._errors(alphas), np.zeros((len(alphas), self.Y.shape[1]))
         for rows, F in self._blocks():
-            gap = self._gaps(rows, (F - self._mean[:m]) @ self._V, solutions)
-            total += np.einsum("i,ijc->jc", self.weights[rows], np.square(gap))
+            total += _summed(known.plain(F, self.Y[rows]), self.weights[rows])
         return total
 
-    def _rotated_solutions(self, inverse: np.ndarray) -> np.ndarray:
-        """Return V^T w of all alphas and targets, so that one product predicts all of them."""
-        (m, q), alphas = self._c.shape, inverse.shape[1]
-        return (self._c[:, None, :] * inverse[:, :, None]).reshape(m, alphas * q)
-
-    def _gaps(self, rows: slice, Z: np.ndarray, solutions: np.ndarray) -> np.ndarray:
-        """Return y - f - b at some points, (rows, alphas, targets)."""
-        right = self.Y[rows] - self._mean[len(self.phi) :]
-        fitted = (Z @ solutions).reshape(len(Z), -1, right.shape[1])
-        return right[:, None, :] - fitted
-
-    def variance(self, F: np.ndarray, alpha: float) -> np.ndarray:
-        """Return alpha phi^T (G + alpha)^-1 phi for the rows phi of F, with what b adds."""
-        Z = (F - self._mean[: len(self.phi)]) @ self._V
-        return np.asarray(alpha * (np.square(Z) @ (1.0 / (self._s + alpha)) + self._constant))
-
-    def forget(self) -> None:
-        """Let go of the data; solutions and variances can still be had."""
+    def forget(self) -> Self:
+        """Return the path without the data; solutions and variances can still be had."""
         self._kept, self.X = None, None
         self.Y, self.weights = self.Y[:0], self.weights[:0]
+        del self.rows
+        return self
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         return iter(self._kept) if self._kept is not None else self.phi.blocks(self.X)
 
-    @property
-    def _floor(self) -> float:
-        return _FLOOR * float(self._s.max(initial=0.0))
+
+class BlockedPath(_LandmarkPath):
+    """The span of landmarks, for points in `Blocks` with their targets and weights beside them.
+
+    One pass solves for every alpha; the leave-one-out errors, of which only the mean squares are
+    told, take another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.blocks import Blocks, beside
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import BlockedPath
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> blocks = beside(Blocks.of(X, rows=10), np.sin(X))
+    >>> path = BlockedPath(NystroemMap.on(RBF(), X), blocks, intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)
+    array([0.    , 0.0131])
+    """
+
+    @one_blas_thread
+    def __init__(
+        self,
+        phi: NystroemMap,
+        blocks: Blocks,
+        *,
+        intercept: bool,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        watch = Stopwatch()
+        self.points, self.phi, self.blocks = phi.points, phi, blocks
+        moments = blocks.reduce(_joint_moments, Moments.merge, phi, say=say)
+        self.rows, self._weight = moments.rows, moments.weight
+        self._learn(moments, intercept, watch)
+
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        raise TypeError("errors of single points are not kept for points in blocks")
+
+    def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
+        """Return the weighted mean of the squared leave-one-out errors, (alphas, targets)."""
+        total = self.blocks.reduce(_squared, add, self.phi, self._errors(alphas), True)
+        return np.asarray(total / self._weight)
+
+    def _squares(self, alphas: np.ndarray) -> np.ndarray:
+        total = self.blocks.reduce(_squared, add, self.phi, self._errors(alphas), False)
+        return np.asarray(total)
+
+    def forget(self) -> NystroemPath:
+        """Return the path without the data; solutions and variances can still be had."""
+        left, nothing = NystroemPath.__new__(NystroemPath), np.empty(0)
+        left.__dict__ |= {
+            name: v for name, v in vars(self).items() if name not in ("blocks", "rows", "_weight")
+        }
+        left.X, left.Y, left.weights, left._kept = None, nothing[:, None], nothing, None
+        return left
+
+
+def _joint_moments(rows: Rows, phi: NystroemMap) -> Moments:
+    """Return the moments of (phi(x), y) over a block."""
+    Y, w = _columns(rows), _weights(rows)
+    moments = Moments.none(len(phi) + Y.shape[1])
+    for part, F in phi.blocks(rows.X):
+        moments = moments.merge(Moments.of(np.c_[F, Y[part]], w[part]))
+    return moments
+
+
+def _squared(rows: Rows, phi: NystroemMap, errors: _Errors, left_out: bool) -> np.ndarray:
+    """Return the sum of the squared errors of a block, for all alphas and targets."""
+    Y, w, total = _columns(rows), _weights(rows), np.zeros(())
+    for part, F in phi.blocks(rows.X, _STRIP):
+        found = errors.left_out(F, Y[part], w[part]) if left_out else errors.plain(F, Y[part])
+        total = total + _summed(found, w[part])
+    return np.asarray(total)
+
+
+def _summed(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return np.asarray(np.einsum("i,ijc->jc", weights, np.square(errors)))
+
+
+def _columns(rows: Rows) -> np.ndarray:
+    Y = np.asarray(rows.y, dtype=float)
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
+def _weights(rows: Rows) -> np.ndarray:
+    return np.ones(len(rows.X)) if rows.weights is None else rows.weights
 
 
 def for_each(

@@ -19,6 +19,7 @@ import numpy as np
 from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._points import length
 from ..._runtime import budget_in_bytes, check_budget, check_threads
+from ...blocks import Blocks
 from ...gram import Landmarks, TiledGram, gram, working_bytes
 from ...kernels import Kernel, Precomputed
 from .._choose import LINEAR, choose
@@ -26,7 +27,7 @@ from .._report import Report, Status, worst
 from ..eigen import LowRankEigen
 from ..linear import Bordered, LeastSquares
 from ._krill import Krill
-from ._path import NystroemPath, for_each
+from ._path import BlockedPath, NystroemPath, for_each
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
 
@@ -273,9 +274,11 @@ class LandmarkRidge(_Ridge):
     landmarks : Landmarks
     iterative : bool
         Solve by `Krill`, for many landmarks, instead of with the features of all points.
-    random_state : int or None
     max_memory : int, str or None
     say : function
+    among : points, optional
+        For X in `Blocks`, with targets and weights beside them: a sample of the points, among
+        which landmarks are chosen.  Y is then that of the sample, for its shape alone.
 
     Examples
     --------
@@ -298,22 +301,26 @@ class LandmarkRidge(_Ridge):
     chosen: str = "nystroem"
     report: Report | None = None
     points: Any = None
+    among: Any = None  # the points to choose landmarks among, for `X` in blocks
     _path: NystroemPath | None = None
     _n: int = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "say": None}
 
-    def path(self) -> NystroemPath:
+    def path(self) -> NystroemPath | BlockedPath:
         """Choose the landmarks and read the features of all points: this solves every alpha."""
         n = length(self.X)
         self.landmarks.require(n)
         m = self.landmarks.count(n)
-        needed = LowRankEigen(m).workspace(n, 1)
+        some = n if self.among is None else length(self.among)
+        needed = LowRankEigen(m).workspace(some, 1)
         check_budget(needed, self.max_memory, f"a fit on {m} landmarks")
-        phi = self.landmarks.map(self.kernel, self.X)
+        phi = self.landmarks.map(self.kernel, self.X if self.among is None else self.among)
         if self.say is not None:
             self.say(f"features by {phi!r}")
+        if isinstance(self.X, Blocks):
+            return BlockedPath(phi, self.X, intercept=self.intercept, say=self.say)
         return NystroemPath(
             phi,
             self.X,
@@ -335,9 +342,8 @@ class LandmarkRidge(_Ridge):
             return self._krill()
         path = self.path()
         A, b, self.report = path.solve_each(self.alphas)
-        self.points, self._path = path.points, path
-        path.forget()
-        self._forget()
+        self._forget(path.rows)
+        self.points, self._path = path.points, path.forget()
         return A, b
 
     def variance(self, Z: Any) -> np.ndarray:
@@ -387,11 +393,11 @@ class LandmarkRidge(_Ridge):
         A, b, self.report = for_each(self.alphas, solve)
         if self.report.status is Status.CONVERGED:  # in the span of the landmarks
             self.report = replace(self.report, status=Status.APPROXIMATE)
-        self._forget()
+        self._forget(len(self.Y))
         return A, b
 
-    def _forget(self) -> None:
+    def _forget(self, n: int) -> None:
         """Let go of the data: a model on landmarks is small."""
-        self._n = len(self.Y)
+        self._n, self.among = n, None
         self.X, self.weights = None, None
         self.Y = self.Y[:0]

@@ -2,6 +2,7 @@
 
 from ._convex_risk import Machine
 from ._gradient import GradientDescent
+from ._in_passes import NewtonInPasses, RiskInBlocks
 from ._interior_point import InteriorPoint
 from ._learned_vectors import LearnedVectors
 from ._losses import (
@@ -37,11 +38,13 @@ __all__ = [
     "Machine",
     "Minimum",
     "Newton",
+    "NewtonInPasses",
     "Penalty",
     "PiecewiseQuadratic",
     "Poisson",
     "Quantile",
     "RegularisedRisk",
+    "RiskInBlocks",
     "ShortExpansionRisk",
     "Softmax",
     "Squared",

@@ -1,0 +1,63 @@
+"""What is in blocks, and what is put beside it: where estimators find out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._points import length
+from ._blocks import Blocks
+from ._dask import DaskBlocks, is_dask
+
+__all__ = ["as_blocks", "beside", "in_blocks"]
+
+
+def in_blocks(X: Any) -> bool:
+    """Tell whether X is given in blocks: `Blocks`, or a collection of Dask.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Blocks
+    >>> from mercer.blocks import in_blocks
+    >>> in_blocks(np.zeros((3, 2))), in_blocks(Blocks.of(np.zeros((3, 2))))
+    (False, True)
+    """
+    return isinstance(X, Blocks) or is_dask(X)
+
+
+def as_blocks(X: Any, what: str = "X") -> Blocks:
+    """Return the blocks that X is in."""
+    return X if isinstance(X, Blocks) else DaskBlocks.from_dask(X, what)
+
+
+def beside(X: Any, y: Any = None, weights: Any = None) -> Blocks:
+    """Return the blocks of X with targets and weights beside their rows.
+
+    These may be in blocks of the same sizes, or arrays in memory.
+    """
+    blocks = as_blocks(X)
+    parts = [_fitted(blocks, part, what) for part, what in ((y, "y"), (weights, "sample_weight"))]
+    return blocks._with(*parts)
+
+
+def _fitted(blocks: Blocks, part: Any, what: str) -> Any:
+    """Return something with a value for each row, cut where the rows are."""
+    if part is None:
+        return None
+    if not in_blocks(part):
+        part = np.asarray(part)
+        if part.ndim == 0 or length(part) != len(blocks):
+            raise ValueError(f"{what} has the shape {part.shape}, but X has {len(blocks)} rows")
+        return part
+    part = as_blocks(part, what)
+    if part.sizes == blocks.sizes:
+        return part
+    if len(part) != len(blocks):
+        raise ValueError(f"{what} has {len(part)} rows, but X has {len(blocks)}")
+    cut = next(i for i, (a, b) in enumerate(zip(part.sizes, blocks.sizes, strict=False)) if a != b)
+    raise ValueError(
+        f"{what} is cut into {len(part.sizes)} blocks, and X into {len(blocks.sizes)}; block {cut} "
+        f"has {part.sizes[cut]} and {blocks.sizes[cut]} rows: rechunk one of them like the other"
+    )

@@ -1,0 +1,212 @@
+"""On a cluster: the same bits for any number of workers, also if one is killed in mid-run."""
+
+import contextlib
+import os
+import resource
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from mercer import Blocks, KernelPCA
+from mercer.blocks import as_blocks
+from mercer.solvers import Moments
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+from block_models import MODELS, ROWS, WEIGHTS, X, fitted, on_dask  # noqa: E402
+
+TIMEOUT = 60.0
+LOCAL = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+QUIET = {"silence_logs": 50}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, **LOCAL, **QUIET) as cluster,
+        distributed.Client(cluster, timeout=TIMEOUT) as client,
+    ):
+        yield client
+
+
+def with_workers(client, count):
+    client.cluster.scale(count)
+    end = time.monotonic() + TIMEOUT
+    while len(client.nthreads()) != count:
+        assert time.monotonic() < end, f"{client.nthreads()} instead of {count} workers"
+        time.sleep(0.05)
+
+
+EACH = pytest.param(list(MODELS), id="all", marks=pytest.mark.long)
+SOME = pytest.param(["pca", "pca-exact", "ridge-cv", "logistic-three", "kmeans"], id="some")
+
+
+@pytest.mark.parametrize("names", [SOME, EACH])
+def test_the_same_bits_for_one_two_and_four_workers(client, names):
+    targets = {name: MODELS[name][1] for name in names}
+    here = {name: answers(name, Blocks.of(X, ROWS), y) for name, y in targets.items()}
+    for count in (2, 4, 1):
+        with_workers(client, count)
+        for name, y in targets.items():
+            there = answers(name, on_dask(X), on_dask(y))
+            assert np.array_equal(there, here[name]), (name, count)
+
+
+def answers(name, points, y):
+    """What a model says of X after a fit to points in blocks."""
+    return getattr(fitted(name, points, y), MODELS[name][2])(X)
+
+
+def killing(client, ready):
+    """Kill a worker when `ready` returns; return the thread that does."""
+    found = client.run(os.getpid, on_error="return").values()
+    pids = [pid for pid in found if isinstance(pid, int)]  # one may just be lost
+
+    def kill():
+        ready()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pids[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    return killer
+
+
+def some_done(client, count):
+    """Wait until so many blocks of a pass are worked off."""
+    end = time.monotonic() + TIMEOUT
+    while time.monotonic() < end:
+        tasks = list(client.cluster.scheduler.tasks.values())
+        done = sum(
+            task.state in ("memory", "released")
+            for task in tasks
+            if task.key.startswith(("_task", "_job"))
+        )
+        if done >= count:
+            return
+        time.sleep(0.01)
+
+
+def exact_run():
+    """An exact kernel PCA, by products with K in groups of tiles."""
+    big = np.random.default_rng(1).standard_normal((9000, 8))
+    model = KernelPCA(3, kernel="rbf", gamma=0.1, eigen_solver="krylov")
+    expected = clone(model).fit(Blocks.of(big, 3000)).transform(big[:50])
+    return model, big, da.from_array(big, chunks=(3000, 8)), expected
+
+
+def long_run():
+    """A kernel PCA that takes a few seconds, its points in memory, and on a cluster."""
+    rows, m = 4000, 400
+    big = np.random.default_rng(1).standard_normal((16 * rows, 8))
+    model = KernelPCA(4, kernel="rbf", gamma=0.1, eigen_solver="nystroem", landmarks=big[:m])
+    expected = clone(model).fit(Blocks.of(big, rows)).transform(big[:50])
+    points = da.random.default_rng(0).standard_normal((16 * rows, 8), chunks=(rows, 8))
+    return model, big, da.from_array(big, chunks=(rows, 8)) + 0.0 * points, expected
+
+
+@pytest.mark.parametrize("what", [long_run, exact_run], ids=["landmarks", "exact"])
+def test_a_worker_that_is_killed_costs_nothing_but_time(client, what):
+    model, big, points, expected = what()
+    with_workers(client, 2)
+    before = set(client.run(os.getpid).values())
+    killer = killing(client, lambda: some_done(client, 5))
+    found = clone(model).fit(points).transform(big[:50])
+    killer.join(TIMEOUT)
+    client.wait_for_workers(2, timeout=TIMEOUT)
+    assert set(client.run(os.getpid).values()) != before  # one of them is another now
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.long
+def test_twenty_kills_at_random_moments(client):
+    with_workers(client, 2)
+    runs = [long_run(), exact_run()]
+    for place, after in enumerate(np.random.default_rng(0).uniform(0.05, 4.0, 20)):
+        model, big, points, expected = runs[place % 2]
+        client.wait_for_workers(2, timeout=TIMEOUT)
+        killer = killing(client, lambda after=after: time.sleep(after))
+        found = clone(model).fit(points).transform(big[:50])
+        killer.join(TIMEOUT)
+        assert np.array_equal(found, expected), after
+
+
+def test_three_tasks_for_a_block_and_a_pass(monkeypatch):
+    from mercer.blocks import _dask
+
+    compute, counted = _dask.compute, []
+
+    def counting(tasks):
+        counted.append(sum(len(task.__dask_graph__()) for task in tasks))
+        return compute(tasks)
+
+    monkeypatch.setattr(_dask, "compute", counting)
+    y = MODELS["ridge"][1]
+    fitted("ridge", on_dask(X), y)  # of which the chunks of X are tasks of their own
+    blocks = -(-len(X) // ROWS)
+    assert len(counted) == 2  # the sample, and the moments
+    assert max(counted) <= 3 * blocks + 2  # and, once each, the array and what tasks share
+
+
+@pytest.mark.long
+def test_the_memory_of_a_worker(client):
+    """At most two blocks and 32 m^2 bytes, beside what a process has anyway."""
+    m, rows, columns = 1200, 20_000, 40
+    with_workers(client, 2)
+    points = da.random.default_rng(0).standard_normal((12 * rows, columns), chunks=(rows, columns))
+    landmarks = np.random.default_rng(0).standard_normal((m, columns))
+    model = KernelPCA(2, kernel="rbf", gamma=0.01, eigen_solver="nystroem", landmarks=landmarks)
+    small = points[: 2 * rows].rechunk((2000, columns))
+    clone(model).set_params(landmarks=landmarks[:50]).fit(small)  # loads all that there is to load
+    before = client.run(resource.getrusage, resource.RUSAGE_SELF)
+    clone(model).fit(points)
+    after = client.run(resource.getrusage, resource.RUSAGE_SELF)
+    grown = 1024 * max(after[w].ru_maxrss - before[w].ru_maxrss for w in after)
+    block = 8 * rows * columns
+    constants = 2 * 2**25 + 2**26  # two strips of features, and what allocators keep
+    print(
+        f"{grown / 2**20:.0f} MiB, of which 2 blocks {block / 2**19:.0f}, 32 m^2 {m**2 / 2**15:.0f}"
+    )
+    assert grown <= 2 * block + 32 * m**2 + constants
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def test_a_value_that_is_no_number_is_named_from_afar(client):
+    with_workers(client, 2)
+    bad = X.copy()
+    bad[777, 1] = np.nan
+    with pytest.raises(ValueError, match=r"in block 1, row 377, column 1 \(row 777 of all\)"):
+        fitted("pca", on_dask(bad), None)
+
+
+def test_a_cluster_without_workers(client):
+    with_workers(client, 0)
+    with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait for ever"):
+        fitted("pca", on_dask(X), None)
+    with_workers(client, 2)
+
+
+def test_workers_that_lack_the_package():
+    hidden = "import sys; sys.modules['mercer'] = None"
+    cluster = distributed.LocalCluster(n_workers=1, preload=[hidden], **LOCAL, **QUIET)
+    with cluster, distributed.Client(cluster, timeout=TIMEOUT):  # noqa: SIM117
+        with pytest.raises(
+            RuntimeError, match=r"1 of 1 workers cannot import mercer.*install mercer"
+        ):
+            fitted("pca", on_dask(X), None)
+
+
+def test_moments_can_be_merged_by_anybody(client):
+    """What a task returns is a value: merging changes neither part."""
+    one, other = Moments.of(X[:50]), Moments.of(X[50:100])
+    copies = [part.comoment.copy() for part in (one, other)]
+    one.merge(other)
+    assert np.array_equal(one.comoment, copies[0])
+    assert np.array_equal(other.comoment, copies[1])
+    assert as_blocks(on_dask(WEIGHTS)).width is None
