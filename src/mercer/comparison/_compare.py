@@ -106,8 +106,8 @@ def compare(
         raise ValueError(f"only {len(complete)} of {n} rows have no missing value; 3 are needed")
     if on_vectors and np.all(X[complete] == X[complete[0]]):
         raise ValueError(
-            f"all {len(complete)} rows of X are equal, and there is nothing to be mapped; the usual "
-            f"cause is columns that are constant"
+            f"all {len(complete)} rows of X are equal, and there is nothing to be mapped; the "
+            f"usual cause is columns that are constant"
         )
     asked = Asked(
         *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
