@@ -228,6 +228,7 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
         (X, {"y": [1, 2]}, r"y has shape \(2,\), but there are 60 points"),
         (GAPS, {}, "only 0 of 60 rows have no missing value; 3 are needed"),
         (WORDS, {}, "takes vectors, but X holds strings"),
+        (np.ones((9, 3)), {}, "all 9 rows of X are equal.*columns that are constant"),
         (X, {"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
         (np.where(X > 5, np.inf, X), {}, "infinity"),
     ],
@@ -235,14 +236,6 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
 def test_what_cannot_be_compared_is_said(data, options, message):
     with pytest.raises(ValueError, match=message):
         compare(data, **options)
-
-
-def test_points_that_are_all_equal():
-    with (
-        pytest.warns(UserWarning, match="failed"),
-        pytest.raises(ValueError, match="MDS failed: all 9 rows of X are equal"),
-    ):
-        compare(np.ones((9, 3)), models=["MDS", "autoencoder"])
 
 
 def test_a_constant_column_is_no_obstacle():

@@ -104,6 +104,11 @@ def compare(
     complete = np.flatnonzero(np.isfinite(X).all(axis=1)) if on_vectors else np.arange(n)
     if len(complete) < 3:
         raise ValueError(f"only {len(complete)} of {n} rows have no missing value; 3 are needed")
+    if on_vectors and np.all(X[complete] == X[complete[0]]):
+        raise ValueError(
+            f"all {len(complete)} rows of X are equal, and there is nothing to be mapped; the "
+            f"usual cause is columns that are constant"
+        )
     asked = Asked(
         *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
         *(len(complete) < n, random_state, max_memory),
