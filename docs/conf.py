@@ -33,7 +33,7 @@ include_patterns = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/*.md",
-    "benchmarks/results/README.md",
+    "benchmarks/results/*.md",
     "docs/**",
 ]
 exclude_patterns = [

@@ -12,8 +12,9 @@ from mercer import SVC, KernelMachineClassifier, KernelRidge
 
 CLASSES = [
     model
-    for model in vars(mercer.estimators).values()
-    if inspect.isclass(model) and issubclass(model, BaseEstimator)
+    for name in mercer.estimators.__all__
+    if inspect.isclass(model := getattr(mercer.estimators, name))
+    and issubclass(model, BaseEstimator)
 ]
 
 

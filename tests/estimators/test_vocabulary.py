@@ -25,8 +25,9 @@ from mercer.solvers import (
 
 CLASSES = {
     name: model
-    for name, model in vars(mercer.estimators).items()
-    if inspect.isclass(model) and issubclass(model, BaseEstimator)
+    for name in mercer.estimators.__all__
+    if inspect.isclass(model := getattr(mercer.estimators, name))
+    and issubclass(model, BaseEstimator)
 }
 SOLVERS = {
     name: word
