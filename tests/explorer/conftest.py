@@ -59,7 +59,7 @@ class Opened:
         return self.page.evaluate(code, given)
 
     def until(self, code):
-        self.page.wait_for_function(code, timeout=15000)
+        self.page.wait_for_function(code)
 
     @property
     def status(self):
@@ -102,6 +102,7 @@ def shared(chromium):
 
 def _page(chromium):
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    context.set_default_timeout(60_000)  # others may be busy beside us
     page = Opened(context.new_page())
     yield page
     wrong = page.wrong
