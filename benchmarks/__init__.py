@@ -32,7 +32,16 @@ from . import (
     tune,
 )
 
-QUOTED = ("kv", "predict", "ridge-fit", "pca-exact", "svm-fit", "means-tests", "gp-family", "gallery")
+QUOTED = (
+    "kv",
+    "predict",
+    "ridge-fit",
+    "pca-exact",
+    "svm-fit",
+    "means-tests",
+    "gp-family",
+    "gallery",
+)
 ACCURACY = (
     "sparse",
     "preimage-usps",
