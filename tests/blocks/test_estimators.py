@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import (
@@ -192,6 +193,25 @@ def test_a_pipeline_in_blocks():
     there = clone(pipe).fit(on_dask(X), on_dask(NUMBERS)).predict(X)
     assert np.array_equal(here, there)
     np.testing.assert_allclose(here, clone(pipe).fit(X, NUMBERS).predict(X), rtol=1e-8, atol=1e-8)
+
+
+def test_a_search_over_a_grid_finds_what_blocks_are_fitted_with():
+    from sklearn.model_selection import GridSearchCV
+
+    model = KernelRidge(kernel="rbf", gamma=0.3, solver="nystroem", rank=20)
+    pipe = make_pipeline(StandardScaler(), model)
+    search = GridSearchCV(pipe, {"kernelridge__alpha": [0.1, 10.0]}, cv=2).fit(X, NUMBERS)
+    best = search.best_estimator_["kernelridge"]
+    there = clone(best).fit(on_dask(X), on_dask(NUMBERS))
+    here = clone(best).fit(X, NUMBERS)
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-8, atol=1e-10)
+
+
+def test_a_pass_says_where_it_is(capsys):
+    fitted("pca", Blocks.of(X, ROWS), None, verbose=1, n_jobs=1)
+    assert "[KernelPCA] 1200 of 1500 points" in capsys.readouterr().out
+    fitted("pca", on_dask(X), None, verbose=1)
+    assert "[KernelPCA] a pass over 4 blocks, by Dask" in capsys.readouterr().out
 
 
 def test_fit_transform_of_dask_is_lazy():
