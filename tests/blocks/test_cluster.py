@@ -41,15 +41,15 @@ def with_workers(client, count):
         time.sleep(0.05)
 
 
-EACH = pytest.param(list(MODELS), id="all", marks=pytest.mark.long)
-SOME = pytest.param(["pca", "pca-exact", "ridge-cv", "logistic-three", "kmeans"], id="some")
+EACH = pytest.param(list(MODELS), (2, 4, 1), id="all", marks=pytest.mark.long)
+SOME = pytest.param(["pca", "pca-exact", "ridge-cv", "logistic-three", "kmeans"], (2, 1), id="some")
 
 
-@pytest.mark.parametrize("names", [SOME, EACH])
-def test_the_same_bits_for_one_two_and_four_workers(client, names):
+@pytest.mark.parametrize(("names", "counts"), [SOME, EACH])
+def test_the_same_bits_for_any_number_of_workers(client, names, counts):
     targets = {name: MODELS[name][1] for name in names}
     here = {name: answers(name, Blocks.of(X, ROWS), y) for name, y in targets.items()}
-    for count in (2, 4, 1):
+    for count in counts:
         with_workers(client, count)
         for name, y in targets.items():
             there = answers(name, on_dask(X), on_dask(y))
@@ -84,7 +84,7 @@ def some_done(client, count):
         done = sum(
             task.state in ("memory", "released")
             for task in tasks
-            if task.key.startswith(("_task", "_job"))
+            if str(task.key).startswith(("_task", "_job"))  # those of Dask are tuples
         )
         if done >= count:
             return
