@@ -99,13 +99,13 @@ class Blocks(ABC):
     # ------------------------------------------------------------------ passes
 
     def map(self, f: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Return f(rows, *shared) for every block, in their order; one pass."""
+        """Return ``f(rows, *shared)`` for every block, in their order; one pass."""
         return list(self._answers(f, shared))
 
     def reduce(
         self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, say: Any = None
     ) -> Any:
-        """Return f(rows, *shared) of all blocks, merged over the tree; one pass.
+        """Return ``f(rows, *shared)`` of all blocks, merged over the tree; one pass.
 
         Both are functions of a module, so that another process can find them, and change none of
         what they are given.
@@ -116,7 +116,7 @@ class Blocks(ABC):
     def _answers(
         self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
     ) -> Iterator[Any]:
-        """Yield f(rows, *shared) of each block."""
+        """Yield ``f(rows, *shared)`` of each block."""
 
     @abstractmethod
     def _with(self, y: Any, weights: Any) -> Self:
@@ -156,7 +156,7 @@ class Blocks(ABC):
 
 
 def concatenated(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> np.ndarray:
-    """Return f(rows, *shared) of all blocks below each other, in one pass."""
+    """Return ``f(rows, *shared)`` of all blocks below each other, in one pass."""
     out: Any = None
     for start, size, part in zip(blocks.starts, blocks.sizes, blocks.map(f, *shared), strict=True):
         if out is None:
