@@ -254,7 +254,7 @@ def test_pca_what_is_gone_is_said(digits):
     assert not hasattr(small, "eigenvectors_") and not hasattr(small, "dual_coef_")
     back = small.inverse_transform(small.transform(digits[:2]), method="nearest")
     assert back.shape == (2, 64)  # which needs no map
-    with pytest.raises(AttributeError, match="partial_fit and compress do not keep"):
+    with pytest.raises(AttributeError, match="partial_fit, blocks and compress do not keep"):
         small.training_scores_  # noqa: B018
     with pytest.raises(ValueError, match="does not hold its training points"):
         small.contributions()

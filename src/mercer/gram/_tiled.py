@@ -234,6 +234,20 @@ def elsewhere(work: Any) -> Iterator[None]:
 
     It is to return the f(kept, given, job) of all jobs, merged.  `kept` is the same for all
     products: the kernel and its points.  Which jobs there are depends on the number of points.
+
+    Examples
+    --------
+    >>> from functools import reduce
+    >>> import numpy as np
+    >>> from mercer.gram import TiledGram, elsewhere
+    >>> from mercer.kernels import RBF
+    >>> K = TiledGram(RBF(), np.linspace(0, 1, 9)[:, None])
+    >>> def in_turn(f, merge, kept, given, jobs):
+    ...     return reduce(merge, [f(kept, given, job) for job in jobs])
+    >>> with elsewhere(in_turn):
+    ...     there = K @ np.ones(9)
+    >>> np.allclose(there, K @ np.ones(9))
+    True
     """
     token = _elsewhere.set(work)
     try:
