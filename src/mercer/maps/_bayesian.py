@@ -102,6 +102,10 @@ class BayesianMap(SmoothMap):
     def _variance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.covariance.diag(Z)) + self.noise
 
+    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n places from the prior N(0, I)."""
+        return rng.standard_normal((n, self.n_components))
+
     def place(self, X: np.ndarray) -> np.ndarray:
         """Return the mean of z given x, see `posterior`."""
         return self.posterior(X)[0]
