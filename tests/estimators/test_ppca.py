@@ -171,6 +171,8 @@ EMPTY = np.where(np.arange(6) == 4, np.nan, X)
         (EMPTY, {}, r"no row of X has a value in columns \[4\]"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
         (np.where(X > 3, np.inf, X), {}, "infinity"),
+        (1e160 * X, {}, "X has values up to .*beyond the range of numbers. Take other units"),
+        (1e-160 * X, {}, "no column varies by more than .*beyond the range of numbers"),
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
