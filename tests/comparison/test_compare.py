@@ -144,6 +144,9 @@ def test_what_is_taken_by_default():
         models, left_out = chosen(None, Asked(n, 2, "rbf"))
         assert len(models) == expected and set(models) | set(left_out) == set(KNOWN)
     assert left_out["MDS"] == "20000 points are more than 10000, and it would take long"
+    models, left_out = chosen(None, Asked(1000, 2, "rbf", d=784))
+    long = "1000 x 784 values are more than 250000, and it would take long"
+    assert left_out["autoencoder"] == long and "GPLVM" in models
     models, left_out = chosen(None, Asked(100, 2, Spectrum(2), vectors=False))
     assert list(models) == ["kernel PCA", "MDS", "Sammon"]
     assert left_out["autoencoder"] == "it takes vectors"

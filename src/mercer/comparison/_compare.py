@@ -116,7 +116,7 @@ def compare(
         )
     asked = Asked(
         *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
-        *(len(complete) < n, random_state, max_memory),
+        *(len(complete) < n, random_state, max_memory, d or 1),
     )
     made, left_out = chosen(models, asked)
     measure = _Measure(X, y, complete, None if on_vectors else kernel, rows, random_state)
