@@ -151,6 +151,7 @@ def test_an_end_before_convergence_is_said():
         (X[:1], {}, "1 sample"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
         (X, {"init": X}, r"init has shape \(60, 4\), but places have shape \(60, 2\)"),
+        (X[:5], {"n_components": 5, "init": "kernel_pca"}, "kernel PCA of 5 points has at most 4"),
         (X, {"init": "random"}, "The 'init' parameter of GPLVM"),
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
