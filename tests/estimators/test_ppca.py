@@ -154,6 +154,13 @@ def test_an_end_before_convergence_is_said():
     assert model.log_likelihoods_[-1] == pytest.approx(model.score(GAPS))
 
 
+def test_gaps_that_leave_nothing_over_are_said():
+    few = np.where(np.random.default_rng(1).random(X.shape) < 0.85, np.nan, X)[:40]
+    with pytest.warns(UserWarning, match="components explain all of the .* values that are there"):
+        model = ProbabilisticPCA(2).fit(few)
+    assert model.noise_variance_ < 1e-8
+
+
 def test_verbose(capsys):
     ProbabilisticPCA(2, verbose=1).fit(GAPS)
     assert "[ProbabilisticPCA] step 1: log likelihood -" in capsys.readouterr().out
