@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from .._errors import warn_caller
 from .._runtime import Stopwatch, check_budget, slices
 from ..gp import (
     Conditioned,
@@ -225,6 +226,12 @@ def fit_bayesian(
     )
     report = ended(found, watch, solver, "bound", limits)
     made = _made(bound, bound.split(found.theta), mean, unit)
+    if not made.active.any():
+        warn_caller(
+            f"to this map all of X is noise, {made.noise:.3g} of its variance: no dimension is "
+            f"active, and places say nothing. Try other places as init ('kernel_pca', or those of "
+            f"another map), more inducing points, or more data"
+        )
     return FittedBayesian(made, value, report)
 
 
