@@ -144,6 +144,9 @@ def test_what_is_taken_by_default():
         models, left_out = chosen(None, Asked(n, 2, "rbf"))
         assert len(models) == expected and set(models) | set(left_out) == set(KNOWN)
     assert left_out["MDS"] == "20000 points are more than 10000, and it would take long"
+    models, left_out = chosen(None, Asked(1000, 2, "rbf", d=784))
+    long = "1000 x 784 values are more than 250000, and it would take long"
+    assert left_out["autoencoder"] == long and "GPLVM" in models
     models, left_out = chosen(None, Asked(100, 2, Spectrum(2), vectors=False))
     assert list(models) == ["kernel PCA", "MDS", "Sammon"]
     assert left_out["autoencoder"] == "it takes vectors"
@@ -181,7 +184,7 @@ def test_gaps_are_for_probabilistic_pca():
     assert list(found.maps) == ["PPCA"] and type(found.models["PPCA"]) is ProbabilisticPCA
     assert found.n_points == 60 and found.n_asked == 60 - 9
     assert np.isfinite(found.table["reconstruction_error"][0])
-    assert "MDS was left out: values are missing" in str(found)
+    assert "MDS was left out: values are missing" in str(found) and "±" not in str(found)
     with pytest.warns(UserWarning, match="PCA failed: Input X contains NaN"):
         found = compare(gaps, y, ["PCA", "PPCA"])
     assert list(found.maps) == ["PPCA"]
@@ -230,6 +233,11 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
         (WORDS, {}, "takes vectors, but X holds strings"),
         (np.ones((9, 3)), {}, "all 9 rows of X are equal.*columns that are constant"),
         (X, {"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
+        (X, {"n_components": None}, "n_components must be a positive integer, got None"),
+        (X, {"n_components": 2.0}, "n_components must be a positive integer, got 2.0"),
+        (X, {"rows": 0}, "rows must be a positive integer, got 0"),
+        (X, {"random_state": None}, "random_state must be an integer from 0, got None"),
+        (X, {"max_memory": "lots"}, "max_memory must be a positive number of bytes"),
         (np.where(X > 5, np.inf, X), {}, "infinity"),
     ],
 )

@@ -30,6 +30,13 @@ def test_it_finds_that_a_curve_has_one_dimension(curve):
     assert np.all(curve.variances_[:, 0] < 0.1)
 
 
+def test_a_map_that_says_nothing_is_said():
+    noise = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.warns(UserWarning, match="all of X is noise, .*no dimension is active"):
+        model = BayesianGPLVM(2, n_inducing=5).fit(noise)
+    assert model.n_active_ == 0
+
+
 def test_new_points_are_placed_and_brought_back(curve):
     np.testing.assert_allclose(curve.transform(X), curve.embedding_, atol=1e-2)
     new = bent(np.linspace(-1.3, 1.3, 17))

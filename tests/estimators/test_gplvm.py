@@ -6,7 +6,7 @@ from curves import GAPS, X, bent, errors, oil_flow, t
 from scipy.stats import spearmanr
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from mercer import GPLVM, NotPositiveDefiniteError, compress
+from mercer import GPLVM, NotPositiveDefiniteError, compress, load, save
 from mercer.kernels import RBF, Linear, White
 from mercer.maps import principal_places
 from mercer.solvers import Status
@@ -66,6 +66,14 @@ def test_draws_lie_near_the_curve(curve):
     np.testing.assert_array_equal(curve.sample(3), curve.sample(3))
 
 
+def test_draws_are_distributed_as_the_data(curve):
+    """N(0, I) is wider than the places, and draws from it would be those of the prior."""
+    drawn = curve.sample(1000, random_state=1)
+    assert curve.embedding_.std() < 0.5
+    np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.1)
+    np.testing.assert_allclose(np.cov(drawn.T), np.cov(X.T), atol=0.1)
+
+
 def test_starts():
     for init in (t[:, None], "kernel_pca"):
         model = GPLVM(1, init=init).fit(X)
@@ -78,6 +86,16 @@ def test_the_scale_of_places_is_free_without_a_prior():
     tied, free = (GPLVM(1, kernel=kernel, prior=prior).fit(X) for prior in (True, False))
     assert free.embedding_.std() > tied.embedding_.std()
     assert repr(kernel) == "RBF(length_scale=1.0) + White(noise=0.01)"  # a value, which stays
+
+
+def test_new_points_have_no_prior_if_the_others_had_none(tmp_path):
+    data = X + 0.1 * np.random.default_rng(1).normal(size=X.shape)
+    model = GPLVM(1, prior=False, init=10.0 * t[:, None]).fit(data)
+    assert model.embedding_.std() > 5.0
+    np.testing.assert_allclose(model.transform(data), model.embedding_, atol=0.3)
+    save(model, tmp_path / "latent.mercer")
+    again = load(tmp_path / "latent.mercer")
+    np.testing.assert_array_equal(again.transform(data), model.transform(data))
 
 
 def test_fits_repeat(curve):
@@ -110,6 +128,7 @@ def test_what_it_says(curve, capsys):
     text = curve.summary()
     assert text.startswith("GPLVM of 60 points in 1 dimension\n  kernel     ")
     assert "status     converged" in text and "10 steps gain too little" in text
+    assert "nan" not in text  # nothing has a residual here
     assert curve.n_iter_ == curve.report_.n_iter > 10
     assert curve.report_.certificate["log likelihood"] == curve.log_likelihood_
     GPLVM(1, verbose=1, tol=1.0).fit(X)
@@ -132,6 +151,7 @@ def test_an_end_before_convergence_is_said():
         (X[:1], {}, "1 sample"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
         (X, {"init": X}, r"init has shape \(60, 4\), but places have shape \(60, 2\)"),
+        (X[:5], {"n_components": 5, "init": "kernel_pca"}, "kernel PCA of 5 points has at most 4"),
         (X, {"init": "random"}, "The 'init' parameter of GPLVM"),
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],

@@ -154,6 +154,13 @@ def test_an_end_before_convergence_is_said():
     assert model.log_likelihoods_[-1] == pytest.approx(model.score(GAPS))
 
 
+def test_gaps_that_leave_nothing_over_are_said():
+    few = np.where(np.random.default_rng(1).random(X.shape) < 0.85, np.nan, X)[:40]
+    with pytest.warns(UserWarning, match="components explain all of the .* values that are there"):
+        model = ProbabilisticPCA(2).fit(few)
+    assert model.noise_variance_ < 1e-8
+
+
 def test_verbose(capsys):
     ProbabilisticPCA(2, verbose=1).fit(GAPS)
     assert "[ProbabilisticPCA] step 1: log likelihood -" in capsys.readouterr().out
@@ -171,6 +178,8 @@ EMPTY = np.where(np.arange(6) == 4, np.nan, X)
         (EMPTY, {}, r"no row of X has a value in columns \[4\]"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
         (np.where(X > 3, np.inf, X), {}, "infinity"),
+        (1e160 * X, {}, "X has values up to .*beyond the range of numbers. Take other units"),
+        (1e-160 * X, {}, "no column varies by more than .*beyond the range of numbers"),
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )

@@ -44,6 +44,7 @@ def _some_checks():
 @pytest.mark.filterwarnings("ignore:The optimal value found for")
 @pytest.mark.filterwarnings("ignore:the search for the best theta ended")
 @pytest.mark.filterwarnings("ignore:the search for places ended")
+@pytest.mark.filterwarnings("ignore:to this map all of X is noise")
 @pytest.mark.filterwarnings("ignore:nu=0.2 leaves no margin")  # nor random labels a margin
 # Rows of zeros repeat with other targets there, which a noise of 1e-10 cannot explain.
 @pytest.mark.filterwarnings("ignore:Cholesky. rounding leaves a relative residual")

@@ -205,3 +205,4 @@ def test_a_report_can_be_read():
     report = Report("Cholesky()", Status.DIRECT, residual=1e-13, seconds=2.0, message="jitter 0")
     text = str(report)
     assert "direct method" in text and "1.00e-13" in text and "jitter 0" in text
+    assert "residual" not in str(Report("L-BFGS", Status.CONVERGED))  # there is none

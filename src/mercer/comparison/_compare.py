@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 
 from .._errors import warn_caller
 from .._points import length, refuse_structured, take
-from .._runtime import Step, Stopwatch, is_count, progress
+from .._runtime import Step, Stopwatch, budget_in_bytes, is_count, progress
 from ..kernels import RBF, as_kernel
 from ..maps import embedding_quality
 from ._comparison import Compared, Comparison
@@ -88,6 +88,13 @@ def compare(
     >>> best, round(found.qualities[best].auc, 2)
     ('Sammon', 0.61)
     """
+    counts = {"n_components": n_components, "rows": rows, "n_neighbors": n_neighbors}
+    for name, value in counts.items():
+        if not is_count(value) and (value is not None or name == "n_components"):
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if not is_count(random_state, 0):
+        raise ValueError(f"random_state must be an integer from 0, got {random_state!r}")
+    budget_in_bytes(max_memory)  # refuses what is none
     on_vectors = kernel is None or as_kernel(kernel).on_vectors
     if on_vectors:
         refuse_structured(X, "compare(kernel=None)")
@@ -98,8 +105,6 @@ def compare(
         raise ValueError(f"maps are compared of at least 3 points, got n_samples={n}")
     if d is not None and n_components > d:
         raise ValueError(f"n_components={n_components}, but X has only n_features={d}")
-    if n_neighbors is not None and not is_count(n_neighbors):
-        raise ValueError(f"n_neighbors must be a positive integer, got {n_neighbors!r}")
     y = _labels(y, n)
     complete = np.flatnonzero(np.isfinite(X).all(axis=1)) if on_vectors else np.arange(n)
     if len(complete) < 3:
@@ -111,7 +116,7 @@ def compare(
         )
     asked = Asked(
         *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
-        *(len(complete) < n, random_state, max_memory),
+        *(len(complete) < n, random_state, max_memory, d or 1),
     )
     made, left_out = chosen(models, asked)
     measure = _Measure(X, y, complete, None if on_vectors else kernel, rows, random_state)

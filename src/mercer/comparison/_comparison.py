@@ -174,7 +174,7 @@ class Comparison:
 
     def _cells(self) -> list[tuple[str, ...]]:
         t = self.table
-        sampled = self.n_asked < self.n_points
+        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # not all rows that could be
         found = []
         for i, name in enumerate(t["model"]):
             auc = f"{t['auc'][i]:.3f}" + (f"±{t['auc_standard_error'][i]:.3f}" if sampled else "")

@@ -28,7 +28,7 @@ _MANY = 5000  # points beyond which to learn a way back takes minutes
 
 @dataclass(frozen=True)
 class Asked:
-    """What a model is made for: n points, vectors or not, with gaps or not, in q dimensions.
+    """What a model is made for: n points, vectors of d columns or not, in q dimensions.
 
     Examples
     --------
@@ -44,6 +44,7 @@ class Asked:
     gaps: bool = False
     seed: int = 0
     max_memory: Any = None
+    d: int = 1
 
     @property
     def distance(self) -> Any:
@@ -61,6 +62,8 @@ class Known:
         Makes the estimator for what is `Asked`.
     most : int or None
         Points up to which it is taken: within a minute or so.
+    values : int or None
+        Values of X, n times its columns, up to which it is taken, for the same reason.
     points : bool
         Whether it takes points that are no vectors.
     gaps : bool
@@ -75,6 +78,7 @@ class Known:
 
     make: Function[[Asked], Any]
     most: int | None = None
+    values: int | None = None
     points: bool = False
     gaps: bool = False
 
@@ -92,6 +96,9 @@ class Known:
             return "values are missing" if asked.gaps else "it is PCA, where no value is missing"
         if self.most is not None and asked.n > self.most:
             return f"{asked.n} points are more than {self.most}, and it would take long"
+        if self.values is not None and asked.n * asked.d > self.values:
+            many = f"{asked.n} x {asked.d} values are more than {self.values}"
+            return f"{many}, and it would take long"
         return ""
 
 
@@ -106,7 +113,7 @@ KNOWN: dict[str, Known] = {
     "Sammon": Known(
         lambda a: MetricMDS(a.q, stress="sammon", kernel=a.distance), 10_000, points=True
     ),
-    "autoencoder": Known(lambda a: Autoencoder(a.q), 5000),
+    "autoencoder": Known(lambda a: Autoencoder(a.q), 5000, values=250_000),
     "GPLVM": Known(lambda a: GPLVM(a.q), 1000),
     "Bayesian GPLVM": Known(lambda a: BayesianGPLVM(a.q), 3000),
 }

@@ -25,6 +25,7 @@ class GPLVM(LatentVariables):
     The columns x_c of the data are functions of places z_i in a few dimensions, all with the same
     kernel; places and parameters of the kernel are those that make the data most likely, by
     L-BFGS with exact gradients.  A linear kernel has the plane of PCA.  Time grows with n^3.
+    `sample` draws x at the places of training points, since N(0, I) is wider than these are.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class GPLVM(LatentVariables):
         It sees X in a unit in which columns have a mean variance of 1.  None is
         ``1.0*RBF() + Constant(0.1) + White(0.1)``.
     prior : bool
-        Whether places are N(0, I); without it, their scale is free.
+        Whether places are N(0, I); without it, their scale is free, in `fit` and `transform`.
 
     Attributes
     ----------

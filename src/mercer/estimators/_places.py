@@ -177,6 +177,11 @@ class LatentVariables(Mapped, KernelEstimator):
                 raise ValueError(f"init has shape {start.shape}, but places have shape {(n, q)}")
             return start
         if self.init == "kernel_pca":
+            if q >= n:
+                raise ValueError(
+                    f"n_components={q}, but kernel PCA of {n} points has at most {n - 1} "
+                    f"dimensions; give places as init"
+                )
             model = KernelPCA(n_components=q, kernel="rbf", gamma="median")
             return whitened(model.fit_transform(X))
         if q > min(n, d):

@@ -17,6 +17,8 @@ from ._places import Mapped
 
 __all__ = ["ProbabilisticPCA"]
 
+_LARGEST = 1e140  # a value, or one over the variation of a column
+
 
 @estimator()
 class ProbabilisticPCA(Mapped, BaseEstimator):
@@ -101,6 +103,7 @@ class ProbabilisticPCA(Mapped, BaseEstimator):
                 f"all {len(X)} rows of X are equal, and have no variance to be explained; the "
                 f"usual cause is columns that are constant"
             )
+        _refuse_scale(X)
         if there.all():
             found = principal(X, q)
         else:
@@ -124,3 +127,14 @@ class ProbabilisticPCA(Mapped, BaseEstimator):
     @property
     def noise_variance_(self) -> float:
         return self.model_.noise
+
+
+def _refuse_scale(X: np.ndarray) -> None:
+    """Refuse values whose squares are beyond the range of numbers; NaN are gaps."""
+    largest = float(np.nanmax(np.abs(X)))
+    widest = float(np.nanmax(np.nanmax(X, axis=0) - np.nanmin(X, axis=0)))
+    if largest > _LARGEST or widest < 1.0 / _LARGEST:
+        raise ValueError(
+            f"X has values up to {largest:.1e}, and no column varies by more than {widest:.1e}: "
+            f"squares of these are beyond the range of numbers. Take other units"
+        )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from .._errors import warn_caller
 from .._runtime import Stopwatch, check_budget, slices
 from ..gp import (
     Conditioned,
@@ -101,6 +102,10 @@ class BayesianMap(SmoothMap):
 
     def _variance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.covariance.diag(Z)) + self.noise
+
+    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n places from the prior N(0, I)."""
+        return rng.standard_normal((n, self.n_components))
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """Return the mean of z given x, see `posterior`."""
@@ -221,6 +226,12 @@ def fit_bayesian(
     )
     report = ended(found, watch, solver, "bound", limits)
     made = _made(bound, bound.split(found.theta), mean, unit)
+    if not made.active.any():
+        warn_caller(
+            f"to this map all of X is noise, {made.noise:.3g} of its variance: no dimension is "
+            f"active, and places say nothing. Try other places as init ('kernel_pca', or those of "
+            f"another map), more inducing points, or more data"
+        )
     return FittedBayesian(made, value, report)
 
 

@@ -54,6 +54,8 @@ class LatentMap(SmoothMap):
         The mean of f; its points are the places of the data.
     covariance : Conditioned
         That of f + noise, the same for each column.
+    prior : bool, default=True
+        Whether places are N(0, I).
 
     Examples
     --------
@@ -68,6 +70,8 @@ class LatentMap(SmoothMap):
     True
     """
 
+    prior: bool = True
+
     @property
     def places(self) -> np.ndarray:
         """Where the data are."""
@@ -76,10 +80,19 @@ class LatentMap(SmoothMap):
     def _variance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.covariance.diag(Z))
 
+    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n of the places of the data.
+
+        Not from N(0, I): the most likely places are nearer to 0 than that, together with a shorter
+        length scale, and beyond them f is not known.
+        """
+        return self.places[rng.integers(len(self.places), size=n)]
+
     def place(self, X: np.ndarray) -> np.ndarray:
         """Return the most likely z of each x, those that maximise log p(x | z) + log p(z).
 
-        The search starts at the place of the nearest datum, and so a datum is led back to its own.
+        Without a `prior` it is the first term alone.  The search starts at the place of the nearest
+        datum, and so a datum is led back to its own.
         """
         Y = self._in_units(X)
         out = np.empty((len(X), self.n_components))
@@ -103,19 +116,21 @@ class LatentMap(SmoothMap):
         return descend(slopes, start, scale=1.0, tol=_TOL, max_iter=_STEPS)[0]
 
     def _log_joint(self, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log p(y | z) - |z|^2 / 2 of each row, and its gradient in z."""
+        """Return log p(y | z) + log p(z), but for a constant, and its gradient in z."""
         kernel, S, A = self.expansion.kernel, self.places, self.expansion.coefficients
         K = kernel(Z, S)
         inner = cho_solve((self.covariance.factor, True), K.T).T
         variance = kernel.diag(Z) - np.einsum("ij,ij->i", K, inner)
         variance = np.maximum(variance, np.finfo(np.float64).tiny)
         left = Y - K @ A
-        value = self._log_density(Y, K @ A, variance) - 0.5 * np.sum(Z**2, axis=1)
+        value = self._log_density(Y, K @ A, variance)
         # of the log density in the variance, and in the mean
         v = 0.5 * (np.sum(left**2, axis=1) / variance - Y.shape[1]) / variance
         W = (left / variance[:, None]) @ A.T - 2.0 * v[:, None] * inner
-        gradient = kernel.input_gradient(Z, S, W) + kernel._diag_gradient(Z, v) - Z
-        return value, gradient
+        gradient = kernel.input_gradient(Z, S, W) + kernel._diag_gradient(Z, v)
+        if not self.prior:
+            return value, gradient
+        return value - 0.5 * np.sum(Z**2, axis=1), gradient - Z
 
     def _log_density(self, Y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         squares = np.sum((Y - mean) ** 2, axis=1) / variance
@@ -206,5 +221,5 @@ def fit_latent(
     found = replace(found, value=found.value - Y.size * float(np.log(unit)))
     report = ended(found, watch, "L-BFGS", "log likelihood", limits)
     posterior = MarginalLikelihood(kernel, Z, Y, max_memory=max_memory).posterior()
-    latent = LatentMap(mean, unit, Y, posterior.expansion, posterior.covariance)
+    latent = LatentMap(mean, unit, Y, posterior.expansion, posterior.covariance, prior)
     return FittedLatent(latent, found.value, report)

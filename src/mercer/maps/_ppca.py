@@ -18,6 +18,8 @@ from ._linear_gaussian import LinearGaussian
 
 __all__ = ["FittedLinear", "principal", "signed", "with_gaps"]
 
+_NOTHING = 1e-8  # of the largest variance: a noise below it explains no value
+
 
 class FittedLinear(NamedTuple):
     """A model, and the mean log likelihoods of a row on the way to it."""
@@ -96,6 +98,13 @@ def with_gaps(
             ConvergenceWarning,
         )
         likelihoods.append(float(model.log_density(X).mean()))
+    spread = float(np.nanvar(X, axis=0).max())
+    if model.noise < _NOTHING * spread:
+        warn_caller(
+            f"the components explain all of the {there.sum()} values that are there: a noise of "
+            f"{model.noise:.1e} is left of a variance of {spread:.1e}, and the likelihood grows "
+            f"without end; ask for fewer components, or leave out rows and columns with few values"
+        )
     U, s, _ = np.linalg.svd(model.loadings, full_matrices=False)  # any turn of W is as likely
     turned = LinearGaussian(model.mean, signed(U * s), model.noise)
     return FittedLinear(turned, np.array(likelihoods))

@@ -44,9 +44,13 @@ class SmoothMap(ABC):
         """Return the variance of each column of x at places z: small where data are near."""
         return self.unit**2 * self._variance(Z)
 
+    @abstractmethod
+    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n places, as those of the data are distributed."""
+
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw x at places drawn from N(0, I)."""
-        Z = rng.standard_normal((n, self.n_components))
+        """Draw x at places that are drawn first."""
+        Z = self.drawn_places(n, rng)
         noise = rng.standard_normal((n, len(self.mean)))
         return self.expected(Z) + np.sqrt(self.variance(Z))[:, None] * noise
 

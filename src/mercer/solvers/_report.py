@@ -91,9 +91,10 @@ class Report:
         lines = [
             f"solver     {self.solver}",
             f"status     {self.status.value}",
-            f"residual   {self.residual:.2e}",
-            f"time       {self.seconds:.3g} s" + (f", {self.n_iter} steps" if self.n_iter else ""),
         ]
+        lines += [] if np.isnan(self.residual) else [f"residual   {self.residual:.2e}"]
+        steps = f", {self.n_iter} steps" if self.n_iter else ""
+        lines += [f"time       {self.seconds:.3g} s{steps}"]
         lines += [f"note       {self.message}"] if self.message else []
         lines += [f"{name:<10} {_short(value)}" for name, value in self.certificate.items()]
         return "\n".join(lines)
