@@ -229,8 +229,8 @@ def fit_bayesian(
     if not made.active.any():
         warn_caller(
             f"to this map all of X is noise, {made.noise:.3g} of its variance: no dimension is "
-            f"active, and places say nothing. Try other places as init ('kernel_pca', or those of "
-            f"another map), more inducing points, or more data"
+            f"active, and places say nothing. Try more points, more inducing points, or other "
+            f"places as init"
         )
     return FittedBayesian(made, value, report)
 
