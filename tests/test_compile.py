@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from mercer.compile import Compiled, compile_loops
 
 FIT = """
@@ -41,6 +43,7 @@ def test_everything_is_compiled_once(tmp_path):
     assert f"{count[1]} signatures of {count[2]} loops: nothing is left to do" in second
 
 
+@pytest.mark.long  # the command above runs it
 def test_the_function():
     told = []
     found = compile_loops(told.append)
