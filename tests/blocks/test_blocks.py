@@ -204,3 +204,34 @@ def test_as_blocks_names_what_it_cannot_cut():
     bag = pytest.importorskip("dask.bag")
     with pytest.raises(TypeError, match="X is a Bag of Dask; blocks come from its arrays"):
         as_blocks(bag.from_sequence([1, 2]))
+
+
+def test_blocks_are_arrays_for_who_wants_these():
+    X = np.arange(20.0).reshape(10, 2)
+    blocks = Blocks.of(X, rows=4)
+    assert np.array_equal(np.asarray(blocks), X)
+    assert np.asarray(blocks, dtype=np.float32).dtype == np.float32
+    assert [block.shape for block in blocks] == [(4, 2), (4, 2), (2, 2)]
+    for rows in (slice(3), (np.arange(3), ...)):
+        with pytest.raises(TypeError, match="some of their columns, not of their rows; for folds"):
+            blocks[rows]
+
+
+def test_a_label_that_is_missing_is_named():
+    labels = np.array(["a", "b"] * 5, dtype=object)
+    for nothing in (None, np.nan):
+        labels[7] = nothing
+        with pytest.raises(ValueError, match=rf"y holds {nothing} in block 1, row 3 \(row 7 of"):
+            beside(Blocks.of(np.zeros((10, 2)), rows=4), labels).map(total)
+
+
+def test_names_of_columns_are_texts():
+    pd = pytest.importorskip("pandas")
+    assert Blocks.of(pd.DataFrame({"a": [1.0], "b": [2.0]})).names == ["a", "b"]
+    assert Blocks.of(pd.DataFrame({0: [1.0], 1: [2.0]})).names is None
+
+
+def test_points_in_this_process_do_not_take_targets_from_dask():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(ValueError, match=r"this process reads the points.* is a Dask collection"):
+        beside(Blocks.of(np.zeros((10, 2)), rows=5), da.zeros(10, chunks=5)).map(total)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._points import is_table, length
 from .._runtime import Step, check_threads, is_count, run
-from ._blocks import Blocks, Rows, checked
+from ._blocks import Blocks, Rows, checked, texts
 from ._tree import tree
 
 __all__ = ["ArrayBlocks", "LocalBlocks", "rows_of_a_block"]
@@ -35,6 +35,10 @@ class LocalBlocks(Blocks):
     def _parts(self) -> Iterator[Any]:
         """Yield the points of each block."""
         raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the blocks as arrays."""
+        return self._parts()
 
     def _rows(self) -> Iterator[Rows]:
         beside = [_sliced(self, part) for part in (self.y, self.weights)]
@@ -98,8 +102,7 @@ class ArrayBlocks(LocalBlocks):
     def cut(cls, X: Any, rows: int | None = None) -> Self:
         """Return an array in blocks of so many rows."""
         if is_table(X):
-            names = [str(name) for name in getattr(X, "columns", ())] or None
-            return replace(cls.below([X.to_numpy()], rows), names=names)
+            return replace(cls.below([X.to_numpy()], rows), names=texts(X))
         return cls.below([X if hasattr(X, "shape") else np.asarray(X)], rows)
 
     @classmethod
@@ -149,6 +152,11 @@ class ArrayBlocks(LocalBlocks):
 
     def __getitem__(self, columns: Any) -> ArrayBlocks:
         """Return some columns, by their numbers: a list for points, one number for targets."""
+        if isinstance(columns, (tuple, slice)):  # as a split into training and test rows asks
+            raise TypeError(
+                "blocks give some of their columns, not of their rows; for folds and searches give "
+                "an array: blocks.to_array()"
+            )
         if self.width is None or self.columns is not None:
             raise TypeError("columns are taken of all of them, and of rows that have several")
         places = np.asarray(columns)
@@ -183,16 +191,17 @@ class MappedBlocks(LocalBlocks):
     def _with(self, y: Any, weights: Any) -> Self:
         return replace(self, y=y, weights=weights)
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """Yield the blocks as arrays."""
-        return self._parts()
-
 
 def _sliced(blocks: Blocks, beside: Any) -> Iterator[Any]:
     """Yield what belongs to the rows of each block."""
     if isinstance(beside, LocalBlocks):
         yield from beside._parts()
         return
+    if isinstance(beside, Blocks):
+        raise ValueError(
+            f"this process reads the points, {blocks!r}, but what is beside them is a Dask "
+            f"collection; give blocks of the same kind, or an array: .compute()"
+        )
     for start, size in zip(blocks.starts, blocks.sizes, strict=True):
         yield None if beside is None else beside[start : start + size]
 

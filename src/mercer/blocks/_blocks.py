@@ -12,7 +12,7 @@ from .._points import length
 from .._runtime import check_budget
 from ._tree import tree
 
-__all__ = ["Blocks", "Rows", "checked", "concatenated"]
+__all__ = ["Blocks", "Rows", "checked", "concatenated", "texts"]
 
 
 class Rows(NamedTuple):
@@ -154,6 +154,10 @@ class Blocks(ABC):
         check_budget(needed, max_memory, f"all {len(self)} rows in one array")
         return concatenated(self, _points)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return all rows, for functions of arrays such as metrics, if they fit the budget."""
+        return np.asarray(self.to_array(), dtype=dtype)
+
 
 def concatenated(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> np.ndarray:
     """Return ``f(rows, *shared)`` of all blocks below each other, in one pass."""
@@ -165,6 +169,12 @@ def concatenated(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> 
             out = out.astype(np.result_type(out, part))
         out[start : start + size] = part
     return np.asarray(out)
+
+
+def texts(table: Any) -> list[str] | None:
+    """Return the names of the columns of a table if all are texts, as scikit-learn wants them."""
+    names = list(getattr(table, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _points(rows: Rows) -> np.ndarray:
@@ -186,7 +196,7 @@ def checked(
                 f"all blocks need the same"
             )
         if X.dtype not in (np.float64, np.float32):
-            X = _numbers(X, place)
+            X = _numbers(X, place, start)
         _refuse_infinite(X, "X", place, start)
         X = np.ascontiguousarray(X)
     for what, beside in (("X", X), ("y", y), ("sample_weight", weights)):
@@ -196,7 +206,7 @@ def checked(
                 f"usual cause is data that changed between two passes, or other chunks"
             )
     y, weights = (None if part is None else _plain(part) for part in (y, weights))
-    if y is not None and y.dtype.kind == "f":
+    if y is not None and y.dtype.kind in "fO":
         _refuse_infinite(y, "y", place, start)
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float64)
@@ -217,13 +227,21 @@ def _plain(X: Any) -> np.ndarray:
 
 
 def _texts(y: np.ndarray) -> bool:
-    return all(isinstance(value, str) for value in y[:1])
+    return all(isinstance(value, str) for value in y)
 
 
-def _numbers(X: np.ndarray, place: int) -> np.ndarray:
+def _missing(values: np.ndarray) -> np.ndarray:
+    """Tell which objects stand for a value that is not there: None, NaN, or pandas' NA."""
+    found = [v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in values.flat]
+    return np.reshape(found, values.shape)
+
+
+def _numbers(X: np.ndarray, place: int, start: int) -> np.ndarray:
     try:
         return np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        if X.dtype.kind == "O":
+            _refuse_infinite(X, "X", place, start)
         raise ValueError(
             f"block {place} holds what is no number ({error}); name the columns that are to be "
             f"points, and leave out the others"
@@ -232,10 +250,11 @@ def _numbers(X: np.ndarray, place: int) -> np.ndarray:
 
 def _refuse_infinite(A: np.ndarray, what: str, place: int, start: int) -> None:
     """Refuse NaN and infinity, and say where they are."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(A.sum()):
-            return
-    bad = ~np.isfinite(A)
+    if A.dtype.kind != "O":
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(A.sum()):
+                return
+    bad = _missing(A) if A.dtype.kind == "O" else ~np.isfinite(A)
     if not bad.any():  # their sum alone overflowed
         return
     row = int(np.argmax(bad.reshape(len(A), -1).any(axis=1)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._errors import MemoryBudgetError
 from .._runtime import check_threads, in_words, one_blas_thread, threads
-from ._blocks import Blocks, checked
+from ._blocks import Blocks, checked, texts
 from ._tree import tree
 
 __all__ = ["DaskBlocks", "is_dask"]
@@ -59,7 +59,7 @@ class DaskBlocks(Blocks):
         _refuse_empty(sizes, what)
         if X.ndim == 1:
             return cls(tuple(sizes), None, X)
-        return cls(tuple(sizes), len(X.columns), X, [str(name) for name in X.columns])
+        return cls(tuple(sizes), len(X.columns), X, texts(X))
 
     @property
     def dtype(self) -> np.dtype:
