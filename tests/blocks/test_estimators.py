@@ -19,6 +19,7 @@ from mercer import (
     KernelRidge,
     KernelRidgeCV,
     Nystroem,
+    OneClassSVM,
     ParzenDensity,
 )
 
@@ -346,7 +347,7 @@ def test_a_data_frame_of_dask():
     table = dd.from_pandas(frame, npartitions=3)
     model = clone(MODELS["ridge"][0]).fit(table[["a", "b", "c"]], table["y"])
     expected = fitted("ridge", X, NUMBERS).predict(X)
-    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-10)
+    np.testing.assert_allclose(model.predict(frame[["a", "b", "c"]]), expected, rtol=1e-10)
     lazy = model.predict(table[["a", "b", "c"]])
     np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-10)
     empty = table[table["a"] > 100.0]
@@ -364,3 +365,59 @@ def test_a_machine_is_not_gathered_silently():
     with pytest.raises(MemoryBudgetError, match="the features of 1500 points on 60 landmarks"):
         fitted("svc", on_dask(X), on_dask(THREE), max_memory=200_000)
     assert fitted("svc", on_dask(X), on_dask(TWO)).predict(on_dask(X)).compute()[0] in ("yes", "no")
+
+
+@pytest.mark.parametrize("name", ["ridge", "logistic-three"])
+def test_scores_of_blocks(name):
+    _, y, _ = MODELS[name]
+    model = fitted(name, Blocks.of(X, ROWS), y)
+    assert model.score(Blocks.of(X, ROWS), Blocks.of(y, ROWS)) == model.score(X, y)
+    assert model.score(on_dask(X), y) == model.score(X, y)
+
+
+def test_scores_without_targets():
+    blocks = Blocks.of(X, ROWS)
+    for model in (KernelPCA(2, eigen_solver="nystroem", rank=20), ParzenDensity()):
+        assert model.fit(blocks).score(blocks) == pytest.approx(model.score(X), rel=1e-12)
+
+
+def test_labels_of_clusters_in_blocks_are_lazy():
+    model = KernelKMeans(2, solver="nystroem", rank=20)
+    labels = model.fit_predict(Blocks.of(X, ROWS))
+    assert isinstance(labels, Blocks)
+    assert np.array_equal(labels.to_array(), model.predict(X))
+
+
+def test_one_class_in_blocks():
+    model = OneClassSVM(solver="nystroem", rank=20).fit(Blocks.of(X, ROWS))
+    for answer in ("predict", "decision_function", "score_samples"):
+        found = getattr(model, answer)(on_dask(X))
+        np.testing.assert_allclose(found.compute(), getattr(model, answer)(X), atol=1e-12)
+
+
+def test_points_may_be_named():
+    model = fitted("ridge", X, NUMBERS)
+    assert isinstance(model.predict(X=Blocks.of(X, ROWS)), Blocks)
+    assert isinstance(model.predict(X=on_dask(X)), da.Array)
+
+
+def test_columns_of_a_data_frame_of_dask_are_compared_and_what_is_missing_is_named():
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    table = dd.from_pandas(frame, npartitions=3)
+    model = clone(MODELS["ridge"][0]).fit(table, NUMBERS)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="X has the columns c, b, a, but KernelRidge was fitted"):
+        model.predict(table[["c", "b", "a"]])
+    frame = frame.astype("Float64")
+    frame.loc[777, "b"] = pd.NA
+    with pytest.raises(ValueError, match=r"X holds <NA> in block 1, row 277, column 1"):
+        model.fit(dd.from_pandas(frame, npartitions=3), NUMBERS)
+
+
+def test_answers_in_blocks_are_arrays():
+    pytest.importorskip("pandas")
+    model = KernelPCA(2, eigen_solver="nystroem", rank=20).set_output(transform="pandas").fit(X)
+    with pytest.raises(TypeError, match=r"set_output.* asks for a DataFrame; set it to"):
+        model.transform(Blocks.of(X, ROWS))

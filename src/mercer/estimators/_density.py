@@ -122,7 +122,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the total log likelihood, sum_i log p(x_i)."""
-        return float(self.score_samples(X).sum())
+        return float(np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw points from p, shape (n_samples, d).

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ _ANSWERS = (  # what has one row for each point
 )
 _HAVE = (
     "KernelPCA, KernelRidge, KernelRidgeCV, KernelLogisticRegression, KernelKMeans, SVC, SVR, "
-    "ParzenDensity, Nystroem, RandomFeatures and RBFSampler"
+    "NuSVC, NuSVR, OneClassSVM, ParzenDensity, Nystroem, RandomFeatures, RBFSampler and "
+    "SkewedChi2Sampler"
 )
 
 
@@ -46,6 +48,8 @@ def fitted(model: Any, method: str, X: Any, *args: Any, **params: Any) -> Any:
     if X.ndim != 2:
         raise ValueError(f"X in blocks has the shape {X.shape}; points are rows of several columns")
     model._fit_blocks(X, *args, **params)
+    if X.names is not None:
+        model.feature_names_in_ = np.asarray(X.names, dtype=object)
     return model if method == "fit" else model.transform(X)
 
 
@@ -115,12 +119,32 @@ def answered(model: Any, name: str, X: Any, *args: Any, **params: Any) -> Any:
             f"blocks, there are {', '.join(a for a in _ANSWERS if a[0] != '_')}"
         )
     blocks = as_blocks(X)
-    answer = _Answer(model, name, args, params)
+    answer = _Answer(_nameless(model, blocks), name, args, params)
     single = blocks.dtype == np.float32
     like = answer(np.ones((1, blocks.width or 1), dtype=np.float32 if single else np.float64))
     if isinstance(like, tuple):
         raise TypeError(f"{name} of points in blocks returns one array; ask for its values alone")
+    if not isinstance(like, np.ndarray):
+        raise TypeError(
+            f"{name} of points in blocks returns arrays, but set_output, or the configuration of "
+            f"scikit-learn, asks for a {type(like).__name__}; set it to 'default'"
+        )
     return blocks.mapped(answer, like)
+
+
+def _nameless(model: Any, blocks: Blocks) -> Any:
+    """Return the model without names of columns, once those of the blocks are the same."""
+    known = getattr(model, "feature_names_in_", None)
+    if known is None:
+        return model
+    if blocks.names is not None and blocks.names != list(known):
+        raise ValueError(
+            f"X has the columns {', '.join(blocks.names)}, but {type(model).__name__} was fitted "
+            f"with {', '.join(known)}; give the same, in this order"
+        )
+    plain = copy(model)  # blocks are arrays, which have no names
+    del plain.feature_names_in_
+    return plain
 
 
 @dataclass(frozen=True)

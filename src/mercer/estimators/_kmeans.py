@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from .._errors import warn_caller
 from .._points import as_vectors, length
-from ..blocks import Blocks
+from ..blocks import Blocks, in_blocks
 from ..expansion import Expansion
 from ..gram import Landmarks
 from ..kernels import Kernel
@@ -161,6 +161,11 @@ class KernelKMeans(
             self.labels_[without] = self._scores(sample.rows(without)).argmin(axis=1)
         self._say(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
+
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Find clusters and return those of the points; of blocks, as lazy ones."""
+        self.fit(X, y, **params)
+        return self.predict(X) if in_blocks(X) else self.labels_
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Find clusters of points in blocks on landmarks: one pass a round, after a sample's."""

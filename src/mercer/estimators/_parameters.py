@@ -161,8 +161,10 @@ def threaded(method: Callable[..., Any]) -> Any:
 
     @wraps(method)
     def answer(self: Any, *args: Any, **params: Any) -> Any:
-        if args and in_blocks(args[0]):
-            return answered(self, method.__name__, *args, **params)
+        given = (args or (params.get("X"),))[0]  # X may be named
+        if in_blocks(given):
+            others = {name: value for name, value in params.items() if name != "X"}
+            return answered(self, method.__name__, given, *args[1:], **others)
         return in_threads(self, *args, **params)
 
     return answer

@@ -415,6 +415,7 @@ class KernelPCA(
             )
         return self._components.error(X, self.kernel_)
 
+    @threaded
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the reconstruction error: the lower, the less x is like the training points.
 
@@ -427,6 +428,7 @@ class KernelPCA(
         """Return the mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
+    @threaded
     def decision_function(self, X: Any) -> np.ndarray:
         """Return score_samples(X) - offset_: negative for outliers.
 

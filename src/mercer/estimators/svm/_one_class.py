@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual, Duals
-from .._parameters import estimator, fitting, parameter
+from .._parameters import estimator, fitting, parameter, threaded
 from ._machine import SupportVectorMachine
 
 __all__ = ["OneClassSVM"]
@@ -72,14 +72,17 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         self.intercept_ = -self.offset_
         return self
 
+    @threaded
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) - rho: positive inside.  For a precomputed kernel X is k(X, training)."""
         return self._values(X)[:, 0]
 
+    @threaded
     def score_samples(self, X: Any) -> np.ndarray:
         """Return f(x)."""
         return self.decision_function(X) + self.offset_
 
+    @threaded
     def predict(self, X: Any) -> np.ndarray:
         """Return +1 inside of the region, and -1 outside."""
         return np.where(self.decision_function(X) > 0, 1, -1).astype(np.intp)
