@@ -67,25 +67,26 @@ def test_tables(folder, parquet, rows):
 
 def test_a_fit_of_files_has_the_bits_of_the_same_blocks_in_memory(folder, parquet):
     model = KernelRidge(0.1, kernel="rbf", gamma=0.5, solver="nystroem", rank=40)
-    expected = model.fit(Blocks.of(X, ROWS), y).predict(X)
+    memory = Blocks.of(X, ROWS)
+    expected = model.fit(memory, y).predict(memory).to_array()
     table, comma = open_blocks(parquet, rows=ROWS), open_blocks(folder / "x.csv", rows=ROWS)
     whole = open_blocks(folder / "all.npy", rows=ROWS)
     for given in (table, comma):
-        found = model.fit(given[["a", "b", "c"]], given["y"]).predict(X)
-        assert np.array_equal(found, expected)
-    assert np.array_equal(model.fit(whole[[0, 1, 2]], whole[3]).predict(X), expected)
+        points = given[["a", "b", "c"]]
+        assert np.array_equal(model.fit(points, given["y"]).predict(points), expected)
+    assert np.array_equal(model.fit(whole[[0, 1, 2]], whole[3]).predict(memory), expected)
 
 
 def test_components_and_classes_of_files(folder, parquet):
-    table = open_blocks(parquet, rows=ROWS)
+    table, memory = open_blocks(parquet, rows=ROWS), Blocks.of(X, ROWS)
+    points = table[["a", "b", "c"]]
     pca = KernelPCA(3, kernel="rbf", gamma=0.5, eigen_solver="nystroem", rank=40)
-    expected = pca.fit(Blocks.of(X, ROWS)).transform(X)
-    assert np.array_equal(pca.fit(table[["a", "b", "c"]]).transform(X), expected)
-    scores = pca.transform(table[["a", "b", "c"]])  # lazy
-    np.testing.assert_allclose(scores.to_array(), expected, atol=1e-12)
+    expected = pca.fit(memory).transform(memory).to_array()
+    np.testing.assert_allclose(expected, pca.transform(X), atol=1e-12)
+    assert np.array_equal(pca.fit(points).transform(points), expected)
     model = KernelLogisticRegression(gamma=0.5, solver="nystroem", rank=40)
-    expected = model.fit(Blocks.of(X, ROWS), LABELS).predict_proba(X)
-    found = model.fit(table[["a", "b", "c"]], table["label"]).predict_proba(X)
+    expected = model.fit(memory, LABELS).predict_proba(memory).to_array()
+    found = model.fit(points, table["label"]).predict_proba(points)
     assert np.array_equal(found, expected)
 
 
@@ -155,3 +156,46 @@ def test_dask_points_do_not_take_targets_from_files(folder):
     targets = open_blocks(folder / "all.npy", columns=3, rows=500)
     with pytest.raises(ValueError, match=r"points are a Dask collection, but what is beside them"):
         model.fit(da.from_array(X, chunks=(500, 3)), targets)
+
+
+def test_a_file_that_changes_between_two_passes_is_named(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    file, array = tmp_path / "x.parquet", tmp_path / "x.npy"
+    parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), file)
+    np.save(array, X)
+    table, rows = open_blocks(file, rows=ROWS), open_blocks(array, rows=ROWS)
+    for part, how in ((X[:500], "fewer"), (np.vstack([X, X]), "more")):
+        parquet.write_table(pa.table({"a": part[:, 0], "b": part[:, 1]}), file)
+        with pytest.raises(TableError, match=rf"x.parquet has changed .* has {how} than 1000 rows"):
+            table.to_array()
+    np.save(array, X[:500])
+    with pytest.raises(TableError, match=r"x.npy has changed .* rows 390 to 520 cannot be read"):
+        rows.to_array()
+    array.unlink()
+    with pytest.raises(TableError, match=r"x.npy has changed .* rows 0 to 130 cannot be read"):
+        rows.to_array()
+
+
+def test_a_folder_is_many_files(tmp_path):
+    (tmp_path / "x.parquet").mkdir()
+    with pytest.raises(TableError, match=r"x.parquet is a folder; name its files.*glob"):
+        open_blocks(tmp_path / "x.parquet")
+
+
+def test_columns_of_a_table_have_names(folder):
+    with pytest.raises(TableError, match=r"x.csv has no column 0; it has a, b, c, y, label"):
+        open_blocks(folder / "x.csv", columns=0)
+
+
+def test_names_of_columns_are_learned_and_compared(folder):
+    table = open_blocks(folder / "x.csv", rows=ROWS)
+    model = KernelRidge(kernel="rbf", solver="nystroem", rank=20).fit(table[["a", "b", "c"]], y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    lazy = model.predict(table[["a", "b", "c"]])
+    assert model.score(table[["a", "b", "c"]], table["y"]) > 0.9
+    with pytest.raises(ValueError, match="X has the columns c, b, a, but KernelRidge was fitted"):
+        model.predict(table[["c", "b", "a"]])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_allclose(lazy.to_array(), model.predict(X), rtol=1e-12)

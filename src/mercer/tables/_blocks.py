@@ -78,6 +78,11 @@ def open_blocks(
     for place in places:
         if not place.exists():
             raise TableError(f"{place} is not there")
+        if place.is_dir() and place.suffix.lower() != ".zarr":
+            raise TableError(
+                f"{place} is a folder; name its files, in the order of their rows: "
+                f"sorted(Path('{place}').glob('*.parquet')), for one"
+            )
     ends = [place.suffix.lower() for place in places]
     if format is None and all(end in _ARRAYS for end in ends):
         blocks = ArrayBlocks.below([_array(place) for place in places], rows)
@@ -126,7 +131,10 @@ class _Mapped:
         step = self.dtype.itemsize * int(np.prod(self.shape[1:]))
         shape = (stop - start, *self.shape[1:])
         at = self.offset + start * step
-        return np.memmap(self.path, self.dtype, "r", at, shape)
+        try:
+            return np.memmap(self.path, self.dtype, "r", at, shape)
+        except (ValueError, OSError) as error:
+            raise _changed(self.path, f"rows {start} to {stop} cannot be read: {error}") from None
 
 
 class _Readable(Protocol):
@@ -250,25 +258,36 @@ class TableBlocks(LocalBlocks):
                 columns[0] if self.width is None else np.column_stack(columns)
                 for columns in source.pieces(self.names, self.rows)
             )
-            yield from _cut(pieces, sizes, source.count)
+            yield from _cut(pieces, sizes, source)
 
 
-def _cut(pieces: Iterator[np.ndarray], sizes: Iterator[int], count: int) -> Iterator[np.ndarray]:
+def _cut(
+    pieces: Iterator[np.ndarray], sizes: Iterator[int], source: _Readable
+) -> Iterator[np.ndarray]:
     """Yield rows that come in any pieces in blocks of these sizes, until all of a file are seen."""
     held: list[np.ndarray] = []
-    while count:
+    left = source.count
+    while left:
         size = next(sizes)
         while sum(map(len, held)) < size:
-            held.append(next(pieces))
+            if (piece := next(pieces, None)) is None:
+                raise _changed(source.name, f"it has fewer than {source.count} rows")
+            held.append(piece)
         whole = held[0] if len(held) == 1 else np.concatenate(held)
         yield whole[:size]
         held = [whole[size:]] if len(whole) > size else []
-        count -= size
+        left -= size
+    if held or next(pieces, None) is not None:
+        raise _changed(source.name, f"it has more than {source.count} rows")
+
+
+def _changed(name: Any, how: str) -> TableError:
+    return TableError(f"{name} has changed since it was opened: {how}; open it again")
 
 
 def _wanted(source: _Readable, columns: Any) -> list[str]:
     """Return the names of columns, if they are there."""
-    wanted = [columns] if isinstance(columns, str) else list(columns)
+    wanted: list[Any] = [columns] if isinstance(columns, (str, int)) else list(columns)
     for name in wanted:
         if name not in source.names:
             raise TableError(
