@@ -218,3 +218,11 @@ def test_moments_can_be_merged_by_anybody(client):
     assert np.array_equal(one.comoment, copies[0])
     assert np.array_equal(other.comoment, copies[1])
     assert as_blocks(on_dask(WEIGHTS)).width is None
+
+
+def test_lazy_answers_hold_on_to_points_that_were_persisted(client):
+    with_workers(client, 2)
+    model = fitted("pca", X, None)
+    lazy = model.transform(on_dask(X).persist())  # which nothing else refers to
+    time.sleep(0.3)  # the scheduler is told of what is no longer needed
+    np.testing.assert_allclose(lazy.compute(), model.transform(X), atol=1e-12)

@@ -45,9 +45,10 @@ class DaskBlocks(Blocks):
     @classmethod
     def from_dask(cls, X: Any, what: str = "X") -> Self:
         """Return an array or a data frame in its own blocks; partitions are counted in a pass."""
-        if hasattr(X, "chunks"):
+        anything = type(X).__name__ == "Delayed"  # it has every attribute that is asked for
+        if not anything and hasattr(X, "chunks"):
             return cls(_chunk_sizes(X, what), X.shape[1] if X.ndim == 2 else None, X)
-        if not (hasattr(X, "npartitions") and hasattr(X, "ndim")):
+        if anything or not (hasattr(X, "npartitions") and hasattr(X, "ndim")):
             raise TypeError(
                 f"{what} is a {type(X).__name__} of Dask; blocks come from its arrays and data "
                 f"frames"
@@ -145,7 +146,11 @@ class DaskBlocks(Blocks):
 
         common = delayed(_Shared((f,)), pure=False, traverse=False)
         task = delayed(_mapped, pure=False)
-        every = zip(self.starts, self.sizes, self._delayed, strict=True)
+        # the result is optimized when it is computed; until then it holds on to what is persisted,
+        # which parts of an optimized array do not
+        lazy = {"optimize_graph": False} if hasattr(self.collection, "chunks") else {}
+        chunks = np.ravel(np.asarray(self.collection.to_delayed(**lazy), dtype=object))
+        every = zip(self.starts, self.sizes, chunks, strict=True)
         parts = [
             da.from_delayed(
                 task(common, place, start, X, self.width, size),
