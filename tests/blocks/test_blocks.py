@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,6 +170,13 @@ def test_texts_are_no_points():
         blocks.reduce(total, operator.add)
 
 
+def test_other_kinds_of_numbers_are_no_points():
+    with pytest.raises(ValueError, match=r"block 0 holds what is no number \(complex numbers\)"):
+        Blocks.of(X.astype(complex), rows=300).reduce(total, operator.add)
+    with pytest.raises(TypeError, match="blocks are of dense rows, and this matrix is sparse"):
+        Blocks.of(sp.csr_array(X), rows=300)
+
+
 def test_a_block_needs_rows():
     with pytest.raises(ValueError, match="rows must be a positive integer or None, got 0"):
         Blocks.of(X, rows=0)
@@ -202,6 +210,9 @@ def test_dask_is_not_imported_without_need():
 
 def test_as_blocks_names_what_it_cannot_cut():
     bag = pytest.importorskip("dask.bag")
+    delayed = pytest.importorskip("dask").delayed(X)
+    with pytest.raises(TypeError, match=r"X is a Delayed\w* of Dask; blocks come from its arrays"):
+        as_blocks(delayed)
     with pytest.raises(TypeError, match="X is a Bag of Dask; blocks come from its arrays"):
         as_blocks(bag.from_sequence([1, 2]))
 

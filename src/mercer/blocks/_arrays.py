@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._points import is_table, length
 from .._runtime import Step, check_threads, is_count, run
@@ -109,6 +110,8 @@ class ArrayBlocks(LocalBlocks):
     def below(cls, arrays: Sequence[Any], rows: int | None = None, columns: Any = None) -> Self:
         """Return arrays below each other; no block has rows of two of them."""
         shapes = [array.shape for array in arrays]
+        if any(sp.issparse(array) for array in arrays):
+            raise TypeError("blocks are of dense rows, and this matrix is sparse: X.toarray()")
         for place, shape in enumerate(shapes):
             if len(shape) not in (1, 2) or 0 in shape:
                 raise ValueError(

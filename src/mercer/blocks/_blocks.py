@@ -238,6 +238,8 @@ def _missing(values: np.ndarray) -> np.ndarray:
 
 def _numbers(X: np.ndarray, place: int, start: int) -> np.ndarray:
     try:
+        if X.dtype.kind == "c":
+            raise TypeError("complex numbers")
         return np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         if X.dtype.kind == "O":

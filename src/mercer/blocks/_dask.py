@@ -45,7 +45,7 @@ class DaskBlocks(Blocks):
     @classmethod
     def from_dask(cls, X: Any, what: str = "X") -> Self:
         """Return an array or a data frame in its own blocks; partitions are counted in a pass."""
-        anything = type(X).__name__ == "Delayed"  # it has every attribute that is asked for
+        anything = type(X).__module__ == "dask.delayed"  # it has whatever is asked for
         if not anything and hasattr(X, "chunks"):
             return cls(_chunk_sizes(X, what), X.shape[1] if X.ndim == 2 else None, X)
         if anything or not (hasattr(X, "npartitions") and hasattr(X, "ndim")):

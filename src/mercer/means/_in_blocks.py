@@ -109,6 +109,10 @@ def same_in_blocks(
         raise ValueError(
             f"samples in blocks have method='lowrank' and 'linear'; {method!r} needs all pairs"
         )
+    if blocks.width != blocks.y.width:
+        raise ValueError(
+            f"X has {blocks.width} columns and Y {blocks.y.width}; two samples have the same"
+        )
     n, seed = len(blocks), int(rng.integers(2**31))
     (Z,) = _samples(blocks, CANDIDATES, True)
     kernel = resolved(make_kernel(kernel), Z)
