@@ -285,8 +285,9 @@ def test_groups_of_tiles_depend_on_the_number_of_points_alone():
 
 
 def test_targets_are_needed():
-    with pytest.raises(ValueError, match="KernelRidge needs targets y"):
-        KernelRidge(solver="nystroem").fit(Blocks.of(X), None)
+    for given in ((), (None,)):
+        with pytest.raises(ValueError, match="KernelRidge needs targets y"):
+            KernelRidge(solver="nystroem").fit(Blocks.of(X), *given)
 
 
 def test_single_errors_are_not_stored():

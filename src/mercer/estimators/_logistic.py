@@ -280,7 +280,7 @@ class KernelLogisticRegression(LogisticEstimator):
         self._say(f"{self.n_iter_} steps: {self.report_.status.value}")
         return self
 
-    def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Fit f in the span of landmarks to labels in blocks: a pass for each Newton step."""
         require_landmarks(self)
         blocks, drawn = sampled(X, self._chosen, y, sample_weight)

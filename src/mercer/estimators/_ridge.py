@@ -160,7 +160,7 @@ class KernelRidge(RidgeEstimator):
         if sample.values is not None:
             del self._ridge  # with the matrix in it
 
-    def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Fit f to targets in blocks: on landmarks in one pass, else by products with all of K."""
         if not self._on_landmarks:
             with exactly(self, X, "solver", ("auto", "exact", "cg")):

@@ -126,7 +126,7 @@ class KernelRidgeCV(RidgeEstimator):
         self._store(best, X, sample)
         return self
 
-    def _fit_blocks(self, X: Blocks, y: Any, sample_weight: Any = None) -> None:
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Try all alphas and gammas on points in blocks: two passes for each gamma."""
         self._check_choices()
         if self._folds or self.scoring is not None or self.store_cv_results:
