@@ -59,7 +59,7 @@ def test_kinds_of_points():
 
 
 def test_values_that_are_missing():
-    gaps = np.column_stack([X, X[:, 0] + X[:, 1]])
+    gaps = np.column_stack([X, X[:, 0] * X[:, 1]])
     gaps[3, 0] = np.nan
     scene = ProbabilisticPCA(2).fit(gaps).explore(gaps).scene  # which can take them
     assert np.isfinite(scene.maps[0].places).all()
