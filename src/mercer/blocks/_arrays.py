@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -33,9 +34,9 @@ class LocalBlocks(Blocks):
 
     held = False  # in memory: then several are worked on at a time, else the next is read ahead
 
+    @abstractmethod
     def _parts(self) -> Iterator[Any]:
         """Yield the points of each block."""
-        raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the blocks as arrays."""
