@@ -193,8 +193,13 @@ def test_a_value_that_is_no_number_is_named_from_afar(client):
         fitted("pca", on_dask(bad), None)
 
 
-def test_a_cluster_without_workers(client):
+def test_a_cluster_without_workers(client, monkeypatch):
     with_workers(client, 0)
+    late = threading.Timer(1.0, client.cluster.scale, [1])
+    late.start()
+    assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # it waits for a worker
+    with_workers(client, 0)
+    monkeypatch.setattr("mercer.blocks._dask._PATIENCE", 0.2)
     with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait for ever"):
         fitted("pca", on_dask(X), None)
     with_workers(client, 2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from time import monotonic, sleep
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from ._tree import tree
 __all__ = ["DaskBlocks", "is_dask"]
 
 OBJECT = np.dtype(object)
+_PATIENCE = 30.0  # seconds that a cluster may be without workers
 _LARGE = "1 TiB"  # feature maps are part of the graph on purpose, and no reason to be warned
 
 
@@ -261,8 +263,11 @@ def _require_workers() -> None:
     """
     if (client := _client()) is None:
         return
-    workers = set(client.nthreads())
     adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
+    end = monotonic() + _PATIENCE
+    # The last worker may just have been lost, and a nanny be starting another.
+    while not (workers := set(client.nthreads())) and adaptive is None and monotonic() < end:
+        sleep(0.1)
     if adaptive is None and not workers:
         raise RuntimeError(
             "the Dask cluster of this process has no workers, and the fit would wait for ever; "
