@@ -278,3 +278,9 @@ def test_the_inverse_uses_the_resolved_kernel():
         KernelPCA(2).fit(X).set_params(fit_inverse_transform=True).inverse_transform(X[:, :2])
     refit = named.set_params(fit_inverse_transform=False).fit(X)
     assert not hasattr(refit, "dual_coef_")
+
+
+def test_points_of_norm_zero_have_no_landmark():
+    model = KernelPCA(2, kernel="linear", eigen_solver="nystroem")
+    with pytest.raises(ValueError, match=r"k\(x, x\) = 0 for every point.*eigen_solver='dense'"):
+        model.fit(np.zeros((50, 3)))

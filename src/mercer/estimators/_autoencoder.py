@@ -161,7 +161,7 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 f"Autoencoder {sizes}, {self.activation}",
                 f"  {report}",
                 f"  lost       {lost.min():.4g} to {lost.max():.4g} of the variance "
-                f"(with weight decay) after {len(lost)} restarts",
+                f"(with weight decay) after {len(lost)} restart{'s' * (len(lost) != 1)}",
             ]
         )
 
