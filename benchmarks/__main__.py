@@ -62,16 +62,18 @@ def members(word: str) -> list[str]:
 
 
 def guarded(commit: str, quick: bool, repeat: int, folder: Path) -> bool:
-    """Say whether no call has become slower since a commit; suspects are measured twice."""
+    """Say whether no call is slower, or other, than at a commit; suspects are measured twice."""
     with guard.older(commit):
         found = run("guard", quick, repeat, folder)
+        others = [case["name"] for case in found["cases"] if guard.differs(case)]
         suspects = {case["name"] for case in found["cases"] if guard.slower(case)}
         if suspects:
             print(f"once more: {', '.join(sorted(suspects))}")
             again = run("guard", quick, repeat, folder, suspects)
             suspects = {case["name"] for case in again["cases"] if guard.slower(case)}
+    print(f"not the results of {commit}: {', '.join(others) or 'none'}")
     print(f"slower than {commit}: {', '.join(sorted(suspects)) or 'nothing'}")
-    return not suspects
+    return not (suspects or others)
 
 
 def main() -> int:
@@ -95,6 +97,8 @@ def main() -> int:
         return 0
     if options.repeat is not None and options.repeat < 1:
         parser.error("--repeat takes a positive number of rounds")
+    if "guard" in asked and options.repeat is not None and options.repeat < guard.QUICK:
+        parser.error(f"nothing follows from fewer than {guard.QUICK} rounds of the guard")
     repeat = options.repeat or (2 if options.quick else 5)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that children end too
 

@@ -6,7 +6,8 @@ ratios now / before of R rounds, the k-th least is a lower confidence limit of t
     P(median < k-th least)  =  P(Binomial(R, 1/2) < k)  ≤  5 %
 
 and a call is slower if that limit is above 1.1.  Such a call is measured once more, in other
-processes, before the run fails.
+processes, before the run fails.  A call whose result differs from the older tree's fails too: what
+is meant to be better is to be looked at, and named.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 import os
 import statistics
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -29,14 +31,21 @@ from . import _models, first, kv, means
 from ._suite import Call, Case, Contender, Suite
 
 BEFORE = "MERCER_BEFORE"  # the variable with the folder of the older sources
-ROUNDS, QUICK = 15, 5
+ROUNDS, QUICK = 15, 5  # five are the fewest of which anything follows
 MARGIN = 0.1
 LEVEL = 0.05
 
 
+def ratios_of(before: list[float], now: list[float]) -> list[float]:
+    """now / before by rounds; a lone round, of who was too slow for more, is set against all."""
+    rounds = max(len(before), len(now))
+    before, now = (times * rounds if len(times) == 1 else times for times in (before, now))
+    return [n / b for n, b in zip(now, before, strict=True)]
+
+
 def lower_limit(before: list[float], now: list[float]) -> float:
     """A lower confidence limit of the median of now / before; −∞ for less than five rounds."""
-    ratios = sorted(n / b for n, b in zip(now, before, strict=True))
+    ratios = sorted(ratios_of(before, now))
     rounds, total, k = len(ratios), 0.0, -1
     while (total := total + math.comb(rounds, k + 1) / 2**rounds) <= LEVEL:
         k += 1
@@ -51,12 +60,18 @@ def slower(case: dict) -> bool:
     return lower_limit(*(record["seconds"] for record in records)) > 1.0 + MARGIN
 
 
+def differs(case: dict) -> bool:
+    """Whether this tree fails, or has another result; the older one may not have the call."""
+    now, before = (case["contenders"][name]["status"] for name in ("mercer", "before"))
+    return now != "ok" or before == "refused"
+
+
 def remarks(cases: list[dict]) -> str:
     lines = ["| call | now / before | |", "|---|---|---|"]
     for case in cases:
         now, before = (case["contenders"][name] for name in ("mercer", "before"))
         if now["status"] == before["status"] == "ok":
-            ratios = [n / b for n, b in zip(now["seconds"], before["seconds"], strict=True)]
+            ratios = ratios_of(before["seconds"], now["seconds"])
             shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
         else:
             shown = "not compared: " + (before["note"] if now["status"] == "ok" else now["note"])
@@ -68,7 +83,9 @@ def remarks(cases: list[dict]) -> str:
 def older(commit: str) -> Iterator[None]:
     """The sources of a commit in a folder that goes away, named by the environment."""
     command = ["git", "-C", str(Path(__file__).parents[1]), "archive", commit, "src"]
-    packed = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+    packed = subprocess.run(command, stdout=subprocess.PIPE).stdout  # git says what is wrong
+    if not packed:
+        sys.exit(f"there are no sources of {commit} to compare with")
     with tempfile.TemporaryDirectory(prefix="mercer-before-") as folder:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")

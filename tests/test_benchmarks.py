@@ -150,6 +150,28 @@ def test_what_is_not_comparable_is_not_slower():
     before.update(status="failed", note="failed: ImportError")
     assert not guard.slower(case)
     assert "not compared: failed: ImportError" in guard.remarks([case])
+    assert not guard.differs(case)  # the older tree has no such call
+
+
+def test_another_result_fails_the_guard():
+    case = {"name": "call", "contenders": {"before": record(1.0), "mercer": record(1.0)}}
+    assert not guard.differs(case)
+    case["contenders"]["before"]["status"] = "refused"  # beside the reference, which is ours
+    assert guard.differs(case)
+    case["contenders"] = {"before": record(1.0), "mercer": record(1.0) | {"status": "failed"}}
+    assert guard.differs(case)
+
+
+def test_who_is_too_slow_for_a_second_round_is_slower():
+    before, now = record(1.0) | {"seconds": [1.0] * 5}, record(1.0) | {"seconds": [70.0]}
+    case = {"name": "call", "contenders": {"before": before, "mercer": now}}
+    assert guard.slower(case)
+    assert guard.remarks([case]).endswith("| call | 70.00 (70.00–70.00) | slower |")
+
+
+def test_no_sources_of_an_unknown_commit():
+    with pytest.raises(SystemExit, match="no sources of nowhere"), guard.older("nowhere"):
+        pass
 
 
 def test_the_sources_of_a_commit_are_there_for_a_while(monkeypatch):
@@ -158,7 +180,7 @@ def test_the_sources_of_a_commit_are_there_for_a_while(monkeypatch):
         with guard.older("HEAD"):
             folder = guard.Path(guard.os.environ[guard.BEFORE])
             assert (folder / "mercer" / "__init__.py").exists()
-    except (OSError, guard.subprocess.CalledProcessError):
+    except (OSError, SystemExit):
         pytest.skip("not a git repository")
     assert not folder.exists() and guard.BEFORE not in guard.os.environ
 

@@ -188,3 +188,13 @@ def test_more_that_is_refused():
     h = Expansion(kernel, X, mine)
     mine[:] = 0.0
     assert np.array_equal(h.coefficients, a)
+
+
+def test_points_that_are_written_to_are_seen_by_few_and_many_queries():
+    X = np.zeros((60, 4))
+    f = Expansion(RBF(), X, np.ones(60))
+    few, many = np.zeros((3, 4)), np.zeros((2000, 4))
+    np.testing.assert_array_equal(f(few), 60.0)
+    X += 1.0
+    np.testing.assert_allclose(f(few), 60.0 * np.exp(-2.0), rtol=1e-12)
+    np.testing.assert_allclose(f(many)[:3], f(few), rtol=1e-12)

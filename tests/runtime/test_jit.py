@@ -1,5 +1,9 @@
 """Compiled loops, and the small functions that they have instead of slow ones."""
 
+import importlib.util
+import os
+import tempfile
+
 import numpy as np
 import pytest
 
@@ -35,3 +39,35 @@ def test_bits_of_numbers(dtype):
     np.testing.assert_array_equal(out, x)
     assert [word(value) for value in x] == words.tolist()
     assert [number(value) for value in words] == x.tolist()
+
+
+def test_a_cache_that_cannot_be_written_to_is_read(tmp_path, monkeypatch):
+    """As for the user of an image that another user has made."""
+    from numba import config
+
+    source, folder = tmp_path / "loops.py", tmp_path / "cache"
+    source.write_text(
+        "from mercer._runtime import jit\n\n\n@jit()\ndef twice(x):\n    return x + x\n"
+    )
+    monkeypatch.setattr(config, "CACHE_DIR", str(folder))
+
+    def fresh():
+        spec = importlib.util.spec_from_file_location("loops", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert module.twice(2.0) == 4.0
+        return module.twice
+
+    assert len(fresh().files) == 1
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK and access(path, how))
+
+    def refuse(*_, **__):
+        raise PermissionError("a folder of somebody else")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    again = fresh()
+    assert sum(again._dispatcher.stats.cache_hits.values()) == 1
+    assert again.files == []  # it has no folder of its own
+    source.write_text(source.read_text().replace("x + x", "2.0 * x"))
+    assert sum(fresh()._dispatcher.stats.cache_hits.values()) == 0  # of another source

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from ._shelves import shelves
+
 __all__ = ["LOOPS", "Loop", "compile_seconds", "compiling", "jit"]
 __all__ += ["larger", "number", "smaller", "word"]
 
@@ -160,9 +162,11 @@ def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
         numba = _numba()
         options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
         try:
-            return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder can be written to: compile again in every process
-            return numba.njit(**options)(function)
+            made = numba.njit(cache=True, **options)(function)
+        except RuntimeError:  # no folder can be written to: what is nowhere is compiled each time
+            made = numba.njit(**options)(function)
+        made._cache = shelves(function, made._cache)
+        return made
 
 
 @cache

@@ -6,7 +6,7 @@ takes longer than the values.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,8 +17,23 @@ __all__ = ["near"]
 
 _LARGEST = 2**22  # entries of points that are kept prepared: 32 MiB, and as much for tiles
 
+
+class _Known(NamedTuple):
+    """Points, what they were, and what that was prepared to."""
+
+    kernel: Kernel
+    points: np.ndarray
+    before: np.ndarray
+    prepared: Prepared
+
+    def holds(self, kernel: Kernel, points: np.ndarray) -> bool:
+        """Tell whether these are the points still, also if their owner writes to them."""
+        same = self.kernel is kernel and self.points is points
+        return same and (not points.flags.writeable or np.array_equal(points, self.before))
+
+
 # by whom they belong to, and no part of its state: neither copied nor stored
-_kept: WeakKeyDictionary[Any, tuple[Kernel, Any, Prepared]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
 
 def near(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
@@ -37,9 +52,10 @@ def near(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
     if not (kernel.on_vectors and _is_dense(X) and _is_dense(points) and points.size <= _LARGEST):
         return np.asarray(kernel(X, points))
     known = _kept.get(owner)
-    if known is None or known[0] is not kernel or known[1] is not points:
-        known = _kept[owner] = kernel, points, kernel.prepare(points)
-    Q = known[2]
+    if known is None or not known.holds(kernel, points):
+        before = points.copy() if points.flags.writeable else points
+        known = _kept[owner] = _Known(kernel, points, before, kernel.prepare(points))
+    Q = known.prepared
     P = kernel.prepare(X, like=Q)
     if P.dtype != Q.dtype:  # only together can they be in one precision
         return np.asarray(kernel(X, points))
