@@ -142,9 +142,15 @@ def maximise(
                 return best
             start = best.theta
     best = search.climb(start, cautious=way == "cautious")
-    if way == "both" and n < _MANY and search.on_bounds(best.theta).any():
+    if way == "both" and ways(objective)[1:] and search.on_bounds(best.theta).any():
         best = max(best, search.climb(start, cautious=True), key=lambda end: end.value)
     return replace(best, evaluations=search.evaluations)
+
+
+def ways(objective: Any) -> tuple[str, ...]:
+    """Return the ways of `maximise` that differ: with many observations there is but one."""
+    few = length(objective.X) < _MANY and not hasattr(objective, "standard_error")
+    return ("bold", "cautious") if few else ("cautious",)
 
 
 def _approach(
@@ -294,7 +300,7 @@ class _Search:
             R, box = None, self.bounds - start[:, None]
             # The first step is the gradient: if long, into a corner of the bounds.  That is how
             # scikit-learn searches too, and with few observations we follow it, to its optimum.
-            cautious |= length(self.objective.X) >= _MANY or rough or errors is not None
+            cautious |= rough or "bold" not in ways(self.objective)
             unit = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if cautious else 1.0
             options = {"gtol": _GRADIENT * unit, "ftol": _GAIN}
             if self.gain is not None:  # points have no bounds, so that L-BFGS itself is cautious
