@@ -193,9 +193,11 @@ class SpelledObjective:
         value, gradient = self.objective.value_and_gradient(self.translation.ours(theta))
         return value, self.translation.slopes(gradient)
 
-    def with_information(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def with_information(
+        self, theta: np.ndarray, above: float = -np.inf
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its derivatives, and about minus its second derivatives."""
-        value, gradient, B = self.objective.with_information(self.translation.ours(theta))
+        value, gradient, B = self.objective.with_information(self.translation.ours(theta), above)
         return value, self.translation.slopes(gradient), self.translation.information(B)
 
     def subset(self, rows: np.ndarray) -> SpelledObjective:

@@ -202,8 +202,8 @@ class _Search:
         self.evaluations += 1
         if self.say is not None:
             steepest = np.abs(gradient).max(initial=0.0)
-            words = f"{value:.6g}, gradient {steepest:.1e}"
-            self.say(Step(f"evaluation {self.evaluations}: {words}"))
+            words = f", gradient {steepest:.1e}" if steepest else ""
+            self.say(Step(f"evaluation {self.evaluations}: {value:.6g}{words}"))
 
     def curvature(self, best: Optimum) -> np.ndarray | None:
         """Return minus the second derivatives at an optimum; None if it is on a bound or flat."""
@@ -258,8 +258,9 @@ class _Search:
                 new = self.objective.value(there)
                 if new > value:
                     return self._ended(there, new, True, "no second step gains more")
-            new, slopes, information = self.inform(there)
-            moved, gained = there - theta, new - value
+            moved = there - theta
+            new, slopes, information = self.inform(there, value + model.least(moved, expected))
+            gained = new - value
             idle = idle + 1 if abs(gained) <= _LITTLE * least else 0
             before = expected if gained > 0.5 * expected else 0.0
             if model.judge(moved, gradient, slopes, gained, expected):
@@ -268,8 +269,10 @@ class _Search:
                 return self._ended(theta, value, True, "steps gain nothing")
         return self._ended(theta, value, False, "steps of Newton's did not settle")
 
-    def inform(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        value, gradient, B = self.objective.with_information(theta)
+    def inform(
+        self, theta: np.ndarray, above: float = -np.inf
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        value, gradient, B = self.objective.with_information(theta, above)
         self._count(value, gradient)
         return value, gradient, B
 
