@@ -4,8 +4,8 @@ With many observations it is first made on a quarter of them, at 1/64 of the cos
 objective knows its curvature (`with_information`), half of them and then all follow with steps of
 Newton's from there, and the last of these, so small that nothing is left after it, needs no slopes.
 Otherwise the curvature of the quarter, found by differences, makes the first
-step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is not used.
-None of that changes what an optimum is.
+step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is used
+only if all of them rise straight towards it.  None of that changes what an optimum is.
 
 A likelihood may have several optima, and which of them is found depends on the way as well as on
 the start: another program may end at another one.  With few observations the way is that of
@@ -38,6 +38,7 @@ _SCALED_GRADIENT = 1e-3  # with unit curvature, the value can rise by half its s
 _WORTH = 1e-3  # a search that gained less, or would gain less, does not go on from its end
 _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the observations
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
+_STRAIGHT = 0.99  # the cosine of an angle that is next to none
 _HALVINGS = 4  # of the way from a bound to the start
 _PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
 _IDLE, _LITTLE = 2, 2.0  # steps in succession that gained next to nothing, and how little
@@ -141,6 +142,8 @@ def maximise(
             if best.converged or search.inside(best.theta):
                 return best
             start = best.theta
+        else:
+            start = search.follow(start, near.theta)
     best = search.climb(start, cautious=way == "cautious")
     if way == "both" and ways(objective)[1:] and search.on_bounds(best.theta).any():
         best = max(best, search.climb(start, cautious=True), key=lambda end: end.value)
@@ -216,6 +219,21 @@ class _Search:
             H[i] = (down - up) / (2.0 * _STEP)
         H = 0.5 * (H + H.T)
         return H if np.linalg.eigvalsh(H)[0] > _FLAT * length(self.objective.X) else None
+
+    def follow(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return where some observations led to, if all of them rise straight towards it.
+
+        Where the kernel sees nothing in the data, the objective levels off like an exponential, and
+        a search goes along it in many steps of one length.
+        """
+        value, gradient = self.evaluate(start)
+        self.latest = start, value, gradient
+        way = end - start
+        if gradient @ way > _STRAIGHT * np.linalg.norm(gradient) * np.linalg.norm(way):
+            there, slopes = self.evaluate(end)
+            if there > value:
+                self.latest = end, there, slopes
+        return np.asarray(self.latest[0])
 
     def edge(self, theta: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Return theta with parameters on bounds moved towards `start`, as far as that is as good.
