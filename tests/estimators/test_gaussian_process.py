@@ -18,7 +18,7 @@ from mercer import (
     NotPositiveDefiniteError,
     compress,
 )
-from mercer.gp import Conditioned
+from mercer.gp import Conditioned, MarginalLikelihood, maximise
 from mercer.kernels import (
     RBF,
     Bounded,
@@ -233,6 +233,18 @@ def test_restarts_do_not_lower_the_likelihood():
     with pytest.warns(ConvergenceWarning):
         again = clone(model).fit(X, y)
     np.testing.assert_array_equal(model.kernel_.theta, again.kernel_.theta)
+
+
+def test_with_many_points_a_bound_is_no_reason_to_search_again():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 3, size=(500, 1))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=500)
+    kernel = Bounded(RBF(0.3), (0.2, 0.4)) + White()  # whose best length scale is beyond
+    with pytest.warns(ConvergenceWarning, match="close to the specified upper bound 0.4"):
+        model = GaussianProcessRegressor(kernel).fit(X, y)
+    alone = maximise(MarginalLikelihood(kernel, X, y, 1e-10), kernel.theta, kernel.bounds)
+    assert model.report_.n_iter == alone.evaluations
+    assert model.log_marginal_likelihood_value_ == alone.value
 
 
 def test_a_bound_is_named(data):

@@ -16,7 +16,8 @@ from mercer.gp import (
     expected_softmax,
     maximise,
 )
-from mercer.kernels import RBF, Linear, Sigmoid, White
+from mercer.gp._search import _Search
+from mercer.kernels import RBF, Bounded, Linear, Sigmoid, White
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 2))
@@ -184,3 +185,31 @@ def test_a_search_that_steps_on_a_bound_goes_on_along_it():
     gradient = objective.value_and_gradient(best.theta)[1]
     assert abs(gradient[0]) < 0.05 < gradient[1]  # nothing to gain along the bound, or inside
     assert best.evaluations <= 12  # it was 30, at points on both sides of the bound
+
+
+def test_where_there_is_nothing_to_see_a_search_ends_soon():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, 50)), rng.random(500) < 0.5
+    kernel = 1.0 * RBF()  # so narrow that all points are far from each other
+    best = maximise(LaplaceLikelihood(kernel, X, y), kernel.theta, kernel.bounds)
+    assert best.converged
+    assert best.value == pytest.approx(-500 * np.log(2.0), abs=1e-3)
+    assert best.evaluations <= 6  # it was 20, each less than half a parameter from the last
+
+
+def test_some_observations_lead_all_of_them_nowhere_else():
+    class Split(LaplaceLikelihood):
+        """All observations have another optimum than some."""
+
+        def value_and_gradient(self, theta=None):
+            aim = np.array([2.0, 2.0] if len(self.Y) == 500 else [-3.0, 2.0])
+            return -float(np.sum((theta - aim) ** 2)), -2.0 * (theta - aim)
+
+    kernel = Bounded(1.0 * RBF(), ((0.05, 20.0), (0.05, 20.0)))
+    objective = Split(kernel, np.zeros((500, 1)), np.arange(500) % 2)
+    best = maximise(objective, kernel.theta, kernel.bounds)
+    np.testing.assert_allclose(best.theta, [2.0, 2.0], atol=1e-4)
+    search = _Search(objective, kernel.bounds, 100)
+    np.testing.assert_array_equal(search.follow(np.zeros(2), np.ones(2)), np.ones(2))
+    np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([-1.0, 2.0])), np.zeros(2))
+    np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([5.0, 5.0])), np.zeros(2))

@@ -327,6 +327,28 @@ def test_an_optimum_on_a_bound_is_found_in_the_rest():
     np.testing.assert_allclose(gradient[[0, 2]], 0.0, atol=1e-2)
 
 
+def test_a_step_of_newtons_that_loses_much_costs_a_value_alone():
+    class Counted(MarginalLikelihood):
+        def with_information(self, theta=None, above=-np.inf):
+            found = super().with_information(theta, above)
+            if len(self.Y) == 600:
+                seen.append((found[0], found[1].any()))
+            return found
+
+    seen = []
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.sin(3 * X[:, 0]) + 0.01 * rng.normal(size=600)
+    kernel = 1.0 * RBF() + 1.0 * Matern(nu=1.5) + White()
+    objective = Counted(kernel, X, y, 1e-10)
+    _Search(objective, kernel.bounds, 1000).ascend(kernel.theta, 1e-4)
+    best = -np.inf
+    for value, known in seen:
+        assert known or value < best  # every step that is taken has slopes
+        best = max(best, value)
+    assert not all(known for _, known in seen)
+
+
 def test_a_start_that_is_singular_is_said():
     X = np.zeros((4, 1))
     best = maximise(MarginalLikelihood(RBF(), X, np.arange(4.0)), RBF().theta, RBF().bounds)
@@ -340,6 +362,9 @@ def test_information_is_what_its_formula_says(kernel, data):
     objective = MarginalLikelihood(kernel, X, Y, 0.01)
     value, gradient, B = objective.with_information(kernel.theta)
     assert (value, *gradient) == (lambda v, g: (v, *g))(*objective.value_and_gradient(kernel.theta))
+    same, *nothing = objective.with_information(kernel.theta, above=value)
+    assert same == value and not any(part.any() for part in nothing)
+    assert objective.with_information(kernel.theta, above=value - 1e-6)[1].any()
     theta, eye = kernel.theta, 1e-4 * np.eye(kernel.theta.size)
     C = np.linalg.inv(kernel(X) + 0.01 * np.eye(len(X)))
     slopes = [kernel.with_theta(theta + e)(X) - kernel.with_theta(theta - e)(X) for e in eye]

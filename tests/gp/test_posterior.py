@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.gp import Conditioned
+from mercer.gp import Conditioned, MarginalLikelihood
 from mercer.kernels import RBF, Linear, Matern, White
 
 
@@ -52,6 +52,19 @@ def test_many_points_go_in_blocks(data):
     X = np.random.default_rng(1).normal(size=(1300, 2))
     k = conditioned(RBF(), S)
     np.testing.assert_allclose(k.diag(X), np.diag(k(X)), atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [0, 1, 700])
+@pytest.mark.parametrize("noisy", [0.0, 0.3])
+def test_moments_are_those_of_mean_and_covariance(m, noisy, data):
+    S, _, _ = data
+    X = np.random.default_rng(1).normal(size=(m, 2))
+    Y = np.column_stack([S[:, 0], np.sin(S[:, 1])])
+    kernel = 2 * Matern(nu=2.5) + White(noisy) if noisy else RBF(0.8)
+    posterior = MarginalLikelihood(kernel, S, Y, noise=0.1).posterior()
+    means, variances = posterior.moments(X)
+    np.testing.assert_allclose(means, posterior.expansion(X), atol=1e-13)
+    np.testing.assert_allclose(variances, posterior.covariance.diag(X), atol=1e-13)
 
 
 def test_variances_are_not_negative_and_say_so_if_rounding_is_large():

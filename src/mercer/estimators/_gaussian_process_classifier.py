@@ -58,7 +58,10 @@ class LatentProcess:
     def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return means and variances, or covariances of all functions at each point."""
         f, k = self.posterior.expansion, self.posterior.covariance
-        return (f(X), k(X)) if self.joint else (f(X)[:, 0], k.diag(X))
+        if self.joint:
+            return f(X), k(X)
+        means, variances = self.posterior.moments(X)
+        return means[:, 0], variances
 
     def probability(self, X: Any) -> np.ndarray:
         if not self.joint:

@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Step
-from ..gp import Optimum, Posterior, maximise
+from ..gp import Optimum, Posterior, maximise, ways
 from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, forget, from_sklearn
 
 __all__ = ["KernelTranslation", "SpelledObjective", "default_kernel"]
@@ -193,9 +193,11 @@ class SpelledObjective:
         value, gradient = self.objective.value_and_gradient(self.translation.ours(theta))
         return value, self.translation.slopes(gradient)
 
-    def with_information(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def with_information(
+        self, theta: np.ndarray, above: float = -np.inf
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its derivatives, and about minus its second derivatives."""
-        value, gradient, B = self.objective.with_information(self.translation.ours(theta))
+        value, gradient, B = self.objective.with_information(self.translation.ours(theta), above)
         return value, self.translation.slopes(gradient), self.translation.information(B)
 
     def subset(self, rows: np.ndarray) -> SpelledObjective:
@@ -249,14 +251,14 @@ class SpelledObjective:
         if callable(optimizer):
             found = [self._ask(optimizer, theta) for theta in starts]
         else:
-            found = []
+            found, (way, *others) = [], ways(self)
             for i, theta in enumerate(starts):
                 so_far = max((end.value for end in found), default=-np.inf)
-                found.append(self._climb(theta, i, say, "bold"))
+                found.append(self._climb(theta, i, say, way))
                 # on a bound a second way is tried; but of restarts only from the best so far
                 promising = found[-1].value > so_far
                 if promising and self.translation.on_bounds(found[-1].theta):
-                    found.append(self._climb(theta, i, say, "cautious"))
+                    found += [self._climb(theta, i, say, other) for other in others]
         best = max(found, key=lambda end: end.value)
         for name, dimension, side, bound in self.translation.on_bounds(best.theta):
             change = "Decreasing" if side == "lower" else "Increasing"

@@ -14,6 +14,8 @@ from ._posterior import Conditioned, Posterior
 from ._projection import Projection as Projection  # isort: skip
 from ._psi import expectations, length_scales, with_relevance
 from ._search import Optimum, maximise
+
+from ._search import ways as ways  # isort: skip
 from ._softmax import ClassCovariance, expected_softmax
 from ._stochastic import Estimate, StochasticLikelihood
 from ._validation import CRITERIA, RidgeCriterion

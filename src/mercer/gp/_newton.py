@@ -52,11 +52,15 @@ class Model:
         d = np.clip(_within(H, g / scale, low * scale, high * scale) / scale, low, high)
         return d, float(g @ d - 0.5 * d @ B @ d)
 
+    def least(self, s: np.ndarray, expected: float) -> float:
+        """Return the gain above which a step s is taken, or at least learned from."""
+        return -expected if np.abs(s).max() < _LINEAR else 0.0
+
     def judge(
         self, s: np.ndarray, g: np.ndarray, slopes: np.ndarray, gained: float, expected: float
     ) -> bool:
         """Learn from a step s, from slopes g to others; return whether to take it."""
-        if gained > -expected and np.abs(s).max() < _LINEAR:
+        if np.abs(s).max() < _LINEAR and slopes.any():  # of a step that lost much there are none
             self.steps.append((s, g - slopes))
         if gained < 0.25 * expected:
             # where the parabola through both values is highest, but not too near

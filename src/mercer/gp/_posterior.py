@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable as Function
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy.linalg import solve_triangular
 
 from .._errors import warn_caller
 from .._points import doubled, length, same_points, take
-from ..expansion import Expansion
+from ..expansion import Expansion, near
 from ..gram import solve_rows
 from ..kernels import Claims, Kernel, Prepared, node, pair
 from ..solvers import Report
@@ -51,6 +52,18 @@ class Posterior:
     expansion: Expansion
     covariance: Any
     report: Report
+
+    def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return means (n, q) and variances (n,), both from one k_S(x), if it is `Conditioned`."""
+        f, means = self.expansion, []
+
+        def sections(some: Any) -> np.ndarray:
+            K = near(f, f.kernel, some, f.points)
+            means.append(K @ f.coefficients)
+            return np.array(K, dtype=float, order="C")
+
+        variances = self.covariance.variances(X, sections)
+        return np.concatenate([np.zeros((0, len(f))), *means]), variances
 
 
 @node
@@ -157,24 +170,35 @@ class Conditioned(GivenData):
             out += P.arrays[1] @ Q.arrays[1].T
 
     def _diag(self, X: Any) -> np.ndarray:
+        return self.variances(X, self._sections)
+
+    def variances(self, X: Any, sections: Function[[Any], np.ndarray]) -> np.ndarray:
+        """Return k(x, x | data) with the rows k_S(x) of `sections`, which are overwritten."""
         X = doubled(X)
         prior = np.array(self.kernel.diag(X), dtype=float)
         out = prior.copy()
         for start in range(0, len(out), _ROWS):
             rows = slice(start, start + _ROWS)
-            phi, *psi = self._features(take(X, rows))
+            phi, *psi = self._solved(sections(take(X, rows)))
             out[rows] -= np.einsum("ij,ij->i", phi, phi)
             for part in psi:
                 out[rows] += np.einsum("ij,ij->i", part, part)
         return _not_negative(out, prior)
 
     def _features(self, X: Any) -> tuple[np.ndarray, ...]:
-        """Return the rows phi(x), and psi(x) if there is one."""
+        return self._solved(self._sections(X))
+
+    def _sections(self, X: Any) -> np.ndarray:
+        """Return the rows k_S(x)."""
         P, Q = pair(self.kernel, X, self.points)
-        phi = np.empty((len(P), len(Q)))
+        K = np.empty((len(P), len(Q)))
         for start in range(0, len(P), _ROWS):
             rows = slice(start, start + _ROWS)
-            self.kernel._tile(P[rows], Q, phi[rows])
+            self.kernel._tile(P[rows], Q, K[rows])
+        return K
+
+    def _solved(self, phi: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the rows phi(x), and psi(x) if there is one, in the place of k_S(x)."""
         solve_rows(self.factor, phi)
         if self.inner is None:
             return (phi,)

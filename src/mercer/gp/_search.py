@@ -4,8 +4,8 @@ With many observations it is first made on a quarter of them, at 1/64 of the cos
 objective knows its curvature (`with_information`), half of them and then all follow with steps of
 Newton's from there, and the last of these, so small that nothing is left after it, needs no slopes.
 Otherwise the curvature of the quarter, found by differences, makes the first
-step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is not used.
-None of that changes what an optimum is.
+step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is used
+only if all of them rise straight towards it.  None of that changes what an optimum is.
 
 A likelihood may have several optima, and which of them is found depends on the way as well as on
 the start: another program may end at another one.  With few observations the way is that of
@@ -38,6 +38,7 @@ _SCALED_GRADIENT = 1e-3  # with unit curvature, the value can rise by half its s
 _WORTH = 1e-3  # a search that gained less, or would gain less, does not go on from its end
 _ROUGH = 0.1  # in units of the objective, what is worth no step on some of the observations
 _GAINS = 1e-7  # per observation, what is worth no step on all of them
+_STRAIGHT = 0.99  # the cosine of an angle that is next to none
 _HALVINGS = 4  # of the way from a bound to the start
 _PATIENCE = 30  # steps of Newton's after which L-BFGS goes on
 _IDLE, _LITTLE = 2, 2.0  # steps in succession that gained next to nothing, and how little
@@ -141,10 +142,18 @@ def maximise(
             if best.converged or search.inside(best.theta):
                 return best
             start = best.theta
+        else:
+            start = search.follow(start, near.theta)
     best = search.climb(start, cautious=way == "cautious")
-    if way == "both" and n < _MANY and search.on_bounds(best.theta).any():
+    if way == "both" and ways(objective)[1:] and search.on_bounds(best.theta).any():
         best = max(best, search.climb(start, cautious=True), key=lambda end: end.value)
     return replace(best, evaluations=search.evaluations)
+
+
+def ways(objective: Any) -> tuple[str, ...]:
+    """Return the ways of `maximise` that differ: with many observations there is but one."""
+    few = length(objective.X) < _MANY and not hasattr(objective, "standard_error")
+    return ("bold", "cautious") if few else ("cautious",)
 
 
 def _approach(
@@ -196,8 +205,8 @@ class _Search:
         self.evaluations += 1
         if self.say is not None:
             steepest = np.abs(gradient).max(initial=0.0)
-            words = f"{value:.6g}, gradient {steepest:.1e}"
-            self.say(Step(f"evaluation {self.evaluations}: {words}"))
+            words = f", gradient {steepest:.1e}" if steepest else ""
+            self.say(Step(f"evaluation {self.evaluations}: {value:.6g}{words}"))
 
     def curvature(self, best: Optimum) -> np.ndarray | None:
         """Return minus the second derivatives at an optimum; None if it is on a bound or flat."""
@@ -210,6 +219,21 @@ class _Search:
             H[i] = (down - up) / (2.0 * _STEP)
         H = 0.5 * (H + H.T)
         return H if np.linalg.eigvalsh(H)[0] > _FLAT * length(self.objective.X) else None
+
+    def follow(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return where some observations led to, if all of them rise straight towards it.
+
+        Where the kernel sees nothing in the data, the objective levels off like an exponential, and
+        a search goes along it in many steps of one length.
+        """
+        value, gradient = self.evaluate(start)
+        self.latest = start, value, gradient
+        way = end - start
+        if gradient @ way > _STRAIGHT * np.linalg.norm(gradient) * np.linalg.norm(way):
+            there, slopes = self.evaluate(end)
+            if there > value:
+                self.latest = end, there, slopes
+        return np.asarray(self.latest[0])
 
     def edge(self, theta: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Return theta with parameters on bounds moved towards `start`, as far as that is as good.
@@ -252,8 +276,9 @@ class _Search:
                 new = self.objective.value(there)
                 if new > value:
                     return self._ended(there, new, True, "no second step gains more")
-            new, slopes, information = self.inform(there)
-            moved, gained = there - theta, new - value
+            moved = there - theta
+            new, slopes, information = self.inform(there, value + model.least(moved, expected))
+            gained = new - value
             idle = idle + 1 if abs(gained) <= _LITTLE * least else 0
             before = expected if gained > 0.5 * expected else 0.0
             if model.judge(moved, gradient, slopes, gained, expected):
@@ -262,8 +287,10 @@ class _Search:
                 return self._ended(theta, value, True, "steps gain nothing")
         return self._ended(theta, value, False, "steps of Newton's did not settle")
 
-    def inform(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        value, gradient, B = self.objective.with_information(theta)
+    def inform(
+        self, theta: np.ndarray, above: float = -np.inf
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        value, gradient, B = self.objective.with_information(theta, above)
         self._count(value, gradient)
         return value, gradient, B
 
@@ -294,7 +321,7 @@ class _Search:
             R, box = None, self.bounds - start[:, None]
             # The first step is the gradient: if long, into a corner of the bounds.  That is how
             # scikit-learn searches too, and with few observations we follow it, to its optimum.
-            cautious |= length(self.objective.X) >= _MANY or rough or errors is not None
+            cautious |= rough or "bold" not in ways(self.objective)
             unit = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if cautious else 1.0
             options = {"gtol": _GRADIENT * unit, "ftol": _GAIN}
             if self.gain is not None:  # points have no bounds, so that L-BFGS itself is cautious
