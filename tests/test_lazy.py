@@ -5,11 +5,13 @@ import importlib
 import pickle
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import mercer
+from mercer._lazy import foreign
 
 PACKAGE = Path(mercer.__file__).parent
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
@@ -27,6 +29,15 @@ def test_a_fit_imports_only_what_it_needs():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not {"numba", "matplotlib", "scipy.signal", "mercer.gp", "mercer.means"} & loaded
+    rooms = ("cluster", "feature_extraction", "gaussian_process", "metrics", "pipeline")
+    assert not {f"sklearn.{room}" for room in rooms} & loaded
+
+
+def test_a_class_that_nobody_has_imported():
+    assert not isinstance(1, foreign("a_module_that_is_not_there", "Number"))
+    number = foreign("fractions", "Fraction")
+    assert isinstance(Fraction(1, 2), number)
+    assert not isinstance(0.5, number)
 
 
 @pytest.mark.parametrize("name", NAMES)

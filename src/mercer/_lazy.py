@@ -10,10 +10,11 @@ import ast
 import importlib
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["attach"]
+__all__ = ["attach", "foreign"]
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list]:
@@ -44,3 +45,26 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
         return value
 
     return get, lambda: sorted({*homes, *vars(sys.modules[package])}), public
+
+
+class _Foreign(type):
+    """A class of a module of others, which is not imported for its sake."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        module = sys.modules.get(cls.__module__)
+        return module is not None and isinstance(value, getattr(module, cls.__name__))
+
+
+@cache
+def foreign(module: str, name: str) -> Any:
+    """Return what stands for a class in `isinstance`: nothing is one before its module is imported.
+
+    Examples
+    --------
+    >>> from mercer._lazy import foreign
+    >>> Fraction = foreign("fractions", "Fraction")
+    >>> from fractions import Fraction as theirs
+    >>> isinstance(theirs(1, 2), Fraction), isinstance(0.5, Fraction)
+    (True, False)
+    """
+    return _Foreign(name, (), {"__module__": module})

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from .._errors import KernelSyntaxError
+from .._lazy import foreign
 from .._points import doubled, is_table, length, refuse_structured, take
 from .._runtime import progress
 from ..expansion import Expansion, Primal
@@ -28,14 +28,15 @@ from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parame
 from ._sample import Sample, check_weights
 
 __all__ = ["NO_TARGETS", "KernelEstimator", "KernelLike", "Landmarked", "NamedKernel", "Seed"]
-__all__ += ["is_ready", "taken"]
+__all__ += ["SklearnGPKernel", "is_ready", "taken"]
 
 
 _PLAIN = (str, int, float, bool)
 _MOST_PASSED = 1000
 _passed: set[Any] = set()  # classes with parameters that were found to be what they may be
 NO_TARGETS = object()  # y=None is an error of the user's
-KernelLike: TypeAlias = str | Kernel | SklearnGPKernel | Function[..., Any]
+SklearnGPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
+KernelLike: TypeAlias = str | Kernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
 
 

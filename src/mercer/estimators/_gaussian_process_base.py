@@ -5,11 +5,10 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, Self
 
-from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..kernels import Kernel, reads_all
-from ._base import KernelEstimator
+from ._base import KernelEstimator, SklearnGPKernel
 from ._gaussian_process_theta import default_kernel
 from ._parameters import estimator, parameter
 

@@ -9,20 +9,19 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.gaussian_process.kernels import CompoundKernel
-from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
+from .._lazy import foreign
 from .._points import length, take
 from .._runtime import reserve, slices
 from ..expansion import Expansion
 from ..gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
 from ..gram import remembering
 from ..solvers import Report, Status, worst
-from ._base import Seed
+from ._base import Seed, SklearnGPKernel
 from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import KernelTranslation, SpelledObjective
 from ._parameters import COUNT, estimator, fitting, learned, parameter, threaded
@@ -30,6 +29,7 @@ from ._sample import Sample
 
 __all__ = ["GaussianProcessClassifier", "LatentProcess"]
 
+_CompoundKernel = foreign("sklearn.gaussian_process.kernels", "CompoundKernel")
 _ROWS = 4096  # points whose covariances of all classes are held at a time
 
 
@@ -146,7 +146,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     @fitting
     def fit(self, X: Any, y: Any) -> Self:
         """Find theta and the most probable f for each pair of classes."""
-        if isinstance(self.kernel, CompoundKernel):
+        if isinstance(self.kernel, _CompoundKernel):
             raise ValueError("kernel cannot be a CompoundKernel")
         if self._precomputed:
             raise ValueError(
@@ -207,11 +207,11 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         """Set what users read, from the latent functions."""
         latent = self._latents
         kernels = [one.kernel for one in latent]
-        theirs = isinstance(self.kernel, SklearnGPKernel)
-        if len(latent) == 1:
-            self.kernel_: Any = kernels[0]
-        else:
-            self.kernel_ = CompoundKernel(kernels) if theirs else tuple(kernels)
+        self.kernel_: Any = kernels[0] if len(latent) == 1 else tuple(kernels)
+        if len(latent) > 1 and isinstance(self.kernel, SklearnGPKernel):
+            from sklearn.gaussian_process.kernels import CompoundKernel
+
+            self.kernel_ = CompoundKernel(kernels)
         self.expansions_: list[Expansion] = [one.posterior.expansion for one in latent]
         self.__dict__.pop("expansion_", None)
         if len(latent) == 1:

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils import check_random_state
 
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Step
 from ..gp import Optimum, Posterior, maximise, ways
 from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, forget, from_sklearn
+from ._base import SklearnGPKernel
 
 __all__ = ["KernelTranslation", "SpelledObjective", "default_kernel"]
 
@@ -133,7 +133,7 @@ def _identity(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.arange(p), np.ones(p), np.zeros(p)
 
 
-def _translation(given: SklearnGPKernel) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray]:
+def _translation(given: Any) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray]:
     """Return the kernel in our terms, and how; wrapped as it is if they are not one to one.
 
     All entries of theta are moved at once, each by another step.  Steps differ by less than a

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import column_or_1d
 
@@ -270,6 +269,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
         Either is 1 minus the loss as a part of that of the best constant.
         """
+        from sklearn.metrics import d2_pinball_score, r2_score
+
         predictions = self.predict(X)
         if not isinstance(self.loss_, Quantile):
             return float(r2_score(y, predictions, sample_weight=sample_weight))

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import r2_score
 from sklearn.utils import RegressorTags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -117,6 +116,8 @@ class KernelPLS(TwoViews):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 of the predictions; in the canonical mode, the mean correlation of scores."""
+        from sklearn.metrics import r2_score
+
         if self.mode == "regression":
             return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
         return float(np.mean(self._correlations(X, y, sample_weight)))

@@ -6,9 +6,9 @@ import copy
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._lazy import foreign
 from ..expansion import Expansion, Primal
 from ..kernels import Features, Kernel, Linear
 from ._base import KernelEstimator
@@ -17,6 +17,7 @@ from .features import ExplicitFeatures
 __all__ = ["to_dual", "to_primal"]
 
 E = TypeVar("E", bound=KernelEstimator)
+_Pipeline = foreign("sklearn.pipeline", "Pipeline")
 
 
 def to_primal(estimator: E, *, max_memory: Any = None) -> E:
@@ -111,7 +112,7 @@ def to_dual(model: Any, X: Any, *, tol: float = 1e-6, max_memory: Any = None) ->
 def _primal_of(model: Any) -> Primal:
     """Return the functions of a linear model, behind transformers or alone."""
     check_is_fitted(model)
-    last = model[-1] if isinstance(model, Pipeline) else model
+    last = model[-1] if isinstance(model, _Pipeline) else model
     if not hasattr(last, "coef_"):
         raise TypeError(
             f"to_dual takes a linear model, or a pipeline that ends in one, but {last!r} has no "
@@ -120,12 +121,12 @@ def _primal_of(model: Any) -> Primal:
     kernel: Kernel = Linear()
     w, frame = last.coef_, None
     w = np.atleast_2d(w.toarray() if hasattr(w, "toarray") else w).T
-    if isinstance(model, Pipeline) and len(model) > 1:
+    if isinstance(model, _Pipeline) and len(model) > 1:
         kernel, frame = _kernel_of(model[:-1])
     return Primal(kernel, w, frame)
 
 
-def _kernel_of(transformers: Pipeline) -> tuple[Kernel, Any]:
+def _kernel_of(transformers: Any) -> tuple[Kernel, Any]:
     """Return phi(x) . phi(z) of what transformers do to a point, and the frame of phi."""
     if len(transformers) == 1 and isinstance(transformers[0], ExplicitFeatures):
         return transformers[0].kernel_, transformers[0]._frame

@@ -101,8 +101,8 @@ class CountSketchMap(FeatureMap):
             entries, columns, ends = X.data, X.indices, X.indptr
         else:  # the same columns for every row
             entries, columns, ends = X.ravel(), np.arange(d), np.arange(0, n * d + 1, d)
-        out[...] = 0.0
-        _rotate(entries, columns, ends, self.buckets, sizes, bool(coef0), out)
+        scratch = np.empty(len(self))
+        _rotate(entries, columns, ends, self.buckets, sizes, bool(coef0), scratch, out)
 
     def _transform(self, X: Any, out: np.ndarray) -> None:
         """Set out <- phi(x) by Fourier transforms, of which the product is the convolution."""
@@ -132,36 +132,37 @@ class CountSketchMap(FeatureMap):
 
 @jit()
 def _rotate(
-    entries: Any, columns: Any, ends: Any, buckets: Any, sizes: Any, constant: bool, out: Any
+    entries: Any,
+    columns: Any,
+    ends: Any,
+    buckets: Any,
+    sizes: Any,
+    constant: bool,
+    turned: Any,
+    out: Any,
 ) -> None:
-    """Set the rows of out, which are 0, to the convolutions of the sketches of the points.
+    """Set the rows of out to the convolutions of the sketches of the points.
 
     Point i has the entries from ends[i] to ends[i + 1], in these columns or, if there are fewer of
     them than entries, in the same ones as all others.
     """
-    D, dense, last = out.shape[1], len(columns) < len(entries), buckets.shape[1] - 1
-    turned = np.empty(D)
+    dense, last, D = len(columns) < len(entries), buckets.shape[1] - 1, len(turned)
     for i in range(len(out)):
-        row, values = out[i], entries[ends[i] : ends[i + 1]]
-        places = columns if dense else columns[ends[i] : ends[i + 1]]
-        for c, x in zip(places, values):  # noqa: B905 - numba knows no strict
-            row[buckets[0, c]] += sizes[0, c] * x
-        if constant:
-            row[buckets[0, last]] += sizes[0, last]
-        for p in range(1, len(buckets)):
-            turned[:] = 0.0
-            for c, x in zip(places, values):  # noqa: B905
-                _add_rotated(turned, sizes[p, c] * x, row, buckets[p, c])
-            if constant:
-                _add_rotated(turned, sizes[p, last], row, buckets[p, last])
-            row[:] = turned
-
-
-@jit()
-def _add_rotated(out: Any, size: float, row: Any, shift: int) -> None:
-    """Add size times the row, rotated by `shift` places."""
-    rest = len(row) - shift
-    for j in range(shift):
-        out[j] += size * row[j + rest]
-    for j in range(rest):
-        out[j + shift] += size * row[j]
+        row, first, many = out[i], ends[i], ends[i + 1] - ends[i]
+        for p in range(len(buckets)):
+            for j in range(D):
+                turned[j] = 0.0
+            for e in range(many + constant):
+                c, x = last, 1.0
+                if e < many:
+                    c, x = columns[e if dense else first + e], entries[first + e]
+                size, shift = sizes[p, c] * x, buckets[p, c]
+                if p == 0:
+                    turned[shift] += size
+                    continue
+                for j in range(shift):
+                    turned[j] += size * row[D - shift + j]
+                for j in range(D - shift):
+                    turned[shift + j] += size * row[j]
+            for j in range(D):
+                row[j] = turned[j]

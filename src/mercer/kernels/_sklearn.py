@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-import sklearn.gaussian_process.kernels as gp
 from sklearn.base import clone
 
 from .._errors import NotDifferentiableError
+from .._lazy import foreign
 from .._points import as_vectors, length
 from ._algebra import Power, power_claims
 from ._base import Kernel, node
@@ -40,6 +40,9 @@ _NAMED: dict[str, Function[..., Kernel]] = {
 }
 KERNEL_NAMES = tuple(_NAMED)
 
+_THEIRS = "sklearn.gaussian_process.kernels"
+_GPKernel, _CompoundKernel = foreign(_THEIRS, "Kernel"), foreign(_THEIRS, "CompoundKernel")
+
 _DEFAULT_BOUNDS = (1e-5, 1e5)  # of every hyper-parameter in scikit-learn, and here
 
 
@@ -56,7 +59,13 @@ def _rate(gamma: Any) -> Any:
     return "auto" if gamma is None else gamma
 
 
-def from_sklearn(kernel: gp.Kernel) -> Kernel:
+def _name(kernel: Any) -> str:
+    """Return the name of a class of theirs; subclasses may mean anything and have none."""
+    kind = type(kernel)
+    return kind.__name__ if kind.__module__ == _THEIRS else ""
+
+
+def from_sklearn(kernel: Any) -> Kernel:
     """Return the kernel that a Gaussian process kernel of scikit-learn stands for.
 
     RBF, Matern, RationalQuadratic, DotProduct, WhiteKernel, ConstantKernel, PairwiseKernel and
@@ -75,35 +84,35 @@ def from_sklearn(kernel: gp.Kernel) -> Kernel:
     >>> from_sklearn(2.0 * RBF(0.5) + WhiteKernel(0.1, noise_level_bounds="fixed"))
     2.0*RBF(length_scale=0.5) + Fixed(White(noise=0.1))
     """
-    if not isinstance(kernel, gp.Kernel):
+    if not isinstance(kernel, _GPKernel):
         raise TypeError(f"from_sklearn takes a scikit-learn GP kernel, got {kernel!r}")
     translated = _translate(kernel)
     return SklearnKernel(clone(kernel)) if translated is None else translated
 
 
-def _translate(kernel: gp.Kernel) -> Kernel | None:
-    """Return the kernel in our terms, or None; subclasses may mean anything and have none."""
-    kind = type(kernel)
-    if kind is gp.Sum:
+def _translate(kernel: Any) -> Kernel | None:
+    """Return the kernel in our terms, or None."""
+    name = _name(kernel)
+    if name == "Sum":
         return from_sklearn(kernel.k1) + from_sklearn(kernel.k2)
-    if kind is gp.Product:
+    if name == "Product":
         return _product(kernel)
-    if kind is gp.Exponentiation:
+    if name == "Exponentiation":
         return _power(kernel)
-    if kind in _SIMPLE:
-        make, names = _SIMPLE[kind]
-        theirs = {ours: getattr(kernel, f"{name}_bounds") for ours, name in names.items()}
+    if name in _SIMPLE:
+        make, names = _SIMPLE[name]
+        theirs = {ours: getattr(kernel, f"{their}_bounds") for ours, their in names.items()}
         return _with_bounds(make(kernel), **theirs)
-    if kind is gp.DotProduct:
+    if name == "DotProduct":
         constant = Constant(float(kernel.sigma_0) ** 2)
         bounded = _with_bounds(constant, value=_through(np.square, kernel.sigma_0_bounds))
         return None if bounded is None else Linear() + bounded
-    if kind is gp.PairwiseKernel:
+    if name == "PairwiseKernel":
         return _pairwise(kernel)
     return None
 
 
-def _product(kernel: gp.Product) -> Kernel:
+def _product(kernel: Any) -> Kernel:
     left, right = from_sklearn(kernel.k1), from_sklearn(kernel.k2)
     for factor, other in ((left, right), (right, left)):
         if type(factor) is Constant:
@@ -111,14 +120,14 @@ def _product(kernel: gp.Product) -> Kernel:
     return left * right
 
 
-def _power(kernel: gp.Exponentiation) -> Kernel | None:
+def _power(kernel: Any) -> Kernel | None:
     base, exponent = from_sklearn(kernel.kernel), float(kernel.exponent)
     if exponent <= 0 or not (exponent.is_integer() or base.infinitely_divisible):
         return None
     return Power(base, int(exponent) if exponent.is_integer() else exponent)
 
 
-def _pairwise(kernel: gp.PairwiseKernel) -> Kernel | None:
+def _pairwise(kernel: Any) -> Kernel | None:
     if not isinstance(kernel.metric, str) or kernel.metric not in KERNEL_NAMES:
         return None
     given = kernel.pairwise_kernels_kwargs or {}
@@ -138,15 +147,15 @@ def _scale(kernel: Any) -> Any:
 
 
 # The kernel that one of scikit-learn's is, and what that calls the parameters.
-_SIMPLE: dict[type, tuple[Function[[Any], Kernel], dict[str, str]]] = {
-    gp.RBF: (lambda k: RBF(_scale(k)), {"length_scale": "length_scale"}),
-    gp.Matern: (lambda k: Matern(_scale(k), nu=k.nu), {"length_scale": "length_scale"}),
-    gp.RationalQuadratic: (
+_SIMPLE: dict[str, tuple[Function[[Any], Kernel], dict[str, str]]] = {
+    "RBF": (lambda k: RBF(_scale(k)), {"length_scale": "length_scale"}),
+    "Matern": (lambda k: Matern(_scale(k), nu=k.nu), {"length_scale": "length_scale"}),
+    "RationalQuadratic": (
         lambda k: RationalQuadratic(_scale(k), alpha=float(k.alpha)),
         {"length_scale": "length_scale", "alpha": "alpha"},
     ),
-    gp.ConstantKernel: (lambda k: Constant(float(k.constant_value)), {"value": "constant_value"}),
-    gp.WhiteKernel: (lambda k: White(float(k.noise_level)), {"noise": "noise_level"}),
+    "ConstantKernel": (lambda k: Constant(float(k.constant_value)), {"value": "constant_value"}),
+    "WhiteKernel": (lambda k: White(float(k.noise_level)), {"noise": "noise_level"}),
 }
 
 
@@ -200,20 +209,20 @@ class SklearnKernel(Kernel):
     pullback_in_tiles: ClassVar[bool] = False
 
     def _check(self) -> None:
-        if not isinstance(self.kernel, gp.Kernel):
+        if not isinstance(self.kernel, _GPKernel):
             raise TypeError(f"SklearnKernel wraps a scikit-learn GP kernel, got {self.kernel!r}")
-        if isinstance(self.kernel, gp.CompoundKernel):
+        if isinstance(self.kernel, _CompoundKernel):
             raise ValueError(
                 "SklearnKernel: a CompoundKernel is a stack of kernels, not a kernel; "
                 "use one of its `kernels`, or their sum"
             )
 
     def _claims(self, *inner: Claims) -> Claims:
-        theirs, kind = self.kernel, type(self.kernel)
-        ours = _SIMPLE[kind][0](theirs) if kind in _SIMPLE else from_sklearn(theirs)  # no bounds
+        theirs, name = self.kernel, _name(self.kernel)
+        ours = _SIMPLE[name][0](theirs) if name in _SIMPLE else from_sklearn(theirs)  # no bounds
         if not isinstance(ours, SklearnKernel):
             return replace(ours.claims, rule=f"{ours}: {ours.claims.rule}")
-        if kind is gp.ExpSineSquared:
+        if name == "ExpSineSquared":
             # Points one period apart have k = 1.  Two of them at half a period from each other do
             # not, but a third, one period from both, exists in the plane.
             p = float(theirs.periodicity)
@@ -221,7 +230,7 @@ class SklearnKernel(Kernel):
             known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
             line = "k(phi(x), phi(z)), an RBF of points wound around a circle"
             return Claims(line, 0, **known, stationary=True, columns=1, against=plane)
-        if kind is gp.Exponentiation:
+        if name == "Exponentiation":
             claims = power_claims(from_sklearn(theirs.kernel).claims, float(theirs.exponent))
             if claims.order is None:
                 places = np.array([[0.0], [0.5], [1.0], [2.0], [4.0], [8.0]])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.gaussian_process.kernels import Kernel as GPKernel
-
+from .._lazy import foreign
 from ._base import Kernel
 from ._callable import Callable
 from ._precomputed import Precomputed
@@ -13,6 +12,8 @@ from ._sklearn import KERNEL_NAMES, from_name, from_sklearn
 from .language import parse_kernel
 
 __all__ = ["KERNEL_NAMES", "as_kernel", "spelled_out"]
+
+_GPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
 
 
 def spelled_out(spec: Any) -> Any:
@@ -77,7 +78,7 @@ def as_kernel(
     """
     if isinstance(spec := spelled_out(spec), Kernel):
         return spec
-    if isinstance(spec, GPKernel):
+    if isinstance(spec, _GPKernel):
         return from_sklearn(spec)
     if isinstance(spec, str):
         if spec == "precomputed":

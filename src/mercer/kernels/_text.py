@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import CountVectorizer
 
 from .._points import only_column
 from ._base import node
@@ -61,6 +60,8 @@ class TextKernel(Explicit):
             self._check_options(self.options)
 
     def _check_options(self, options: dict[str, Any]) -> None:
+        from sklearn.feature_extraction.text import CountVectorizer
+
         name = type(self).__name__
         known = set(inspect.signature(CountVectorizer).parameters) - _OWN
         if unknown := sorted(set(options) - known):
@@ -76,7 +77,9 @@ class TextKernel(Explicit):
 
     # ------------------------------------------------------------------ texts
 
-    def _vectorizer(self, **options: Any) -> CountVectorizer:
+    def _vectorizer(self, **options: Any) -> Any:
+        from sklearn.feature_extraction.text import CountVectorizer
+
         given = {**(self.options or {}), **options}
         return CountVectorizer(analyzer=self._analyzer, ngram_range=self.ngrams, **given)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
 
 from ..gram import lloyd, radial_inside
 from ._functions import Functions
@@ -22,6 +21,8 @@ _ROUNDS = 10  # of Lloyd's algorithm
 
 def kmeans(f: Functions, n_points: int, random_state: Any) -> np.ndarray:
     """Return n_points centres, clustered in the units of a radial kernel; some may coincide."""
+    from sklearn.cluster import kmeans_plusplus
+
     radial = radial_inside(f.kernel)
     scale = radial._scale(f.X.shape[1]) if radial is not None else 1.0
     weights = np.sqrt(np.einsum("ic,ic->i", f.A, f.A))

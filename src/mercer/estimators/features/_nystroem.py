@@ -9,8 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.gaussian_process.kernels import Kernel as GPKernel
-from sklearn.metrics.pairwise import polynomial_kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +21,7 @@ from ...gram import METHODS, FlippedMap, Landmarks, LowRankGram, NystroemMap, ha
 from ...kernels import Callable, Kernel, as_kernel, forget
 from ...preimage import PreImages
 from ...solvers import Report, Status
-from .._base import NamedKernel, Seed
+from .._base import NamedKernel, Seed, SklearnGPKernel
 from .._in_blocks import sampled
 from .._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, threaded
 from .._sample import Sample
@@ -239,7 +237,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
 
     @property
     def _by_function(self) -> bool:
-        return callable(self.kernel) and not isinstance(self.kernel, (Kernel, GPKernel))
+        return callable(self.kernel) and not isinstance(self.kernel, (Kernel, SklearnGPKernel))
 
     def _make_kernel(self, gamma: Any) -> Kernel:
         given = {"gamma": gamma, "coef0": self.coef0, "degree": self.degree}
@@ -257,6 +255,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
         degree, coef0 = given.get("degree", 3), given.get("coef0", 1)
         named = isinstance(self.kernel, str) and self.kernel in ("poly", "polynomial")
         if named and (degree != int(degree) or coef0 < 0):
+            from sklearn.metrics.pairwise import polynomial_kernel
+
             # no Mercer kernel, but on some points positive semidefinite: left to the numbers
             function = partial(polynomial_kernel, **given)
             return Callable(function, contract="matrix")
