@@ -35,6 +35,7 @@ from mercer.kernels import (
     random_features,
 )
 from mercer.kernels import _spectrum as spectra
+from mercer.kernels._fourier import _sobol
 from mercer.testing import check_input_gradient, check_kernel
 
 D = 2**13
@@ -147,6 +148,22 @@ def test_orthogonal_frequencies_beat_independent_ones(d):
     assert orthogonal < 0.8 * independent
 
 
+@pytest.mark.parametrize(("d", "m"), [(5, 100), (10, 50), (16, 64)])
+def test_auto_leaves_no_more_than_the_other(d, m):
+    A = rng.normal(size=(60, d)) / np.sqrt(d)
+    auto, *others = (error(RBF(), 2 * m, q, range(12), A, A) for q in ("auto", "qmc", "orthogonal"))
+    assert auto == min(others)
+
+
+def test_a_shift_keeps_the_net():
+    cells = np.floor(8.0 * _sobol(64, 2, np.random.default_rng(1))).astype(int)
+    assert (np.bincount(8 * cells[:, 0] + cells[:, 1], minlength=64) == 1).all()
+    means = [_sobol(4, 3, np.random.default_rng(seed)).mean(axis=0) for seed in range(400)]
+    assert np.abs(np.mean(means, axis=0) - 0.5).max() < 0.01  # each is uniform, the origin too
+    large = _sobol(2**13, 9, np.random.default_rng(1))  # too many to be kept
+    np.testing.assert_array_equal(large[:64, :2], _sobol(64, 9, np.random.default_rng(1))[:, :2])
+
+
 def test_blocks_are_orthogonal():
     W = random_features(RBF(), 30, 2 * 70, method="orthogonal", random_state=0).frequencies
     for block in (W[:30], W[30:60], W[60:]):
@@ -163,9 +180,10 @@ def test_auto():
         auto = random_features(k, d, 64, random_state=0)
         return auto == random_features(k, d, 64, method=method, random_state=0)
 
-    assert same(RBF(), 25, "qmc")
+    assert same(RBF(), 5, "qmc")  # 32 frequencies, and 5^2 <= 32
+    assert same(RBF(), 6, "orthogonal")
     assert same(Matern(), 25, "qmc")
-    assert same(RBF(), 26, "orthogonal")
+    assert same(Matern(), 26, "orthogonal")
     assert same(Select(RBF(), [3, 30]), 40, "qmc")  # what counts is what a frequency is made of
     assert same(Select(RBF(), [3, 30]) * Select(Matern(), [30, 31]), 40, "qmc")
     assert same(Laplacian(), 40, "qmc")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -31,9 +30,6 @@ __all__ = ["NO_TARGETS", "KernelEstimator", "KernelLike", "Landmarked", "NamedKe
 __all__ += ["SklearnGPKernel", "is_ready", "taken"]
 
 
-_PLAIN = (str, int, float, bool)
-_MOST_PASSED = 1000
-_passed: set[Any] = set()  # classes with parameters that were found to be what they may be
 NO_TARGETS = object()  # y=None is an error of the user's
 SklearnGPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
 KernelLike: TypeAlias = str | Kernel | Function[..., Any]
@@ -85,23 +81,6 @@ class KernelEstimator(BaseEstimator):
         0 for Mercer kernels; 1 where only differences of features count; None for any function.
         """
         return 0
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Return the names of the parameters: a signature is slow to read, and never changes."""
-        return super()._get_param_names()
-
-    def _validate_params(self) -> None:
-        """Check the parameters, unless the same names and numbers have passed before."""
-        values = [getattr(self, name) for name in self._get_param_names()]
-        key = (type(self), *values, *map(type, values))
-        plain = all(v is None or type(v) in _PLAIN for v in values)
-        if plain and key in _passed:
-            return
-        super()._validate_params()
-        if plain and len(_passed) < _MOST_PASSED:
-            _passed.add(key)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.

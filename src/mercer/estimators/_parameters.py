@@ -21,6 +21,7 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, dataclass_transform
 
+import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import (
     Interval,
@@ -40,6 +41,9 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
 
+_PLAIN = {str, int, float, bool, type(None), np.float64, np.int64}
+_MOST_PASSED = 1000
+_passed: set[Any] = set()  # classes with parameters that were found to be what they may be
 _TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
 T = TypeVar("T")
 
@@ -128,11 +132,17 @@ def _names(cls: Any) -> list[str]:
 
 
 def _validate(self: Any) -> None:
-    """Check the parameters; those that have their defaults need no check."""
+    """Check the parameters, but for those that have their defaults, or have passed before."""
     known = type(self).__dict__.get("_defaults", {})
     given = {name: getattr(self, name) for name in self._get_param_names()}
     given = {name: v for name, v in given.items() if name not in known or v is not known[name]}
+    plain = all(type(value) in _PLAIN for value in given.values())
+    key = (type(self), *((name, type(v), v) for name, v in given.items())) if plain else None
+    if plain and key in _passed:
+        return
     validate_parameter_constraints(self._parameter_constraints, given, type(self).__name__)
+    if plain and len(_passed) < _MOST_PASSED:
+        _passed.add(key)
 
 
 def _parts(doc: str | None) -> tuple[str, dict[str, str], str]:

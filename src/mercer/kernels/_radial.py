@@ -35,6 +35,7 @@ from ._vectors import LengthScaled, inner_products
 __all__ = ["Radial", "row_norms"]
 
 _DIRECT = 8  # up to this many columns differences beat the GEMM
+_MEDIAN = 100  # evenly spaced rows that the centre is the median of
 _CHUNK = 1024  # rows converted at a time, so that float64 temporaries stay small
 # A float32 exponent is off by about 4e-7 |y|^2 / 2; beyond this many digits lost, use float64.
 _FLOAT32_NORM = 500.0
@@ -277,8 +278,8 @@ def _frame(X: Any, inverse: np.ndarray) -> _Frame:
     if sp.issparse(X) or not len(X):
         form = "inner" if sp.issparse(X) else "direct" if X.shape[1] <= _DIRECT else "augmented"
         return _Frame(form, np.zeros(X.shape[1]), inverse)
-    # the median of each column, over 1000 evenly spaced rows: outliers do not move it
-    some = X if len(X) <= 1000 else X[np.linspace(0, len(X) - 1, 1000).astype(int)]
+    # the median of each column, which outliers do not move; that of a few rows is as good a middle
+    some = X if len(X) <= _MEDIAN else X[np.linspace(0, len(X) - 1, _MEDIAN).astype(int)]
     half = len(some) // 2
     middle = np.partition(some, [half - 1, half] if half else 0, axis=0)
     centre = middle[half] if len(some) % 2 else 0.5 * (middle[half - 1] + middle[half])

@@ -61,9 +61,10 @@ class RBFSampler(_Cosines):
 
     A drop-in for scikit-learn's transformer of this name: same parameters, defaults, attributes and
     formula.  But frequencies come in pairs, with b = 0 and b = -pi/2, a cosine and a sine, and are
-    not independent: Sobol points in up to 25 dimensions, orthogonal in blocks above.  The error is
-    smaller for as many features (Yu et al., NeurIPS 2016, on orthogonal ones; Sutherland and
-    Schneider, UAI 2015, on pairs).  An odd D leaves one cosine with a random b.
+    not independent: Sobol points if there are as many as the square of the number of columns, else
+    orthogonal in blocks.  The error is smaller for as many features (Yu et al., NeurIPS 2016, on
+    orthogonal ones; Sutherland and Schneider, UAI 2015, on pairs).  An odd D leaves one cosine with
+    a random b.
 
     Parameters
     ----------
@@ -173,9 +174,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         The number of features: some hundreds for each term of a sum.  An odd one leaves a cosine
         without its sine, and |phi(x)|^2 is then not exact.
     method : {"auto", "orthogonal", "qmc", "iid"}
-        "qmc" takes scrambled Sobol points, with an error near 1/D in a few dimensions.
-        "orthogonal" makes Gaussian frequencies orthogonal in blocks.  "auto" is "qmc" up to 25
-        dimensions, "orthogonal" above.
+        "qmc" takes Sobol points, with an error near 1/D in a few dimensions.  "orthogonal" makes
+        Gaussian frequencies orthogonal in blocks.  "auto" is the better one of them; see
+        `mercer.kernels.random_features`.
     random_state : int, RandomState or None
         None stands for 0, so that fits repeat.
 
