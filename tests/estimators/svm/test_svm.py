@@ -9,6 +9,7 @@ from sklearn.datasets import load_diabetes, load_digits, make_moons
 from svm_cases import SHARP, each_machine, fitted, output, points_of_iris, theirs
 
 from mercer import SVC, SVR, KernelMachineRegressor, NuSVC, NuSVR, OneClassSVM
+from mercer.estimators.svm._pairs import values_of_pairs
 from mercer.kernels import RBF, Callable, Precomputed
 
 # Relative.  Ours satisfies the conditions of a minimum to 1e-11 here; LIBSVM keeps K in float32,
@@ -313,3 +314,15 @@ def test_sparse_points(model, iris):
 def test_points_are_in_double_precision(iris):
     X, y = iris
     assert SVC().fit(X.astype(np.float32), y).support_vectors_.dtype == np.float64
+
+
+@pytest.mark.parametrize("sizes", [(9, 1, 12, 8), (9, 0, 12, 8)])
+def test_a_row_alone_is_summed_as_many_are(sizes):
+    """Each f is what both of its classes add, one of which may have no support vector."""
+    rng, m = np.random.default_rng(0), sum(sizes)
+    K, dual, own = rng.random((40, m)), rng.normal(size=(3, m)), np.repeat(np.arange(4), sizes)
+    many = values_of_pairs(K, dual, np.array(sizes))
+    alone = [values_of_pairs(K[i : i + 1], dual, np.array(sizes)) for i in range(40)]
+    np.testing.assert_allclose(np.concatenate(alone), many, atol=1e-13)
+    f = K[:, own == 1] @ dual[2, own == 1] + K[:, own == 3] @ dual[1, own == 3]
+    np.testing.assert_allclose(many[:, 4], f, atol=1e-13)  # of classes 1 and 3

@@ -7,7 +7,7 @@ q (q - 1) / 2 times.  A machine of one function is the case q = 2, whatever its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
@@ -25,6 +25,7 @@ __all__ = [
     "Pair",
     "PairExpansion",
     "Pairs",
+    "couples",
     "expansion_of_pairs",
     "values_of_pairs",
     "votes_of_pairs",
@@ -32,13 +33,22 @@ __all__ = [
 
 FEW_ENTRIES = 2**18  # a k(X, support vectors) that small is held, and not evaluated by class
 
+_ONE_ROW = 2**10  # a K of about one row: a product for each class would be mostly calls
+
 Pair = tuple[int, int]
 
 
 @lru_cache(maxsize=64)
-def _couples(q: int) -> tuple[np.ndarray, np.ndarray]:
+def couples(q: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first and the second class of each pair."""
     return np.triu_indices(q, 1)
+
+
+@lru_cache(maxsize=64)
+def _both(q: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the two parts of each f stand among all that q classes add, (q - 1, q)."""
+    a, b = couples(q)
+    return (b - 1) * q + a, a * q + b
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +100,7 @@ class Pairs:
             signs = np.where(self.labels == 1, 1.0, -1.0)
             return np.arange(n), np.zeros(n, dtype=np.intp), signs
         ends = np.searchsorted(self.labels, np.arange(q + 1))
-        a, b = _couples(q)
+        a, b = couples(q)
         classes = np.stack([a, b], axis=1).ravel()
         sizes = np.diff(ends)[classes]
         after = np.cumsum(sizes)
@@ -104,7 +114,7 @@ class Pairs:
         if self.q == 2:
             return np.array([len(self.labels)])
         counts = np.bincount(self.labels, minlength=self.q)
-        a, b = _couples(self.q)
+        a, b = couples(self.q)
         return counts[a] + counts[b]
 
     def signs(self, pair: Pair) -> np.ndarray:
@@ -119,17 +129,11 @@ class Pairs:
 
     def functions(self, D: np.ndarray) -> np.ndarray:
         """Return the coefficients of each f, (n, pairs), from the transpose of `dual_coef_`."""
-        (a, b), numbers = _couples(self.q), np.empty((self.q, self.q - 1), dtype=int)
+        (a, b), numbers = couples(self.q), np.empty((self.q, self.q - 1), dtype=int)
         numbers[a, b - 1] = numbers[b, a] = np.arange(len(self))
         A = np.zeros((len(D), len(self)))
         np.put_along_axis(A, numbers[self.labels], D, axis=1)
         return A
-
-    def values(self, parts: Iterable[np.ndarray]) -> np.ndarray:
-        """Return each f, (n, pairs), from what each class adds to those it is in, (n, q - 1)."""
-        G = np.stack(list(parts))
-        a, b = _couples(self.q)
-        return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
 
 
 class PairExpansion(Expansion):
@@ -160,7 +164,7 @@ class PairExpansion(Expansion):
                 rows = gram(self.kernel, X, take(self.points, own), n_threads=n_threads)
             return np.asarray(rows @ self.dual[own])
 
-        return self.pairs.values(map(part, self.pairs.parts()))
+        return _joined(np.stack(list(map(part, self.pairs.parts())), axis=2))
 
 
 def expansion_of_pairs(
@@ -178,12 +182,18 @@ def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray)
     """Return each f from K = k(X, support vectors); all f at once, for a few X and vectors."""
     if len(dual_coef) == 1:
         return K @ dual_coef.T
-    q, ends = len(n_support), np.cumsum(n_support)
-    G = np.stack(
-        [K[:, e - s : e] @ dual_coef[:, e - s : e].T for s, e in zip(n_support, ends, strict=True)]
-    )
-    a, b = _couples(q)
-    return np.ascontiguousarray((G[a, :, b - 1] + G[b, :, a]).T)
+    ends = np.cumsum(n_support)
+    if K.size <= _ONE_ROW and n_support.all():
+        return _joined(np.add.reduceat(K[:, None] * dual_coef, ends - n_support, axis=2))
+    own = [slice(e - s, e) for s, e in zip(n_support.tolist(), ends.tolist(), strict=True)]
+    return _joined(np.stack([K[:, part] @ dual_coef[:, part].T for part in own], axis=2))
+
+
+def _joined(G: np.ndarray) -> np.ndarray:
+    """Return each f, (n, pairs), from what each class adds to those it is in, (n, q - 1, q)."""
+    first, second = _both(G.shape[2])
+    G = G.reshape(len(G), -1)
+    return G.take(first, axis=1) + G.take(second, axis=1)
 
 
 def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
@@ -196,7 +206,7 @@ def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
     >>> votes_of_pairs(np.array([[1.0, -1.0, 0.0]]), 3)  # 0 beats 1, 2 beats 0, 2 beats 1
     array([[1., 0., 2.]])
     """
-    first, second = _couples(q)
+    first, second = couples(q)
     rows = q * np.arange(len(values))[:, None]
     winners = np.where(values > 0, first, second) + rows
     return np.bincount(winners.ravel(), minlength=q * len(values)).reshape(-1, q).astype(float)

@@ -19,7 +19,7 @@ from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
 from .._parameters import estimator, fitting, parameter, threaded
 from .._sample import class_weights
 from ._machine import SupportVectorMachine
-from ._pairs import votes_of_pairs
+from ._pairs import couples, votes_of_pairs
 from ._problem import Problem
 
 __all__ = ["SVC", "NuSVC"]
@@ -313,7 +313,7 @@ class NuSVC(SupportVectorClassifier):
         members, _, signs = pairs.everybody
         ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
         w = (sample.counts * problem.class_weights[sample.labels])[members]
-        a, b = np.triu_indices(pairs.q, 1)
+        a, b = couples(pairs.q)
         nu = np.minimum(self.nu, weighted)
         # f is to be as large as without weights of classes
         factors = self.nu * (sums[a] + sums[b]) / (nu * np.add.reduceat(w, ends[:-1]))
@@ -369,5 +369,5 @@ def _on_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
 
 def _largest_nu(sums: np.ndarray) -> np.ndarray:
     """Return for each pair the nu at which all points of one class are at their bounds."""
-    a, b = np.triu_indices(len(sums), 1)
+    a, b = couples(len(sums))
     return 2.0 * np.minimum(sums[a], sums[b]) / (sums[a] + sums[b])
