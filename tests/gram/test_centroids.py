@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.gram import LowRankGram
-from mercer.gram._centroids import centroids, has_centroids
+from mercer.gram import LowRankGram, _centroids
+from mercer.gram._centroids import centroids, has_centroids, medoids
 from mercer.kernels import RBF, Fixed, Linear, Matern, Select, Stretch
 
 rng = np.random.default_rng(0)
@@ -53,3 +53,41 @@ def test_float32_and_a_subsample():
     assert found.shape == (50, 2)
     assert found.dtype == np.float64
     assert np.abs(found).max() <= np.abs(many).max()
+
+
+# ---------------------------------------------------------------------- medoids
+
+
+def left_by(kernel, points, landmarks):
+    return LowRankGram(kernel, points, landmarks).residual_trace
+
+
+def test_medoids_leave_less_over_than_points_drawn_with_equal_chances():
+    many = np.random.default_rng(1).normal(size=(3000, 3))
+    for kernel in (RBF(2.0), Matern(3.0, nu=1.5)):
+        seeds = range(3)
+        ours = [
+            left_by(kernel, many, many[medoids(kernel, many, 60, random_state=s)]) for s in seeds
+        ]
+        chance = [
+            LowRankGram(kernel, many, "uniform", n_landmarks=60, random_state=s).residual_trace
+            for s in seeds
+        ]
+        assert np.mean(ours) < 0.8 * np.mean(chance)
+
+
+@pytest.mark.parametrize(("width", "most"), [(0.2, 200), (3.0, 2000)])
+def test_medoids_look_at_more_points_where_it_matters(width, most, monkeypatch):
+    many, seen = np.random.default_rng(1).normal(size=(5000, 4)), []
+    choose = _centroids.choose_by_residual
+
+    def watched(kernel, X, *options):
+        seen.append(len(X))
+        return choose(kernel, X, *options)
+
+    monkeypatch.setattr(_centroids, "choose_by_residual", watched)
+    found = medoids(RBF(width), many, 50, random_state=0)
+    assert len(np.unique(found)) == 50
+    assert seen[-1] == most
+    again = [medoids(RBF(width), many, 50, random_state=0, n_threads=t) for t in (1, 2)]
+    assert np.array_equal(again[0], again[1]) and np.array_equal(again[0], found)

@@ -1,6 +1,7 @@
 """Randomly pivoted Cholesky, and the choice of landmarks."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -472,6 +473,7 @@ def test_a_choice_repeats_and_covers(method):
     assert np.array_equal(S, choice.draw(RBF(3.0), X))
     assert not np.array_equal(S, Landmarks(25, method, random_state=1).draw(RBF(3.0), X))
     assert choice.workspace(1500) == (0 if method == "uniform" else 8 * 25 * 1500)
+    assert replace(choice, method="medoids").workspace(1500) == 8 * 25 * 1500 + 8 * 500**2
 
 
 def test_landmarks_that_are_given():

@@ -18,11 +18,12 @@ import scipy.sparse as sp
 from .._points import doubled, length, sliceable, take
 from .._runtime import generator, one_blas_thread, slices
 from ..kernels import Kernel, Radial, Wrapper
-from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
+from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_by_residual, choose_landmarks
 
 __all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
 
-_FEWER = 2000  # points among which medoids are sought: centroids move little with more
+_TRIES = ((200, 2), (2000, 20))  # points among which medoids are sought, at least and for each
+_MUCH = 0.05  # of k(x, x): where landmarks leave so much over, more candidates change little
 _BLOCK = 2**17  # distances at a time, which fit the second-level cache
 _ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
 
@@ -59,18 +60,11 @@ def centroids(
     >>> np.sort(centroids(RBF(5.0), X, 2, random_state=0)[:, 0]).round(8)
     array([ 0.5, 11. ])
     """
-    radial = radial_inside(kernel)
-    if radial is None or not has_centroids(kernel, X):
-        raise ValueError(
-            f"landmarks 'kmeans' and 'medoids' need dense vectors and a kernel of their distances, "
-            f"not {kernel} of {type(X).__name__}; use 'rpcholesky'"
-        )
-    rng = generator(random_state)
+    scale, rng = _scale(kernel, X), generator(random_state)
     among = max(CANDIDATES, PER_LANDMARK * m)
     if length(X) > among:
         X = take(sliceable(X), np.sort(rng.choice(length(X), among, replace=False)))
     X = doubled(X)
-    scale = radial._scale(X.shape[1])
     first = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
     # means of few points shrink towards the middle of the data: then one round is best
     rounds = _ROUNDS if len(X) >= _MANY * len(first) else 1
@@ -82,8 +76,9 @@ def medoids(
 ) -> np.ndarray:
     """Return the places of the points of X that are nearest to the `centroids`, all different.
 
-    Both are found among max(2000, 20 m) of the points.  Where two centroids have the same nearest
-    point, others drawn with equal chances fill up.
+    Both are found among max(200, 2 m) of the points; among max(2000, 20 m) if landmarks leave
+    little of these over, as then it matters where they are.  Where two centroids have the same
+    nearest point, others drawn with equal chances fill up.
 
     Examples
     --------
@@ -94,17 +89,18 @@ def medoids(
     >>> np.sort(medoids(RBF(5.0), X, 2, random_state=0))
     array([1, 4])
     """
-    rng, among = generator(random_state), max(_FEWER, PER_LANDMARK * m)
-    some = np.arange(length(X))
-    if len(some) > among:
-        some = np.sort(rng.choice(len(some), among, replace=False))
-    X = doubled(take(sliceable(X), some))
-    C = centroids(kernel, X, m, random_state=rng, n_threads=n_threads)
-    radial = radial_inside(kernel)
-    scale = 1.0 if radial is None else radial._scale(X.shape[1])
-    nearest = np.unique(_nearest(C / scale, X / scale))
-    others = np.setdiff1d(np.arange(len(some)), nearest)
-    extra = rng.choice(others, min(len(C) - len(nearest), len(others)), replace=False)
+    scale, rng, n = _scale(kernel, X), generator(random_state), length(X)
+    for least, each in _TRIES:
+        among = max(least, each * m)
+        some = np.arange(n) if n <= among else np.sort(rng.choice(n, among, replace=False))
+        Y = doubled(take(sliceable(X), some))
+        first, left = choose_by_residual(kernel, Y, m, rng, n_threads)
+        if left > _MUCH or len(some) == n:
+            break
+    Y = Y / scale
+    nearest = np.unique(_nearest(lloyd(Y, Y[first], rounds=1), Y))
+    others = np.delete(np.arange(len(some)), nearest)
+    extra = rng.choice(others, min(len(first) - len(nearest), len(others)), replace=False)
     return some[np.concatenate([nearest, extra])]
 
 
@@ -147,6 +143,17 @@ def _nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         for rows in slices(len(X), max(1, _BLOCK // len(Z)))
     ]
     return np.concatenate(found)
+
+
+def _scale(kernel: Kernel, X: Any) -> Any:
+    """Return the length scale in which distances are to be measured."""
+    radial = radial_inside(kernel)
+    if radial is None or not has_centroids(kernel, X):
+        raise ValueError(
+            f"landmarks 'kmeans' and 'medoids' need dense vectors and a kernel of their distances, "
+            f"not {kernel} of {type(X).__name__}; use 'rpcholesky'"
+        )
+    return radial._scale(X.shape[1])
 
 
 def radial_inside(kernel: Kernel) -> Radial | None:

@@ -21,12 +21,14 @@ from .._points import doubled, length, sliceable, take
 from .._runtime import generator, is_count, one_blas_thread, quiet, run, slices
 from ..kernels import Kernel, reads_all
 from ._operator import GramOperator
+from ._pivots import pivots_one_by_one
 from ._rpcholesky import columns_of, draw, rpcholesky, significance
 from ._tiled import TiledGram
 
 __all__ = ["choose_landmarks", "choosing_bytes"]
 
 CANDIDATES, PER_LANDMARK = 20_000, 20  # points among which landmarks are chosen, by default
+_FEW = 500  # candidates of which all of K takes less time than many small blocks of it
 _STRIP = 1024  # rows of K that one task works on
 _PILOT = 1000  # rank, at most, of the factor behind leverage scores
 
@@ -111,9 +113,12 @@ def choose_landmarks(
     return chosen if len(chosen) else some[:1]  # where k is 0, one point is as good as any
 
 
-def choosing_bytes(n: int, m: int) -> int:
-    """Return the memory that the choice of m among n points takes: columns of K on candidates."""
-    return 8 * m * _count_candidates(n, m, None)
+def choosing_bytes(n: int, m: int, held: bool = False) -> int:
+    """Return the memory that the choice of m among n points takes: columns of K on candidates.
+
+    With `held` also all of K, where they are few.
+    """
+    return 8 * m * _count_candidates(n, m, None) + held * 8 * min(n, _FEW) ** 2
 
 
 def _check_count(m: Any, n: int) -> None:
@@ -139,6 +144,34 @@ def _count_candidates(n: int, m: int, candidates: Any) -> int:
 
 
 # ---------------------------------------------------------------------- methods
+
+
+def choose_by_residual(
+    kernel: Kernel, X: Any, m: int, rng: Any, n_threads: int | None = None
+) -> tuple[np.ndarray, float]:
+    """Return landmarks by "rpcholesky" among all points X, and what they leave to a further one.
+
+    That is a part of k(x, x), in the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram._choose_landmarks import choose_by_residual
+    >>> from mercer.kernels import RBF
+    >>> X = np.array([[0.0], [0.0], [9.0], [9.0]])
+    >>> choose_by_residual(RBF(), X, 2, np.random.default_rng(0))[1]
+    0.0
+    """
+    diagonal = np.asarray(kernel.diag(X), dtype=float)
+    floor, negative = (np.abs(diagonal).max() * part for part in significance(np.float64))
+    pivots, left = np.empty(0, dtype=np.intp), diagonal
+    if len(left) <= _FEW:
+        pivots, left = pivots_one_by_one(kernel(X), m, floor, rng)
+    if not len(pivots) or not left.min() >= -negative:  # many, or something is wrong: it says what
+        part = rpcholesky(TiledGram(kernel, X), m, random_state=rng, n_threads=n_threads)
+        pivots, left = part.pivots, part.residual
+    others = np.delete(np.arange(len(left)), pivots)
+    return pivots, float(left[others].sum() / max(diagonal[others].sum(), 1e-300))
 
 
 def _by_residual(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:

@@ -83,7 +83,7 @@ class Landmarks:
         """Return the bytes that drawing them among n points takes."""
         m = self.count(n)
         none = self.given or self.method == "uniform" or m == n
-        return 0 if none else choosing_bytes(n, m)
+        return 0 if none else choosing_bytes(n, m, held=self.method == "medoids")
 
     def draw(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> Any:
         """Return the landmarks: those given, or those that the method chooses for the points X."""

@@ -19,8 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf, dpstrf, dtrtri
+from scipy.linalg.lapack import dpotrf, dpstrf, dtrtri, dtrtrs
 
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
@@ -132,7 +131,7 @@ class NystroemMap(FeatureMap):
         if not V.size:
             return V.copy()
         with blas_threads(len(self)):
-            return solve_triangular(self.factor, V, trans="T", lower=True)
+            return np.asarray(dtrtrs(self.factor, V, lower=1, trans=1)[0])
 
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         if not out.size:
