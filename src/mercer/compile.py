@@ -186,6 +186,7 @@ def _variants() -> list[Any]:
         e.KernelPCA(2, kernel="rbf", eigen_solver="nystroem", rank=10),
         e.KernelPCA(2, kernel="rbf", eigen_solver="features", rank=20),
         e.KernelRidge(kernel="rbf", solver="cg"),
+        e.Nystroem(n_components=10),
         e.KernelRidgeCV(kernel="rbf"),
     ]
 

@@ -258,6 +258,6 @@ def _check_alpha(alpha: Any, n_targets: int) -> np.ndarray:
             f"alpha must be a number or one number per target: got {alpha.size} values "
             f"for {n_targets} targets"
         )
-    if not np.all(np.isfinite(alpha)) or np.any(alpha < 0):
+    if not (alpha.min() >= 0 and alpha.max() < np.inf):  # also what is not a number
         raise ValueError(f"alpha must be finite and non-negative, got {alpha!r}")
     return np.broadcast_to(alpha.reshape(-1), (n_targets,))

@@ -74,17 +74,16 @@ def gram(
     n, m = points_length(X, Z)
     threads = check_threads(n_threads)
     dense = 8 * n * m + working_bytes(kernel, X, Z, 0, threads)
-    tiled = working_bytes(kernel, X, Z, 1, threads)
     if storage == "auto":
         storage = "dense" if Z is None and dense <= budget else "tiled"
-    if storage == "dense":
-        if dense > budget:
-            raise MemoryBudgetError(
-                f"K is {n} x {m} and needs {in_words(dense)}, but the budget is "
-                f"{in_words(budget)}; storage='tiled' needs {in_words(tiled)}, "
-                f"or raise max_memory"
-            )
+    if storage == "dense" and dense <= budget:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
+    tiled = working_bytes(kernel, X, Z, 1, threads)
+    if storage == "dense":
+        raise MemoryBudgetError(
+            f"K is {n} x {m} and needs {in_words(dense)}, but the budget is {in_words(budget)}; "
+            f"storage='tiled' needs {in_words(tiled)}, or raise max_memory"
+        )
     if tiled > budget:
         raise MemoryBudgetError(
             f"no plan for the {n} x {m} matrix K fits the budget of {in_words(budget)}: "

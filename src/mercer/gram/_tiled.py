@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import MemoryBudgetError
-from .._runtime import budget_in_bytes, in_words, run, slices
+from .._runtime import budget_in_bytes, in_words, one_blas_thread, run, slices
 from ..kernels import Kernel, Prepared, pair
 from ._operator import GramOperator, points_length
 from ._products import few_columns, padded, product, products, weighted_squares
@@ -322,7 +322,11 @@ def fill(
                 out[cols, rows] = T.T
 
     alone = out.size <= _FEW and kernel.on_vectors and not kernel.costly
-    run(column, reversed(slices(m, _COLS)), 1 if alone else n_threads)
+    if n <= _ROWS and m <= _COLS and out.flags.c_contiguous:  # one tile
+        with one_blas_thread:
+            _tile(kernel, P, Q, out.reshape(-1))
+    else:
+        run(column, reversed(slices(m, _COLS)), 1 if alone else n_threads)
     if symmetric:
         for part in slices(n, _COLS):  # the squares on the diagonal, bit by bit
             square = out[part, part]

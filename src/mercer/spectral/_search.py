@@ -37,7 +37,7 @@ from ._spectrum import checked_spectrum, gains_of, how_many, mended
 __all__ = ["ComponentSearch", "Found", "same_map"]
 
 _FIRST = 16  # components tried first when a share of the variance is asked for
-_FEW = 200  # points for which LAPACK is the quickest in any case
+_FEW = 500  # points for which LAPACK is the quickest in any case
 _UNKNOWN = 50  # components expected when their number depends on the spectrum
 
 
