@@ -12,9 +12,11 @@ others are solved for again.  Programs with few free variables are solved togeth
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import lstsq
+from scipy.linalg.lapack import dgesv
 
 __all__ = ["Programs", "polish"]
 
@@ -133,7 +135,7 @@ def polish(
         if not len(free):
             break
         rows = given.rows[free]
-        A = K[rows[:, None], rows]
+        A = K.take(rows, axis=0).take(rows, axis=1)
         first, last = groups[0] // 2, groups[-1] // 2
         if first != last:
             A *= groups[:, None] // 2 == groups // 2
@@ -159,24 +161,22 @@ def polish(
 def _direction(A: np.ndarray, g: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Return d with A d + g equal, and a sum of d of 0, in each group."""
     f = len(g)
-    begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
-    q = len(begins)
+    ends = [0, *np.flatnonzero(groups[1:] != groups[:-1]) + 1, f]
+    q = len(ends) - 1
     system, right = np.zeros((f + q, f + q)), np.zeros(f + q)
     system[:f, :f], right[:f] = A, -g
     # The equations of the sums are scaled to the size of K, so that they hold as exactly.
     unit = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
-    place = f + np.searchsorted(begins, np.arange(f), side="right") - 1
-    system[np.arange(f), place] = system[place, np.arange(f)] = unit
+    for k, (first, last) in enumerate(pairwise(ends), start=f):
+        system[first:last, k] = system[k, first:last] = unit
     return _solved(system, right)[:f]
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return x with A x = b; of least norm, which takes longer, if A is singular."""
-    try:
-        x = np.linalg.solve(A, b)
-    except np.linalg.LinAlgError:
-        x = np.full(len(b), np.inf)
+    """Return x with A x = b, for a symmetric A; of least norm, which takes longer, if singular."""
+    *_, x, info = dgesv(A.T, b)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.linalg.norm(A @ x - b) <= _SINGULAR_RESIDUAL * np.linalg.norm(b):
-            return x
+        r = A @ x - b
+        if info == 0 and r @ r <= _SINGULAR_RESIDUAL**2 * (b @ b):
+            return np.asarray(x)
     return np.asarray(lstsq(A, b, check_finite=False)[0])
