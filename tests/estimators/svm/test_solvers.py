@@ -10,9 +10,10 @@ import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, make_friedman1, make_moons
+from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.preprocessing import StandardScaler
 from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
 
 import mercer
@@ -331,7 +332,16 @@ def test_a_search_that_gets_nowhere_is_given_up_early():
 
 
 def test_a_slow_search_is_not_given_up():
-    """Columns of very different size take millions of steps, all of which help."""
+    """Columns of very different size take a million steps, all of which help."""
     X, y = load_breast_cancer(return_X_y=True)
-    model = SVC(kernel="linear", solver="smo").fit(X[:300], y[:300])
+    model = SVC(kernel="linear", solver="smo").fit(X, y)
     assert model.report_.status is Status.CONVERGED and model.report_.n_iter > 1_000_000
+
+
+@pytest.mark.parametrize(("C", "gamma", "steps"), [(1e8, 1e-2, 30_000), (1e9, 1e-4, 100_000)])
+def test_a_narrow_valley_is_left_in_few_steps(C, gamma, steps):
+    """The minimum over the free variables is what steps of two of them alone do not find."""
+    X, y = load_iris(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X[50:]), y[50:]
+    model = SVC(C=C, gamma=gamma, max_iter=steps).fit(X, y)
+    assert model.report_.status is Status.CONVERGED and model.report_.residual <= 1e-3

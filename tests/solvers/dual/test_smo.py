@@ -10,6 +10,7 @@ from mercer.gram import KernelRows, _rows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed
 from mercer.solvers import Status
 from mercer.solvers.dual import BlockSMO, Dual, _smo, _working_set
+from mercer.solvers.dual._active_set import Programs, polish
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
 KERNELS = [RBF(1.0), Linear(), Polynomial(2, gamma=1.0, coef0=1.0)]
@@ -309,3 +310,23 @@ def test_an_interrupt_while_points_are_left_out(small_blocks, monkeypatch):
         BlockSMO().minimize(view, dual)
     monkeypatch.setattr(_smo._Search, "part", original)
     check(RBF(), X, dual, BlockSMO().minimize(view, dual), 1e-3, rounding=1e-4)
+
+
+@pytest.mark.parametrize("rank", [40, 9])
+def test_variables_that_meet_bounds_stay_while_the_others_agree(rank):
+    """The minimum over a face, from a point inside; of a singular K the equations have many."""
+    rng = np.random.default_rng(3)
+    F, n = rng.normal(size=(40, rank)), 40
+    K = F @ F.T
+    linear = -K @ rng.uniform(-0.05, 0.15, n)
+    given = Programs(np.arange(n), np.array([0, 25, n]), linear, np.zeros(n), np.full(n, 0.1))
+    start = np.full(n, 0.05)
+    g = given.gradient(K, start)
+    v = polish(K, given, start, g, np.array([True]))
+    assert np.all((v >= 0.0) & (v <= 0.1)) and np.count_nonzero((v == 0.0) | (v == 0.1)) > 5
+    for group in (slice(0, 25), slice(25, n)):
+        assert v[group].sum() == pytest.approx(start[group].sum(), abs=1e-12)
+        free = (v[group] > 0.0) & (v[group] < 0.1)
+        assert np.ptp(given.gradient(K, v)[group][free]) < 1e-9
+    value = [0.5 * x @ K @ x + linear @ x for x in (start, v)]
+    assert value[1] < value[0]

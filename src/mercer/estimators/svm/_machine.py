@@ -223,14 +223,14 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         with np.errstate(divide="ignore", invalid="ignore"):
             D[members, columns] = found.coefficients / np.repeat(divisors, pairs.sizes)
             held[members[found.at_bound]] = True
-            intercepts = -found.multipliers.mean(axis=1) / divisors
-        if not (np.all(np.isfinite(D)) and np.all(np.isfinite(intercepts))):
+            intercepts = -found.multipliers.sum(axis=1) / found.multipliers.shape[1] / divisors
+        if not (np.isfinite(D).all() and np.isfinite(intercepts).all()):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
                 "large values; scale the features" + (", or choose a smaller C" * self._has_C)
             )
-        some = np.flatnonzero(np.any(D != 0.0, axis=1))
-        some = some[np.argsort(pairs.labels[some], kind="stable")]
+        some = np.flatnonzero((D != 0.0).any(axis=1))
+        some = some[pairs.labels[some].argsort(kind="stable")]
         steps = found.reports.n_iter.astype(np.int32)
         n_classes = 1
         self.n_iter_: Any = int(steps[0])

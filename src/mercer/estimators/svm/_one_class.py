@@ -64,11 +64,11 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         """Find the region; y is ignored, and a point of weight 0 or less is left out."""
         sample, _ = self._sample_of(X, sample_weight=sample_weight)
         dual = Dual.one_class(sample.counts, float(self.nu))
-        (found,) = self._learn(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
+        found = self._learn(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
         # f = rho at free support vectors; with a rho that is a little smaller, rounding cannot
         # put them outside
         slack = min(_SLACK * float(np.abs(found.values).max()), self.tol)
-        self.offset_ = found.multipliers - slack
+        self.offset_ = found.multipliers[0] - slack
         self.intercept_ = -self.offset_
         return self
 

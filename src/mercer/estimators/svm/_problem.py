@@ -156,11 +156,11 @@ def merged(problem: Problem, reports: Reports, before: tuple[int, int], note: st
     """Return what all searches did together: sums, and for what is a bound the worst."""
     columns = reports.certificate
     certificate: dict[str, Any] = {
-        name: float(columns[name].sum()) for name in ("primal", "dual", "gap", "bound")
+        name: sum(columns[name].tolist()) for name in ("primal", "dual", "gap", "bound")
     }
     certificate["violation"] = float(columns["violation"].max())
     for name in ("n_free", "n_bound", "entries"):
-        certificate[name] = int(columns[name].sum())
+        certificate[name] = sum(columns[name].tolist())
     asked, hits = (now - then for now, then in zip(problem.counts, before, strict=True))
     certificate["cache_hits"] = float(hits / asked) if asked else float("nan")
     certificate["curvature"] = float(columns["curvature"].min())
@@ -173,9 +173,9 @@ def merged(problem: Problem, reports: Reports, before: tuple[int, int], note: st
     return Report(
         reports.solver,
         Status.NOT_CONVERGED if failed else status,
-        int(reports.n_iter.sum()),
+        sum(reports.n_iter.tolist()),
         float(reports.residual.max()),
-        float(reports.seconds.sum()),
+        sum(reports.seconds.tolist()),
         "; ".join(filter(None, messages)),
         certificate,
     )

@@ -6,15 +6,18 @@ right ones, their conditions are linear: with F the free variables,
     K_FF d + g_F = m  in each group,     sum of d in each group = 0,
 
 for a move d and the multipliers m.  A variable that meets a bound on the way stays there, and the
-others are solved for again.  Programs with few free variables are solved together, as one system.
+others are solved for again, with the same factors.  Programs with few free variables are solved
+together, as one system.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import lstsq
+from scipy.linalg.lapack import dgesv, dgetrf, dgetrs
 
 __all__ = ["Programs", "polish"]
 
@@ -129,15 +132,18 @@ def polish(
     inside = (v > lower) & (v < upper)
     free = np.flatnonzero(inside if wanted.all() else inside & np.repeat(wanted, given.sizes))
     groups = np.searchsorted(given.starts, free, side="right") - 1
+    face = None
     for _ in range(_MAX_ROUNDS + (len(free) if len(free) <= _FEW_FREE else 0)):
         if not len(free):
             break
-        rows = given.rows[free]
-        A = K[rows[:, None], rows]
-        first, last = groups[0] // 2, groups[-1] // 2
-        if first != last:
-            A *= groups[:, None] // 2 == groups // 2
-        d = _direction(A, g[free], groups)
+        if face is None:
+            rows = given.rows[free]
+            A = K.take(rows, axis=0).take(rows, axis=1)
+            first, last = groups[0] // 2, groups[-1] // 2
+            if first != last:
+                A *= groups[:, None] // 2 == groups // 2
+            face = _Face(A, groups)
+        d = face.direction(g[free])
         here, ends = v[free], np.where(d > 0, upper[free], lower[free])
         room = np.divide(ends - here, d, out=np.full(len(d), np.inf), where=d != 0)
         if first == last:
@@ -151,32 +157,68 @@ def polish(
         if step.min() >= 1.0:
             break
         g[free] += A @ (step * d)
-        stay = (step < 1.0) & ~hit
-        free, groups = free[stay], groups[stay]
+        if face.singular:
+            stay = (step < 1.0) & ~hit
+            stay[face.held] = False
+            free, groups, face = free[stay], groups[stay], None
+        else:
+            face.hold(np.flatnonzero(hit))
     return np.clip(v, lower, upper)
 
 
-def _direction(A: np.ndarray, g: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return d with A d + g equal, and a sum of d of 0, in each group."""
-    f = len(g)
-    begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
-    q = len(begins)
-    system, right = np.zeros((f + q, f + q)), np.zeros(f + q)
-    system[:f, :f], right[:f] = A, -g
-    # The equations of the sums are scaled to the size of K, so that they hold as exactly.
-    unit = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
-    place = f + np.searchsorted(begins, np.arange(f), side="right") - 1
-    system[np.arange(f), place] = system[place, np.arange(f)] = unit
-    return _solved(system, right)[:f]
+class _Face:
+    """The moves d with A d + g equal, and a sum of d of 0, in each group.
+
+    The system S of these equations is factored once.  A variable that is to stay, d_h = 0, is held
+    by a force x_h on its equation, S (d, m) = (-g, 0) + x, with (S^-1)_HH x_H = (S^-1 (g, 0))_H.
+    """
+
+    def __init__(self, A: np.ndarray, groups: np.ndarray) -> None:
+        self.f = f = len(A)
+        ends = [0, *np.flatnonzero(groups[1:] != groups[:-1]) + 1, f]
+        q = len(ends) - 1
+        self.system = system = np.zeros((f + q, f + q))
+        system[:f, :f] = A
+        # The equations of the sums are scaled to the size of K, so that they hold as exactly.
+        unit = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
+        for k, (first, last) in enumerate(pairwise(ends), start=f):
+            system[first:last, k] = system[k, first:last] = unit
+        self.factor, self.pivots, info = dgetrf(system.T)  # which is symmetric
+        self.singular = info != 0
+        self.held, self.columns = np.empty(0, dtype=np.intp), np.empty((f + q, 0))
+
+    def direction(self, g: np.ndarray) -> np.ndarray:
+        """Return d; of least norm, which takes longer, if the system is singular."""
+        right = np.zeros(len(self.system))
+        right[: self.f] = -g
+        if not self.singular:
+            d = dgetrs(self.factor, self.pivots, right)[0]
+            if len(self.held):
+                d += self.columns @ _solved(self.columns[self.held], -d[self.held])
+                d[self.held] = 0.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                r = self.system @ d - right
+                r[self.held] = 0.0
+                self.singular = not r @ r <= _SINGULAR_RESIDUAL**2 * (right @ right)
+        if self.singular:
+            moves = np.delete(np.arange(len(right)), self.held)
+            d = np.zeros(len(right))
+            d[moves] = lstsq(self.system[np.ix_(moves, moves)], right[moves], check_finite=False)[0]
+        return np.asarray(d[: self.f])
+
+    def hold(self, some: np.ndarray) -> None:
+        """Let these variables stay from now on."""
+        units = np.zeros((len(self.system), len(some)))
+        units[some, np.arange(len(some))] = 1.0
+        new = dgetrs(self.factor, self.pivots, units)[0]
+        self.held, self.columns = np.append(self.held, some), np.hstack([self.columns, new])
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return x with A x = b; of least norm, which takes longer, if A is singular."""
-    try:
-        x = np.linalg.solve(A, b)
-    except np.linalg.LinAlgError:
-        x = np.full(len(b), np.inf)
+    """Return x with A x = b, for a symmetric A; of least norm, which takes longer, if singular."""
+    *_, x, info = dgesv(A.T, b)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.linalg.norm(A @ x - b) <= _SINGULAR_RESIDUAL * np.linalg.norm(b):
-            return x
+        r = A @ x - b
+        if info == 0 and r @ r <= _SINGULAR_RESIDUAL**2 * (b @ b):
+            return np.asarray(x)
     return np.asarray(lstsq(A, b, check_finite=False)[0])

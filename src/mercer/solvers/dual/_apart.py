@@ -50,7 +50,7 @@ class Apart:
         max_iter: int,
     ) -> None:
         self.v, self.g = start.copy(), np.empty(len(start))
-        sizes, met = np.array(rows.sizes), np.zeros((len(given), 3))
+        sizes, met = np.array(rows.sizes), np.zeros((len(given), 4))
         most, wide = int(given.sizes.max()), int(sizes[pairs].prod(axis=1).max())
         steps = _STEPS if max_iter < 0 else min(_STEPS, max_iter)
         own = {a: np.empty((rows.sizes[a], rows.sizes[a])) for a in np.unique(pairs).tolist()}

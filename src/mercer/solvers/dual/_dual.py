@@ -193,6 +193,8 @@ class Dual:
     def excess(self, v: np.ndarray, g: np.ndarray, m: np.ndarray) -> np.ndarray:
         """Return the terms of the gap, for the multiplier of each variable."""
         over = g - m
+        if np.isfinite((self.upper - self.lower).sum()):
+            return np.where(over > 0, over * (v - self.lower), -over * (self.upper - v))
         # What is 0 but for rounding must not be multiplied with an infinite width.
         tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
         over[np.isinf(self.upper - self.lower) & (np.abs(over) <= tiny)] = 0.0

@@ -40,6 +40,7 @@ __all__ = ["BlockSMO", "Follow", "Progress"]
 _ONE_BLOCK = 2200  # up to so many variables are one block, with all of K at hand
 _FRACTION = 0.1  # the part of the violation at which the next block is chosen
 _STEPS_PER_VARIABLE = 100  # in a block, after which the next is chosen
+_STEPS_PER_FREE = 10  # of each variable, before the minimum over all free ones is first sought
 _STEPS_PER_LOOK = 100_000  # between two reports of progress, where an interrupt takes effect
 _MAX_POLISHES = 5
 _LEAST_LIMIT = 10**7  # steps that max_iter=-1 allows
@@ -256,14 +257,11 @@ class _Search:
         """Go on from tol to the last digits, as long as that takes no longer than the way here."""
         dual, best, limit = self.dual, (violation, self.v), self.limit
         self.limit = min(limit, 2 * self.steps + 10 * len(dual))
-        starts = np.append(dual.starts, len(dual))[:3]
-        given = Programs(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
         for _ in range(_MAX_POLISHES):
             exact = _EXACT * (1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max()))
             if self.bent or self.steps >= self.limit or best[0] <= exact:
                 break
-            g, one = dual.gradient(self.f), np.array([True])
-            violation = self._set(polish(K, given, self.v, g, one))
+            violation = self._set(self._polished(K))
             best = min(best, (violation, self.v), key=lambda found: found[0])
             if best[0] > exact:
                 self._set(best[1])
@@ -272,16 +270,31 @@ class _Search:
         self.limit = limit
         self._set(best[1])  # not the last: the violation does not fall in every step
 
-    def _whole(self, K: np.ndarray, accuracy: float) -> float:
-        """Move all variables until the violation is no larger, or the limit is met."""
+    def _polished(self, K: np.ndarray) -> np.ndarray:
+        """Return v where the gradients of its free variables are equal, unless a bound is met."""
         dual = self.dual
+        starts = np.append(dual.starts, len(dual))[:3]
+        given = Programs(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
+        return polish(K, given, self.v, dual.gradient(self.f), np.array([True]))
+
+    def _whole(self, K: np.ndarray, accuracy: float) -> float:
+        """Move all variables until the violation is no larger, or the limit is met.
+
+        Steps of two variables go to and fro in a narrow valley.  Between some of them the minimum
+        over all that are free is taken, if that is better.
+        """
+        dual, some = self.dual, _STEPS_PER_FREE * len(self.dual)
         box = dual.lower, dual.upper, dual.starts
         while True:
             before, g, v = self.v, dual.gradient(self.f), self.v.copy()
-            most = min(_STEPS_PER_LOOK, self.limit - self.steps)
+            most = min(some, _STEPS_PER_LOOK, self.limit - self.steps)
+            some *= 2
             violation = self._move(K, g, v, *box, accuracy, 0.0, most)
             if K.dtype == np.float64:
                 violation = self._set(v)
+                if violation > accuracy and not self.bent:
+                    value, there = self._objective(), self._set(self._polished(K))
+                    violation = there if self._objective() > value else self._set(v)
             else:
                 self.v, self.drift = v, self.drift + float(np.abs(v - before).sum())
                 self.f[dual.points] = g - dual.linear

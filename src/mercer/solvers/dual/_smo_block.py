@@ -83,7 +83,7 @@ def solve_block(
         if not few:
             most = min(max(_STEPS_PER_ROUND, len(W)), most)
         h, w = g[W], v[W]
-        done, c, times = run_steps(K, W, ends, h, w, lower[W], upper[W], goal, most)[0]
+        done, c, times, _ = run_steps(K, W, ends, h, w, lower[W], upper[W], goal, most)[0]
         steps, bent, curvature = steps + int(done), bent + int(times), min(curvature, float(c))
         charged += max(int(done), min(_STEPS_PER_ROUND, max_steps - steps))
         if done == 0:  # rounding leaves nothing to gain
@@ -139,8 +139,8 @@ def run_steps(
 ) -> np.ndarray:
     """Take steps for problems of two groups each; one of one group has an empty second one.
 
-    Returns for each problem the steps taken, the most negative c_ij, and in how many steps it was
-    negative beyond rounding.
+    Returns for each problem the steps taken, the most negative c_ij, in how many steps it was
+    negative beyond rounding, and what is left of the violation.
     """
     if len(starts) == 2:
         starts = starts[[0, 1, 1]]
@@ -151,7 +151,7 @@ def run_steps(
     else:
         inner = np.empty((most, most), dtype=K.dtype)
     work = np.empty((5, most))
-    met = np.zeros((len(starts) // 2, 3))
+    met = np.zeros((len(starts) // 2, 4))
     rounding = 1e-5 if K.itemsize == 4 else 1e-12
     limits = goal, max_steps, rounding
     take_steps(K, points, starts, g, v, lower, upper, *limits, inner, work, met, True)
@@ -261,6 +261,7 @@ def take_steps(
                 above[k] = 0.0 if own[k] < up[k] else np.inf
                 below[k] = 0.0 if own[k] > low[k] else np.inf
             met[p, 0] += 1.0
+        met[p, 3] = violation
         for a in range(size):
             g[first + a] = G[a]
     return -1

@@ -130,10 +130,9 @@ class DualSolutions(Sequence[DualSolution]):
         d, ends, point_ends = duals.all, duals.ends, duals.point_ends
         begins, point_begins, violation = ends[:-1], point_ends[:-1], reports.residual
         f = g - d.linear
-        two = 1 + int(d.groups.max(initial=0))
-        multipliers = multipliers[:, :two]
+        multipliers = multipliers[:, : d.n_groups]
         m = np.repeat(multipliers[:, 0], np.diff(ends))
-        if two == 2:
+        if d.n_groups == 2:
             m = np.where(d.groups == 0, m, np.repeat(multipliers[:, 1], np.diff(ends)))
         gaps = np.add.reduceat(d.excess(v, g, m), begins)
         objectives = -np.add.reduceat(v * (0.5 * f + d.linear), begins)

@@ -59,7 +59,7 @@ class Together:
         if start.any() and count <= _FEW_PROGRAMS:
             self.g = given.gradient(K, start)
         elif start.any():
-            self._settled(given, self.v, self.g, np.ones(count, dtype=bool))
+            self._settled(given, self.v, self.g, None, np.ones(count, dtype=bool))
         self.violation, self.multipliers = np.full(count, np.inf), np.zeros((count, 2))
         self.steps, self.bent = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self.curvature = np.zeros(count)
@@ -80,33 +80,40 @@ class Together:
 
     def _advance(self, which: np.ndarray, goal: float, most: int) -> None:
         """Take steps in some programs, and settle; what is not better is not kept."""
-        every = bool(which.all())
-        given, at = (self.given, slice(None)) if every else self.given.some(which)
+        every: Any = slice(None)  # quicker than all numbers
+        given, at, which = (
+            (self.given, every, every) if which.all() else (*self.given.some(which), which)
+        )
         g, v = self.g[at].copy(), self.v[at].copy()
         box = given.lower, given.upper
         met = run_steps(self.K, given.rows, given.starts, g, v, *box, goal, most)
         self.steps[which] += met[:, 0].astype(np.int64)
         self.bent[which] += met[:, 2].astype(np.int64)
         self.curvature[which] = np.minimum(self.curvature[which], met[:, 1])
-        met = self._settled(given, v, g, self.bent[which])
+        met = self._settled(given, v, g, met[:, 3], self.bent[which])
         better = met[:, 0] < self.violation[which]
-        if every and better.all():
+        if at is every and better.all():
             self.v, self.g, self.violation, self.multipliers = v, g, met[:, 0], met[:, 1:]
             return
         took = np.repeat(better, given.sizes)
         self.v[at], self.g[at] = np.where(took, v, self.v[at]), np.where(took, g, self.g[at])
-        chosen = np.flatnonzero(which)[better]
+        chosen = np.arange(len(self.given))[which][better]
         self.violation[chosen], self.multipliers[chosen] = met[better, 0], met[better, 1:]
 
     def _near(self, given: Programs, g: np.ndarray, violation: Any, bent: Any) -> np.ndarray:
         """Tell which programs are near their minimum, and not at it."""
-        size = np.maximum.reduceat(np.abs(g), given.begins)
-        return (violation <= self.tol) & (violation > _EXACT * (1.0 + size)) & (bent == 0)
+        near = (violation <= self.tol) & (violation > _EXACT) & (bent == 0)
+        if near.any():
+            size = np.maximum.reduceat(np.abs(g), given.begins)
+            near &= violation > _EXACT * (1.0 + size)
+        return near
 
-    def _settled(self, given: Programs, v: np.ndarray, g: np.ndarray, bent: Any) -> np.ndarray:
+    def _settled(
+        self, given: Programs, v: np.ndarray, g: np.ndarray, violation: Any, bent: Any
+    ) -> np.ndarray:
         """Set g afresh, and v to where free variables agree; return violations and multipliers.
 
-        Where the curvature was `bent`, v stays as it is.
+        `violation` is that of v, and where the curvature was `bent`, v stays as it is.
         """
         if len(given) > _FEW_PROGRAMS:
             met = np.empty((len(given), 3))
@@ -117,19 +124,18 @@ class Together:
             box = given.linear, given.lower, given.upper
             settle(self.K, given.rows, given.starts, *box, v, g, _EXACT, R, work, free, met)
             return met
-        g[:] = given.gradient(self.K, v)
-        met = given.look(v, g)
-        near = self._near(given, g, met[:, 0], bent)
+        near, w = self._near(given, g, violation, bent), v
         if near.any():
-            w = v
             for some in _batches(given, v, near):
                 w = polish(self.K, given, w, g, some)
-            new = given.gradient(self.K, w)
-            there = given.look(w, new)
-            better = there[:, 0] < met[:, 0]
-            met = np.where(better[:, None], there, met)
-            took = np.repeat(better, given.sizes)
-            v[:], g[:] = np.where(took, w, v), np.where(took, new, g)
+        g[:] = given.gradient(self.K, w)
+        met = given.look(w, g)
+        worse = near & (met[:, 0] >= violation)
+        if worse.any():
+            w = np.where(np.repeat(worse, given.sizes), v, w)
+            g[:] = given.gradient(self.K, w)
+            met = given.look(w, g)
+        v[:] = w
         return met
 
 
