@@ -82,6 +82,14 @@ def test_a_sum_has_the_same_bits_whatever_the_threads(n_threads):
     assert ordered_sum(lambda part: values[part].sum(), [], 5) == 0.0
 
 
+def test_a_sum_of_one_part_is_new_and_overflows_quietly():
+    term = np.array([1.0, 1e308])
+    total = ordered_sum(lambda part: term, [0], 5)
+    total += 1.0
+    assert term[0] == 1.0
+    assert ordered_sum(lambda part: 10.0 * term, [0], 5)[1] == np.inf
+
+
 def test_threads_are_kept_and_a_call_inside_of_another_thread_does_not_wait():
     names = set()
 

@@ -215,10 +215,9 @@ def take_steps(
                     if m <= least:
                         least, at = m, start
                 if least < np.inf:
-                    leader = at
-                    for k in range(at, min(at + _RUN, end)):
-                        if G[k] + above[k] <= least:
-                            leader = k
+                    leader = min(at + _RUN, end) - 1
+                    while leader > at and G[leader] + above[leader] > least:
+                        leader -= 1
                     if known[leader] == 0.0:
                         wanted = leader
                     d, best = diagonal[leader], 0.0
