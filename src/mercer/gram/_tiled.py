@@ -35,6 +35,8 @@ _STRIP = 1920  # rows of K that one task of a rectangular product works on
 _BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
 _MOST_GROUPS = 16
 _FEW = 2**20  # entries of K that take no longer than to start a thread
+_MOST_ROUNDED = 1e-2  # the relative error of an entry up to which float32 is worth a trial
+_SHARE_ROUNDED = 0.05  # of the budget, for points in float32
 _MOST_ELSEWHERE = 64  # groups that other processes work on
 
 _elsewhere: ContextVar[Any] = ContextVar("who does the products", default=None)
@@ -141,6 +143,24 @@ class TiledGram(GramOperator):
         squares: list[float] = []
         V = np.ascontiguousarray(V, dtype=self.dtype)
         return self._half(self._P, self._Q, V, weights, squares), float(np.sum(squares))
+
+    def rounded(self) -> TiledGram | None:
+        if _elsewhere.get() is not None or not self.symmetric or self.dtype != np.float64:
+            return None  # elsewhere, other points would have to be sent
+        error = self.kernel._single_error(self._P)
+        if error is None or not error < _MOST_ROUNDED:
+            return None
+        copies = 4 * len(self._P) * (self.X.shape[1] + 3) * _leaves(self.kernel)
+        if copies > _SHARE_ROUNDED * self._budget:
+            return None
+        P = self._P.astype(np.float32)
+        single = TiledGram.on(self.kernel, P, P, self.n_threads)
+        single._budget = self._budget
+        return single
+
+    def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
+        some = TiledGram.on(self.kernel, self._P[rows], self._Q, self.n_threads)
+        return np.asarray(some @ V)
 
     def _swapped(self) -> TiledGram:
         return TiledGram(
