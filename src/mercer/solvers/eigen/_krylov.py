@@ -50,6 +50,7 @@ _GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns more that may give the proof
 _LITTLE = 0.2  # of the residual that is asked for: what float32 may be expected to add
 _WELL = 1e-5  # of the largest diagonal entry of a factor: what a smaller one divides is lost
+_IN_DOUBLE, _SINGLE = 1.5, 0.56  # passes in float64, on most spectra; what one in float32 takes
 _FEWEST_EXPECTED, _MOST_EXPECTED = 5.5, 11.0  # passes over K, on most spectra; more for more pairs
 
 
@@ -107,15 +108,21 @@ class BlockKrylov:
         # twice for basis and image, twice for the moment when they grow
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + wide)
 
-    def cost(self, n: int, k: int, read: Cost) -> Cost:
-        """Return what k pairs of n points take if a pass over K takes `read` beside products."""
+    def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
+        """Return what k pairs of n points take if a pass over K takes `read` beside products.
+
+        `rounds` says that later passes may be in float32.
+        """
         b = self._block(n, k)
         r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # basis and new columns, on average
         factor = Cost(thin=2.0 * n * r**2 + 15.0 * r**3)  # pivots, F F^T, its eigenvectors
         thin = 4.0 * n * r * new + 14.0 * n * m * new + 4.0 * n * m * b + 5.0 * m**3
-        one = read + Cost(products=2.0 * n * n * new, thin=thin, calls=80)
         passes = min(_FEWEST_EXPECTED + float(np.log2(k)), _MOST_EXPECTED)
-        return factor + r / n * read + passes * one
+        full = passes
+        if rounds and Rounded.enough(n):
+            full = _IN_DOUBLE + _SINGLE * (passes - _IN_DOUBLE)
+        one = read + Cost(products=2.0 * n * n * new)
+        return factor + r / n * read + full * one + passes * Cost(thin=thin, calls=80)
 
     def eigenpairs(
         self,

@@ -32,10 +32,15 @@ class Rounded:
         self.rows = np.sort(rng.choice(n, _SAMPLE, replace=False))
         self.unit = _DOUBLED * np.sqrt(n / _SAMPLE)
 
+    @staticmethod
+    def enough(n: int) -> bool:
+        """Tell whether n points are so many that a sample of rows costs little."""
+        return n >= _FEWEST
+
     @classmethod
     def of(cls, A: Any, rng: Any) -> Self | None:
         """Return A in float32 if it can be had, and is worth it."""
-        if A.shape[0] < _FEWEST or not hasattr(A, "rounded"):
+        if not cls.enough(A.shape[0]) or not hasattr(A, "rounded"):
             return None
         single = A.rounded()
         return None if single is None else cls(A, single, rng)
