@@ -32,6 +32,7 @@ __all__ = ["TiledGram", "elsewhere", "fill", "working_bytes"]
 # _ROWS divides _COLS, so that no tile straddles the edge of a square on the diagonal.
 _ROWS, _COLS = 384, 384
 _STRIP = 1920  # rows of K that one task of a rectangular product works on
+_FEW_ROWS = 64  # the same, where there are few of them
 _BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
 _MOST_GROUPS = 16
 _FEW = 2**20  # entries of K that take no longer than to start a thread
@@ -159,8 +160,8 @@ class TiledGram(GramOperator):
         return single
 
     def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
-        some = TiledGram.on(self.kernel, self._P[rows], self._Q, self.n_threads)
-        return np.asarray(some @ V)
+        V = np.ascontiguousarray(V, dtype=self.dtype)
+        return self._full(self._P[rows], self._Q, V, strip=_FEW_ROWS)
 
     def _swapped(self) -> TiledGram:
         return TiledGram(
@@ -199,12 +200,12 @@ class TiledGram(GramOperator):
             squares.extend(share for _, share in parts)
         return total
 
-    def _full(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
+    def _full(self, P: Prepared, Q: Prepared, V: np.ndarray, strip: int = _STRIP) -> np.ndarray:
         c, few = V.shape[1], few_columns(V)
         V = padded(V) if few else V
         out = np.zeros((len(P), V.shape[1]))
 
-        def strip(some: slice) -> Iterator[None]:
+        def rows_of(some: slice) -> Iterator[None]:
             scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
             direct = np.empty((_ROWS, V.shape[1]), dtype=self.dtype)
             for cols in slices(len(Q), _COLS):
@@ -216,7 +217,7 @@ class TiledGram(GramOperator):
                     T = _tile(self.kernel, P[rows], Qj, scratch)
                     out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
 
-        run(strip, slices(len(P), _STRIP), self.n_threads)
+        run(rows_of, slices(len(P), strip), self.n_threads)
         return out[:, :c]
 
 

@@ -224,7 +224,7 @@ class BlockKrylov:
                 fresh = M.solve(R[:, waiting], t[waiting])
             if passes == 1 and M is not None and (single := Rounded.of(A, rng)) is not None:
                 basis.measure(single)
-            if basis.rounded is not None:
+            if basis.rounded is not None and not quick:  # from then on corrections are smaller
                 wanted = waiting < k
                 off = basis.rounded.lost(fresh[:, wanted])
                 quick = bool(np.all(off <= _LITTLE * enough[waiting][wanted]))
