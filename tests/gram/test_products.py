@@ -35,11 +35,11 @@ def test_padding():
     assert padded(V[:, :3]).base is V  # nothing to add, nothing copied
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3, 7, 16, 17, 40])
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 17, 48, 49])
 def test_every_number_of_columns(columns):
     rng = np.random.default_rng(columns)
     X, Z = rng.normal(size=(900, 3)), rng.normal(size=(500, 3))
     V, W = rng.normal(size=(900, columns)), rng.normal(size=(500, columns))
-    assert few_columns(V) == (2 <= columns <= 16)
+    assert few_columns(V) == (2 <= columns <= 48)
     np.testing.assert_allclose(TiledGram(RBF(), X) @ V, RBF()(X) @ V, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(TiledGram(RBF(), X, Z) @ W, RBF()(X, Z) @ W, rtol=1e-11, atol=1e-11)

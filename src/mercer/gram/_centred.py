@@ -12,6 +12,7 @@ so that they cost no pass over K of their own.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,30 @@ class CentredGram(LinearOperator):
 
     # ------------------------------------------------------------------ products
 
-    def _matmat(self, V: np.ndarray) -> np.ndarray:
+    def rounded(self) -> CentredGram | None:
+        """Return the same with K in tiles of float32, and the means of this one; see there."""
+        single = self.gram.rounded()
+        if single is None:
+            return None
+        self.uncentred_norm  # noqa: B018 - so that both have the same numbers
+        other = copy(self)
+        other.gram = single
+        return other
+
+    def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return these rows of the product with V."""
+        U = self._inner(V)
+        Y = np.asarray(self.gram.part(rows, U), dtype=float) - self.means @ U
+        return np.asarray(self.scale[rows, None] * Y)
+
+    def _inner(self, V: np.ndarray) -> np.ndarray:
+        """Return (I - w 1^T) S V."""
         U = self.scale[:, None] * V
         U -= self.weights[:, None] * U.sum(axis=0)
+        return U
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        U = self._inner(V)
         if self._squares is None and U.shape[1] > 1:
             U = np.concatenate([U, self.weights[:, None]], axis=1)
             with np.errstate(over="ignore", invalid="ignore"):

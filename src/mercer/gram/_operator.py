@@ -73,6 +73,14 @@ class GramOperator(LinearOperator):
             total += weighted_squares(self.block(rows, slice(None)), weights[rows], weights)
         return np.asarray(self @ V), total
 
+    def rounded(self) -> GramOperator | None:
+        """Return K in tiles of float32; None where that is no gain, or its error unknown."""
+        return None
+
+    def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return K[rows] V."""
+        return np.asarray(self.rows(rows) @ V)
+
     def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return sum_ij (U V^T)_ij dK_ij / d theta, tile by tile: U V^T is never formed."""
         U, V = _columns(U), _columns(V)

@@ -21,7 +21,7 @@ _ROWS, _COLUMNS = 4, 3
 
 def few_columns(V: np.ndarray) -> bool:
     """Tell whether these loops beat the BLAS: not for one column, nor for many."""
-    return 2 <= V.shape[1] <= 16
+    return 2 <= V.shape[1] <= 48
 
 
 def padded(V: np.ndarray) -> np.ndarray:
@@ -111,5 +111,7 @@ def weighted_squares(T: np.ndarray, left: np.ndarray, right: np.ndarray) -> floa
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks, and says why
         if left[0] == right[0] and np.all(left == left[0]) and np.all(right == left[0]):
             # row by row, so that a float32 tile is not added up in float32 for long
-            return float(left[0] ** 2 * np.einsum("ij,ij->i", T, T).sum(dtype=np.float64))
+            whole = T.dtype == np.float64 and T.flags.c_contiguous
+            sums = np.vdot(T, T) if whole else np.einsum("ij,ij->i", T, T).sum(dtype=np.float64)
+            return float(left[0] ** 2 * sums)
         return float(left @ (np.square(T, dtype=np.float64) @ right))

@@ -32,9 +32,12 @@ __all__ = ["TiledGram", "elsewhere", "fill", "working_bytes"]
 # _ROWS divides _COLS, so that no tile straddles the edge of a square on the diagonal.
 _ROWS, _COLS = 384, 384
 _STRIP = 1920  # rows of K that one task of a rectangular product works on
+_FEW_ROWS = 64  # the same, where there are few of them
 _BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
 _MOST_GROUPS = 16
 _FEW = 2**20  # entries of K that take no longer than to start a thread
+_MOST_ROUNDED = 1e-2  # the relative error of an entry up to which float32 is worth a trial
+_SHARE_ROUNDED = 0.05  # of the budget, for points in float32
 _MOST_ELSEWHERE = 64  # groups that other processes work on
 
 _elsewhere: ContextVar[Any] = ContextVar("who does the products", default=None)
@@ -142,6 +145,24 @@ class TiledGram(GramOperator):
         V = np.ascontiguousarray(V, dtype=self.dtype)
         return self._half(self._P, self._Q, V, weights, squares), float(np.sum(squares))
 
+    def rounded(self) -> TiledGram | None:
+        if _elsewhere.get() is not None or not self.symmetric or self.dtype != np.float64:
+            return None  # elsewhere, other points would have to be sent
+        error = self.kernel._single_error(self._P)
+        if error is None or not error < _MOST_ROUNDED:
+            return None
+        copies = 4 * len(self._P) * (self.X.shape[1] + 3) * _leaves(self.kernel)
+        if copies > _SHARE_ROUNDED * self._budget:
+            return None
+        P = self._P.astype(np.float32)
+        single = TiledGram.on(self.kernel, P, P, self.n_threads)
+        single._budget = self._budget
+        return single
+
+    def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
+        V = np.ascontiguousarray(V, dtype=self.dtype)
+        return self._full(self._P[rows], self._Q, V, strip=_FEW_ROWS)
+
     def _swapped(self) -> TiledGram:
         return TiledGram(
             self.kernel, self.Z, self.X, n_threads=self.n_threads, max_memory=self._budget
@@ -179,12 +200,12 @@ class TiledGram(GramOperator):
             squares.extend(share for _, share in parts)
         return total
 
-    def _full(self, P: Prepared, Q: Prepared, V: np.ndarray) -> np.ndarray:
+    def _full(self, P: Prepared, Q: Prepared, V: np.ndarray, strip: int = _STRIP) -> np.ndarray:
         c, few = V.shape[1], few_columns(V)
         V = padded(V) if few else V
         out = np.zeros((len(P), V.shape[1]))
 
-        def strip(some: slice) -> Iterator[None]:
+        def rows_of(some: slice) -> Iterator[None]:
             scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
             direct = np.empty((_ROWS, V.shape[1]), dtype=self.dtype)
             for cols in slices(len(Q), _COLS):
@@ -196,7 +217,7 @@ class TiledGram(GramOperator):
                     T = _tile(self.kernel, P[rows], Qj, scratch)
                     out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
 
-        run(strip, slices(len(P), _STRIP), self.n_threads)
+        run(rows_of, slices(len(P), strip), self.n_threads)
         return out[:, :c]
 
 

@@ -212,6 +212,12 @@ class Kernel(Value, ABC):
         """Return e with |float32 tile - k| <= e k for these points and k >= 0; None: not known."""
         return None
 
+    @property
+    def _rounds(self) -> bool:
+        """Whether `_single_error` knows anything, in this node and all below it."""
+        own = type(self)._single_error is not Kernel._single_error
+        return own and all(child._rounds for _, child in self._children())
+
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
 

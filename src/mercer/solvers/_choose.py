@@ -287,7 +287,8 @@ def eigen_costs(
     for name, storage in ways:
         held, read = reading(kernel, X, n, stored=storage == "dense")
         count = found or k if name == "dense" else k
-        costs[name, storage] = held + solvers[name].cost(n, count, read)
+        more = {"rounds": kernel._rounds} if storage == "tiled" else {}
+        costs[name, storage] = held + solvers[name].cost(n, count, read, **more)
     return costs
 
 

@@ -8,6 +8,9 @@ hundred columns, and the residuals are preconditioned by the same factor: M = A^
 is then divided by the distances t - l_j of the *other* eigenvalues, as far as A^ knows them, and a
 pass gains about as many digits as A^ has.  Without a factor (the kernel is not positive
 semidefinite) M is left out, and span(Z) is the block Krylov space of a random start.
+
+A correction of weight w in the Ritz vectors needs its product to tol / w alone: once the weights
+are small, passes are made in float32 (`_rounded`), and what these lose is added to the residuals.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr, solve_triangular
+from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
@@ -25,6 +28,7 @@ from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._runtime import Step, Stopwatch, generator, one_blas_thread
 from .._cost import Cost
 from .._report import Status
+from ._basis import Basis
 from ._certificate import Certificate, certify, largest
 from ._davidson import DavidsonPreconditioner
 from ._eigenpairs import (
@@ -36,6 +40,7 @@ from ._eigenpairs import (
     relative_residual,
     rounding,
 )
+from ._rounded import Rounded
 
 __all__ = ["BlockKrylov"]
 
@@ -43,7 +48,9 @@ _TOL = 1e-8  # what tol = 0 stands for: eigenvalues are then exact to rounding
 _MOST_PASSES = 100  # passes over K at most, by default
 _GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns more that may give the proof
+_LITTLE = 0.2  # of the residual that is asked for: what float32 may be expected to add
 _WELL = 1e-5  # of the largest diagonal entry of a factor: what a smaller one divides is lost
+_IN_DOUBLE, _SINGLE = 1.5, 0.56  # passes in float64, on most spectra; what one in float32 takes
 _FEWEST_EXPECTED, _MOST_EXPECTED = 5.5, 11.0  # passes over K, on most spectra; more for more pairs
 
 
@@ -101,15 +108,21 @@ class BlockKrylov:
         # twice for basis and image, twice for the moment when they grow
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + wide)
 
-    def cost(self, n: int, k: int, read: Cost) -> Cost:
-        """Return what k pairs of n points take if a pass over K takes `read` beside products."""
+    def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
+        """Return what k pairs of n points take if a pass over K takes `read` beside products.
+
+        `rounds` says that later passes may be in float32.
+        """
         b = self._block(n, k)
         r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # basis and new columns, on average
         factor = Cost(thin=2.0 * n * r**2 + 15.0 * r**3)  # pivots, F F^T, its eigenvectors
         thin = 4.0 * n * r * new + 14.0 * n * m * new + 4.0 * n * m * b + 5.0 * m**3
-        one = read + Cost(products=2.0 * n * n * new, thin=thin, calls=80)
         passes = min(_FEWEST_EXPECTED + float(np.log2(k)), _MOST_EXPECTED)
-        return factor + r / n * read + passes * one
+        full = passes
+        if rounds and Rounded.enough(n):
+            full = _IN_DOUBLE + _SINGLE * (passes - _IN_DOUBLE)
+        one = read + Cost(products=2.0 * n * n * new)
+        return factor + r / n * read + full * one + passes * Cost(thin=thin, calls=80)
 
     def eigenpairs(
         self,
@@ -171,16 +184,19 @@ class BlockKrylov:
         n, b = new.shape
         most, tol = self.max_iter or _MOST_PASSES, self.tol or _TOL
         capacity, stay, passes = _capacity(n, b), max(b, k + _GUARDS), 0
-        Z, Y, T = np.empty((n, 0)), np.empty((n, 0)), np.empty((0, 0))
+        basis, quick = Basis(n), False  # whether float32 will do
         while True:
-            Z, Y = np.hstack([Z, new]), np.hstack([Y, np.asarray(A @ new, dtype=float)])
-            T = _bordered(T, Z.T @ Y[:, -new.shape[1] :])
+            if quick and basis.rounded is not None:
+                basis.append(new, *basis.rounded.times(new))
+            else:
+                basis.append(new, np.asarray(A @ new, dtype=float))
             passes += 1
-            t, W = _ritz(T)
+            t, W = basis.ritz()
             kept = W[:, : b if passes == 1 else min(k + _GUARDS, len(t))]
-            U, R = Z @ kept, Y @ kept
+            U, R = basis.Z @ kept, basis.Y @ kept
             R -= U * t[: kept.shape[1]]
-            r = np.linalg.norm(R, axis=0)
+            doubts = basis.doubts(kept)[0]
+            r = np.linalg.norm(R, axis=0) + doubts
             enough = np.maximum(tol * np.abs(t[: len(r)]), _floor(A, t))
             waiting = np.flatnonzero(r > enough)
             done = int(np.sum(r[:k] <= enough[:k]))
@@ -189,30 +205,37 @@ class BlockKrylov:
                 f"{relative_residual(r[:k], t[:k]):.1e}"
             )
             say(Step(words))
-            over = passes >= most or Z.shape[1] == n
+            over = passes >= most or len(basis) == n
             if done == k or over:
-                every = _residuals(Y, Z, t, W)
-                certificate = _certified(A, M, Z, W, t, every, k)
+                every, certificate = _certified(A, M, basis, t, W, k)
                 last = over or passes > 1 or not self.prove or certificate.nothing_missed
-                proof = None if last else _more(A, t, r, k, M, Z)
+                proof = None if last else _more(A, t, r, k, M, basis.Z)
                 if proof is None:
                     return _Found(t, every, U[:, :k], passes, done == k, certificate)
                 say(f"one more pass, of {proof.shape[1]} columns, to prove that nothing was missed")
                 new = proof  # if something was, the next residuals show it
                 continue
+            if np.any(doubts[:k] > 0.5 * enough[:k]):  # float32 is in the way: begin with U, exact
+                new, basis, quick = basis.Z @ W[:, :stay], Basis(n, basis.rounded), False
+                continue
             if M is None:
-                fresh = np.asarray(Y[:, -new.shape[1] :])
+                fresh = np.asarray(basis.Y[:, -new.shape[1] :])
             else:
                 fresh = M.solve(R[:, waiting], t[waiting])
-            proof = _more(A, t, r, k, M, Z) if self.prove and passes == 1 else None
+            if passes == 1 and M is not None and (single := Rounded.of(A, rng)) is not None:
+                basis.measure(single)
+            if basis.rounded is not None and not quick:  # from then on corrections are smaller
+                wanted = waiting < k
+                off = basis.rounded.lost(fresh[:, wanted])
+                quick = bool(np.all(off <= _LITTLE * enough[waiting][wanted]))
+            proof = _more(A, t, r, k, M, basis.Z) if self.prove and passes == 1 else None
             if proof is not None:
                 say(f"{proof.shape[1]} more columns, to prove that nothing was missed")
                 capacity, stay = capacity + proof.shape[1], stay + proof.shape[1]
                 fresh = np.hstack([proof, fresh])
-            new = _orthonormal(fresh, Z, rng, fill=1)
-            if Z.shape[1] + new.shape[1] > capacity:  # thick restart: the best Ritz vectors stay
-                best = W[:, :stay]
-                Z, Y, T = Z @ best, Y @ best, np.diag(t[: best.shape[1]])
+            new = _orthonormal(fresh, basis.Z, rng, fill=1)
+            if len(basis) + new.shape[1] > capacity:  # thick restart: the best Ritz vectors stay
+                basis.restart(t, W[:, :stay])
 
     def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
         held = getattr(gram, "gram", gram)
@@ -286,29 +309,6 @@ def _by_cholesky(N: np.ndarray) -> np.ndarray | None:
     return np.ascontiguousarray(solve_triangular(R, N.T, trans="T", check_finite=False).T)
 
 
-def _bordered(T: np.ndarray, edge: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrix that T begins, its last columns being `edge`."""
-    m, new = len(T), edge.shape[1]
-    corner = 0.5 * (edge[m:] + edge[m:].T)
-    return np.block([[T, edge[:m]], [edge[:m].T, corner]]) if new else T
-
-
-def _ritz(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the Ritz values in span(Z), descending, and their vectors, from T = Z^T A Z."""
-    # divide and conquer: LAPACK's default, MRRR, loses three digits of orthogonality
-    t, W = eigh(T, driver="evd")
-    return t[::-1], W[:, ::-1]
-
-
-def _residuals(Y: np.ndarray, Z: np.ndarray, t: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Return |A u_i - t_i u_i| for all Ritz vectors, by strips of rows."""
-    total = np.zeros(len(t))
-    for start in range(0, len(Y), 4096):
-        rows = slice(start, start + 4096)
-        total += np.sum((Y[rows] @ W - (Z[rows] @ W) * t) ** 2, axis=0)
-    return np.sqrt(total)
-
-
 def _floor(A: Any, t: np.ndarray) -> float:
     """Return the residual below which there is only rounding; known after the first product."""
     norm = norms_of(A)[1] if hasattr(A, "uncentred_norm") else float(np.abs(t).max())
@@ -318,34 +318,40 @@ def _floor(A: Any, t: np.ndarray) -> float:
 def _certified(
     A: Any,
     M: DavidsonPreconditioner | None,
-    Z: np.ndarray,
-    W: np.ndarray,
+    basis: Basis,
     t: np.ndarray,
-    r: np.ndarray,
+    W: np.ndarray,
     k: int,
-) -> Certificate:
-    """Return what is certain of the Ritz pairs (t, Z W) with residuals of the norms r."""
+) -> tuple[np.ndarray, Certificate]:
+    """Return the residuals of all Ritz pairs, and what is certain of them."""
     squared, norm = norms_of(A)
     slack, total = rounding(A.dtype, norm), _trace(A)
-    shares = M.shares(Z @ W) if M is not None and _is_mercer(A) else None
+    shares = M.shares(basis.Z @ W) if M is not None and _is_mercer(A) else None
+    measured, (doubts, shifts) = basis.residuals(t, W), basis.doubts(W)
+    r = measured + doubts
+    # what is subtracted from |A|_F^2, t^2 + 2 r^2, may be too large by this
+    floor = 8 * np.finfo(A.dtype).eps * norm**2 + float(
+        np.sum(2.0 * np.abs(t) * shifts + shifts**2 + 2.0 * (r**2 - measured**2))
+    )
 
     def bound(j: int, squares: float) -> float:
         others = np.zeros(0)
         if shares is not None:
             others = shares.beyond(j)[1:] - (1.0 + len(shares.s) / 16.0) * slack
-        rest = total - len(t) * slack - float(np.sum(t[:j]))
-        return largest(len(Z) - j, rest, squares, others)
+        rest = total - len(t) * slack - float(np.sum(t[:j] + shifts[:j]))
+        return largest(len(basis.Z) - j, rest, squares, others)
 
-    return certify(
+    certificate = certify(
         t,
         r,
         k,
         squared_norm=squared,
-        slack=slack,
-        floor=float(np.sqrt(8 * np.finfo(A.dtype).eps)) * norm,
+        slack=slack + float(shifts[:k].max()),
+        floor=float(np.sqrt(floor)),
         ritz=True,
         bound=bound,
     )
+    return r, certificate
 
 
 def _more(
