@@ -6,6 +6,7 @@ import pytest
 from mercer.gram import CentredGram, DenseGram, TiledGram, elsewhere
 from mercer.kernels import RBF, Matern
 from mercer.solvers import BlockKrylov, Status
+from mercer.solvers.eigen import _rounded
 from mercer.solvers.eigen._rounded import Rounded
 
 K_PAIRS = 6
@@ -21,6 +22,11 @@ def centred(weights=None, n_threads=None):
 
 def array(weights=None):
     return CentredGram(DenseGram(KERNEL, X), weights).to_array()
+
+
+@pytest.fixture(autouse=True)
+def few_points_are_enough(monkeypatch):
+    monkeypatch.setattr(_rounded, "_FEWEST", 2000)
 
 
 @pytest.fixture
