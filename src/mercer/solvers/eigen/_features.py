@@ -232,10 +232,6 @@ def eigenpairs_of_points(
     kernel, X = on_indices(kernel, X)
     n = length(X)
     phi = solver.map(kernel, X, expected, n_threads)
-    if len(phi) == 0:
-        raise ValueError(
-            "k(x, x) = 0 for every point: there is no landmark to choose; use eigen_solver='dense'"
-        )
     if say is not None:
         say(f"features by {phi!r}")
     moments = moments_of(phi, X, weights, n_threads=n_threads, say=say)
@@ -288,6 +284,10 @@ def eigenpairs_of_moments(
         raise ValueError(
             f"{k} components are asked for, but {phi!r} has rank {len(phi)}; "
             f"use more landmarks, or ask for fewer"
+        )
+    if k == 0:
+        raise ValueError(
+            "k(x, x) = 0 for every point: there is no landmark to choose; use eigen_solver='dense'"
         )
     values, axes, all_values = values[:k], axes[:, :k], values
     axes = axes * signs_of(axes)
