@@ -247,6 +247,18 @@ def test_with_many_points_a_bound_is_no_reason_to_search_again():
     assert model.log_marginal_likelihood_value_ == alone.value
 
 
+def test_a_noise_that_vanishes_takes_few_steps():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 10))
+    C = Matern(np.sqrt(10.0), nu=2.5)(X) + 0.0025 * np.eye(600)
+    y = np.linalg.cholesky(C) @ rng.normal(size=600)
+    kernel = gp.WhiteKernel() + gp.ConstantKernel() * gp.Matern(nu=2.5)
+    model = GaussianProcessRegressor(kernel).fit(X, y)
+    assert model._spelled.noises.tolist() == [True, False, False]
+    assert model.kernel_.k1.noise_level < 0.02
+    assert model.report_.n_iter <= 6, model.kernel_
+
+
 def test_a_bound_is_named(data):
     X, y = data
     kernel = Bounded(RBF((1.0, 1.0)), (0.1, 1.1)) + Bounded(White(1.0), (0.9, 2.0))

@@ -389,6 +389,27 @@ def test_newton_ends_where_lbfgs_does_in_fewer_evaluations(width):
     )
 
 
+def test_a_noise_falls_along_a_straight_line():
+    def f(theta):  # quadratic in x and in the noise itself
+        x, v = theta[0], np.exp(theta[1])
+        return -v - 50.0 * (x - v) ** 2
+
+    theta, v = np.array([0.9, np.log(0.8)]), 0.8
+    g = np.array([-100.0 * 0.1, v * (100.0 * 0.1 - 1.0)])
+    B = 100.0 * np.array([[1.0, -v], [-v, v**2]])
+    model = Model(np.array([[-5.0, 5.0], [-9.0, 9.0]]), np.array([False, True]), reach=4.0)
+    d, expected = model.step(theta, g, B)
+    assert d[1] == pytest.approx(-4.0) and f(theta + d) - f(theta) == pytest.approx(
+        expected, abs=1e-9
+    )
+    straight, short = model.corrected(B), np.array([0.1, -0.3])
+    x, w = theta[0] + 0.1, v * np.exp(-0.3)
+    slopes = np.array([-100.0 * (x - w), w * (100.0 * (x - w) - 1.0)])
+    model.judge(short, g, slopes, f(theta + short) - f(theta), 1.0)
+    ((e, change),) = model.steps
+    np.testing.assert_allclose(change, straight @ e, atol=1e-9)  # as was told
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_steps_are_the_best_within_the_box(seed):
     rng = np.random.default_rng(seed)

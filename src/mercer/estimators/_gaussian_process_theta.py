@@ -90,8 +90,12 @@ class KernelTranslation:
 
     def slopes(self, gradient: np.ndarray) -> np.ndarray:
         """Return derivatives in the user's theta from those in ours."""
-        result = np.empty_like(gradient)
-        result[self._place] = (self._factor * gradient.T).T
+        return self.permuted((self._factor * gradient.T).T)
+
+    def permuted(self, ours: np.ndarray) -> np.ndarray:
+        """Return what belongs to entries of our theta in the order of the user's."""
+        result = np.empty_like(ours)
+        result[self._place] = ours
         return result
 
     def information(self, B: np.ndarray) -> np.ndarray:
@@ -187,6 +191,12 @@ class SpelledObjective:
     def informs(self) -> bool:
         """Whether `with_information` can be had."""
         return getattr(self.objective, "informs", False)
+
+    @property
+    def noises(self) -> np.ndarray:
+        """Which parameters are variances of noise."""
+        mask: np.ndarray = self.objective.noises
+        return self.translation.permuted(mask)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its derivatives."""

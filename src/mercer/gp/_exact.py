@@ -18,6 +18,7 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
+from ._noise import noises
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
 from ._system import System, fits_at_once, pullback_workspace, symmetric_tile
@@ -176,6 +177,11 @@ class MarginalLikelihood(Exact):
     def informs(self) -> bool:
         """Whether `with_information` costs about as much as a gradient."""
         return self.kernel.pullback_in_tiles and not self.kernel.costly
+
+    @property
+    def noises(self) -> np.ndarray:
+        """Which parameters are variances of noise."""
+        return noises(self.kernel)
 
     def with_information(
         self, theta: Any = None, above: float = -np.inf

@@ -20,7 +20,12 @@ _AGREED = 0.05  # a change of slope below this part of the expected is no curvat
 
 @dataclass
 class Model:
-    """What is believed of a function near theta: v + g^T d - 1/2 d^T B d.
+    """What is believed of a function near theta: v + g^T e - 1/2 e^T B e of a step d.
+
+        e = exp(d) - 1 for a noise, else e = d
+
+    K + noise is linear in a noise itself, and so nearly is the function where little of it is left,
+    which in its logarithm levels off like an exponential: there every step would be a short one.
 
     The information B is known roughly at every theta, and well along the short steps that were
     taken, where the slopes at both ends tell: where these disagree, they correct it (BFGS).
@@ -28,9 +33,12 @@ class Model:
     Parameters
     ----------
     bounds : ndarray of shape (p, 2)
+    noises : ndarray of shape (p,)
+        Which parameters are variances of noise.
     """
 
     bounds: np.ndarray
+    noises: np.ndarray | bool = False
     reach: float | np.ndarray = 1.0  # of each parameter
     steps: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
@@ -49,8 +57,14 @@ class Model:
         w, V = np.linalg.eigh(B / np.outer(scale, scale))
         H = (V * np.maximum(w, _FLAT * w[-1])) @ V.T
         low, high = np.clip(self.bounds.T - theta, -self.reach, self.reach)
-        d = np.clip(_within(H, g / scale, low * scale, high * scale) / scale, low, high)
-        return d, float(g @ d - 0.5 * d @ B @ d)
+        least, most = self._straight(low), self._straight(high)
+        e = np.clip(_within(H, g / scale, least * scale, most * scale) / scale, least, most)
+        d = np.where(self.noises, np.log1p(np.where(self.noises, e, 0.0)), e)
+        return np.clip(d, low, high), float(g @ e - 0.5 * e @ B @ e)
+
+    def _straight(self, d: np.ndarray) -> np.ndarray:
+        """Return e for d."""
+        return np.where(self.noises, np.expm1(d), d)
 
     def least(self, s: np.ndarray, expected: float) -> float:
         """Return the gain above which a step s is taken, or at least learned from."""
@@ -60,11 +74,13 @@ class Model:
         self, s: np.ndarray, g: np.ndarray, slopes: np.ndarray, gained: float, expected: float
     ) -> bool:
         """Learn from a step s, from slopes g to others; return whether to take it."""
+        e = self._straight(s)
         if np.abs(s).max() < _LINEAR and slopes.any():  # of a step that lost much there are none
-            self.steps.append((s, g - slopes))
+            ratio = np.where(self.noises, 1.0 + e, 1.0)  # de/dd
+            self.steps.append((e, g - slopes / ratio))
         if gained < 0.25 * expected:
             # where the parabola through both values is highest, but not too near
-            rise = g @ s
+            rise = g @ e
             part = 0.5 * rise / (rise - gained) if -np.inf < gained < rise else 0.0
             self.reach = np.minimum(self.reach, min(max(part, 0.1), 0.5) * np.abs(s))
         elif gained > 0.5 * expected:

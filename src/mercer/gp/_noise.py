@@ -16,7 +16,7 @@ import numpy as np
 from .._points import take
 from ..kernels import Bounded, Constant, Fixed, Kernel, Power, Product, Radial, Scale, Sum, White
 
-__all__ = ["diagonal_pullback", "latent_and_noise", "signal"]
+__all__ = ["diagonal_pullback", "latent_and_noise", "noises", "signal"]
 
 _FEW = 64  # points whose block is evaluated for its diagonal
 
@@ -82,6 +82,26 @@ def diagonal_pullback(kernel: Kernel, X: Any, a: np.ndarray, b: np.ndarray) -> n
         some = take(X, rows)
         total += kernel.pullback(some, some, np.diag(a[rows] - b[rows]))
     return total
+
+
+def noises(kernel: Kernel) -> np.ndarray:
+    """Return which entries of theta are variances of noise, terms of their own.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, White
+    >>> from mercer.gp._noise import noises
+    >>> noises(2 * RBF() + White())
+    array([False, False,  True])
+    """
+    match kernel:
+        case White():
+            return np.ones(kernel.theta.size, dtype=bool)
+        case Sum(terms):
+            return np.concatenate([noises(k) for k in terms])
+        case Bounded(inner):
+            return noises(inner)
+    return np.zeros(kernel.theta.size, dtype=bool)
 
 
 def signal(kernel: Kernel) -> Kernel:

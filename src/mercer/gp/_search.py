@@ -258,7 +258,8 @@ class _Search:
 
         So many in succession that gain next to nothing are an end as well.
         """
-        theta, model = start, Model(self.bounds)
+        model, fresh = (Model(self.bounds, self.objective.noises) for _ in range(2))
+        theta = start
         value, gradient, B = self.inform(theta)
         before, idle = 0.0, 0  # what the last step was expected to gain; steps without gain
         for _ in range(min(_PATIENCE, self.max_iter)):
@@ -267,7 +268,7 @@ class _Search:
             H = model.corrected(B)
             step, expected = model.step(theta, gradient, H)
             # within a short reach little is gained anywhere
-            if expected <= least and Model(self.bounds).step(theta, gradient, H)[1] <= least:
+            if expected <= least and fresh.step(theta, gradient, H)[1] <= least:
                 return self._ended(theta, value, True, "no step gains more")
             there = self.within(theta + step)
             if (
