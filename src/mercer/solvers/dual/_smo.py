@@ -292,7 +292,7 @@ class _Search:
             violation = self._move(K, g, v, *box, accuracy, 0.0, most)
             if K.dtype == np.float64:
                 violation = self._set(v)
-                if violation > accuracy and not self.bent:
+                if violation > accuracy and not self.bent and self.steps < self.limit:
                     value, there = self._objective(), self._set(self._polished(K))
                     violation = there if self._objective() > value else self._set(v)
             else:
