@@ -150,6 +150,9 @@ def test_a_million_points():
         (400, 0.9, {}, ("dense", "dense")),
         (2000, 5, {"max_memory": "28 MiB"}, ("krylov", "tiled")),
         (100_000, 20, {"max_memory": "8 GiB"}, ("krylov", "tiled")),
+        (10_000, 10, {"columns": 123}, ("krylov", "dense")),
+        (20_000, 10, {"columns": 123}, ("krylov", "tiled")),  # for a tenth of the time, no 3 GiB
+        (20_000, 10, {"columns": 784}, ("krylov", "dense")),
     ],
 )
 def test_what_is_chosen(n, k, options, expected):

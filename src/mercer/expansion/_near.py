@@ -29,7 +29,7 @@ class _Known(NamedTuple):
     def holds(self, kernel: Kernel, points: np.ndarray) -> bool:
         """Tell whether these are the points still, also if their owner writes to them."""
         same = self.kernel is kernel and self.points is points
-        return same and (not points.flags.writeable or np.array_equal(points, self.before))
+        return same and (not points.flags.writeable or bool((points == self.before).all()))
 
 
 # by whom they belong to, and no part of its state: neither copied nor stored

@@ -22,6 +22,7 @@ _LEAN_PASSES = 1.5  # how many more of them it takes
 _BLOCK = 2**15  # points in a block of features
 _UNKNOWN = Cost(calls=np.inf)  # of approximations, which no exact method is compared with
 _STRIP = 512  # rows of K that are summed together
+_LARGE, _FOR_MEMORY = 2**31, 1.25  # bytes of a K that must save so much of the time to be held
 _PASSES, _BANDWIDTH = 5, 1e9  # of a block Krylov method; bytes a second between machines
 
 
@@ -141,6 +142,9 @@ def make_plan(
         options.append(Option(name, held, memory, passes, entries, exact, why, lean, cost))
     shown = "all" if wanted is None else f"{wanted:g}"
     fitting = {way: way.cost for way in options if way.fits and way.exact}
+    for way in fitting:
+        if way.storage == "dense" and whole > _LARGE and not given:
+            fitting[way] = _FOR_MEMORY * way.cost
     if isinstance(X, Blocks):  # where K is never held in one place
         fitting = {way: cost for way, cost in fitting.items() if way.storage == "tiled"}
     return Plan(n, shown, budget, tuple(options), cheapest(fitting), _law(X, costs, k))
