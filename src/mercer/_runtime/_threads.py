@@ -215,9 +215,7 @@ def ordered_sum(
 
     Each of so many groups of neighbours is added up by itself, then their sums.
     """
-    if (
-        len(parts) == 1
-    ):  # as are all sums over few points, some of which are taken ten thousand times
+    if len(parts) == 1:  # few points, whose sums may be taken ten thousand times in a fit
         with one_blas_thread:
             return 0.0 + quiet(term)(parts[0])
     members = cut(len(parts), min(groups, len(parts)))
