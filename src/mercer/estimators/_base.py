@@ -301,8 +301,8 @@ class NamedKernel(KernelEstimator):
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott", "silverman" or None
-        For kernels given by name; None for 1 / n_features (1 for chi2).  Rules see the weights of
-        points, if these differ: a point of weight 2 counts as two points.
+        For kernels given by name; None for 1 / n_features (1 for chi2).  The rules see sample
+        weights and class weights as repetitions: a point of weight 2 counts as two points.
     degree : int
         For "poly".
     coef0 : float
