@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import (
     SVC,
     Blocks,
+    GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelMachineClassifier,
     KernelPCA,
@@ -246,3 +247,10 @@ def test_texts_in_a_model_count_as_often_as_their_weights():
     weighted = SVC(kernel=kernel).fit(texts, y, sample_weight=w)
     repeated = SVC(kernel=kernel).fit([texts[i] for i in rows], y[rows])
     assert weighted.kernel_.tfidf == pytest.approx(repeated.kernel_.tfidf)
+
+
+@pytest.mark.parametrize("objective", ["loo", "likelihood"])
+def test_a_process_does_not_ignore_weights_silently(objective):
+    model = GaussianProcessRegressor(kernel=RBF(), alpha=0.1)
+    with pytest.raises(ValueError, match=r"would ignore the sample_weight .* 36 points.*'gcv'"):
+        tune(model, X, NUMBERS, objective, sample_weight=np.full(n, 2.0))

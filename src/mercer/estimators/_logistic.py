@@ -221,7 +221,8 @@ class KernelLogisticRegression(LogisticEstimator):
     gamma : float, "scale", "auto", "median" or None
         For kernels given by name.  "scale" is 1 / (n_features Var X), as in SVC: it follows the
         units of the data, so that the default fits data that are not standardised.  Sample
-        weights and class weights count in Var X as repetitions of points.
+        weights and class weights count in Var X as repetitions of points.  It must keep its
+        default if the kernel is a Kernel or a callable.
     rank : int or None
         Landmarks of "nystroem"; None for 1000, or all points if there are fewer ("auto" takes
         fewer if these do not fit `max_memory`).  Exact solvers have no landmarks.
