@@ -268,8 +268,8 @@ def test_n_jobs_reaches_fit_and_transform(monkeypatch):
 
 
 def test_the_inverse_uses_the_resolved_kernel():
-    for kernel in (RBF("median"), "rbf"):
-        model = KernelPCA(3, kernel=kernel, gamma="median", fit_inverse_transform=True).fit(X)
+    for options in ({"kernel": RBF("median")}, {"kernel": "rbf", "gamma": "median"}):
+        model = KernelPCA(3, fit_inverse_transform=True, **options).fit(X)
         assert model.inverse_transform(model.transform(Z)).shape == Z.shape
     named = KernelPCA(3, kernel="rbf", gamma="scale", fit_inverse_transform=True).fit(X)
     number = KernelPCA(3, kernel="rbf", gamma=named.gamma_, fit_inverse_transform=True).fit(X)

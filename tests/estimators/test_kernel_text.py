@@ -55,10 +55,10 @@ def test_every_estimator_points_at_a_mistake(cls):
 def test_names_are_names():
     kernel = KernelRidge(kernel="rbf", gamma=2.0).fit(X, y).expansion_.kernel
     assert kernel == RBF(0.5)
-    kernel = (
-        KernelRidge(kernel="rbf()", gamma=2.0).fit(X, y).expansion_.kernel
-    )  # no name: gamma is not for it
+    kernel = KernelRidge(kernel="rbf()").fit(X, y).expansion_.kernel
     assert kernel == RBF("auto").resolve(X)
+    with pytest.raises(ValueError, match=r"gamma=2.0 and the kernel RBF.*would ignore it"):
+        KernelRidge(kernel="rbf()", gamma=2.0).fit(X, y)
 
 
 def test_a_search_over_texts():

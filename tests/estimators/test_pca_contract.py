@@ -45,11 +45,10 @@ every_exact_solver = pytest.mark.parametrize("solver", EXACT)
 
 
 def make(solver, n_components=3, **options):
-    return KernelPCA(
-        n_components,
-        eigen_solver=solver,
-        **{"kernel": "rbf", "gamma": 0.2, "random_state": 0} | SOLVERS[solver] | options,
-    )
+    named = isinstance(options.get("kernel", "rbf"), str)
+    given = {"kernel": "rbf", "gamma": 0.2} if named else {}
+    given |= {"random_state": 0} | SOLVERS[solver] | options
+    return KernelPCA(n_components, eigen_solver=solver, **given)
 
 
 def aligned(A, B):

@@ -34,9 +34,12 @@ def test_a_matrix_becomes_a_kernel_on_indices():
     assert np.allclose(f(K[:2]).ravel(), K[:2] @ (W > 0))
 
 
-def test_rules_see_weights_only_if_they_differ():
-    even = Sample.of(X, np.full(6, 2.0)).resolve(RBF("scale"))
-    assert even == Sample.of(X).resolve(RBF("scale")) != Sample.of(X, W).resolve(RBF("scale"))
+def test_rules_see_weights_as_repetitions():
+    even = Sample.of(X, np.full(6, 2.0))
+    assert even.resolve(RBF("scale")) == Sample.of(X).resolve(RBF("scale"))
+    assert even.resolve(RBF("scott")) == Sample.of(np.repeat(X, 2, axis=0)).resolve(RBF("scott"))
+    assert Sample.of(X, np.ones(6)).resolve(RBF("scott")) == Sample.of(X).resolve(RBF("scott"))
+    assert Sample.of(X, W).resolve(RBF("scale")) != Sample.of(X).resolve(RBF("scale"))
 
 
 def test_classes_are_those_of_points_that_count():

@@ -377,9 +377,7 @@ def test_outputs_share_the_vectors():
 @settings(max_examples=10, deadline=None)
 @given(counts=st.lists(st.integers(0, 3), min_size=40, max_size=40).filter(lambda c: sum(c) > 9))
 def test_weights_are_repetitions(counts):
-    model = SparseKernelRegressor(
-        kernel=RBF(1.0), alpha=1e-2, init=X_test[:3], max_iter=0, gamma=0.5
-    )
+    model = SparseKernelRegressor(kernel=RBF(1.0), alpha=1e-2, init=X_test[:3], max_iter=0)
     weighted = clone(model).fit(X[:40], y[:40], sample_weight=counts)
     rows = np.repeat(np.arange(40), counts)
     repeated = clone(model).fit(X[rows], y[rows])

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from mercer import SVC, KernelKMeans, ParzenDensity
-from mercer.kernels import RBF, LocalRBF
+from mercer.kernels import RBF, LocalRBF, Mismatch
 
 X = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 2.0, 3.0] + 5.0
 
@@ -81,3 +81,30 @@ def test_copies_new_points_and_bad_input():
         LocalRBF()(X)
     with pytest.raises(ValueError, match="same features"):
         LocalRBF(2, X)(X[:, :2])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+def test_the_weighted_variance_does_not_cancel(sparse, offset):
+    Z = np.random.default_rng(3).normal(size=(50, 2)) + offset
+    Z[:10] = 0.0 if sparse else offset
+    times = np.random.default_rng(4).integers(0, 4, size=50)
+    repeated = RBF("scale").resolve(np.repeat(Z, times, axis=0))
+    given = sp.csr_array(Z) if sparse else Z
+    weighted = RBF("scale").resolve(given, times.astype(float))
+    assert weighted.length_scale == pytest.approx(repeated.length_scale, rel=1e-9)
+
+
+@pytest.mark.parametrize("weight", [1, 3])
+def test_the_median_of_many_rows_counts_repetitions(weight):
+    Z = np.random.default_rng(6).normal(size=(900, 2))
+    times = np.random.default_rng(7).integers(0, 1 + weight, size=900)
+    times[:3] = weight
+    repeated = RBF("median").resolve(np.repeat(Z, times, axis=0))
+    weighted = RBF("median").resolve(Z, times.astype(float))
+    assert weighted.length_scale == pytest.approx(repeated.length_scale)
+
+
+def test_points_of_weight_0_have_no_letters():
+    words, weights = ["abba", "baab", "zzz"], np.array([1.0, 2.0, 0.0])
+    assert Mismatch(2, 1).resolve(words, weights) == Mismatch(2, 1).resolve(words[:2])

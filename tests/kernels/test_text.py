@@ -127,3 +127,32 @@ def test_estimators_learn_the_weights():
 def test_refusals(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"min_df": 3}, {"min_df": 0.4}, {"max_df": 2}, {"max_df": 0.5}, {"max_features": 3}],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_limits_of_the_vocabulary_count_weights(options, seed):
+    weights = np.random.default_rng(seed).integers(0, 4, size=len(TRAIN))
+    repeated = [text for text, w in zip(TRAIN, weights, strict=True) for _ in range(w)]
+    kernel = BagOfWords(options=options)
+    theirs = TfidfVectorizer(**options)
+    try:
+        theirs.fit(repeated)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=str(error)[:20]):
+            kernel.resolve(TRAIN, weights.astype(float))
+        return
+    expected = dict(zip(theirs.get_feature_names_out(), theirs.idf_, strict=True))
+    assert kernel.resolve(TRAIN, weights.astype(float)).tfidf == pytest.approx(expected)
+    assert kernel.resolve(repeated).tfidf == pytest.approx(expected)
+
+
+def test_weights_below_one_leave_the_vocabulary_as_it_is():
+    weights = np.full(len(TRAIN), 1 / 30)
+    assert set(BagOfWords().resolve(TRAIN, weights).tfidf) == set(BagOfWords().resolve(TRAIN).tfidf)
+    with pytest.raises(ValueError, match="'min_df' parameter"):
+        BagOfWords(options={"min_df": -1}).resolve(TRAIN)

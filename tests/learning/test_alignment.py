@@ -101,3 +101,18 @@ def test_the_number_of_threads_changes_no_bit():
     with threads(2):
         two = Pairing.of(grams)
     assert np.array_equal(one.products, two.products)
+
+
+@pytest.mark.parametrize("rule", ["scale", "median", "scott"])
+def test_rules_of_the_kernels_see_weights(rule):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 2)) + 3.0
+    y = np.sin(X[:, 0])
+    w = np.where(X[:, 1] > 3.0, rng.integers(1, 4, size=40), 0)
+    weighted = alignment(RBF(rule), y, X, sample_weight=w)
+    rows = np.repeat(np.arange(40), w)
+    assert weighted == pytest.approx(alignment(RBF(rule), y[rows], X[rows]), rel=1e-10)
+    absent = alignment(RBF(rule), y, X, sample_weight=(w > 0) * 1.0)
+    assert absent == pytest.approx(alignment(RBF(rule), y[w > 0], X[w > 0]), rel=1e-10)
+    with pytest.raises(ValueError, match="sample_weight must be 40 numbers"):
+        alignment(RBF(rule), y, X, sample_weight=w[:-1])

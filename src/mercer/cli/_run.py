@@ -97,7 +97,7 @@ class PCARun:
         fixed: dict[str, Any] = {"kernel": start.kernel_}
         if self.parameters["eigen_solver"] == "nystroem":
             fixed["landmarks"] = start.X_fit_
-        return KernelPCA(**{**self.parameters, **fixed})
+        return KernelPCA(**{**self.parameters, **KernelPCA._defaults_of_names(), **fixed})
 
     def _blocks(self, what: str = "embedding") -> Iterator[Table]:
         with self.session.progress(what) as at:

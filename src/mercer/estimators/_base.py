@@ -301,8 +301,10 @@ class NamedKernel(KernelEstimator):
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott", "silverman" or None
-        For kernels given by name; None for 1 / n_features (1 for chi2).  Rules see the weights of
-        points, if these differ: a point of weight 2 counts as two points.
+        For kernels given by name; None for 1 / n_features (1 for chi2).  The rules see sample
+        weights and class weights as repetitions: a point of weight 2 counts as two points.  A
+        Kernel or a callable has its own parameters: with one, `fit` raises an error if gamma,
+        degree or coef0 differ from their defaults.
     degree : int
         For "poly".
     coef0 : float
@@ -316,7 +318,38 @@ class NamedKernel(KernelEstimator):
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
     kernel_params: dict | None = parameter(dict, None, default=None)
 
+    # parameters of kernels given by name; kernel_params are also those of a callable
+    _of_names: ClassVar[tuple[str, ...]] = ("gamma", "degree", "coef0", "kernel_params")
+
+    @classmethod
+    def _defaults_of_names(cls) -> dict[str, Any]:
+        """Return the parameters of kernels given by name, with their defaults."""
+        return {name: getattr(cls, name) for name in cls._of_names}
+
+    def _refuse_unused(self) -> None:
+        """Raise an error if a parameter of named kernels is set, but no kernel is given by name."""
+        kernels = [spelled_out(getattr(self, name)) for name in self._kernels]
+        if any(isinstance(kernel, str) for kernel in kernels):
+            return
+        function = any(
+            callable(kernel) and not isinstance(kernel, Kernel | SklearnGPKernel)
+            for kernel in kernels
+        )
+        for name, default in self._defaults_of_names().items():
+            value = getattr(self, name)
+            used = function and name == "kernel_params"
+            if value is default or used or (isinstance(value, str | Real) and value == default):
+                continue
+            kernel = kernels[0]
+            raise ValueError(
+                f"{type(self).__name__} has {name}={value!r} and the kernel {kernel!r:.200}, which "
+                f"would ignore it: {name} belongs to kernels given by name, such as 'rbf' or "
+                f"'poly'. {_remedy(kernel, name, value)}, and leave {name} at its default, "
+                f"{default!r}"
+            )
+
     def _make_kernel(self, gamma: Any) -> Kernel:
+        self._refuse_unused()
         return as_kernel(
             self.kernel,
             gamma=gamma,
@@ -362,6 +395,22 @@ class Landmarked(BaseEstimator):
     @property
     def _chosen(self) -> Landmarks:
         return Landmarks(self.rank, self.landmarks, self.random_state)
+
+
+def _remedy(kernel: Any, name: str, value: Any) -> str:
+    """Return how to give a parameter of named kernels to a kernel that is not given by name."""
+    if name == "kernel_params":
+        return "Set the parameters of the kernel itself"
+    if not isinstance(kernel, Kernel):
+        if callable(kernel) and not isinstance(kernel, SklearnGPKernel):
+            return f"Pass it to the function with kernel_params={{{name!r}: {value!r}}}"
+        return "Set the parameters of the kernel itself"
+    kind = type(kernel).__name__
+    if name == "gamma" and hasattr(kernel, "from_gamma"):
+        return f"Write kernel={kind}.from_gamma({value!r})"
+    if name in kernel.get_params(deep=False):
+        return f"Write kernel={kind}({name}={value!r})"
+    return "Set the parameters of the kernel itself"
 
 
 def is_ready(model: BaseEstimator, X: Any, reset: bool) -> bool:

@@ -87,7 +87,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         w = sample.counts / sample.counts.max()
         self.X_fit_, self.weights_ = sample.points, w / w.sum()
         name = self.kernel if isinstance(self.kernel, str) else ""
-        kernel = (_NAMES.get(name) or as_kernel(self.kernel)).resolve(self.X_fit_)
+        kernel = sample.resolve(_NAMES.get(name) or as_kernel(self.kernel))
         h = self.bandwidth
         if isinstance(h, str):
             h = choose_bandwidth(h, kernel, self.X_fit_, self.weights_)

@@ -220,8 +220,9 @@ class KernelLogisticRegression(LogisticEstimator):
         The weight of the data against |f|^2 / 2; 1 / C is the ridge.
     gamma : float, "scale", "auto", "median" or None
         For kernels given by name.  "scale" is 1 / (n_features Var X), as in SVC: it follows the
-        units of the data, so that the default fits what has not been standardised.  Weights of
-        points and of classes count in Var X.
+        units of the data, so that the default fits data that are not standardised.  Sample
+        weights and class weights count in Var X as repetitions of points.  It must keep its
+        default if the kernel is a Kernel or a callable.
     rank : int or None
         Landmarks of "nystroem"; None for 1000, or all points if there are fewer ("auto" takes
         fewer if these do not fit `max_memory`).  Exact solvers have no landmarks.
@@ -286,8 +287,8 @@ class KernelLogisticRegression(LogisticEstimator):
         blocks, drawn = sampled(X, self._chosen, y, sample_weight)
         coding = Coding.of(blocks, self.class_weight, type(self).__name__)
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
-        labels = replace(sample, labels=coding.places(drawn.y), classes=coding.classes)
-        kernel = labels.resolve(self._make_kernel(self.gamma))
+        sample = sample.with_classes(coding.classes, coding.places(drawn.y), coding.factors)
+        kernel = sample.resolve(self._make_kernel(self.gamma))
         self._chosen.require(len(sample))
         phi = self._chosen.map(kernel, sample.points)
         outputs, loss = coding.outputs

@@ -1,8 +1,12 @@
-"""A sample: what a fit is given, checked once at the door of every estimator.
+"""A sample: the checked points, targets and weights of a fit, the same for every estimator.
 
-Points of weight 0 have no part in a fit.  A matrix that the user computed (kernel="precomputed")
-becomes a kernel on indices here, so that nothing behind the door has to know of it; the fitted
-model keeps indices, and not the matrix.
+Weights are repetitions: a point of weight 2 counts as two points, a point of weight 0 is absent.
+The weight of a point is its `sample_weight` times the `class_weight` of its class.
+`Sample.resolve` gives these weights to the rules of the kernel, such as gamma="scale", so that the
+kernel of a weighted fit is the kernel of a fit to repeated points.
+
+A matrix that the user computed (kernel="precomputed") becomes a kernel on indices here, and the
+fitted model keeps the indices instead of the matrix.
 """
 
 from __future__ import annotations
@@ -92,9 +96,19 @@ class Sample:
                 f"{owner} needs points of at least 2 classes, but those of positive weight are all "
                 f"of one class: {classes.tolist()}"
             )
-        w = self.counts
+        factors = None
         if class_weight is not None:
-            w = w * class_weights(class_weight, classes, np.bincount(labels, w))[labels]
+            factors = class_weights(class_weight, classes, np.bincount(labels, self.counts))
+        return self.with_classes(classes, labels, factors)
+
+    def with_classes(
+        self, classes: np.ndarray, labels: np.ndarray, factors: np.ndarray | None = None
+    ) -> Self:
+        """Return the sample with classes, the index of the class of each point, and class weights.
+
+        The class weights multiply the weights of the points, here and nowhere else.
+        """
+        w = self.counts if factors is None else self.counts * factors[labels]
         return replace(self, weights=w, classes=classes, labels=labels)
 
     def with_indicators(self) -> Self:
@@ -125,13 +139,16 @@ class Sample:
         return np.ones(len(self)) if self.weights is None else self.weights
 
     def resolve(self, kernel: Kernel) -> Kernel:
-        """Return the kernel that a model keeps, resolved on its points and learned from targets."""
+        """Return the kernel that a model keeps, resolved on its points and learned from targets.
+
+        The rules of the kernel see the weights of points and of classes as repetitions.
+        """
         if self.values is not None:
             return kernel
-        w = self.weights
-        uneven = w is not None and bool(np.any(w != w[0]))
-        targets = self.learned_from if kernel._unresolved else None
-        kernel = kernel.resolve(self.points, w if uneven else None, targets)
+        w, targets = self.weights, self.learned_from if kernel._unresolved else None
+        if w is not None and np.all(w == 1.0):
+            w = None
+        kernel = kernel.resolve(self.points, w, targets)
         self.judge(kernel)
         return kernel
 

@@ -16,7 +16,7 @@ from ..gp import LeaveOneOut, MarginalLikelihood, Objective, Optimum, RidgeCrite
 from ..gram import remembering
 from ..kernels import Fixed, Kernel, Sum, White, as_kernel, forget
 from ..learning import TargetAlignment
-from ._base import KernelEstimator
+from ._base import KernelEstimator, NamedKernel
 from ._gaussian_process import GaussianProcessRegressor
 from ._gaussian_process_base import GaussianProcess
 from ._gaussian_process_theta import default_kernel
@@ -141,7 +141,8 @@ def tune(
     X, y : points and targets
     objective : str
     sample_weight : array of shape (n,), optional
-        Weights of squared errors.  Leave-one-out leaves out a point with all its weight.
+        Weights of squared errors.  Leave-one-out leaves out a point with all its weight.  "loo" and
+        "likelihood" of a Gaussian process have no weights, and raise an error.
     subsample : "auto", int or None
         Search on so many points, drawn at random; None for all.  "auto" is all up to 4000 and
         4000 of more, with a warning: an evaluation takes n^3 operations and two n x n arrays.
@@ -237,6 +238,12 @@ class _Problem:
     def __init__(self, model: Any, sample: Sample, name: str, say: Any) -> None:
         self.model, self.name, self.say = model, name, say
         self.process = isinstance(model, GaussianProcessRegressor)
+        if self.process and name in ("loo", "likelihood") and sample.weights is not None:
+            raise ValueError(
+                f"objective={name!r} of a GaussianProcessRegressor would ignore the sample_weight "
+                f"that was given for {len(sample)} points: its observations have no weights. Use "
+                f"objective='gcv' or 'alignment', or tune a KernelRidge"
+            )
         self.X, self.weights, self.Y = doubled(sample.points), sample.weights, _targets(sample)
         if hasattr(model, "_make_kernel"):
             spec = model._make_kernel(model.gamma)
@@ -375,6 +382,8 @@ class _Problem:
         if alpha is not None and isinstance(model, _RIDGED):
             C = hasattr(model, "C")
             values |= {"C": _factor(model) / alpha} if C else {"alpha": alpha}
+        if isinstance(model, NamedKernel):
+            values |= model._defaults_of_names()
         if isinstance(model, GaussianProcess):
             values["optimizer"] = None
         return model.set_params(**values)

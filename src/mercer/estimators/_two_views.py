@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._points import length
 from ..expansion import Expansion
 from ..gram import METHODS, Landmarks
-from ..kernels import Kernel
+from ..kernels import Kernel, as_kernel
 from ..solvers import (
     CanonicalCorrelations,
     PartialLeastSquares,
@@ -139,9 +139,7 @@ class TwoViews(
         """Check both views."""
         y = _given(y, self)
         sample = self._sample(X, sample_weight=sample_weight).doubled()
-        self._second = SecondView(
-            kernel=self.kernel_y, gamma=self.gamma, degree=self.degree, coef0=self.coef0
-        )
+        self._second = SecondView(kernel=self.kernel_y)
         second = self._second.sample(y)
         n, n_y = length(sample.given), length(second.given)
         if n != n_y:
@@ -164,7 +162,8 @@ class TwoViews(
     ) -> Relation:
         """Find the directions in coordinates of both views, and turn them into expansions."""
         kernel = sample.resolve(self._make_kernel(self.gamma))
-        kernel_y = second.resolve(self._second._make_kernel(self.gamma))
+        options = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
+        kernel_y = second.resolve(as_kernel(self.kernel_y, **options))
         values = sample.evaluated(kernel, self.max_memory)
         values_y = second.evaluated(kernel_y, self.max_memory)
         phi, psi = coordinates(

@@ -317,8 +317,8 @@ class Desk:
         same = old.kernel_ == wish.kernel and old.n_components_ == wish.components
         if same:
             return old, 0.0
-        parts = {"kernel": wish.kernel, "n_components": wish.components, "gamma": None}
-        model = clone(old).set_params(**parts, eigen_solver="auto")
+        parts = {"kernel": wish.kernel, "n_components": wish.components, "eigen_solver": "auto"}
+        model = clone(old).set_params(**parts, **old._defaults_of_names())
         return affordable(model, self.scene.training)
 
     def _work(self, number: int, wish: Wish, run: bool) -> None:

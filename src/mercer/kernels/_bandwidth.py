@@ -6,8 +6,9 @@
     scott     gamma = 1 / (2 h^2),  h = s n^(-1 / (d + 4)),  s^2 the mean variance of a column
     silverman the same with h = s (n (d + 2) / 4)^(-1 / (d + 4))
 
-The last two are those of densities, where they are best if that is normal: they narrow as n grows.
-All are in the convention exp(-gamma |x - z|^2), that is, gamma = 1 / (2 l^2).
+The last two are the bandwidths of densities, and optimal for normal ones: they narrow as n grows.
+All are in the convention exp(-gamma |x - z|^2), that is, gamma = 1 / (2 l^2).  Weights count as
+repetitions: Var and the median are weighted, and n is the sum of the weights.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
-__all__ = ["RULES", "gamma_from_rule", "median_distance"]
+__all__ = ["RULES", "gamma_from_rule", "median_distance", "spread_rows"]
 
 RULES = ("scale", "auto", "median", "scott", "silverman")
 
@@ -59,10 +60,16 @@ def median_distance(
 ) -> float:
     """Return the median distance between two different points of X, 1.0 if there are none.
 
-    `metric` is one that SciPy's `pdist` knows, or a function that does what `pdist` does.
-    Of more than 1000 rows, 1000 evenly spaced ones are used: the same data give the same value.
+    `metric` is the name of a metric that SciPy's `pdist` has, or a function that replaces `pdist`.
+    Of more than 1000 rows, repetitions counted, 1000 evenly spaced ones are used, so that the same
+    data give the same value.
     """
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], _MEDIAN_ROWS)).astype(int))
+    n = X.shape[0]
+    if max(n, 0.0 if weights is None else weights.sum()) > _MEDIAN_ROWS:
+        rows, counts = np.unique(spread_rows(n, _MEDIAN_ROWS, weights), return_counts=True)
+        weights = None if weights is None else counts.astype(float)
+    else:
+        rows = np.arange(n)
     sample = X[rows].toarray() if sp.issparse(X) else np.asarray(X[rows], dtype=float)
     distances = metric(sample) if callable(metric) else pdist(sample, metric)
     apart = distances > 0
@@ -71,7 +78,30 @@ def median_distance(
     if weights is None:
         return float(np.median(distances[apart]))
     i, j = np.triu_indices(len(rows), 1)  # the order of pdist
-    return _weighted_median(distances[apart], (weights[rows][i] * weights[rows][j])[apart])
+    return _weighted_median(distances[apart], (weights[i] * weights[j])[apart])
+
+
+def spread_rows(n: int, most: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the indices of at most `most` of n rows, evenly spaced and in ascending order.
+
+    With weights, a row is repeated as often as its weight says, and the indices are spaced evenly
+    over these repetitions.  Weights that sum to less than n are relative: they are scaled to n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels._bandwidth import spread_rows
+    >>> spread_rows(5, 3), spread_rows(3, 10, np.array([1.0, 3.0, 1.0]))
+    (array([0, 2, 4]), array([0, 1, 1, 1, 2]))
+    """
+    if weights is None:
+        return np.linspace(0, n - 1, min(n, most)).astype(int)
+    ends = np.cumsum(weights)
+    total = float(ends[-1])
+    repetitions = max(total, float(n))
+    unit = total / repetitions  # 1 for integer weights
+    positions = np.linspace(0.0, total - unit, min(round(repetitions), most))
+    return np.minimum(np.searchsorted(ends, positions, side="right"), n - 1)
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -92,7 +122,10 @@ def _narrowing(rule: str, X: Any, weights: np.ndarray | None) -> float:
 
 def _spread(X: Any, weights: np.ndarray | None) -> float:
     """Return the mean of the variances of the columns."""
-    share = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
+    if weights is None or np.all(weights == weights[0]):
+        share = np.full(X.shape[0], 1.0 / X.shape[0])
+    else:
+        share = weights / weights.sum()
     means = np.asarray(share @ X)
     if sp.issparse(X):
         return float(np.mean(np.asarray(share @ X.multiply(X)) - means**2))
@@ -100,11 +133,17 @@ def _spread(X: Any, weights: np.ndarray | None) -> float:
 
 
 def _variance(X: Any, weights: np.ndarray | None = None) -> float:
-    if weights is not None:
+    """Return the variance of all entries."""
+    if weights is not None and np.any(weights != weights[0]):
         share = weights / (weights.sum() * X.shape[1])
-        squares = X.multiply(X) if sp.issparse(X) else X * X
         mean = float(np.sum(share @ X))
-        return float(np.sum(share @ squares)) - mean**2
+        if sp.issparse(X):  # the entries that are not stored are 0
+            stored = X.copy()
+            stored.data = np.ones(len(stored.data))
+            zeros = max(1.0 - float(np.sum(share @ stored)), 0.0)
+            stored.data = np.square(X.data - mean)
+            return float(np.sum(share @ stored)) + zeros * mean**2
+        return float(np.sum(share @ np.square(X - mean)))
     if sp.issparse(X):
         return float(X.multiply(X).mean() - X.mean() ** 2)
     return float(X.var())

@@ -515,13 +515,17 @@ class Kernel(Value, ABC):
     ) -> Kernel:
         """Return this kernel with rules such as "median" replaced by their values on X.
 
-        A point of weight 2 counts as two points, one of weight 0 as none.  Targets, (n, q), are
-        for kernels that learn from them (`MultipleKernel`); no rule reads them.
+        A point of weight 2 counts as two points, a point of weight 0 is absent.  Targets, (n, q),
+        are for kernels that learn from them (`MultipleKernel`); no rule reads them.
         """
         if self._judges:
             self._judge(X)
         if not self._unresolved:
             return self
+        if weights is not None and not np.all(weights):
+            present = np.flatnonzero(weights)
+            X, weights = take(X, present), weights[present]
+            targets = None if targets is None else targets[present]
         inside = (X, weights, targets)
         if any(child._unresolved for _, child in self._children()):
             inside = (

@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from .._runtime import is_count
+from ._bandwidth import spread_rows
 from ._base import node
 from ._claims import FEATURES, Claims
 from ._prepared import Prepared
@@ -17,7 +18,7 @@ from ._vectors import VectorKernel
 
 __all__ = ["LocalRBF"]
 
-_ROWS = 1000  # of the training points that say how dense they are
+_MAX_POINTS = 1000  # training points, repetitions counted, from which the density is estimated
 
 
 @node
@@ -78,8 +79,7 @@ class LocalRBF(VectorKernel):
         if self.points is not None:
             return {}
         X = self._vectors(X)
-        rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], _ROWS)).astype(int))
-        return {"points": _dense(X[rows])}
+        return {"points": _dense(X[spread_rows(X.shape[0], _MAX_POINTS, weights)])}
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = np.asarray(_dense(self._vectors(X, like)), dtype=np.float64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from itertools import chain
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from ._explicit import Explicit, Terms, codes_of
 __all__ = ["BagOfNgrams", "BagOfWords", "TextKernel"]
 
 _OWN = {"input", "analyzer", "ngram_range", "vocabulary", "dtype"}  # the kernels have them
+_ROUNDING = 1e-12  # relative error allowed in sums of weights
 _LEARNED = {"min_df", "max_df", "max_features"}  # from the training texts, as the weights are
 
 
@@ -127,21 +129,51 @@ class TextKernel(Explicit):
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not self._rules():
             return {}
-        texts, vectorizer = self._texts(X), self._vectorizer()
+        texts = self._texts(X)
+        weights = np.ones(len(texts)) if weights is None else weights
+        n, smooth = float(np.sum(weights)), float(bool(self.smooth_idf))
         try:
-            counts = vectorizer.fit_transform(texts)
+            names, frequency = self._vocabulary(texts, weights)
         except ValueError as error:
             raise ValueError(
                 f"{type(self).__name__}: {error} ({len(texts)} texts, the first "
                 f"{texts[0] if texts else None!r:.40}); shorter ngrams or other options may help"
             ) from None
-        weights = np.ones(len(texts)) if weights is None else weights
-        n, frequency = float(np.sum(weights)), np.asarray(weights @ (counts > 0), dtype=float)
-        smooth = float(bool(self.smooth_idf))
-        kept = np.flatnonzero(frequency > 0)  # not the terms of texts with weight 0
-        idf = np.log((n + smooth) / (frequency[kept] + smooth)) + 1.0
-        names = vectorizer.get_feature_names_out()[kept]
+        idf = np.log((n + smooth) / (frequency + smooth)) + 1.0
         return {"tfidf": dict(zip(names.tolist(), idf.tolist(), strict=True))}
+
+    def _vocabulary(self, texts: list, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the terms, and the sum of the weights of the texts that contain each of them.
+
+        `min_df`, `max_df` and `max_features` are those of `CountVectorizer`, which counts texts:
+        here a text of weight 2 counts as two texts.
+        """
+        given = self._vectorizer()
+        given._validate_params()
+        vectorizer = self._vectorizer(min_df=1, max_df=1.0, max_features=None)
+        counts = vectorizer.fit_transform(texts)
+        names, n = vectorizer.get_feature_names_out(), float(np.sum(weights))
+        frequency = np.asarray(weights @ (counts > 0), dtype=float)
+        low, high = (
+            float(limit) if isinstance(limit, Integral) else limit * n
+            for limit in (given.min_df, given.max_df)
+        )
+        if low == 1.0:  # "in some text", also where all weights are smaller than 1
+            low = 0.0
+        if high < low:
+            raise ValueError("max_df corresponds to < documents than min_df")
+        common = frequency <= high * (1.0 + _ROUNDING)
+        kept = np.flatnonzero(common & (frequency >= low * (1.0 - _ROUNDING)))
+        if given.max_features is not None and len(kept) > given.max_features:
+            totals = np.asarray(weights @ counts, dtype=float)[kept]
+            if np.all(totals == np.round(totals)):
+                totals = totals.astype(np.int64)  # as there, so that ties are broken as there
+            kept = np.sort(kept[(-totals).argsort()[: given.max_features]])
+        if not len(kept):
+            raise ValueError(
+                "After pruning, no terms remain. Try a lower min_df or a higher max_df."
+            )
+        return names[kept], frequency[kept]
 
     diagonal_bound: ClassVar[float] = 1.0
 
@@ -173,7 +205,8 @@ class BagOfWords(TextKernel):
         Whether there is the 1 + in numerator and denominator.
     options : dict, optional
         Further options of scikit-learn's `CountVectorizer`: `stop_words`, `token_pattern`,
-        `min_df`, ...
+        `min_df`, ...  A text of weight 2 counts as two texts in `min_df`, `max_df` and
+        `max_features`.
 
     Notes
     -----

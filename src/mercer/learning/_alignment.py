@@ -29,13 +29,14 @@ def alignment(
     Parameters
     ----------
     k1, k2 : Kernel, str, callable, matrix or targets
-        A kernel, with rules such as "median" resolved on X; a symmetric matrix (n, n) of values;
+        A kernel, with rules such as "median" resolved on the weighted X; a symmetric matrix (n, n);
         or targets, for which the kernel is y y^T: numbers (n,) or (n, q), or labels (n,), which
         become a column of zeros and ones for each class.  Integers are labels, floats numbers.
     X : points
         Not needed for two matrices or targets.
     sample_weight : array of shape (n,), optional
-        A point of weight 2 counts as two points.
+        A point of weight 2 counts as two points, in the rules of the kernels too; a point of weight
+        0 is absent.
     max_memory : int, str or None
         As in `gram`.
 
@@ -55,15 +56,14 @@ def alignment(
     0.796
     """
     from_X = None if X is None else doubled(X)
-    grams = [_as_gram(k, from_X, name, max_memory) for k, name in ((k1, "k1"), (k2, "k2"))]
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    if from_X is not None:
+        _check_weights(weights, length(from_X))
+    grams = [_as_gram(k, from_X, weights, name, max_memory) for k, name in ((k1, "k1"), (k2, "k2"))]
     (n, _), (m, _) = (K.shape for K in grams)
     if n != m:
         raise ValueError(f"k1 has {n} points and k2 has {m}: both must be over the same points")
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    if weights is not None and (
-        weights.shape != (n,) or not np.all(weights >= 0) or not 0 < weights.sum() < np.inf
-    ):
-        raise ValueError(f"sample_weight must be {n} numbers >= 0, not all of them 0")
+    _check_weights(weights, n)
     pairing = Pairing.of(grams, weights, max_memory=max_memory)
     for name, size in zip(("k1", "k2"), pairing.products.diagonal(), strict=True):
         if not size > 0:
@@ -104,11 +104,20 @@ def as_targets(y: Any) -> np.ndarray:
     return np.asarray(as_vectors(y[:, None] if y.ndim == 1 else y, "the targets"), dtype=float)
 
 
-def _as_gram(k: Any, X: Any, name: str, max_memory: Any) -> GramOperator:
+def _check_weights(weights: np.ndarray | None, n: int) -> None:
+    if weights is not None and (
+        weights.shape != (n,) or not np.all(weights >= 0) or not 0 < weights.sum() < np.inf
+    ):
+        raise ValueError(f"sample_weight must be {n} numbers >= 0, not all of them 0")
+
+
+def _as_gram(
+    k: Any, X: Any, weights: np.ndarray | None, name: str, max_memory: Any
+) -> GramOperator:
     if isinstance(k, (str, Kernel)) or callable(k):
         if X is None:
             raise ValueError(f"{name} is a kernel, so X is needed: the points to compare it on")
-        kernel = as_kernel(k).resolve(X)
+        kernel = as_kernel(k).resolve(X, weights)
         return held_in_tiles(kernel, X, max_memory)
     values = np.asarray(k)
     if values.ndim == 2 and values.shape[0] == values.shape[1] and len(values) > 1:

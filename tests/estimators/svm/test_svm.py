@@ -154,7 +154,7 @@ def test_a_weight_that_is_not_positive_leaves_a_point_out(model, iris):
 @pytest.mark.parametrize("class_weight", [{0: 5.0}, {1: 0.1, 2: 3.0}, "balanced"])
 def test_class_weights(class_weight, iris):
     X, y = iris[0][:110], iris[1][:110]
-    model = SVC(class_weight=class_weight, **SHARP).fit(X, y)
+    model = SVC(gamma=0.5, class_weight=class_weight, **SHARP).fit(X, y)
     other = theirs(model).fit(X, y)
     np.testing.assert_allclose(output(model, X), output(other, X), atol=1e-4)
     np.testing.assert_allclose(model.class_weight_, other.class_weight_)

@@ -247,6 +247,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
                 "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed "
                 f"kernel: got {given}"
             )
+        self._refuse_unused()
         if self._by_function:
             params = dict(self.kernel_params) if self.kernel_params else None
             return Callable(self.kernel, contract="pair", params=params)

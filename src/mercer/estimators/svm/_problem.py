@@ -52,7 +52,8 @@ class Problem:
     Attributes
     ----------
     sample : Sample
-        The points, sorted by class if there are more than two.
+        The points, sorted by class if there are more than two classes.  Their weights include
+        those of their classes.
     kernel : Kernel
         Resolved: what predictions evaluate.
     solver : BlockSMO, BoxInterior or Relay
@@ -63,7 +64,7 @@ class Problem:
     columns : ndarray or None
         F, beside rows of K, for a solver that may need either.
     class_weights : ndarray of shape (n_classes,) or None
-        What multiplies the weights of the points of each class.
+        The factor in the weights of the points of each class.
     """
 
     sample: Sample
@@ -113,9 +114,14 @@ class Problem:
         return self.solver.minimize(rows, dual, follow)
 
     @property
-    def sums(self) -> np.ndarray:
-        """The weight of each class, without the weights of classes."""
+    def weighted_sums(self) -> np.ndarray:
+        """The sum of the weights of the points of each class, with the class weights."""
         return np.bincount(self.sample.labels, self.sample.counts)
+
+    @property
+    def sums(self) -> np.ndarray:
+        """The sum of the sample weights of the points of each class, without the class weights."""
+        return self.weighted_sums / self.class_weights
 
     def names(self, pair: Pair) -> list[Any]:
         """Return the labels that the user has given to the classes of a pair."""

@@ -79,14 +79,14 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
                     f"{classes.tolist()}"
                 )
             raise ValueError(self._one_class_left.format(classes.tolist()[0]))
-        sample = replace(sample, classes=classes, labels=labels)
+        factors = np.ones(len(classes))
+        if self.class_weight is not None:
+            sums = np.bincount(labels, sample.counts)
+            factors = class_weights(self.class_weight, classes, sums)
+        sample = sample.with_classes(classes, labels, factors)
         if len(classes) > 2:
             sample = sample.take(np.argsort(labels, kind="stable"))
-        problem = replace(self._problem(sample), class_weights=np.ones(len(classes)))
-        if self.class_weight is not None:
-            weights = class_weights(self.class_weight, classes, problem.sums)
-            problem = replace(problem, class_weights=weights)
-        return problem
+        return replace(self._problem(sample), class_weights=factors)
 
     # ------------------------------------------------------------------ predictions
 
@@ -180,8 +180,10 @@ class SVC(SupportVectorClassifier):
 
     Notes
     -----
-    What differs from scikit-learn: a weight of 2 counts as two points also in gamma="scale" and
-    class_weight="balanced"; gamma must be positive; there is no switch `probability`: use
+    Differences from scikit-learn: a point of weight 2 counts as two points also in gamma="scale"
+    and in class_weight="balanced", and class weights count like sample weights (scikit-learn
+    computes gamma="scale" without weights; give a number to have its value); gamma must be
+    positive; the parameter `probability` does not exist: use
     ``CalibratedClassifierCV(SVC(), ensemble=False)``.
 
     Examples
@@ -243,10 +245,10 @@ class SVC(SupportVectorClassifier):
 
     def _duals(self, problem: Problem) -> Duals:
         pairs, sample = problem.pairs, problem.sample
-        C = self.C * sample.counts * problem.class_weights[sample.labels]
         members, _, signs = pairs.everybody
         ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
-        return Duals(Dual.classify(signs, C[members]), members, ends, ends)
+        C = self.C * sample.counts[members]
+        return Duals(Dual.classify(signs, C), members, ends, ends)
 
 
 @estimator(kw_only=True)
@@ -300,7 +302,7 @@ class NuSVC(SupportVectorClassifier):
 
     def _duals(self, problem: Problem) -> Duals:
         pairs, sample, sums = problem.pairs, problem.sample, problem.sums
-        plain, weighted = _largest_nu(sums), _largest_nu(sums * problem.class_weights)
+        plain, weighted = _largest_nu(sums), _largest_nu(problem.weighted_sums)
         worst = int(np.argmin(np.maximum(plain, weighted)))
         largest = max(plain[worst], weighted[worst])
         if self.nu > largest * (1.0 + 1e-12):
@@ -312,7 +314,7 @@ class NuSVC(SupportVectorClassifier):
             )
         members, _, signs = pairs.everybody
         ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
-        w = (sample.counts * problem.class_weights[sample.labels])[members]
+        w = sample.counts[members]
         a, b = couples(pairs.q)
         nu = np.minimum(self.nu, weighted)
         # f is to be as large as without weights of classes
@@ -342,7 +344,7 @@ class NuSVC(SupportVectorClassifier):
         return rho
 
     def _read(self, problem: Problem, found: DualSolutions) -> str:
-        self.nu_ = np.minimum(self.nu, _largest_nu(problem.sums * problem.class_weights))
+        self.nu_ = np.minimum(self.nu, _largest_nu(problem.weighted_sums))
         lowest = float(self.nu_.min())
         return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"
 
