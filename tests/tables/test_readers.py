@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from mercer.tables import Table, TableError, open_table, read_table
+from mercer.tables import Table, TableError, open_blocks, open_table, read_table
 
 CSV = "x,y,city\n1,2.5,Bonn\n2,,Ulm\n3,-1e3,Bonn\n"
 # The bytes name the test, so they must not hold the time of the day (mtime).
@@ -83,6 +83,42 @@ def test_what_is_no_table_yet(tmp_path):
     for name, remedy in (("a.xlsx", "save the sheet as CSV"), ("a.json", "one object per line")):
         with pytest.raises(TableError, match=remedy):
             read_table(write(tmp_path, name, "[]"))
+
+
+def test_integers_beyond_2_to_the_53_stay_exact(tmp_path, monkeypatch):
+    """As text, in every format and block, because float64 would make some of them equal."""
+    pa = pytest.importorskip("pyarrow")
+    pq, feather = (pytest.importorskip(f"pyarrow.{part}") for part in ("parquet", "feather"))
+    monkeypatch.setattr("mercer.tables._source._MOST", 4)
+    monkeypatch.setattr("mercer.tables._source._LEAST", 1)
+    large = [2**53 + 1, -(2**53) - 3, 2**60, 2**63 - 1]
+    for ids in ([7, 8, 9, 10, *large], [*large, 7, 8, 9, 10]):
+        columns = {"id": ids, "x": [float(i) for i in range(8)]}
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        cells = "\n".join(f"{row['id']},{row['x']}" for row in rows)
+        write(tmp_path, "a.csv", f"id,x\n{cells}\n")
+        write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        feather.write_feather(pa.table(columns), tmp_path / "a.arrow", compression="uncompressed")
+        np.savez(tmp_path / "a.npz", **columns)
+        for name in ("a.csv", "a.jsonl", "a.parquet", "a.arrow", "a.npz"):
+            found = read_table(tmp_path / name)
+            assert found.kinds == {"id": "text", "x": "numbers"}, name
+            assert found.columns["id"].tolist() == [str(i) for i in ids], name
+    exact = write(tmp_path, "b.csv", f"id,x\n{2**53},1\n{2**60},nan\n")
+    assert read_table(exact).columns["id"].tolist() == [2.0**53, 2.0**60]
+    digits = write(tmp_path, "c.csv", f"id\n{'9' * 5000}\n1\n")
+    assert read_table(digits).kinds == {"id": "text"}
+    with pytest.raises(TableError, match="the column 'id' holds text, and points are numbers"):
+        list(open_blocks(tmp_path / "a.parquet"))
+
+
+def test_dates_of_parquet_are_text(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    days = pa.array([19000, None], pa.date32())
+    pq.write_table(pa.table({"day": days, "x": [1.0, 2.0]}), tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet").columns["day"].tolist() == ["2022-01-08", None]
 
 
 def test_a_table_as_json_lines():

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._delimited import lines_of
 from ._source import Source
-from ._table import NUMBER, TEXT, Table, TableError
+from ._table import MAX_EXACT, NUMBER, TEXT, Table, TableError, is_rounded
 
 __all__ = ["JsonLines"]
 
@@ -79,9 +79,14 @@ class JsonLines(Source):
     @staticmethod
     def _column(name: str, objects: list[dict[str, Any]], kind: str | None) -> np.ndarray:
         values = [one.get(name) for one in objects]
-        texts = kind == TEXT or any(isinstance(value, str) for value in values)
+        texts = kind == TEXT or any(isinstance(v, str) or _is_rounded(v) for v in values)
         if texts and kind != NUMBER:
             found = np.empty(len(values), dtype=object)
             found[:] = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
             return found
         return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether a value is an integer that float64 cannot represent."""
+    return isinstance(value, int) and abs(value) > MAX_EXACT and is_rounded(str(value))
