@@ -268,3 +268,15 @@ def test_other_missing_packages_are_named(mercer, people, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = mercer("pca", people, "--columns", "age", "-o", "out")
     assert done.code == 1 and "pip install 'mercer[cli]'" in done.err, done
+
+
+def test_labels_that_a_model_does_not_know_are_reported(mercer, tmp_path):
+    x = range(12)
+    good = write(tmp_path / "a.csv", x=x, kind=["ab"[i > 5] for i in x])
+    mercer("fit", "svc", good, "--target", "kind", "-o", "m.mercer")
+    some = write(tmp_path / "b.csv", x=x, kind=["abc"[i % 3] for i in x])
+    done = mercer("score", "m.mercer", some)
+    assert done.code == 0 and "4 of 12 labels are unknown to the model, such as 'c'" in done.err
+    for labels in (["AB"[i > 5] for i in x], [int(i > 5) for i in x]):
+        done = mercer("score", "m.mercer", write(tmp_path / "c.csv", x=x, kind=labels))
+        assert done.code == 1 and "12 of 12 labels are unknown" in done.err, done

@@ -366,7 +366,10 @@ UNLIKELY = {
     "size": (["1,5", "2,5", "3", "1,5"] * 5, "numbers with decimal commas, such as '1,5'"),
     "pay": (["1,234.50", "12,000.00", "3", "1,234.50"] * 5, "numbers with separators of thousands"),
     "rate": (["5 %", "7 %", "5 %", "9 %"] * 5, "numbers with signs or spaces"),
-    "rank": (["1", "2", "3+", "2"] * 5, "numbers in 15 of 20 rows, such as '3\\+'"),
+    "rank": (
+        ["1", "2", "3+", "2"] * 5,
+        "numbers in 15 of 20 rows, and text in others, such as '3\\+'",
+    ),
     "name": ([f"n{i}" for i in range(20)], "20 different values in 20 rows"),
     "key": ([str(2**53 + i) for i in range(20)], "integers beyond 2\\^53"),
 }
@@ -399,3 +402,18 @@ def test_targets_in_another_notation_are_refused():
     with pytest.raises(TableError, match=r"the target holds integers beyond 2\^53"):
         recipe.targets(given, labels=False)
     assert label_values(np.array([1e20, 2.0])).dtype.kind == "f"
+    given = table(y=text("1.5", "x", "2.5", "3"))
+    for labels in (True, False):
+        with pytest.raises(TableError, match=r"numbers in 3 of 4 rows, and text in .*line 3"):
+            recipe.targets(given, labels=labels)
+    for codes in (["1", "3+", "2", "2"], ["1", "0", "01", "0"]):
+        given = table(y=text(*codes))
+        assert recipe.targets(given, labels=True).tolist() == codes
+
+
+def test_spaces_around_a_text_do_not_make_a_category():
+    given = table(city=text("Ulm", " Ulm", "Bonn ", "Bonn"), y=text("a", "a ", " b", "b"))
+    recipe = Recipe(columns=("city",), onehot=("city",), target="y").fit(given)
+    assert recipe.features == ["city=Bonn", "city=Ulm"]
+    assert recipe.transform(given)[:, 0].tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert recipe.targets(given, labels=True).tolist() == ["a", "a", "b", "b"]

@@ -59,7 +59,7 @@ def chosen(
 
 
 def _centring(given: dict[str, Any]) -> str:
-    """Return what a regression does to its target before the fit."""
+    """Return the message about the centring of a target, or "" if there is none."""
     if given.get("fit_intercept"):
         return "The target is centred: the model has an intercept (--set fit_intercept=False)."
     if given.get("normalize_y"):
@@ -154,7 +154,7 @@ def _with_target(recipe: Any, table: Any, session: Session) -> Any:
     """Return the rows of a table that a fitted model can be scored on."""
     import numpy as np
 
-    from ..tables._recipe import missing
+    from ..tables import missing
 
     known = np.flatnonzero(~missing(table.column(recipe.target)))
     if len(known) < len(table):
@@ -162,6 +162,25 @@ def _with_target(recipe: Any, table: Any, session: Session) -> Any:
     table = table.take(known)
     kept(recipe, table, session)
     return table
+
+
+def _check_labels(y: Any, classes: Any, source: str, session: Session) -> None:
+    """Report labels that a classifier cannot predict, and refuse if it can predict none."""
+    from ..tables import TableError
+
+    if classes is None:
+        return
+    known = set(classes.tolist())
+    unknown = [label for label in y.tolist() if label not in known]
+    if not unknown:
+        return
+    what = (
+        f"{source}: {len(unknown)} of {len(y)} labels are unknown to the model, such as "
+        f"{unknown[0]!r}; it predicts {', '.join(map(repr, classes.tolist()[:8]))}"
+    )
+    if len(unknown) == len(y):
+        raise TableError(f"{what} - usually another spelling of the labels - use the same labels")
+    session.warn(f"{what}; they count as errors")
 
 
 @app.command()
@@ -218,6 +237,7 @@ def score(
             raise click.UsageError(f"{model} predicts no target, so there is nothing to score")
         table = _with_target(recipe, table, session)
         y = recipe.targets(table, labels=hasattr(trained.model, "classes_"))
+        _check_labels(y, getattr(trained.model, "classes_", None), table.source, session)
         value = float(trained.model.score(recipe.transform(table), y))
         session.result(f"{value:.6g}", score=value, rows=len(y))
         return

@@ -58,7 +58,7 @@ def report(picture: Picture, source: Source, command: str, code: str) -> str:
 
 
 def _counted(picture: Picture) -> str:
-    """Return the number of points, and of the rows that are none."""
+    """Return the number of points, and of the rows that were left out."""
     left_out = picture.rows - picture.points
     if not left_out:
         return f"{picture.points} rows"

@@ -64,7 +64,7 @@ class Session:
             numbers = count()
             yield lambda block: self.write(block, sys.stdout, next(numbers))
             return
-        from ..tables._write import table_writer
+        from ..tables import table_writer
 
         with table_writer(str(output)) as writer:
             yield writer.write
@@ -172,8 +172,7 @@ class TableOutput(Output):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the path, if a table can be written there."""
-        from ..tables import TableError
-        from ..tables._write import output_format
+        from ..tables import TableError, output_format
 
         found = super().convert(value, param, ctx)
         try:

@@ -140,7 +140,7 @@ def load_with_notes(
 
 
 def _prepared_columns(notes: dict[str, str], place: Any) -> str:
-    """Return what the recipe in the notes does to columns; "" if points are columns as they are.
+    """Describe how the recipe in the notes changes columns; "" if it does not change them.
 
     The text is that of `mercer.tables.Recipe.to_json`.
     """

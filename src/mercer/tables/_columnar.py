@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,6 +15,9 @@ from ._source import Source
 from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column
 
 __all__ = ["Columnar", "arrow_column"]
+
+
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # an index without a name
 
 
 class Columnar(Source):
@@ -80,7 +84,8 @@ class Columnar(Source):
                     name: self._column(name, column, kinds[name] if kinds else None)
                     for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
-                table = Table(columns, self.name, None, start)
+                index = tuple(name for name in columns if _PANDAS_INDEX.fullmatch(name))
+                table = Table(columns, self.name, None, start, index)
                 start += len(table)
                 self.share = start / total
                 if len(table):

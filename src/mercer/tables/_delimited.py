@@ -42,6 +42,7 @@ class Delimited(Source):
         self, path: Path, name: str = "", delimiter: str | None = None, header: bool | None = None
     ) -> None:
         super().__init__(path, name)
+        self.unnamed: list[str] = []
         with self._lines() as lines:
             first, second = islice(chain(filter(str.strip, lines), ("", "")), 2)
         if not first:
@@ -85,7 +86,7 @@ class Delimited(Source):
         if start == 0 or (1900 <= start <= 2100 and n > 2 and not follows):
             raise TableError(
                 f"{self.name}, line 1: {','.join(names[:6])}{',...' if n > 6 else ''} may be names "
-                f"of columns, as pandas numbers them, or the first row - say which: --header or "
+                f"of columns, as pandas numbers them, or the first row - choose: --header or "
                 f"--no-header"
             )
         return False
@@ -103,11 +104,13 @@ class Delimited(Source):
                     f"of its own{f', or {unless}' if numbers else ''}"
                 )
         unnamed = [name for name, cell in zip(self.names, cells, strict=True) if not cell.strip()]
+        self.unnamed = unnamed
         if unnamed:
             called = ",".join(unnamed)
             self.notes.append(
-                f"the header has no name for {called}, which may be the row numbers that pandas "
-                f"and R write - leave out what is no variable: --ignore {called}"
+                f"the header has no name for {called} - row numbers in the first column, as pandas "
+                f"and R write them, are not among the points unless --columns names them; leave "
+                f"out others: --ignore {called}"
             )
         if numbers and guessed:
             self.notes.append(
@@ -147,10 +150,18 @@ class Delimited(Source):
                 else:
                     cells, places, read = self._records(block, lines, read)
                     columns = self._typed(cells, places, kinds)
-                table = Table(columns, self.name, places, start)
+                table = Table(columns, self.name, places, start, self._row_numbers(columns))
                 start += len(table)
                 if len(table):
                     yield table
+
+    def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
+        """Return the first column if it has no name and numbers the rows, as pandas writes it."""
+        if not self.unnamed or self.unnamed[0] != self.names[0]:
+            return ()
+        column = columns[self.names[0]]
+        whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
+        return (self.names[0],) if whole and len(np.unique(column)) == len(column) else ()
 
     def _matrix(self, block: list[str]) -> np.ndarray | None:
         """Return a block of plain numbers, by a loop in C; None if it has anything else.

@@ -55,7 +55,12 @@ class JsonLines(Source):
 
     def _object(self, line: str, number: int) -> dict[str, Any]:
         try:
-            found = json.loads(line)
+            found = json.loads(line, object_pairs_hook=_unique)
+        except _RepeatedField as error:
+            raise TableError(
+                f"{self.name}, line {number}: {error} - usually two records in one object - give "
+                f"each value its own field"
+            ) from None
         except (ValueError, RecursionError) as error:
             text = getattr(error, "msg", "brackets too deep")
             column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
@@ -85,6 +90,20 @@ class JsonLines(Source):
             found[:] = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
             return found
         return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object, each of which must occur once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _RepeatedField(f"the field {twice!r} occurs twice")
+    return found
+
+
+class _RepeatedField(ValueError):
+    """An object with two values of one field."""
 
 
 def _is_rounded(value: Any) -> bool:

@@ -127,7 +127,7 @@ def load_trained(path: str | PathLike[str], *, mmap: bool = False) -> Trained:
     mmap : bool
         Whether to map the arrays instead of reading them.
     """
-    from ..persist._model import load_with_notes
+    from ..persist import load_with_notes
 
     model, notes = load_with_notes(path, mmap=mmap)
     recipe = notes.get("recipe")

@@ -142,7 +142,7 @@ class Recipe:
                 self._refuse_infinite(table, plain)
                 spread.take(X)
             for name in hot:
-                given = as_texts(table.columns[name])[rows]
+                given = _categories(table.columns[name])[rows]
                 counts[name].update(value for value in given if value is not None)
         empty = [name for name, n in zip(plain, spread.count, strict=True) if not n]
         empty += [name for name, values in counts.items() if not values]
@@ -313,6 +313,11 @@ class Recipe:
                     f"holds text, {first}, where the model was fitted to numbers - usually a "
                     f"typing error or a mark for a missing value - mend the file"
                 )
+            elif not texts:
+                what = (
+                    f"holds numbers written as text, {first} - write them as numbers, or leave the "
+                    f"column out: --ignore {called}"
+                )
             elif len(texts) <= len(column) // 10:
                 what = (
                     f"{len(texts)} of {len(column)} values are no numbers, the first {first} - "
@@ -431,10 +436,10 @@ class Recipe:
             if part.fill is not None:
                 column = np.where(np.isnan(column), part.fill, column)
             return ((column - part.mean) / part.scale)[:, None]
-        places = {value: j for j, value in enumerate(part.categories)}
+        places = {value.strip(): j for j, value in enumerate(part.categories)}
         hot = np.zeros((len(rows), part.width))
-        for i, value in enumerate(as_texts(column)):
-            value = part.fill if value is None else value
+        for i, value in enumerate(_categories(column)):
+            value = str(part.fill).strip() if value is None else value
             if value not in places:
                 shown = ", ".join(map(repr, part.categories[:8]))
                 more = " ..." if part.width > 8 else ""
@@ -463,7 +468,12 @@ class Recipe:
         held = None
         if kind_of(column) == TEXT:
             held = inspect_texts(Counter(cell for cell in column if cell is not None))
-        if held is not None and held.is_number and not (labels and held.is_identifier):
+        fractions = held is not None and labels and held.is_mostly_numbers
+        fractions = fractions and any(_numeric(cell) and "." in cell for cell in column)
+        if held is not None and (
+            (held.is_number and not (labels and held.is_identifier))
+            or (held.is_mostly_numbers and (not labels or fractions))
+        ):
             row = column.tolist().index(held.example)
             raise TableError(
                 f"{table.source}, column {self.target!r}: the target holds {held.what}, the first "
@@ -623,10 +633,17 @@ def as_texts(column: np.ndarray) -> np.ndarray:
     return found
 
 
+def _categories(column: np.ndarray) -> np.ndarray:
+    """Return values as texts without the spaces around them, which do not make a category."""
+    found = np.empty(len(column), dtype=object)
+    found[:] = [None if value is None else value.strip() for value in as_texts(column)]
+    return found
+
+
 def label_values(column: np.ndarray) -> np.ndarray:
-    """Return labels: texts, or whole numbers, which then are integers."""
+    """Return labels: texts without the spaces around them, or whole numbers as integers."""
     if column.dtype == object:
-        return np.array(["missing" if value is None else value for value in column], dtype=str)
+        return np.array(["missing" if v is None else v for v in _categories(column)], dtype=str)
     whole = bool(np.all(np.abs(column) < 2**63)) and bool(np.all(column == np.round(column)))
     return column.astype(np.int64) if whole else column
 

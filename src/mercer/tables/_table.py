@@ -29,7 +29,8 @@ __all__ = [
 ]
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # in lower case
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})  # lower case
+_MISSING_NUMBERS = frozenset({"-", "--", "."})  # missing values, unless the column is text
 MAX_EXACT = 2**53  # float64 represents every integer up to here
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
@@ -159,13 +160,14 @@ def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarra
     known = [None if c is None or c.strip().lower() in MISSING else c for c in cells]
     if kind != TEXT:
         try:
-            found = _floats(["nan" if cell is None else cell for cell in known])
+            cells = [None if c is None or c.strip() in _MISSING_NUMBERS else c for c in known]
+            found = _floats(["nan" if cell is None else cell for cell in cells])
             large = np.flatnonzero(np.abs(found) >= MAX_EXACT)
             if kind == NUMBER or not any(is_rounded(cells[i]) for i in large.tolist()):
                 return found
         except ValueError:
             if kind == NUMBER:
-                return next(i for i, cell in enumerate(known) if not is_number(cell))
+                return next(i for i, cell in enumerate(cells) if not is_number(cell))
     return column_from_texts(known)
 
 

@@ -26,7 +26,8 @@ _DATE = re.compile(
 class TextColumn(NamedTuple):
     """What most values of a column of text are, with an example and a remedy.
 
-    `is_number` if they are numbers in another notation, `is_identifier` if a float rounds them.
+    `is_number` if they are numbers in another notation, `is_identifier` if a float rounds them,
+    `is_mostly_numbers` if there is text among them.
     """
 
     what: str
@@ -34,10 +35,11 @@ class TextColumn(NamedTuple):
     remedy: str
     is_number: bool = True
     is_identifier: bool = False
+    is_mostly_numbers: bool = False
 
 
 def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
-    """Return what the values of a column are if they are hardly categories, otherwise None.
+    """Classify the values of a column; None if they seem to be categories.
 
     Parameters
     ----------
@@ -69,12 +71,18 @@ def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
             return TextColumn(what, found[0], remedy, holds is not _is_date)
     numbers = sum(count for value, count in counts.items() if is_number(value))
     if 2 * numbers > total:
-        other = next(value for value in [*counts, ""] if not is_number(value) or not value)
+        other = next((value for value in counts if not is_number(value)), None)
+        if other is None and all(value.strip().lstrip("+-").isdigit() for value in counts):
+            return None  # codes of categories
+        if other is None:
+            remedy = "write them as numbers"
+            return TextColumn("numbers written as text", next(iter(counts)), remedy)
         return TextColumn(
-            f"numbers in {numbers} of {total} rows",
+            f"numbers in {numbers} of {total} rows, and text in others",
             other,
-            "correct the other values, or leave them empty if they mark missing ones",
+            "correct the text, or leave the cell empty if the value is missing",
             is_number=False,
+            is_mostly_numbers=True,
         )
     if total >= _MIN_ROWS_OF_IDENTIFIERS and 2 * len(counts) > total:
         return TextColumn(

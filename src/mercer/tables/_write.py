@@ -72,7 +72,7 @@ class TableWriter:
         self._number += 1
 
     def close(self) -> None:
-        """Write what is left to write; the file stays open."""
+        """Write the blocks that are held in memory, and flush; the file stays open."""
         self._text.flush()
         self._text.detach()
         if self._zipped is not None:
