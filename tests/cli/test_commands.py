@@ -272,7 +272,7 @@ def test_tables_as_json_lines(mercer, people):
     rows = [json.loads(line) for line in told.splitlines()]
     assert {row["prediction"] for row in rows} == {"old", "new"}
     done = mercer("predict", "m.mercer", people, "--json", "-o", "p.csv")
-    assert json.loads(done.out) == {"file": "p.csv", "rows": 80}
+    assert json.loads(done.out) == {"file": "p.csv", "rows": 80, "empty": 0}
     assert columns(Path("p.csv").read_text())["prediction"] == [row["prediction"] for row in rows]
 
 
@@ -289,11 +289,12 @@ def test_training_and_test_sets_in_one_file(mercer, tmp_path):
     assert float(done.out) >= 0.5, done
 
 
-def test_rows_left_out_of_a_prediction_are_told(mercer, people, tmp_path):
+def test_rows_with_missing_values_have_an_empty_prediction(mercer, people, tmp_path):
     mercer("fit", "ridge", people, "--columns", "age,height", "--target", "price", "--impute",
            "drop", "-o", "m.mercer")  # fmt: skip
     done = mercer("predict", "m.mercer", people)
-    assert len(done.out.splitlines()) == 80 and "warning: 1 of 80 rows left out" in done.err
+    assert len(done.out.splitlines()) == 81 and done.out.splitlines()[8] == "8,"
+    assert "warning: 1 of 80 rows have missing values and an empty result" in done.err
     Path("new.csv").write_text("age;height\n1;2\n")
     assert "separated by a semicolon" in mercer("predict", "m.mercer", "new.csv").err
 
@@ -301,7 +302,7 @@ def test_rows_left_out_of_a_prediction_are_told(mercer, people, tmp_path):
 def test_independence_of_what_is_complete_on_both_sides(mercer, people):
     done = mercer("test", "independence", people, "--x", "age", "--y", "height", "--impute", "drop",
                   "--permutations", "19")  # fmt: skip
-    assert done.code == 0 and "1 rows left out" in done.err, done
+    assert done.code == 0 and "1 of 80 rows left out" in done.err, done
     mixed = mercer("test", "independence", people, "--x", "age", "--y", "city", "--kernel-y",
                    "Spectrum(1)", "--permutations", "19")  # fmt: skip
     assert mixed.code == 0 and "texts of the column 'city'" in mixed.err, mixed

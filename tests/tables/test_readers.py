@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from mercer.tables import Table, TableError, open_table, read_table
+from mercer.tables import Recipe, Table, TableError, open_blocks, open_table, read_table
 
 CSV = "x,y,city\n1,2.5,Bonn\n2,,Ulm\n3,-1e3,Bonn\n"
 # The bytes name the test, so they must not hold the time of the day (mtime).
@@ -83,6 +83,64 @@ def test_what_is_no_table_yet(tmp_path):
     for name, remedy in (("a.xlsx", "save the sheet as CSV"), ("a.json", "one object per line")):
         with pytest.raises(TableError, match=remedy):
             read_table(write(tmp_path, name, "[]"))
+
+
+def test_integers_beyond_2_to_the_53_stay_exact(tmp_path, monkeypatch):
+    """As text, in every format and block, because float64 would make some of them equal."""
+    pa = pytest.importorskip("pyarrow")
+    pq, feather = (pytest.importorskip(f"pyarrow.{part}") for part in ("parquet", "feather"))
+    monkeypatch.setattr("mercer.tables._source._MOST", 4)
+    monkeypatch.setattr("mercer.tables._source._LEAST", 1)
+    large = [2**53 + 1, -(2**53) - 3, 2**60, 2**63 - 1]
+    for ids in ([7, 8, 9, 10, *large], [*large, 7, 8, 9, 10]):
+        columns = {"id": ids, "x": [float(i) for i in range(8)]}
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        cells = "\n".join(f"{row['id']},{row['x']}" for row in rows)
+        write(tmp_path, "a.csv", f"id,x\n{cells}\n")
+        write(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+        pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+        feather.write_feather(pa.table(columns), tmp_path / "a.arrow", compression="uncompressed")
+        np.savez(tmp_path / "a.npz", **columns)
+        for name in ("a.csv", "a.jsonl", "a.parquet", "a.arrow", "a.npz"):
+            found = read_table(tmp_path / name)
+            assert found.kinds == {"id": "text", "x": "numbers"}, name
+            assert found.columns["id"].tolist() == [str(i) for i in ids], name
+    exact = write(tmp_path, "b.csv", f"id,x\n{2**53},1\n{2**60},nan\n")
+    assert read_table(exact).columns["id"].tolist() == [2.0**53, 2.0**60]
+    digits = write(tmp_path, "c.csv", f"id\n{'9' * 5000}\n1\n")
+    assert read_table(digits).kinds == {"id": "text"}
+    with pytest.raises(TableError, match="the column 'id' holds text, and points are numbers"):
+        list(open_blocks(tmp_path / "a.parquet"))
+
+
+def test_marks_of_missing_numbers(tmp_path):
+    rows = "".join(f"{mark},x\n" for mark in ("-", "--", ".", "#N/A", "<NA>", "1.5"))
+    found = read_table(write(tmp_path, "a.csv", f"a,b\n{rows}")).columns["a"]
+    assert np.isnan(found).tolist() == [True] * 5 + [False]
+    strands = read_table(write(tmp_path, "b.csv", "strand\n+\n-\n+\n"))
+    assert strands.columns["strand"].tolist() == ["+", "-", "+"]
+
+
+def test_row_numbers_are_not_points(tmp_path):
+    """Of pandas: a first column without a name in CSV, an unnamed index in Parquet."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": [1.5, 2.5, 9.0], "y": [1.0, 0.0, 1.0]}, index=[7, 3, 5])
+    frame.to_csv(tmp_path / "a.csv")
+    frame.to_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        table = read_table(tmp_path / name)
+        assert len(table.columns) == 3 and Recipe().fit(table).features == ["x", "y"]
+    frame.set_axis([1.5, 2.5, 2.5]).to_csv(tmp_path / "b.csv")
+    assert Recipe().fit(read_table(tmp_path / "b.csv")).features == ["column1", "x", "y"]
+
+
+def test_dates_of_parquet_are_text(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    days = pa.array([19000, None], pa.date32())
+    pq.write_table(pa.table({"day": days, "x": [1.0, 2.0]}), tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet").columns["day"].tolist() == ["2022-01-08", None]
 
 
 def test_a_table_as_json_lines():
@@ -190,6 +248,7 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
         ("a.csv", 'x,y\n1,"' + "2\n" * 80_000, "cell of more than 131072 characters.*never closed"),
         ("a.csv.gz", CUT_OFF, "a.csv.gz, after line .*cut off"),
         ("a.jsonl", '{"x": 1}\n{"x": \n', "a.jsonl, line 2, column .: Expecting value"),
+        ("a.jsonl", '{"x": 1, "x": 2}\n', "a.jsonl, line 1: the field 'x' occurs twice"),
         ("a.jsonl", "[1, 2]\n", "line 1: a list in place of an object"),
         ("a.jsonl", '{"x": [1]}\n', "line 1, field 'x': a list in place of a number"),
         ("a.jsonl", "[" * 100_000, "line 1.*: "),

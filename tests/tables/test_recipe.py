@@ -1,5 +1,7 @@
 """What becomes of columns: what is said is done, and nothing else is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -12,6 +14,8 @@ from mercer.tables import (
     Trained,
     label_values,
     load_trained,
+    open_table,
+    read_table,
     save_trained,
 )
 
@@ -160,7 +164,22 @@ NOTHING = np.full(4, np.nan)
         ({"points": "texts", "standardize": True}, {}, "--standardize is about vectors"),
         ({"points": "texts", "impute": "mean"}, {}, "--impute is about vectors.*drop leaves out"),
         ({"points": "texts"}, {"t": text(*["GATTACA"] * 4)}, "name it: --columns t"),
-        ({}, {"n": text("1,5", "2,5", "3,0", "4")}, "'1,5' on line 2 has a decimal comma.*tr , "),
+        (
+            {},
+            {"n": text("1,5", "2,5", "3,0", "4")},
+            "'n': holds numbers with decimal commas, the first '1,5' on line 2 - write decimal",
+        ),
+        (
+            {},
+            {"n": text("1,234", "2,500", "900", "4")},
+            "'n': holds numbers with commas, as decimal commas or between thousands, the first",
+        ),
+        (
+            {},
+            {"n": text("9007199254740993", None, "9007199254740995", "4")},
+            r"'n': holds integers beyond 2\^53, which 64-bit floats would round, the first "
+            "'9007199254740993' on line 2 - identifiers are not a feature.*--ignore n",
+        ),
     ],
 )
 def test_what_no_table_makes_sense_of(recipe, changes, message):
@@ -228,6 +247,173 @@ def test_a_model_and_its_recipe_share_a_file(tmp_path):
     again = load_trained(tmp_path / "a.mercer")
     assert again.recipe == recipe and again.story == {"command": "none"}
     assert again.model.predict(X).tobytes() == model.predict(X).tobytes()
-    assert mercer.load(tmp_path / "a.mercer").predict(X).tobytes() == model.predict(X).tobytes()
+    assert again.predict(given).tobytes() == model.predict(X).tobytes()
     mercer.save(model, tmp_path / "b.mercer")
-    assert load_trained(tmp_path / "b.mercer").recipe is None
+    bare = load_trained(tmp_path / "b.mercer")
+    assert bare.recipe is None
+    with pytest.raises(TableError, match=r"saved without a recipe .*save_trained"):
+        bare.predict(given)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ({"standardize": True, "ignore": ("city",)}, "2 standardised"),
+        ({"onehot": ("city",)}, "1 one-hot"),
+        ({"impute": "mean", "ignore": ("city",)}, "2 imputed"),
+        ({"columns": ("n", "x")}, "2 selected in a certain order"),
+    ],
+)
+def test_load_refuses_a_model_whose_columns_a_recipe_prepares(tmp_path, recipe, said):
+    given = table(n=rng.normal(size=4), city=text("Ulm", "Bonn", "Rom", "Bonn"))
+    recipe = Recipe(target="y", **recipe).fit(given)
+    model = mercer.KernelRidge().fit(recipe.transform(given), recipe.targets(given, labels=False))
+    save_trained(Trained(model, recipe), path := tmp_path / "a.mercer")
+    with pytest.raises(mercer.ModelFileError, match=said) as caught:
+        mercer.load(path)
+    for words in ("columns would be wrong", f"load_trained({str(path)!r})", "`mercer predict`"):
+        assert words in str(caught.value)
+
+
+def test_load_reads_a_model_of_columns_as_they_are(tmp_path):
+    given = table(n=rng.normal(size=4))
+    for options in ({"ignore": ("city",)}, {"columns": ("x",)}, {"impute": "drop"}):
+        recipe = Recipe(target="y", **{"ignore": ("city",), **options}).fit(given)
+        X = recipe.transform(given)
+        model = mercer.KernelRidge().fit(X, recipe.targets(given, labels=False))
+        save_trained(Trained(model, recipe), tmp_path / "a.mercer")
+        assert (mercer.load(tmp_path / "a.mercer").predict(X) == model.predict(X)).all()
+
+
+def frames(columns):
+    """Return the same columns in every type of table."""
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    return [pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)]
+
+
+def test_a_recipe_and_a_model_take_data_frames(tmp_path):
+    columns = {
+        "x": [1.0, 2.0, 4.0, 9.0],
+        "n": [3, None, 5, 5],
+        "city": ["Ulm", "Bonn", None, "Bonn"],
+        "y": [0, 1, 1, 0],
+    }
+    want = Recipe(target="y", standardize=True, onehot=("city",), impute="mean").fit(table())
+    model = mercer.SVC().fit(want.transform(table()), want.targets(table(), labels=True))
+    trained = Trained(model, want)
+    for frame in frames(columns):
+        assert replace(want, parts=None).fit(frame) == want
+        assert want.transform(frame).tobytes() == want.transform(table()).tobytes()
+        assert want.targets(frame, labels=True).tolist() == [0, 1, 1, 0]
+        assert open_table(frame).shape == (4, table().kinds)
+        assert trained.predict(frame).tolist() == trained.predict(table()).tolist()
+    assert replace(want, parts=None).fit(open_table(frame)) == want
+    with pytest.raises(TypeError, match=r"reads a path, a DataFrame .*got ndarray - put an array"):
+        open_table(np.eye(3))
+    for wrong in (np.eye(3), 3.0):
+        with pytest.raises(TypeError, match="a recipe reads a Table, a DataFrame"):
+            Recipe().fit(wrong)
+
+
+def test_data_frames_of_other_types():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {
+            0: pd.array([1, None, 3], dtype="Int64"),
+            "flag": [True, False, True],
+            "kind": pd.Categorical(["a", None, "b"]),
+            "day": pd.to_datetime(["2024-01-05", None, "2024-02-01"]),
+            "id": pd.array([2**53 + 1, None, 2**63], dtype="UInt64"),
+            "mixed": [1, "x", None],
+            "whole": np.array([1, None, 2], dtype=object),
+        },
+        index=[7, 7, 7],
+    )
+    found = read_table(frame).columns
+    np.testing.assert_array_equal(found["0"], [1, np.nan, 3])
+    np.testing.assert_array_equal(found["whole"], [1, np.nan, 2])
+    assert found["flag"].tolist() == [1.0, 0.0, 1.0]
+    assert found["kind"].tolist() == ["a", None, "b"]
+    assert found["day"].tolist() == ["2024-01-05 00:00:00", None, "2024-02-01 00:00:00"]
+    assert found["id"].tolist() == [str(2**53 + 1), None, str(2**63)]
+    assert found["mixed"].tolist() == ["1", "x", None]
+    with pytest.raises(TableError, match="column 2 is called 'a', as is an earlier one"):
+        read_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(TableError, match="column 'a': a list is neither a number nor text"):
+        read_table(pd.DataFrame({"a": [[1]]}))
+
+
+def test_rows_without_a_target_are_predicted():
+    given = table(city=text("Ulm", "Bonn", "Rom", "Bonn"), y=np.array([0.0, np.nan, 1.0, 0.0]))
+    recipe = Recipe(target="y", ignore=("city",), impute="drop").fit(given)
+    assert recipe.kept(given).tolist() == [0, 2, 3]  # to fit
+    new = given.take(slice(0, 3))
+    model = mercer.KernelRidge().fit(recipe.transform(given), recipe.targets(given, labels=False))
+    found = Trained(model, recipe).predict(new)
+    assert np.isnan(found).tolist() == [False, True, False]  # n is missing in the second row
+    without = Table({k: v for k, v in new.columns.items() if k != "y"})
+    assert Trained(model, recipe).predict(without)[0] == found[0]
+    labels = mercer.SVC().fit(recipe.transform(given), recipe.targets(given, labels=True))
+    assert Trained(labels, recipe).predict(new)[1] is None
+    answer = recipe.without_target().answer(new, {"p": found[[0, 2]]}, all_rows=True)
+    assert answer.columns["row"].tolist() == [1, 2, 3] and np.isnan(answer.columns["p"][1])
+    with pytest.raises(TableError, match="all 1 rows have a missing value"):
+        Trained(model, recipe).predict(new.take([1]))
+
+
+UNLIKELY = {
+    "day": (["2024-01-05", "2024-01-06", "05.01.2024", "2024-01-05 10:00"] * 5, "dates or times"),
+    "size": (["1,5", "2,5", "3", "1,5"] * 5, "numbers with decimal commas, such as '1,5'"),
+    "pay": (["1,234.50", "12,000.00", "3", "1,234.50"] * 5, "numbers with separators of thousands"),
+    "rate": (["5 %", "7 %", "5 %", "9 %"] * 5, "numbers with signs or spaces"),
+    "rank": (
+        ["1", "2", "3+", "2"] * 5,
+        "numbers in 15 of 20 rows, and text in others, such as '3\\+'",
+    ),
+    "name": ([f"n{i}" for i in range(20)], "20 different values in 20 rows"),
+    "key": ([str(2**53 + i) for i in range(20)], "integers beyond 2\\^53"),
+}
+
+
+@pytest.mark.parametrize("name", UNLIKELY)
+def test_onehot_all_refuses_what_is_hardly_a_category(name):
+    values, said = UNLIKELY[name]
+    given = Table({"x": np.arange(20.0), "city": text(*["Bonn", "Ulm"] * 10), name: text(*values)})
+    remedy = f"--ignore {name}; or make each value a category nevertheless: --onehot all,{name}"
+    with pytest.raises(TableError, match=f"(?s){name!r} holds {said}.*{remedy}"):
+        Recipe(onehot="all").fit(given)
+    recipe = Recipe(onehot=("all", name)).fit(given)
+    assert recipe.transform(given).shape[1] == 3 + len(set(values))
+    assert Recipe(onehot="all", ignore=(name,)).fit(given).features == [
+        *["x", "city=Bonn", "city=Ulm"]
+    ]
+
+
+def test_targets_in_another_notation_are_refused():
+    for values, said in ((("1,5", "2,5", "3", "4"), "decimal commas"),):
+        given = table(y=text(*values))
+        recipe = Recipe(target="y", columns=("x",)).fit(given)
+        for labels in (True, False):
+            with pytest.raises(TableError, match=f"column 'y': the target holds .*{said}"):
+                recipe.targets(given, labels=labels)
+    keys = [str(2**53 + i) for i in (1, 3, 5, 7)]
+    given = table(y=text(*keys))
+    assert recipe.targets(given, labels=True).tolist() == keys
+    with pytest.raises(TableError, match=r"the target holds integers beyond 2\^53"):
+        recipe.targets(given, labels=False)
+    assert label_values(np.array([1e20, 2.0])).dtype.kind == "f"
+    given = table(y=text("1.5", "x", "2.5", "3"))
+    for labels in (True, False):
+        with pytest.raises(TableError, match=r"numbers in 3 of 4 rows, and text in .*line 3"):
+            recipe.targets(given, labels=labels)
+    for codes in (["1", "3+", "2", "2"], ["1", "0", "01", "0"]):
+        given = table(y=text(*codes))
+        assert recipe.targets(given, labels=True).tolist() == codes
+
+
+def test_spaces_around_a_text_do_not_make_a_category():
+    given = table(city=text("Ulm", " Ulm", "Bonn ", "Bonn"), y=text("a", "a ", " b", "b"))
+    recipe = Recipe(columns=("city",), onehot=("city",), target="y").fit(given)
+    assert recipe.features == ["city=Bonn", "city=Ulm"]
+    assert recipe.transform(given)[:, 0].tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert recipe.targets(given, labels=True).tolist() == ["a", "a", "b", "b"]

@@ -19,6 +19,8 @@ __all__ = ["FAILED", "NOT_CONVERGED", "USAGE", "Commands", "app", "main"]
 
 FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130
 
+EXTRAS = {"matplotlib": "cli", "pyarrow": "cli", "panel": "explore", "bokeh": "explore"}
+
 ORDER = (
     *("pca", "compare", "fit", "predict", "transform", "denoise", "compress", "score", "tune"),
     *("test", "two-sample", "independence"),
@@ -82,6 +84,12 @@ def _message(error: Exception) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
+    package = str(getattr(error, "name", "")).partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package in EXTRAS:
+        return (
+            f"this needs {package}, which is not installed - usually because mercer was installed "
+            f"without its extra - try: pip install 'mercer[{EXTRAS[package]}]'"
+        )
     if isinstance(error, (ValueError, OSError, MemoryError, ImportError, ArithmeticError)):
         return text
     if isinstance(error, TypeError) and type(error).__module__ != "builtins":

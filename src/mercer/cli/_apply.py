@@ -9,15 +9,16 @@ import click
 
 from ._app import app
 from ._data import Data, reading_options
-from ._session import Output, Session, replacing, session_options
+from ._session import Output, Session, TableOutput, session_options
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 output_option = click.option(
     "-o",
     "--output",
-    type=Output(dir_okay=False),
+    type=TableOutput(),
     metavar="FILE",
-    help="Where to write; the standard output unless given.",
+    help="File to write: .csv, .tsv, .jsonl (also .gz), .parquet, .arrow, .feather, .npy or .npz; "
+    "the standard output unless given.",
 )
 code_option = click.option(
     "--show-code", is_flag=True, help="Print the Python that does the same, and stop."
@@ -48,6 +49,7 @@ def answer(
 ) -> None:
     """Write a table of values(trained, points) for the rows of a file, block by block."""
     from .._points import length
+    from ..tables import TableError
 
     source = data.open(session)
     if show_code:
@@ -63,30 +65,45 @@ def answer(
                     "from mercer.tables import load_trained, open_table",
                     "",
                     f"trained = load_trained({path!r})",
-                    "model, recipe = trained.model, trained.recipe",
+                    "model, recipe = trained.model, trained.row_recipe",
                     f"for number, block in enumerate({opened(source, data.reading)}.blocks()):",
                     "    X = recipe.transform(block)",
                     *(f"    {line}" for line in lines),
-                    "    recipe.answer(block, values).write(sys.stdout, header=number == 0)",
+                    "    answer = recipe.answer(block, values, all_rows=True)",
+                    "    answer.write(sys.stdout, header=number == 0)",
                 ]
             )
         )
         return
     trained = loaded(path)
-    rows = 0
-    with replacing(output) as file, session.listening(), session.progress("rows") as at:
-        for number, block in enumerate(source.blocks()):
-            points = trained.recipe.transform(block)
+    recipe, rows, n = trained.row_recipe, 0, source.shape.rows
+    empty: dict[str, Any] = {}
+    waiting: list[Any] = []  # blocks of incomplete rows, until the names of the results are known
+    with session.table(output) as write, session.listening(), session.progress("rows") as at:
+        for block in source.blocks():
+            points = recipe.transform(block)
             rows += length(points)
-            if length(points):
-                session.write(trained.recipe.answer(block, values(trained, points)), file, number)
+            found = values(trained, points) if length(points) else None
+            if found is None and not rows:
+                waiting.append(block)
+                continue
+            if found is not None:
+                empty = {name: column[:0] for name, column in found.items()}
+            for one in waiting:
+                write(recipe.answer(one, empty, all_rows=True))
+            waiting.clear()
+            write(recipe.answer(block, found or empty, all_rows=True))
             at(source.share)
-    left = source.shape.rows - rows
-    if left:
-        session.warn(f"{left} of {source.shape.rows} rows left out, as values are missing")
+        if not rows:
+            raise TableError(f"{source.name}: all {n} rows have a missing value")
+    if rows < n:
+        session.warn(
+            f"{n - rows} of {n} rows have missing values and an empty result: the recipe of "
+            f"{path} leaves out such rows"
+        )
     if output not in (None, "-"):
         session.note(f"wrote {output}")
-        session.result("", file=output, rows=rows)
+        session.result("", file=output, rows=n, empty=n - rows)
 
 
 def _able(trained: Any, verb: str, instead: str) -> Any:

@@ -189,7 +189,12 @@ def parameters(cls: Any, given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def kept(recipe: Recipe, table: Table, session: Session) -> None:
-    """Say how many rows were left out, if any."""
-    left = len(table) - len(recipe.kept(table))
-    if left:
-        session.note(f"{table.source}: {left} of {len(table)} rows left out, values are missing")
+    """Report how many rows were left out, if any."""
+    left_out = len(table) - len(recipe.kept(table))
+    if left_out:
+        session.note(left_out_rows(table.source, left_out, len(table)))
+
+
+def left_out_rows(source: str, count: int, rows: int) -> str:
+    """Return the message about rows that are left out."""
+    return f"{source}: {count} of {rows} rows left out, values are missing"

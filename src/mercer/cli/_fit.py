@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -49,10 +50,21 @@ def chosen(
     cls = getattr(mercer, name)
     known = signature(cls).parameters
     given = {"kernel": kernel or RBF, "random_state": seed, "max_memory": max_memory}
+    if method == "ridge":  # without an intercept, targets far from 0 are shrunk towards 0
+        given["fit_intercept"] = True
     if method == "gp":  # whose kernel has the noise and the size of the targets in it
         given |= {"kernel": kernel or f"{RBF} + White(noise=0.1)", "normalize_y": True}
     found = {key: value for key, value in given.items() if key in known and value is not None}
     return cls, found | parameters(cls, more), targets
+
+
+def _centring(given: dict[str, Any]) -> str:
+    """Return the message about the centring of a target, or "" if there is none."""
+    if given.get("fit_intercept"):
+        return "The target is centred: the model has an intercept (--set fit_intercept=False)."
+    if given.get("normalize_y"):
+        return "The target is centred and scaled to deviation 1 (--set normalize_y=False)."
+    return ""
 
 
 @app.command()
@@ -87,7 +99,8 @@ def fit(
     r"""Fit a model to the rows of DATA, and save it with all that is done to the columns.
 
     The kernel is RBF(length_scale='median') unless given; a Gaussian process adds White(noise=0.1),
-    and learns the parameters of its kernel.
+    and learns the parameters of its kernel.  Regressions centre the target: ridge and svr have an
+    intercept, gp subtracts the mean and divides by the deviation.
 
     \b
       mercer fit ridge houses.csv --target price --standardize -o model.mercer
@@ -117,6 +130,8 @@ def fit(
     recipe = recipe.fit(table)
     session.note("\n".join(recipe.describe()))
     kept(recipe, table, session)
+    if centred := _centring(given):
+        session.note(centred)
     answers = (recipe.targets(table, labels=labels),) if targets else ()
     with session.progress(method), session.listening():
         model = cls(**given).fit(recipe.transform(table), *answers)
@@ -133,6 +148,39 @@ def fit(
         status=None if report is None else report.status.value,
         file=output,
     )
+
+
+def _with_target(recipe: Any, table: Any, session: Session) -> Any:
+    """Return the rows of a table that a fitted model can be scored on."""
+    import numpy as np
+
+    from ..tables import missing
+
+    known = np.flatnonzero(~missing(table.column(recipe.target)))
+    if len(known) < len(table):
+        session.warn(f"{len(table) - len(known)} of {len(table)} rows have no target: not scored")
+    table = table.take(known)
+    kept(recipe, table, session)
+    return table
+
+
+def _check_labels(y: Any, classes: Any, source: str, session: Session) -> None:
+    """Report labels that a classifier cannot predict, and refuse if it can predict none."""
+    from ..tables import TableError
+
+    if classes is None:
+        return
+    known = set(classes.tolist())
+    unknown = [label for label in y.tolist() if label not in known]
+    if not unknown:
+        return
+    what = (
+        f"{source}: {len(unknown)} of {len(y)} labels are unknown to the model, such as "
+        f"{unknown[0]!r}; it predicts {', '.join(map(repr, classes.tolist()[:8]))}"
+    )
+    if len(unknown) == len(y):
+        raise TableError(f"{what} - usually another spelling of the labels - use the same labels")
+    session.warn(f"{what}; they count as errors")
 
 
 @app.command()
@@ -187,7 +235,9 @@ def score(
         recipe = trained.recipe
         if recipe.target is None:
             raise click.UsageError(f"{model} predicts no target, so there is nothing to score")
+        table = _with_target(recipe, table, session)
         y = recipe.targets(table, labels=hasattr(trained.model, "classes_"))
+        _check_labels(y, getattr(trained.model, "classes_", None), table.source, session)
         value = float(trained.model.score(recipe.transform(table), y))
         session.result(f"{value:.6g}", score=value, rows=len(y))
         return
@@ -199,6 +249,8 @@ def score(
         raise click.UsageError(f"{model} predicts no target, so there is nothing to score")
     recipe = data.recipe(source, given.get("kernel"), target)
     whole = recipe.fit(table)
+    hot = tuple(part.name for part in whole.parts or () if part.categories is not None)
+    recipe = replace(recipe, onehot=hot)  # a fold need not tell categories from identifiers
     session.note("\n".join(whole.describe()))
     kept(whole, table, session)
     table = table.take(whole.kept(table))

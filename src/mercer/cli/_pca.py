@@ -149,7 +149,8 @@ def plan(
     recipe = data.recipe(source, kernel, beside=() if color is None else (color,))
     recipe = recipe.fit(source.blocks())
     if recipe.points == "vectors":  # of which the plan looks at nothing but the shape
-        points: Any = np.broadcast_to(0.0, (source.shape.rows, len(recipe.features)))
+        count = sum(len(recipe.kept(block)) for block in source.blocks())
+        points: Any = np.broadcast_to(0.0, (count, len(recipe.features)))
     else:
         table = source.table()
         kept(recipe, table, session)

@@ -15,16 +15,21 @@ SHOWN = 20_000  # points in the picture, evenly spaced in the file
 
 
 class Picture:
-    """The scores, labels and some columns of the points that are shown."""
+    """The scores, labels and some columns of the points that are shown.
+
+    `rows` is the number of rows of the file, `points` of those that became points.
+    """
 
     def __init__(self, model: Any, recipe: Any, rows: int, color: str | None) -> None:
         self.model, self.recipe, self.rows, self.color = model, recipe, rows, color
         self.shown = np.unique(np.linspace(0, rows - 1, min(rows, SHOWN)).astype(np.int64))
+        self.points = 0
         self._scores: list[np.ndarray] = []
         self._parts: list[Table] = []
 
     def take(self, table: Table, scores: np.ndarray) -> None:
         """Keep what is shown of some rows."""
+        self.points += len(scores)
         places = self.recipe.kept(table)
         chosen = np.isin(places + table.start, self.shown, assume_unique=True)
         self._scores.append(scores[chosen])
@@ -71,7 +76,7 @@ class Picture:
         else:
             left.plot(scores[:, 0], ".")
             left.set(xlabel="row shown", ylabel="component 1")
-        part = "" if len(scores) == self.rows else f", {len(scores)} of them shown"
-        left.set_title(f"Kernel PCA of {self.rows} points{part}", loc="left")
+        part = "" if len(scores) == self.points else f", {len(scores)} of them shown"
+        left.set_title(f"Kernel PCA of {self.points} points{part}", loc="left")
         spectrum(self.model, ax=right)
         figure.savefig(path, dpi=150)

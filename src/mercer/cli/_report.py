@@ -27,14 +27,14 @@ def report(picture: Picture, source: Source, command: str, code: str) -> str:
         np.linspace(0, len(picture.scores) - 1, min(len(picture.scores), _POINTS)).astype(int)
     )
     share = float(model.explained_variance_ratio_.sum())
-    shown = f"{len(places)} evenly spaced ones are drawn" if len(places) < picture.rows else ""
+    shown = f"{len(places)} evenly spaced ones are drawn" if len(places) < picture.points else ""
     fields = {
         "title": f"Kernel PCA of {source.title}",
-        "subtitle": f"{picture.rows} rows, {model.n_components_} components, the kernel "
+        "subtitle": f"{_counted(picture)}, {model.n_components_} components, the kernel "
         f"{model.kernel_}.",
         "reading": "Each dot is a row of the file. Rows that the kernel finds similar lie close "
         "together; the two axes are the directions in which the rows differ most. "
-        f"Point at a dot to see its row.{f' Of all rows, {shown}.' if shown else ''}",
+        f"Point at a dot to see its row.{f' Of all points, {shown}.' if shown else ''}",
         "spectrum": f"An eigenvalue says how much the rows differ along a component. These "
         f"{model.n_components_} together explain {share:.1%} of all differences that the kernel "
         f"sees. The mark at the top of each bar shows between which bounds the exact eigenvalue is "
@@ -55,6 +55,14 @@ def report(picture: Picture, source: Source, command: str, code: str) -> str:
     escaped["data"] = _json(_data(picture, places))
     page = files(__package__).joinpath("report.html").read_text("utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: escaped[found[1]], page)
+
+
+def _counted(picture: Picture) -> str:
+    """Return the number of points, and of the rows that were left out."""
+    left_out = picture.rows - picture.points
+    if not left_out:
+        return f"{picture.points} rows"
+    return f"{picture.points} of {picture.rows} rows ({left_out} left out, values are missing)"
 
 
 def certainties(model: Any) -> list[tuple[bool, str]]:

@@ -20,6 +20,7 @@ from .._version import __version__
 from ..estimators import KernelPCA
 from ..tables import Recipe, Source, Table, TableError, Trained, load_trained, save_trained
 from ._code import called, opened
+from ._data import left_out_rows
 from ._picture import Picture
 from ._session import Session, replacing
 
@@ -46,7 +47,7 @@ class PCARun:
         """Fit all points at once."""
         table = self.source.table()
         recipe = self.recipe.fit(table)
-        self._say(recipe, len(table) - len(recipe.kept(table)))
+        self.session.note("\n".join(recipe.describe()))
         model = KernelPCA(**self.parameters)
         with self.session.progress("components"), self.session.listening():
             model.fit(recipe.transform(table))
@@ -57,7 +58,11 @@ class PCARun:
         """Fit in blocks of rows: the file is never in the memory as a whole."""
         with self.session.listening():
             model, recipe = self._taken_in(resume)
-        parts = ((block, model.transform(recipe.transform(block))) for block in self._blocks())
+        parts = (
+            (block, model.transform(recipe.transform(block)))
+            for block in self._blocks()
+            if len(recipe.kept(block))
+        )
         self._finish(Trained(model, recipe, self._story), parts)
 
     def _taken_in(self, resume: bool) -> tuple[Any, Any]:
@@ -72,7 +77,7 @@ class PCARun:
                 self.session.note("an interrupted run is started anew; --resume goes on with one")
             self._clear()
             recipe = self.recipe.fit(self._blocks("columns"))
-            self._say(recipe)
+            self.session.note("\n".join(recipe.describe()))
             model = self._begun(recipe)
         for number, block in enumerate(self._blocks("components"), start=1):
             if number <= done:
@@ -140,6 +145,7 @@ class PCARun:
             "",
             files=[str(self.output / name) for name in FILES],
             rows=self.source.shape.rows,
+            points=picture.points,
             kernel=repr(model.kernel_),
             eigenvalues=model.eigenvalues_,
             bounds=model.eigenvalue_bounds_,
@@ -151,17 +157,17 @@ class PCARun:
 
     def _embed(self, file: Any, parts: Any, recipe: Any, picture: Picture | None) -> None:
         beside = () if self.color is None else (self.color,)
+        rows = self.source.shape.rows
+        left_out = rows
         for number, (table, scores) in enumerate(parts):
+            left_out -= len(scores)
             names = (f"component{j + 1}" for j in range(scores.shape[1]))
             answer = recipe.answer(table, dict(zip(names, scores.T, strict=True)), beside)
             self.session.write(answer, file, number)
             if picture is not None:
                 picture.take(table, scores)
-
-    def _say(self, recipe: Recipe, dropped: int = 0) -> None:
-        self.session.note("\n".join(recipe.describe()))
-        if dropped:
-            self.session.note(f"{dropped} rows left out, as values are missing.")
+        if left_out:
+            self.session.note(left_out_rows(self.source.name, left_out, rows))
 
     # ------------------------------------------------------------------ files
 

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +21,7 @@ import click
 
 from ._app import NOT_CONVERGED
 
-__all__ = ["Output", "Session", "replacing", "session_options"]
+__all__ = ["Output", "Session", "TableOutput", "replacing", "session_options"]
 
 
 class Session:
@@ -52,6 +53,21 @@ class Session:
             table.write_json(file)
         else:
             table.write(file, header=number == 0)
+
+    @contextmanager
+    def table(self, output: str | None) -> Iterator[Callable[[Any], None]]:
+        """Yield what writes the blocks of a table to a file, in the format of its name.
+
+        Without a file they go to the standard output: as CSV, or as JSON Lines with --json.
+        """
+        if output in (None, "-"):
+            numbers = count()
+            yield lambda block: self.write(block, sys.stdout, next(numbers))
+            return
+        from ..tables import table_writer
+
+        with table_writer(str(output)) as writer:
+            yield writer.write
 
     def result(self, words: str, **values: Any) -> None:
         """Give the result: as text, or as JSON."""
@@ -145,6 +161,24 @@ class Output(click.Path):
             self.fail(f"{str(found)!r} cannot be written: there is no folder {around}", param, ctx)
         if str(found) != "-" and not os.access(around, os.W_OK | os.X_OK):
             self.fail(f"{str(found)!r} cannot be written: {around} is read-only", param, ctx)
+        return found
+
+
+class TableOutput(Output):
+    """A file for a table, refused at once if its name does not stand for a format."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path, if a table can be written there."""
+        from ..tables import TableError, output_format
+
+        found = super().convert(value, param, ctx)
+        try:
+            output_format(str(found))
+        except TableError as error:
+            self.fail(str(error), param, ctx)
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ._app import Commands, app
-from ._data import Data, data_options, kernel_option
+from ._data import Data, data_options, kept, kernel_option, left_out_rows
 from ._session import Session, session_options
 
 
@@ -76,6 +76,8 @@ def two_sample(
         )
     recipe = recipe.fit(Table.joined([replace(t, lines=None) for t in both]))
     session.note("\n".join(recipe.describe()))
+    for table in (one, two):
+        kept(recipe, table, session)
     with session.progress("permutations"), session.listening():
         result = two_sample_test(
             recipe.transform(one),
@@ -144,7 +146,7 @@ def independence(
             X, Y, kernel, kernel_y, n_permutations=permutations, random_state=seed
         )
     if len(both) < len(table):
-        session.note(f"{len(table) - len(both)} rows left out, as values are missing.")
+        session.note(left_out_rows(source.name, len(table) - len(both), len(table)))
     _said(
         session,
         result,

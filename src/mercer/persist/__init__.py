@@ -1,5 +1,6 @@
 """Models in files: safetensors with a header in JSON, written whole, read without running code."""
 
 from ._model import load, read_notes, save
+from ._model import load_with_notes as load_with_notes  # for mercer.tables
 
 __all__ = ["load", "read_notes", "save"]

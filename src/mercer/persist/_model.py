@@ -18,7 +18,7 @@ from ._decode import Decoder
 from ._encode import Encoder
 from ._registry import Stored, by_class, by_name, extended
 
-__all__ = ["load", "read_notes", "save"]
+__all__ = ["load", "load_with_notes", "read_notes", "save"]
 
 _FORMAT = 1  # of the file; classes have numbers of their own
 _KERNEL = 2000  # characters of the kernel in the header, which is for people
@@ -97,7 +97,10 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[
     Raises
     ------
     ModelFileError
-        A ValueError that says what is wrong with the file, and where.
+        A ValueError that says what is wrong with the file, and where.  It is also raised for a
+        model of `mercer fit` whose points are not the columns of a table as they are, but
+        standardised, one-hot or imputed ones: without them its predictions would be wrong.
+        `mercer.tables.load_trained` reads the model together with that recipe.
 
     Examples
     --------
@@ -111,23 +114,63 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[
     >>> mercer.load(path, mmap=True)
     <Expansion: 1 function on 3 points, RBF(length_scale=2.0)>
     """
+    model, notes = load_with_notes(path, mmap, classes=classes)
+    place = os.fspath(path)
+    if prepared := _prepared_columns(notes, place):
+        raise ModelFileError(
+            f"{place!s}: the model was fitted to columns that a recipe prepares ({prepared}), and "
+            f"mercer.load returns estimators without their recipe, so that predictions from raw "
+            f"columns would be wrong - usually a model of `mercer fit` or `mercer pca` - use "
+            f"mercer.tables.load_trained({place!r}): its predict takes the raw table and applies "
+            f"the recipe, as `mercer predict` does, and its attribute model is the bare estimator"
+        )
+    return model
+
+
+def load_with_notes(
+    path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[type] = ()
+) -> tuple[Any, dict[str, str]]:
+    """Return a model, and the texts that `save` stored with it."""
     table = extended(classes) if classes else by_name()
     try:
         metadata, tensors = read(path, mapped=mmap)
-        return _model(metadata, tensors, table)
+        return _model(metadata, tensors, table), _notes(metadata)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
+
+
+def _prepared_columns(notes: dict[str, str], place: Any) -> str:
+    """Describe how the recipe in the notes changes columns; "" if it does not change them.
+
+    The text is that of `mercer.tables.Recipe.to_json`.
+    """
+    if "recipe" not in notes:
+        return ""
+    recipe = strict_json(notes["recipe"], f"{place!s}: its recipe")
+    recipe = recipe if isinstance(recipe, dict) else {}
+    parts = [part for part in recipe.get("parts") or () if isinstance(part, dict)]
+    scaled = sum((part.get("mean"), part.get("scale")) != (0.0, 1.0) for part in parts)
+    onehot = sum(part.get("categories") is not None for part in parts)
+    filled = sum(part.get("fill") is not None for part in parts)
+    chosen = len(recipe.get("columns") or ())
+    done = {"standardised": scaled, "one-hot": onehot, "imputed": filled}
+    said = [f"{count} {what}" for what, count in done.items() if count]
+    return ", ".join(said + [f"{chosen} selected in a certain order"] * (chosen > 1))
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the texts that `save` was given beside a model, without reading the model."""
     try:
         metadata, _ = read(path, mapped=True)
-        found = strict_json(metadata.get("notes", "{}"), "its notes")
-        if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-            raise ModelFileError("its notes are no texts by name")
+        return _notes(metadata)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
+
+
+def _notes(metadata: dict[str, str]) -> dict[str, str]:
+    found = strict_json(metadata.get("notes", "{}"), "its notes")
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise ModelFileError("its notes are not texts by name")
     return found
 
 

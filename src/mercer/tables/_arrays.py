@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ._source import Source
-from ._table import Table, TableError, nearest
+from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, nearest
 
 __all__ = ["Arrays"]
 
@@ -130,16 +130,22 @@ class Arrays(Source):
         n = len(next(iter(self._columns.values()), ()))
         for start in range(0, n, rows):
             part = slice(start, start + rows)
-            columns = {name: _plain(column[part]) for name, column in self._columns.items()}
+            columns = {
+                name: _plain(column[part], kinds[name] if kinds else None)
+                for name, column in self._columns.items()
+            }
             self.share = min(1.0, (start + rows) / n)
             yield Table(columns, self.name, None, start)
 
 
-def _plain(column: np.ndarray) -> Any:
+def _plain(column: np.ndarray, kind: str | None = None) -> Any:
     if column.dtype.kind in "US":
         return (
             np.char.decode(column, "utf-8").astype(object)
             if column.dtype.kind == "S"
             else (column.astype(object))
         )
-    return np.asarray(column, dtype=np.float64)
+    found = np.asarray(column, dtype=np.float64)
+    if column.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(found) >= MAX_EXACT)):
+        return integer_column(column.tolist(), kind)
+    return found

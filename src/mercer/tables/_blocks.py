@@ -18,7 +18,7 @@ import numpy as np
 from ..blocks import ArrayBlocks, Blocks, LocalBlocks, rows_of_a_block
 from ._read import open_table
 from ._source import Source
-from ._table import NUMBER, TableError, nearest
+from ._table import EMPTY, NUMBER, TableError, kind_of, nearest
 
 __all__ = ["open_blocks"]
 
@@ -168,12 +168,7 @@ class _Rows:
 
     def pieces(self, names: list[str], rows: int) -> Iterator[list[Any]]:
         kinds = self.source.shape.kinds
-        text = [name for name in names if kinds[name] != NUMBER]
-        if text and len(names) > 1:
-            raise TableError(
-                f"{self.name}: the column {text[0]!r} holds {kinds[text[0]]}, and points are "
-                f"numbers; name those that are: columns={[n for n in names if n not in text]}"
-            )
+        _refuse_text(self.name, {name: kinds[name] for name in names})
         for table in self.source.blocks():
             yield [table.columns[name] for name in names]
 
@@ -202,7 +197,19 @@ class _Parquet:
     def pieces(self, names: list[str], rows: int) -> Iterator[list[Any]]:
         with self._open() as file:
             for batch in file.iter_batches(batch_size=rows, columns=names):
-                yield [self.source._column(n, batch.column(n)) for n in names]
+                columns = {n: self.source._column(n, batch.column(n)) for n in names}
+                _refuse_text(self.name, {n: kind_of(column) for n, column in columns.items()})
+                yield list(columns.values())
+
+
+def _refuse_text(source: str, kinds: dict[str, str]) -> None:
+    """Refuse columns of text among the columns of points."""
+    text = [name for name, kind in kinds.items() if kind not in (NUMBER, EMPTY)]
+    if text and len(kinds) > 1:
+        raise TableError(
+            f"{source}: the column {text[0]!r} holds {kinds[text[0]]}, and points are numbers; "
+            f"select the columns of numbers: columns={[n for n in kinds if n not in text]}"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -11,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from ._source import Source
-from ._table import Table, TableError
+from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column
 
-__all__ = ["Columnar"]
+__all__ = ["Columnar", "arrow_column"]
+
+
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # an index without a name
 
 
 class Columnar(Source):
@@ -77,32 +81,48 @@ class Columnar(Source):
                 batches, total = whole.to_batches(max_chunksize=rows), max(1, len(whole))
             for batch in batches:
                 columns = {
-                    name: self._column(name, column)
+                    name: self._column(name, column, kinds[name] if kinds else None)
                     for name, column in zip(batch.schema.names, batch.columns, strict=True)
                 }
-                table = Table(columns, self.name, None, start)
+                index = tuple(name for name in columns if _PANDAS_INDEX.fullmatch(name))
+                table = Table(columns, self.name, None, start, index)
                 start += len(table)
                 self.share = start / total
                 if len(table):
                     yield table
 
-    def _column(self, name: str, column: Any) -> np.ndarray:
-        import pyarrow as pa
+    def _column(self, name: str, column: Any, kind: str | None = None) -> np.ndarray:
+        return arrow_column(self.name, name, column, kind)
 
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            return np.asarray(
-                column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float
-            )
-        if pa.types.is_decimal(kind):
-            return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
-        if pa.types.is_null(kind):
-            return np.full(len(column), np.nan)
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            found = np.empty(len(column), dtype=object)
-            found[:] = column.to_pylist()
-            return found
-        raise TableError(
-            f"{self.name}, column {name!r}: values of the type {column.type} are neither numbers "
-            f"nor text - convert the column, or leave it out of the file"
+
+def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -> np.ndarray:
+    """Return an array of pyarrow as numbers or text; dates and times as text in ISO format."""
+    import pyarrow as pa
+
+    types = pa.types
+    of = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if types.is_integer(of) or (types.is_decimal(of) and of.scale <= 0):
+        found = np.asarray(
+            column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float
         )
+        if kind != TEXT and not np.any(np.abs(found) >= MAX_EXACT):
+            return found
+        values = [None if v is None else int(v) for v in column.to_pylist()]
+        return integer_column(values, kind)
+    if types.is_boolean(of) or types.is_floating(of) or types.is_decimal(of):
+        return np.asarray(
+            column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float
+        )
+    if types.is_null(of):
+        return np.full(len(column), np.nan)
+    if types.is_temporal(of) and not types.is_duration(of) and not types.is_interval(of):
+        column = column.cast(pa.string())
+        of = column.type
+    if types.is_string(of) or types.is_large_string(of) or types.is_string_view(of):
+        texts = np.empty(len(column), dtype=object)
+        texts[:] = column.to_pylist()
+        return texts
+    raise TableError(
+        f"{source}, column {name!r}: values of the type {column.type} are neither numbers nor "
+        f"text - convert the column, or leave it out of the file"
+    )

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ._source import Source
-from ._table import TEXT, Table, TableError, column_of, is_number
+from ._table import MAX_EXACT, MISSING, TEXT, Table, TableError, column_of, is_number
 
 __all__ = ["Delimited", "lines_of"]
 
@@ -42,6 +42,7 @@ class Delimited(Source):
         self, path: Path, name: str = "", delimiter: str | None = None, header: bool | None = None
     ) -> None:
         super().__init__(path, name)
+        self.unnamed: list[str] = []
         with self._lines() as lines:
             first, second = islice(chain(filter(str.strip, lines), ("", "")), 2)
         if not first:
@@ -50,7 +51,9 @@ class Delimited(Source):
         if delimiter is None and self.delimiter != ",":
             self.notes.append(f"cells are separated by {_DELIMITERS[self.delimiter]}")
         cells = self._cells(first)
-        self.header = not all(is_number(cell) for cell in cells) if header is None else header
+        numbered = header is None and self._is_numbered_header(cells, second)
+        named = numbered or not all(is_number(cell) for cell in cells)
+        self.header = named if header is None else header
         if not self.header:
             self.names = [f"column{i}" for i in range(1, len(cells) + 1)]
             if header is None:
@@ -60,6 +63,33 @@ class Delimited(Source):
                 )
             return
         self._name(cells, header is None)
+
+    def _is_numbered_header(self, cells: list[str], second: str) -> bool:
+        """Whether a first line of numbers holds the names of columns.
+
+        pandas calls columns 0, 1, 2, ... if they have no names, and pivot tables call them by
+        years.  A line that may as well be the first row is an error.
+        """
+        names = [cell.strip() for cell in cells]
+        if not all(name.isascii() and name.isdigit() for name in names):
+            return False
+        n, start = len(names), int(names[0])
+        values = [cell.strip() for cell in self._cells(second)] if second.strip() else []
+        if names != [str(i) for i in range(start, start + n)] or len(values) != n:
+            return False
+        text = any(not is_number(v) for v in values if v.lower() not in MISSING)
+        follows = values == [str(i) for i in range(start + n, start + 2 * n)]
+        if start == 0 and text:
+            return True  # a number above text is a name
+        if start == 0 and n > 2 and sorted(values) != sorted(names) and not follows:
+            return True
+        if start == 0 or (1900 <= start <= 2100 and n > 2 and not follows):
+            raise TableError(
+                f"{self.name}, line 1: {','.join(names[:6])}{',...' if n > 6 else ''} may be names "
+                f"of columns, as pandas numbers them, or the first row - choose: --header or "
+                f"--no-header"
+            )
+        return False
 
     def _name(self, cells: list[str], guessed: bool) -> None:
         """Take the names of columns from a header, and say what is odd about them."""
@@ -74,11 +104,13 @@ class Delimited(Source):
                     f"of its own{f', or {unless}' if numbers else ''}"
                 )
         unnamed = [name for name, cell in zip(self.names, cells, strict=True) if not cell.strip()]
+        self.unnamed = unnamed
         if unnamed:
             called = ",".join(unnamed)
             self.notes.append(
-                f"the header has no name for {called}, which may be the row numbers that pandas "
-                f"and R write - leave out what is no variable: --ignore {called}"
+                f"the header has no name for {called} - row numbers in the first column, as pandas "
+                f"and R write them, are not among the points unless --columns names them; leave "
+                f"out others: --ignore {called}"
             )
         if numbers and guessed:
             self.notes.append(
@@ -118,13 +150,24 @@ class Delimited(Source):
                 else:
                     cells, places, read = self._records(block, lines, read)
                     columns = self._typed(cells, places, kinds)
-                table = Table(columns, self.name, places, start)
+                table = Table(columns, self.name, places, start, self._row_numbers(columns))
                 start += len(table)
                 if len(table):
                     yield table
 
+    def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
+        """Return the first column if it has no name and numbers the rows, as pandas writes it."""
+        if not self.unnamed or self.unnamed[0] != self.names[0]:
+            return ()
+        column = columns[self.names[0]]
+        whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
+        return (self.names[0],) if whole and len(np.unique(column)) == len(column) else ()
+
     def _matrix(self, block: list[str]) -> np.ndarray | None:
-        """Return a block of plain numbers, by a loop in C; None if it has anything else."""
+        """Return a block of plain numbers, by a loop in C; None if it has anything else.
+
+        Numbers beyond 2^53 are left to `column_of`, which looks at their digits.
+        """
         if not any(map(str.strip, block)):
             return None  # blank lines alone, of which NumPy would warn
         try:
@@ -132,7 +175,9 @@ class Delimited(Source):
             matrix = np.loadtxt(block, delimiter=mark, comments=None, ndmin=2)
         except ValueError:
             return None
-        return matrix if matrix.shape == (len(block), len(self.names)) else None
+        if matrix.shape != (len(block), len(self.names)) or np.any(np.abs(matrix) >= MAX_EXACT):
+            return None
+        return matrix
 
     def _records(self, block: list[str], more: Iterator[str], read: int) -> Any:
         """Return cells by columns, the line of each row, and how many lines have been read."""

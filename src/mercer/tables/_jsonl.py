@@ -12,7 +12,7 @@ import numpy as np
 
 from ._delimited import lines_of
 from ._source import Source
-from ._table import NUMBER, TEXT, Table, TableError
+from ._table import MAX_EXACT, NUMBER, TEXT, Table, TableError, is_rounded
 
 __all__ = ["JsonLines"]
 
@@ -55,7 +55,12 @@ class JsonLines(Source):
 
     def _object(self, line: str, number: int) -> dict[str, Any]:
         try:
-            found = json.loads(line)
+            found = json.loads(line, object_pairs_hook=_unique)
+        except _RepeatedField as error:
+            raise TableError(
+                f"{self.name}, line {number}: {error} - usually two records in one object - give "
+                f"each value its own field"
+            ) from None
         except (ValueError, RecursionError) as error:
             text = getattr(error, "msg", "brackets too deep")
             column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
@@ -79,9 +84,28 @@ class JsonLines(Source):
     @staticmethod
     def _column(name: str, objects: list[dict[str, Any]], kind: str | None) -> np.ndarray:
         values = [one.get(name) for one in objects]
-        texts = kind == TEXT or any(isinstance(value, str) for value in values)
+        texts = kind == TEXT or any(isinstance(v, str) or _is_rounded(v) for v in values)
         if texts and kind != NUMBER:
             found = np.empty(len(values), dtype=object)
             found[:] = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
             return found
         return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object, each of which must occur once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _RepeatedField(f"the field {twice!r} occurs twice")
+    return found
+
+
+class _RepeatedField(ValueError):
+    """An object with two values of one field."""
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether a value is an integer that float64 cannot represent."""
+    return isinstance(value, int) and abs(value) > MAX_EXACT and is_rounded(str(value))

@@ -12,6 +12,7 @@ from typing import Any
 from ._arrays import Arrays
 from ._columnar import Columnar
 from ._delimited import Delimited
+from ._frame import InMemory, is_frame, table_of
 from ._jsonl import JsonLines
 from ._source import STANDARD_INPUT, Source
 from ._structured import Fasta, GraphFolder
@@ -34,19 +35,22 @@ _REMEDIES[".json"] = "write one object per line, as by: jq -c '.[]', into a file
 
 
 def open_table(
-    path: str | PathLike[str],
+    path: Any,
     *,
     format: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
     arrays: Sequence[str] = (),
 ) -> Source:
-    r"""Return a source of the rows of a file; nothing but its beginning is read yet.
+    r"""Return a source of the rows of a file or a DataFrame.
+
+    Of a file, only the beginning is read at first.
 
     Parameters
     ----------
-    path : str or path
-        "-" stands for the standard input, which is copied into a temporary file.
+    path : str, path, or DataFrame of pandas or polars
+        "-" stands for the standard input, which is copied into a temporary file.  A `Source`, a
+        `Table` and a table of pyarrow are accepted, too.
     format : str, optional
         "csv", "jsonl", "parquet", "arrow", "npy", "fasta" or "graphs"; by the name of the file
         unless given, and "csv" for the standard input.
@@ -66,6 +70,15 @@ def open_table(
     ...     open_table(path).shape
     Shape(rows=2, kinds={'x': 'numbers', 'label': 'text'})
     """
+    if isinstance(path, Source):
+        return path
+    if isinstance(path, Table) or is_frame(path):
+        return InMemory(path if isinstance(path, Table) else table_of(path))
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(
+            f"open_table reads a path, a DataFrame of pandas or polars or a pyarrow.Table, got "
+            f"{type(path).__name__} - put an array into a DataFrame to give its columns names"
+        )
     name, place = (STANDARD_INPUT, _spooled()) if str(path) == "-" else (str(path), Path(path))
     if not place.exists():
         raise TableError(_not_there(place, name))
@@ -89,8 +102,8 @@ def open_table(
     raise TableError(f"{kind!r} is no format; the formats are {', '.join(FORMATS)}")
 
 
-def read_table(path: str | PathLike[str], **options: Any) -> Table:
-    """Return all rows of a file at once; the options are those of `open_table`."""
+def read_table(path: Any, **options: Any) -> Table:
+    """Return all rows of a file or DataFrame; the options are those of `open_table`."""
     return open_table(path, **options).table()
 
 

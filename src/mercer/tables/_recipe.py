@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 
 from .._points import take
+from ._frame import as_table, is_frame
+from ._source import Source
 from ._spread import Spread
 from ._table import GRAPHS, TEXT, Table, TableError, kind_of, nearest
+from ._text_columns import inspect_texts
 
-__all__ = ["IMPUTE", "Part", "Recipe"]
+__all__ = ["IMPUTE", "Part", "Recipe", "scattered"]
 
 IMPUTE = ("mean", "median", "most_frequent", "drop")
 _MANY = 100  # different values of a column that is hardly a category
+_ALL = "all"  # in onehot, unless a column has this name
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ class Recipe:
         Give columns of numbers mean 0 and standard deviation 1, of the values that are there.
     onehot : tuple of str, or "all"
         Columns to turn into one column of 0 and 1 for each of their values; "all" for those with
-        text.
+        text, unless most of their values are numbers, dates or different from each other, which
+        is an error.  ("all", "date") takes the column `date` in any case.
     impute : {"mean", "median", "most_frequent", "drop"}, float or None
         What stands for a missing number.  In a one-hot column it is the most frequent value,
         whichever of these is said; "drop" leaves out the row.
@@ -96,10 +101,18 @@ class Recipe:
 
     # ------------------------------------------------------------------ learning
 
-    def fit(self, tables: Table | Iterable[Table]) -> Recipe:
-        """Return the recipe with what it learns from all rows: means, spreads, categories."""
+    def fit(self, tables: Any) -> Recipe:
+        """Return the recipe with what it learns from all rows: means, spreads, categories.
+
+        Parameters
+        ----------
+        tables : Table, DataFrame of pandas or polars, source of `open_table`, or iterable of Table
+        """
         self._refuse_words()
-        blocks = iter([tables]) if isinstance(tables, Table) else iter(tables)
+        if isinstance(tables, Source):
+            tables = tables.blocks()
+        one = isinstance(tables, Table) or is_frame(tables) or not isinstance(tables, Iterable)
+        blocks = map(as_table, [tables] if one else tables)
         first = next(blocks)
         names = self._chosen(first)
         fresh = replace(self, parts=None)  # whose advice is that of a first fit
@@ -113,7 +126,7 @@ class Recipe:
         hot = self._hot(first, names)
         plain = [name for name in names if name not in hot]
         spread = Spread(len(plain))
-        counts: dict[str, Counter[str]] = {name: Counter() for name in hot}
+        counts: dict[str, Counter[str]] = {name: Counter() for name in names if name in hot}
         several = next(blocks, None)
         rest = [] if several is None else [several]
         absent, complete = Counter[str](), 0
@@ -129,11 +142,12 @@ class Recipe:
                 self._refuse_infinite(table, plain)
                 spread.take(X)
             for name in hot:
-                given = as_texts(table.columns[name])[rows]
+                given = _categories(table.columns[name])[rows]
                 counts[name].update(value for value in given if value is not None)
         empty = [name for name, n in zip(plain, spread.count, strict=True) if not n]
         empty += [name for name, values in counts.items() if not values]
         self._refuse_nothing(first, complete, absent, empty)
+        self._refuse_unlikely_categories(first, counts)
         fills = self._fills(first, plain, several is not None, spread)
         scale = spread.scale
         if self.standardize and not np.isfinite(scale).all():
@@ -197,7 +211,8 @@ class Recipe:
             table.column(name)
         if isinstance(self.onehot, tuple):
             for name in self.onehot:
-                table.column(name)
+                if name != _ALL:
+                    table.column(name)
         left_out = {*self.ignore, self.target, *(() if self.columns else table.beside)}
         names = [name for name in self.columns or table.columns if name not in left_out]
         wanted = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
@@ -234,15 +249,25 @@ class Recipe:
         raise TableError(f"{table.source} {what}, and this kernel compares one - {advice}")
 
     def _hot(self, table: Table, names: list[str]) -> set[str]:
-        if self.onehot == "all":
-            return {name for name in names if kind_of(table.columns[name]) == TEXT}
-        unused = set(self.onehot) - set(names)
+        everything = self._onehot_all and _ALL not in table.columns
+        texts = {name for name in names if everything and kind_of(table.columns[name]) == TEXT}
+        named = self._onehot_named(table)
+        unused = named - set(names)
         if unused:
             name = sorted(unused)[0]
             raise TableError(
                 f"onehot names the column {name!r}, which is ignored, coloured by or the target"
             )
-        return set(self.onehot)
+        return texts | named
+
+    @property
+    def _onehot_all(self) -> bool:
+        return self.onehot == _ALL or (isinstance(self.onehot, tuple) and _ALL in self.onehot)
+
+    def _onehot_named(self, table: Table) -> set[str]:
+        """Return the one-hot columns that were named."""
+        named = set(() if isinstance(self.onehot, str) else self.onehot)
+        return named if _ALL in table.columns else named - {_ALL}
 
     def _fills(self, table: Table, plain: list[str], several: bool, spread: Spread) -> list[Any]:
         how = self.impute
@@ -273,17 +298,25 @@ class Recipe:
             texts = [i for i, cell in enumerate(column) if cell is not None and not _numeric(cell)]
             row = texts[0] if texts else 0
             called = quote(name)
+            held = inspect_texts(Counter(cell for cell in column if cell is not None))
             different = len({cell for cell in column if cell is not None})
             first = f"{_shown(column[row])} on {table.where(row)}"
-            if column[row] is not None and _numeric(column[row].replace(",", ".", 1)):
+            if held is not None and held.is_number:
+                row = column.tolist().index(held.example)
+                unless = f", or leave the column out: --ignore {called}"
                 what = (
-                    f"{first} has a decimal comma - write points in place of commas, as by: "
-                    f"tr , . < {quote(table.source)}"
+                    f"holds {held.what}, the first {_shown(held.example)} on {table.where(row)} - "
+                    f"{held.remedy}{unless if self.parts is None else ''}"
                 )
             elif self.parts is not None:
                 what = (
                     f"holds text, {first}, where the model was fitted to numbers - usually a "
                     f"typing error or a mark for a missing value - mend the file"
+                )
+            elif not texts:
+                what = (
+                    f"holds numbers written as text, {first} - write them as numbers, or leave the "
+                    f"column out: --ignore {called}"
                 )
             elif len(texts) <= len(column) // 10:
                 what = (
@@ -305,6 +338,26 @@ class Recipe:
                     f"--color {called}"
                 )
             raise TableError(f"{table.source}, column {name!r}: {what}")
+
+    def _refuse_unlikely_categories(self, table: Table, counts: dict[str, Counter[str]]) -> None:
+        """Refuse columns that onehot="all" found, and that hold anything but categories."""
+        found = {
+            name: what
+            for name, values in counts.items()
+            if name not in self._onehot_named(table) and (what := inspect_texts(values)) is not None
+        }
+        if not found:
+            return
+        listed = "; ".join(
+            f"{name!r} holds {what.what}, such as {_shown(what.example)} ({what.remedy})"
+            for name, what in found.items()
+        )
+        names = quote(",".join(found))
+        raise TableError(
+            f"{table.source}: --onehot all found columns of text that are hardly categories: "
+            f"{listed} - correct the file, leave them out: --ignore {names}; or make each value a "
+            f"category nevertheless: --onehot all,{names}"
+        )
 
     def _refuse_missing(self, table: Table, names: list[str]) -> None:
         if self.impute is not None:
@@ -345,12 +398,18 @@ class Recipe:
 
     # ------------------------------------------------------------------ using
 
-    def kept(self, table: Table) -> np.ndarray:
-        """Return which rows become points: all, or those that are complete."""
+    def without_target(self) -> Recipe:
+        """Return the recipe for rows to predict, whose target may be missing."""
+        return replace(self, target=None)
+
+    def kept(self, table: Any) -> np.ndarray:
+        """Return the indices of the rows that become points: all, or the complete ones."""
+        table = as_table(table)
         return np.flatnonzero(self._complete(table, [part.name for part in self._parts]))
 
-    def transform(self, table: Table) -> Any:
+    def transform(self, table: Any) -> Any:
         """Return the points of the rows that are kept."""
+        table = as_table(table)
         if self.points != "vectors":
             column = table.column(self._parts[0].name)
             self._refuse_missing(table, [self._parts[0].name])
@@ -377,10 +436,10 @@ class Recipe:
             if part.fill is not None:
                 column = np.where(np.isnan(column), part.fill, column)
             return ((column - part.mean) / part.scale)[:, None]
-        places = {value: j for j, value in enumerate(part.categories)}
+        places = {value.strip(): j for j, value in enumerate(part.categories)}
         hot = np.zeros((len(rows), part.width))
-        for i, value in enumerate(as_texts(column)):
-            value = part.fill if value is None else value
+        for i, value in enumerate(_categories(column)):
+            value = str(part.fill).strip() if value is None else value
             if value not in places:
                 shown = ", ".join(map(repr, part.categories[:8]))
                 more = " ..." if part.width > 8 else ""
@@ -392,8 +451,9 @@ class Recipe:
             hot[i, places[value]] = 1.0
         return hot
 
-    def targets(self, table: Table, *, labels: bool) -> Any:
+    def targets(self, table: Any, *, labels: bool) -> Any:
         """Return the target of each row that is kept: labels, or numbers."""
+        table = as_table(table)
         if self.target is None:
             raise TableError(f"which column of {table.source} is to be predicted? --target NAME")
         column = table.column(self.target)
@@ -405,6 +465,20 @@ class Recipe:
             )
         rows = self.kept(table)
         column = take(column, rows)
+        held = None
+        if kind_of(column) == TEXT:
+            held = inspect_texts(Counter(cell for cell in column if cell is not None))
+        fractions = held is not None and labels and held.is_mostly_numbers
+        fractions = fractions and any(_numeric(cell) and "." in cell for cell in column)
+        if held is not None and (
+            (held.is_number and not (labels and held.is_identifier))
+            or (held.is_mostly_numbers and (not labels or fractions))
+        ):
+            row = column.tolist().index(held.example)
+            raise TableError(
+                f"{table.source}, column {self.target!r}: the target holds {held.what}, the first "
+                f"{_shown(held.example)} on {table.where(rows[row])} - {held.remedy}"
+            )
         if labels:
             found = label_values(column)
             if found.dtype.kind == "f":
@@ -424,9 +498,24 @@ class Recipe:
         self._refuse_infinite(table, [self.target])
         return column
 
-    def answer(self, table: Table, values: dict[str, Any], beside: Iterable[str] = ()) -> Table:
-        """Return values for the rows that are kept, after their numbers and columns `beside`."""
+    def answer(
+        self,
+        table: Any,
+        values: dict[str, Any],
+        beside: Iterable[str] = (),
+        *,
+        all_rows: bool = False,
+    ) -> Table:
+        """Return values as a table with the row numbers and the columns `beside`.
+
+        It has the rows that are kept; with `all_rows`, every row of the table, where the values
+        of the others are missing.
+        """
+        table = as_table(table)
         rows = self.kept(table)
+        if all_rows:
+            values = {name: scattered(column, rows, len(table)) for name, column in values.items()}
+            rows = np.arange(len(table))
         kept = {name: take(as_texts(table.column(name)), rows) for name in beside}
         return Table({"row": table.start + 1 + rows, **kept, **values}, table.source)
 
@@ -509,6 +598,17 @@ class Recipe:
         return cls(**values)
 
 
+def scattered(values: Any, rows: np.ndarray, n: int) -> np.ndarray:
+    """Return n values, those of the given rows as they are, and missing values elsewhere."""
+    values = np.asarray(values)
+    if len(rows) == n:
+        return values
+    absent = np.nan if values.dtype.kind == "f" else None
+    found = np.full((n, *values.shape[1:]), absent, values.dtype if absent is not None else object)
+    found[rows] = values
+    return found
+
+
 def _frozen(value: Any) -> Any:
     """Return lists as tuples: JSON knows no others."""
     return tuple(value) if isinstance(value, list) else value
@@ -533,11 +633,18 @@ def as_texts(column: np.ndarray) -> np.ndarray:
     return found
 
 
+def _categories(column: np.ndarray) -> np.ndarray:
+    """Return values as texts without the spaces around them, which do not make a category."""
+    found = np.empty(len(column), dtype=object)
+    found[:] = [None if value is None else value.strip() for value in as_texts(column)]
+    return found
+
+
 def label_values(column: np.ndarray) -> np.ndarray:
-    """Return labels: texts, or whole numbers, which then are integers."""
+    """Return labels: texts without the spaces around them, or whole numbers as integers."""
     if column.dtype == object:
-        return np.array(["missing" if value is None else value for value in column], dtype=str)
-    whole = np.isfinite(column).all() and np.all(column == np.round(column))
+        return np.array(["missing" if v is None else v for v in _categories(column)], dtype=str)
+    whole = bool(np.all(np.abs(column) < 2**63)) and bool(np.all(column == np.round(column)))
     return column.astype(np.int64) if whole else column
 
 

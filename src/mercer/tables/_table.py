@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,10 +15,24 @@ import numpy as np
 
 from .._points import concatenate, length, take
 
-__all__ = ["NUMBER", "TEXT", "Table", "TableError", "column_of", "kind_of", "nearest"]
+__all__ = [
+    "MAX_EXACT",
+    "NUMBER",
+    "TEXT",
+    "Table",
+    "TableError",
+    "column_of",
+    "integer_column",
+    "is_rounded",
+    "kind_of",
+    "nearest",
+]
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})  # in lower case
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})  # lower case
+_MISSING_NUMBERS = frozenset({"-", "--", "."})  # missing values, unless the column is text
+MAX_EXACT = 2**53  # float64 represents every integer up to here
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 class TableError(ValueError):
@@ -88,9 +103,9 @@ class Table:
             return f"line {self.lines[row]}"
         return f"row {self.start + row + 1}"
 
-    def write(self, file: TextIO, *, header: bool = True) -> None:
+    def write(self, file: TextIO, *, header: bool = True, delimiter: str = ",") -> None:
         """Write the table as CSV, numbers with all their digits."""
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file, lineterminator="\n", delimiter=delimiter)
         if header:
             writer.writerow(self.columns)
         writer.writerows(zip(*(_written(c) for c in self.columns.values()), strict=True))
@@ -137,22 +152,45 @@ def kind_of(column: Any) -> str:
 
 
 def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarray | int:
-    """Return cells of text as a column: of numbers if all are, or of text.
+    """Return cells of text as a column: numbers if every cell is a number, otherwise text.
 
-    If `kind` says that they are numbers and one is not, its place is returned.
+    Integers that float64 would round stay text, because different identifiers would become equal.
+    If `kind` is NUMBER and a cell is not a number, the index of that cell is returned.
     """
     known = [None if c is None or c.strip().lower() in MISSING else c for c in cells]
     if kind != TEXT:
         try:
-            return _floats(["nan" if cell is None else cell for cell in known])
+            cells = [None if c is None or c.strip() in _MISSING_NUMBERS else c for c in known]
+            found = _floats(["nan" if cell is None else cell for cell in cells])
+            large = np.flatnonzero(np.abs(found) >= MAX_EXACT)
+            if kind == NUMBER or not any(is_rounded(cells[i]) for i in large.tolist()):
+                return found
         except ValueError:
             if kind == NUMBER:
-                return next(i for i, cell in enumerate(known) if not is_number(cell))
-    return _texts(known)
+                return next(i for i, cell in enumerate(cells) if not is_number(cell))
+    return column_from_texts(known)
+
+
+def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.ndarray:
+    """Return integers as float64 if it represents all of them exactly, otherwise as text."""
+    rounded = (v is not None and abs(v) > MAX_EXACT and is_rounded(str(v)) for v in values)
+    if kind == TEXT or (kind is None and any(rounded)):
+        return column_from_texts(None if v is None else str(v) for v in values)
+    return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def is_rounded(cell: Any) -> bool:
+    """Whether a cell holds an integer that float64 cannot represent."""
+    if not isinstance(cell, str) or not _INTEGER.fullmatch(cell):
+        return False
+    try:
+        return int(float(cell)) != int(cell)
+    except (OverflowError, ValueError):  # beyond 1e308, or too many digits for int()
+        return True
 
 
 def is_number(cell: str | None) -> bool:
-    """Tell whether a cell is missing or the text of a number."""
+    """Whether a cell is missing or the text of a number."""
     try:
         return cell is None or _floats([cell]) is not None
     except ValueError:
@@ -165,7 +203,7 @@ def _floats(cells: Sequence[Any]) -> np.ndarray:
     return np.array(cells, dtype=np.float64)
 
 
-def _texts(cells: Iterable[str | None]) -> np.ndarray:
+def column_from_texts(cells: Iterable[str | None]) -> np.ndarray:
     found = np.empty(len(cells := list(cells)), dtype=object)
     found[:] = cells
     return found

@@ -1,0 +1,164 @@
+"""DataFrames of pandas and polars, and tables of pyarrow, as sources of rows."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._columnar import arrow_column
+from ._source import Source
+from ._table import MAX_EXACT, Table, TableError, column_from_texts, integer_column
+
+__all__ = ["InMemory", "as_table", "is_frame", "table_of"]
+
+_KINDS = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table")
+
+
+def is_frame(data: Any) -> bool:
+    """Whether data is a DataFrame of pandas or polars, or a table of pyarrow."""
+    return _library(data) is not None
+
+
+def _library(data: Any) -> str | None:
+    for cls in type(data).__mro__:
+        library = cls.__module__.partition(".")[0]
+        if f"{library}.{cls.__name__}" in _KINDS:
+            return library
+    return None
+
+
+class InMemory(Source):
+    """A `Table`, as a source of rows.
+
+    Blocks have as many rows as those of a file with the same columns, so that a model gives
+    bit-for-bit identical results for both.
+    """
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(Path(), table.source)
+        self._table = table
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self._table.columns)
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        n = len(self._table)
+        for start in range(0, n, rows):
+            self.share = min(1.0, (start + rows) / n)
+            yield self._table.take(slice(start, start + rows))
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the table as CSV."""
+        file = io.StringIO()
+        self._table.write(file)
+        return hashlib.sha256(file.getvalue().encode()).hexdigest()
+
+
+def table_of(frame: Any, name: str = "the DataFrame") -> Table:
+    """Return a DataFrame as a table: numbers as float64, everything else as text.
+
+    Integers that float64 would round become text, as in a file.  The index of pandas is not a
+    column.
+    """
+    library = _library(frame)
+    names = [str(n) for n in (frame.column_names if library == "pyarrow" else frame.columns)]
+    for place, one in enumerate(names):
+        if names.index(one) != place:
+            raise TableError(
+                f"{name}: column {place + 1} is called {one!r}, as is an earlier one - give each "
+                f"column a different name"
+            )
+    convert = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}
+    parts = zip(names, convert[str(library)](frame), strict=True)
+    return Table({one: _column(name, one, *part) for one, part in parts}, name)
+
+
+def as_table(data: Any) -> Table:
+    """Return a `Table` as it is, and a source or a DataFrame as one."""
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, Source):
+        return data.table()
+    if is_frame(data):
+        return table_of(data)
+    raise TypeError(
+        f"a recipe reads a Table, a DataFrame of pandas or polars or a source of open_table, got "
+        f"{type(data).__name__} - put an array into a DataFrame to give its columns names"
+    )
+
+
+def _column(source: str, name: str, values: Any, kind: str) -> np.ndarray:
+    """Return values as a column."""
+    if kind == "float":
+        return np.asarray(values, dtype=np.float64)
+    if kind == "arrow":
+        return arrow_column(source, name, values)
+    known = [None if _is_missing(value) else value for value in values]
+    present = [value for value in known if value is not None]
+    if present and all(isinstance(v, (Real, Decimal, np.bool_)) for v in present):
+        if all(isinstance(v, (int, np.integer)) for v in present):
+            return integer_column([None if v is None else int(v) for v in known])
+        return np.array([np.nan if v is None else float(v) for v in known])
+    nested = (list, tuple, set, dict, np.ndarray)
+    other = next((value for value in present if isinstance(value, nested)), None)
+    if other is not None:
+        raise TableError(
+            f"{source}, column {name!r}: a {type(other).__name__} is neither a number nor text - "
+            f"give each of its entries a column, or leave the column out"
+        )
+    return column_from_texts(None if v is None else str(v) for v in known)
+
+
+def _from_pandas(frame: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the values of each column, and how to convert them."""
+    from pandas.api import types
+
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        dtype = column.dtype
+        if types.is_bool_dtype(dtype) or types.is_float_dtype(dtype):
+            yield column.to_numpy(dtype=np.float64, na_value=np.nan), "float"
+        elif types.is_integer_dtype(dtype):
+            floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            yield _integers(floats, column.astype(object).tolist)
+        else:
+            yield column.astype(object).tolist(), "object"
+
+
+def _from_polars(frame: Any) -> Iterator[tuple[Any, str]]:
+    for column in frame.get_columns():
+        if column.dtype.is_float():
+            yield column.fill_null(float("nan")).to_numpy(), "float"
+        elif column.dtype.is_integer():
+            floats = column.cast(float).fill_null(float("nan")).to_numpy()
+            yield _integers(floats, column.to_list)
+        else:
+            yield column.to_list(), "object"
+
+
+def _integers(floats: np.ndarray, exact: Callable[[], list[Any]]) -> tuple[Any, str]:
+    """Return integers as floats if those are exact, otherwise as a list."""
+    if not np.any(np.abs(floats) >= MAX_EXACT):
+        return floats, "float"
+    return exact(), "object"
+
+
+def _from_arrow(table: Any) -> Iterator[tuple[Any, str]]:
+    for column in table.columns:
+        yield column.combine_chunks(), "arrow"
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas.NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

@@ -1,0 +1,116 @@
+"""What a column of text contains: categories, or something that only looks like them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ._table import is_number, is_rounded
+
+__all__ = ["TextColumn", "inspect_texts"]
+
+_MIN_ROWS_OF_IDENTIFIERS = 10  # in fewer rows, categories are often all different
+_SIGNS = "%€$£¥ \u00a0\u202f'"  # around numbers, or between their thousands
+_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[+-]?\d{1,3}(\.\d{3}){2,}")
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))([T ,].*)?"
+    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[ap]m)?"
+    rf"|\d{{1,2}}[ -]{_MONTH}[ -]\d{{2,4}}.*|{_MONTH} \d{{1,2}},? \d{{4}}.*",
+    re.IGNORECASE,
+)
+
+
+class TextColumn(NamedTuple):
+    """What most values of a column of text are, with an example and a remedy.
+
+    `is_number` if they are numbers in another notation, `is_identifier` if a float rounds them,
+    `is_mostly_numbers` if there is text among them.
+    """
+
+    what: str
+    example: str
+    remedy: str
+    is_number: bool = True
+    is_identifier: bool = False
+    is_mostly_numbers: bool = False
+
+
+def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
+    """Classify the values of a column; None if they seem to be categories.
+
+    Parameters
+    ----------
+    counts : mapping
+        How often each value occurs, in the order of first occurrence.
+    """
+    total = sum(counts.values())
+    large = [value for value in counts if is_rounded(value)]
+    if large:
+        return TextColumn(
+            "integers beyond 2^53, which 64-bit floats would round",
+            large[0],
+            "identifiers are not a feature; rescale a quantity, such as nanoseconds to seconds",
+            is_identifier=True,
+        )
+    for what, remedy, holds in (
+        ("dates or times", "turn them into numbers, such as days since the first", _is_date),
+        ("numbers with decimal commas", "write decimal points", _is_decimal_comma),
+        ("numbers with separators of thousands", "remove the separators", _is_thousands),
+        ("numbers with signs or spaces", "write plain numbers", _is_decorated),
+    ):
+        found = [value for value in counts if holds(value)]
+        plain = [value for value in counts if is_number(value)]
+        share = sum(counts[value] for value in {*found, *plain})
+        if found and 2 * share > total:
+            if all(map(_is_thousands, found)) and all(map(_is_decimal_comma, found)):
+                what = "numbers with commas, as decimal commas or between thousands"
+                remedy = "write decimal points, or remove the separators"
+            return TextColumn(what, found[0], remedy, holds is not _is_date)
+    numbers = sum(count for value, count in counts.items() if is_number(value))
+    if 2 * numbers > total:
+        other = next((value for value in counts if not is_number(value)), None)
+        if other is None and all(value.strip().lstrip("+-").isdigit() for value in counts):
+            return None  # codes of categories
+        if other is None:
+            remedy = "write them as numbers"
+            return TextColumn("numbers written as text", next(iter(counts)), remedy)
+        return TextColumn(
+            f"numbers in {numbers} of {total} rows, and text in others",
+            other,
+            "correct the text, or leave the cell empty if the value is missing",
+            is_number=False,
+            is_mostly_numbers=True,
+        )
+    if total >= _MIN_ROWS_OF_IDENTIFIERS and 2 * len(counts) > total:
+        return TextColumn(
+            f"{len(counts)} different values in {total} rows",
+            next(iter(counts)),
+            "identifiers, names and free text are not categories",
+            is_number=False,
+        )
+    return None
+
+
+def _is_date(value: str) -> bool:
+    return _DATE.fullmatch(value.strip()) is not None and not is_number(value)
+
+
+def _is_decimal_comma(value: str) -> bool:
+    return _COMMA.fullmatch(value.strip()) is not None
+
+
+def _is_thousands(value: str) -> bool:
+    return _THOUSANDS.fullmatch(value.strip()) is not None
+
+
+def _is_decorated(value: str) -> bool:
+    bare = value.translate({ord(sign): None for sign in _SIGNS})
+    return (
+        bare != value
+        and bool(bare)
+        and not is_number(value)
+        and (is_number(bare) or _is_decimal_comma(bare) or _is_thousands(bare))
+    )
