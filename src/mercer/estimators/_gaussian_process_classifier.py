@@ -19,7 +19,7 @@ from .._points import length, take
 from .._runtime import reserve, slices
 from ..expansion import Expansion
 from ..gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
-from ..gram import remembering
+from ..gram import memoise_if_affordable
 from ..solvers import Report, Status, worst
 from ._base import Seed, SklearnGPKernel
 from ._gaussian_process_base import GaussianProcess
@@ -183,7 +183,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         translation = KernelTranslation(self.kernel, X, each.astype(float))
         sample.judge(translation.kernel)
         objective = LaplaceLikelihood(
-            remembering(translation.kernel, length(X), self.max_memory),
+            memoise_if_affordable(translation.kernel, length(X), self.max_memory),
             X,
             targets,
             max_memory=self.max_memory,

@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Step
 from ..gp import Optimum, Posterior, maximise, ways
-from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, forget, from_sklearn
+from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, from_sklearn, unwrap
 from ._base import SklearnGPKernel
 
 __all__ = ["KernelTranslation", "SpelledObjective", "default_kernel"]
@@ -232,8 +232,8 @@ class SpelledObjective:
                 f"matrix. Try {self.objective.remedy}. ({why})"
             ) from None
         f, k = posterior.expansion, posterior.covariance
-        k = forget(k) if isinstance(k, Kernel) else replace(k, kernel=forget(k.kernel))
-        posterior = replace(posterior, expansion=replace(f, kernel=forget(f.kernel)), covariance=k)
+        k = unwrap(k) if isinstance(k, Kernel) else replace(k, kernel=unwrap(k.kernel))
+        posterior = replace(posterior, expansion=replace(f, kernel=unwrap(f.kernel)), covariance=k)
         if "jitter" in posterior.report.certificate:
             warn_caller(posterior.report.message)
         return posterior

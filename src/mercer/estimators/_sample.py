@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .._errors import NotMercerWarning, warn_caller
 from .._points import doubled, length, take
 from ..expansion import Expansion
-from ..gram import remembering
+from ..gram import memoise_if_affordable
 from ..kernels import Kernel, Precomputed, on_indices
 from ..kernels.validity import declared_witness
 
@@ -154,7 +154,7 @@ class Sample:
         """
         if self.values is not None:
             return self.values
-        return remembering(kernel, len(self), max_memory)
+        return memoise_if_affordable(kernel, len(self), max_memory)
 
     def take(self, rows: np.ndarray) -> Self:
         """Return some of the points that take part, by their places among them."""

@@ -23,8 +23,8 @@ from mercer import (
     two_sample_test,
 )
 from mercer._runtime import budget_in_bytes, reserve, reserving
-from mercer.gram import remembering
-from mercer.kernels import RBF, Callable, Normalized, Precomputed, Select, forget, remember
+from mercer.gram import memoise_if_affordable
+from mercer.kernels import RBF, Callable, Normalized, Precomputed, Select, memoise, unwrap
 
 N = 60
 rng = np.random.default_rng(0)
@@ -86,15 +86,15 @@ def test_what_is_fitted_does_not_hold_the_table():
     assert model.expansion_.kernel == kernel
     assert KernelRidge(kernel=kernel).fit(WORDS, LABELS).expansion_.kernel == kernel
     kernel = 2.0 * Callable(shared_letters, contract="pair")
-    held = remember(kernel, 5)
-    assert forget(held) == kernel
+    held = memoise(kernel, 5)
+    assert unwrap(held) == kernel
     assert pickle.loads(pickle.dumps(held)) == copy.deepcopy(held) == kernel
     assert str(held) == str(kernel)
 
 
 def test_values_are_those_of_the_kernel_for_points_without_room_too():
     kernel = Normalized(Callable(Counted(), contract="pair"))
-    held = remember(kernel, 10)
+    held = memoise(kernel, 10)
     for X, Z in ((WORDS[:7], None), (WORDS, None), (WORDS[5:15], WORDS), (WORDS[:3], WORDS[40:])):
         np.testing.assert_array_equal(held(X, Z), kernel(X, Z))
     np.testing.assert_array_equal(held.diag(WORDS), kernel.diag(WORDS))
@@ -108,7 +108,7 @@ def test_points_of_any_kind_are_known_again(points):
         calls[str(sorted((str(x), str(z))))] += 1
         return float(len(x) * len(z))
 
-    held = remember(Callable(function, contract="pair"), len(points))
+    held = memoise(Callable(function, contract="pair"), len(points))
     np.testing.assert_array_equal(held(points), held(points))
     assert max(calls.values()) == 1
 
@@ -119,7 +119,7 @@ def test_an_error_is_the_functions_own_and_leaves_nothing_waiting():
             raise RuntimeError("no value")
         return 1.0
 
-    held, fail = remember(Callable(function, contract="pair"), N), True
+    held, fail = memoise(Callable(function, contract="pair"), N), True
     for _ in range(2):
         with pytest.raises(RuntimeError, match="no value"):
             held(WORDS)
@@ -134,18 +134,18 @@ def test_functions_of_blocks_and_cheap_kernels_are_left_alone():
         calls.append(len(A))
         return A @ B.T
 
-    held = remember(Callable(blocks), N)
+    held = memoise(Callable(blocks), N)
     np.testing.assert_allclose(held(X), X @ X.T)
     assert "values" not in held.table.__dict__  # nothing of size n x n was made
     for kernel in (RBF(), Precomputed(np.eye(3)), Select(RBF(), [0]), Callable(blocks, "matrix")):
-        assert remember(kernel, N) is kernel
+        assert memoise(kernel, N) is kernel
 
 
 def test_the_table_takes_at_most_a_part_of_the_budget():
     kernel = Callable(shared_letters, contract="pair")
-    assert remembering(kernel, N, 4 * 8 * N * N - 1) is kernel
+    assert memoise_if_affordable(kernel, N, 4 * 8 * N * N - 1) is kernel
     with reserving():
-        assert remembering(kernel, N, 4 * 8 * N * N) != kernel
+        assert memoise_if_affordable(kernel, N, 4 * 8 * N * N) != kernel
         assert budget_in_bytes(10**6) == 10**6 - 8 * N * N  # nobody else counts on it
     assert budget_in_bytes(10**6) == 10**6
     reserve(500)  # outside, nobody would give it back

@@ -24,7 +24,7 @@ from ._fields import Written, written
 from ._prepared import Prepared
 from ._wrappers import Wrapper
 
-__all__ = ["Remembered", "forget", "remember", "table_bytes"]
+__all__ = ["Memoised", "memoise", "table_bytes", "unwrap"]
 
 _EVALUATING = np.inf  # marks an entry that some thread has taken on; NaN: nobody has
 
@@ -58,7 +58,7 @@ class Table:
 
 
 @node
-class Remembered(Wrapper):
+class Memoised(Wrapper):
     """k(x, z) = k_1(x, z), where no pair of points is evaluated twice."""
 
     table: Any = None
@@ -121,7 +121,7 @@ class Remembered(Wrapper):
         return values
 
     def __reduce__(self) -> Any:
-        return forget, (self.kernel,)  # what is stored or copied is the kernel alone
+        return unwrap, (self.kernel,)  # what is stored or copied is the kernel alone
 
     def _written(self, write: Function[[Any], str]) -> Written:
         return written(self.kernel, write)
@@ -141,17 +141,17 @@ class Remembered(Wrapper):
         return values
 
 
-def remember(kernel: Kernel, n: int, known: dict[Kernel, Kernel] | None = None) -> Kernel:
+def memoise(kernel: Kernel, n: int, known: dict[Kernel, Kernel] | None = None) -> Kernel:
     """Return the kernel with each costly part made to remember its values at n points.
 
     Parts that are equal share what they remember; `known` are those met so far.
 
     Examples
     --------
-    >>> from mercer.kernels import RBF, LocalAlignment, remember
-    >>> remember(RBF(), 10)
+    >>> from mercer.kernels import RBF, LocalAlignment, memoise
+    >>> memoise(RBF(), 10)
     RBF(length_scale=1.0)
-    >>> k = remember(LocalAlignment(), 10)
+    >>> k = memoise(LocalAlignment(), 10)
     >>> k(["abc", "abd"]).shape
     (2, 2)
     """
@@ -160,28 +160,28 @@ def remember(kernel: Kernel, n: int, known: dict[Kernel, Kernel] | None = None) 
     known = {} if known is None else known
     costly = {name: child for name, child in kernel._children() if child.costly}
     if costly:
-        return kernel.set_params(**{p: remember(child, n, known) for p, child in costly.items()})
-    return known.setdefault(kernel, Remembered(kernel, Table(n)))
+        return kernel.set_params(**{p: memoise(child, n, known) for p, child in costly.items()})
+    return known.setdefault(kernel, Memoised(kernel, Table(n)))
 
 
-def forget(kernel: Kernel) -> Kernel:
-    """Return the kernel that `remember` was given.
+def unwrap(kernel: Kernel) -> Kernel:
+    """Return the kernel that `memoise` was given.
 
     Examples
     --------
-    >>> from mercer.kernels import LocalAlignment, forget, remember
+    >>> from mercer.kernels import LocalAlignment, unwrap, memoise
     >>> k = 2.0 * LocalAlignment()
-    >>> forget(remember(k, 10)) == k
+    >>> unwrap(memoise(k, 10)) == k
     True
     """
-    if isinstance(kernel, Remembered):
+    if isinstance(kernel, Memoised):
         return kernel.kernel
-    parts = {name: forget(child) for name, child in kernel._children() if child.costly}
+    parts = {name: unwrap(child) for name, child in kernel._children() if child.costly}
     return kernel.set_params(**parts) if parts else kernel
 
 
 def table_bytes(kernel: Kernel, n: int) -> int:
-    """Return what `remember` takes for n points.
+    """Return what `memoise` takes for n points.
 
     Examples
     --------
