@@ -166,7 +166,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         # all of it at the end: a fit that fails leaves the model of an earlier one as it was
         self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
         self._y_train_mean, self._y_train_std = mean, std
-        self._spelled = spelled
+        self._spelled = spelled.unwrapped()
         self._settle(best.theta, posterior)
         self.report_ = replace(self.report_, n_iter=best.evaluations)
         if not best.converged:

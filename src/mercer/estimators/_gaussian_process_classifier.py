@@ -199,7 +199,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         report = posterior.report
         if not best.converged:
             report = replace(report, status=Status.NOT_CONVERGED)
-        latent = LatentProcess(spelled, best.theta, posterior, report)
+        latent = LatentProcess(spelled.unwrapped(), best.theta, posterior, report)
         self._say(f"log marginal likelihood {latent.value:.6g}, {latent.kernel}")
         return latent
 

@@ -13,6 +13,7 @@ user's theta: the way of L-BFGS, and so the optimum that it meets, depends on ho
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -237,6 +238,12 @@ class SpelledObjective:
         if "jitter" in posterior.report.certificate:
             warn_caller(posterior.report.message)
         return posterior
+
+    def unwrapped(self) -> SpelledObjective:
+        """Return the objective of the plain kernel, for a model that outlives the fit."""
+        objective = copy(self.objective)  # with the landmarks and probes that it has drawn
+        objective.__dict__["kernel"] = unwrap(objective.kernel)
+        return replace(self, objective=objective)
 
     def best(
         self, optimizer: Any, restarts: int, seed: Any, say: Function[[str], None] | None

@@ -150,7 +150,7 @@ class Sample:
     def evaluated(self, kernel: Kernel, max_memory: Any = None) -> Kernel:
         """Return the kernel that evaluates the points: for values, with them.
 
-        A costly kernel remembers what it has evaluated, if that takes little of the budget.
+        The values of a costly kernel are stored until the end of the fit, if the budget allows it.
         """
         if self.values is not None:
             return self.values

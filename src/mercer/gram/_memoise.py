@@ -1,21 +1,19 @@
-"""Costly kernels remember their values, where a table of them takes little of the budget."""
+"""Store the values of costly kernels where their tables fit into the memory budget."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .._runtime import budget_in_bytes, reserve
+from .._runtime import budget_in_bytes
 from ..kernels import Kernel, memoise, table_bytes
 
 __all__ = ["memoise_if_affordable"]
 
-_SHARE = 4  # a table may take this part of the budget: K and what solvers work in need the rest
+_FRACTION = 4  # tables take at most 1/4 of the budget: K and the solver need the rest
 
 
 def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:
-    """Return the kernel so that no pair of n points is evaluated twice, if there is room.
-
-    What the table takes is reserved: budgets that are asked for later do not count on it.
+    """Return the kernel so that no pair of n points is evaluated twice, if the tables fit.
 
     Examples
     --------
@@ -25,7 +23,6 @@ def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Ker
     RBF(length_scale=1.0)
     """
     size = table_bytes(kernel, n)
-    if not size or _SHARE * size > budget_in_bytes(max_memory):
+    if not size or _FRACTION * size > budget_in_bytes(max_memory):
         return kernel
-    reserve(size)
     return memoise(kernel, n)
