@@ -164,3 +164,31 @@ def test_equal_strings_have_equal_codes_whatever_their_class():
         RED = "red"
 
     assert Jaccard()([{Colour.RED}], [{"red"}]) == 1.0
+
+
+TOKENS = [["a", "b", "a"], ["b", "c"], ["c", "a", "b"], ["b", "b"]]
+
+
+@pytest.mark.parametrize(
+    "kernel", [Mismatch(2, 1), Mismatch(2, 0), Spectrum(2), Spectrum(2, blended=True)], ids=str
+)
+@pytest.mark.parametrize("column", ["t", ("a", "b"), 7], ids=str)
+def test_a_table_of_one_column_of_token_lists_is_its_column(kernel, column):
+    table = pd.DataFrame({"t": TOKENS}, index=[10, 11, 12, 13])
+    table.columns = pd.Index([column], tupleize_cols=False)
+    resolved, plain = kernel.resolve(table), kernel.resolve(TOKENS)
+    assert resolved == plain
+    np.testing.assert_array_equal(resolved(table), plain(TOKENS))
+    assert plain(TOKENS).any()
+    if kernel == Spectrum(2):
+        found = [
+            Expansion.mean(kernel, X).preimage().points for X in (table, table[column], TOKENS)
+        ]
+        assert found[0] == found[1] == found[2]
+
+
+def test_integer_symbols_keep_all_their_digits_in_estimators():
+    X = [[2**53, 5], [2**53 + 1, 5], [2**53, 5], [2**53 + 1, 5]]
+    for points in (X, np.array(X)):
+        model = SVC(kernel=Spectrum(1)).fit(points, LABELS)
+        assert model.predict(points).tolist() == LABELS
