@@ -174,7 +174,7 @@ def codes_of(values: Any, owner: str, what: str, *, reals: bool = True) -> np.nd
 
 
 def _code(value: Any) -> int | None:
-    """Return the code of one value, None if it has none.
+    """Return the code of one value, or None for a value of another class.
 
     Values that Python calls equal are reduced to one form first, whatever their classes.
     """
