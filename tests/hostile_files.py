@@ -43,7 +43,7 @@ EVIL_NAMES = [
         "__globals__",
     ),
     *("subprocess.Popen", "mercer.persist._decode.Decoder", "type", "object", "Kernel", "Callable"),
-    *("Remembered", "DenseGram", "RBF", "KernelRidge", "Report", "Graphs", "NystroemMap", "Sum"),
+    *("Memoised", "DenseGram", "RBF", "KernelRidge", "Report", "Graphs", "NystroemMap", "Sum"),
     *(
         "sklearn.RBF",
         "sklearn.KFold",

@@ -8,6 +8,7 @@ The rest of mercer touches points only through these functions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "refuse_structured",
     "same_points",
     "sliceable",
+    "snapshot",
     "take",
 ]
 
@@ -220,6 +222,62 @@ def _is_text(value: Any) -> bool:
     except ValueError:
         return True
     return False
+
+
+def snapshot(X: Any, *, arrays: bool = True) -> Any:
+    """Return points that do not change when the objects in X are changed in place.
+
+    Sets, lists, dictionaries, arrays and networkx graphs are copied.  Objects of unknown classes
+    are kept by reference, because a function may compare them by identity.  With `arrays=False`, an
+    array or a matrix of numbers is returned as it is.
+
+    Examples
+    --------
+    >>> from mercer._points import snapshot
+    >>> X = [{1, 2}, {3}]
+    >>> Z = snapshot(X)
+    >>> X[0].add(7)
+    >>> Z
+    [{1, 2}, {3}]
+    """
+    if isinstance(X, Collection):
+        return deepcopy(X) if arrays else X
+    if hasattr(X, "iloc"):
+        return _snapshot_table(X)
+    if is_table(X):
+        return X  # of polars: cannot be changed in place
+    if (isinstance(X, np.ndarray) and X.dtype == object) or not hasattr(X, "shape"):
+        return _copied(X)
+    return X.copy() if arrays else X
+
+
+def _snapshot_table(X: Any) -> Any:
+    """Return a copy of a pandas object, and of the objects in its columns."""
+    if X.ndim == 1:
+        if X.dtype.kind != "O":
+            return X.copy()
+        return type(X)(_copied(X.to_numpy()), index=X.index, name=X.name, dtype=object)
+    table = X.copy()
+    for position, dtype in enumerate(X.dtypes):
+        if dtype.kind == "O":
+            table.isetitem(position, _snapshot_table(X.iloc[:, position]))
+    return table
+
+
+def _copied(x: Any) -> Any:
+    """Return a copy of one point if its class is known to be mutable."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return kind([_copied(v) for v in x])
+    if kind is dict:
+        return {name: _copied(value) for name, value in x.items()}
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        out = np.empty_like(x)
+        out.ravel()[:] = np.fromiter((_copied(v) for v in x.ravel()), dtype=object, count=x.size)
+        return out
+    known = isinstance(x, (set, dict, list, bytearray, np.ndarray)) or sp.issparse(x)
+    graph = hasattr(x, "adjacency") and hasattr(x, "nodes")  # of networkx
+    return x.copy() if known or graph else x
 
 
 def sliceable(X: Any) -> Any:

@@ -1,22 +1,41 @@
 """What estimators do with structured points that come in an unusual form, or are the wrong ones."""
 
+import copy
 import enum
 import pickle
+import warnings
+from collections import Counter
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import zoo
+from sklearn.base import clone
 
-from mercer import SVC, Expansion, Graphs, KernelPCA, KernelRidge, ParzenDensity, two_sample_test
+from mercer import (
+    SVC,
+    Expansion,
+    GaussianProcessRegressor,
+    Graphs,
+    KernelPCA,
+    KernelPerceptron,
+    KernelRidge,
+    OnlineKernelRegressor,
+    ParzenDensity,
+    two_sample_test,
+)
 from mercer.kernels import (
     RBF,
     BagOfWords,
     Callable,
     EdgeHistogram,
+    Fixed,
+    Gapped,
     Jaccard,
     Kendall,
     LocalAlignment,
+    MeanOf,
     MinMax,
     Mismatch,
     Normalized,
@@ -164,3 +183,158 @@ def test_equal_strings_have_equal_codes_whatever_their_class():
         RED = "red"
 
     assert Jaccard()([{Colour.RED}], [{"red"}]) == 1.0
+
+
+TOKENS = [["a", "b", "a"], ["b", "c"], ["c", "a", "b"], ["b", "b"]]
+
+
+@pytest.mark.parametrize(
+    "kernel", [Mismatch(2, 1), Mismatch(2, 0), Spectrum(2), Spectrum(2, blended=True)], ids=str
+)
+@pytest.mark.parametrize("column", ["t", ("a", "b"), 7], ids=str)
+def test_a_table_of_one_column_of_token_lists_is_its_column(kernel, column):
+    table = pd.DataFrame({"t": TOKENS}, index=[10, 11, 12, 13])
+    table.columns = pd.Index([column], tupleize_cols=False)
+    resolved, plain = kernel.resolve(table), kernel.resolve(TOKENS)
+    assert resolved == plain
+    np.testing.assert_array_equal(resolved(table), plain(TOKENS))
+    assert plain(TOKENS).any()
+    if kernel == Spectrum(2):
+        found = [
+            Expansion.mean(kernel, X).preimage().points for X in (table, table[column], TOKENS)
+        ]
+        assert found[0] == found[1] == found[2]
+
+
+def test_integer_symbols_keep_all_their_digits_in_estimators():
+    X = [[2**53, 5], [2**53 + 1, 5], [2**53, 5], [2**53 + 1, 5]]
+    for points in (X, np.array(X)):
+        model = SVC(kernel=Spectrum(1)).fit(points, LABELS)
+        assert model.predict(points).tolist() == LABELS
+
+
+# ---------------------------------------------------------------------- copies of points
+
+LETTERS = list("abcdefgh")
+
+
+def _some(size=3):
+    return rng.choice(LETTERS, size=size).tolist()
+
+
+N = 14
+MUTABLE = {  # points that can be changed in place, a kernel for them, and the change
+    "sets": (Jaccard(), [set(_some()) for _ in range(N)], lambda x: x.clear()),
+    "bags": (MinMax(), [{c: 1.0 for c in _some()} for _ in range(N)], lambda x: x.clear()),
+    "counters": (MinMax(), [Counter(_some(5)) for _ in range(N)], lambda x: x.clear()),
+    "lists": (Spectrum(1), [_some(5) for _ in range(N)], lambda x: x.clear()),
+    "costly lists": (Gapped(10, 5), [_some(12) for _ in range(N)], lambda x: x.reverse()),
+    "arrays": (Spectrum(1), [rng.integers(5, size=4) for _ in range(N)], lambda x: x.fill(0)),
+    "sets of vectors": (
+        MeanOf(RBF()),
+        [rng.normal(size=(3, 2)) for _ in range(N)],
+        lambda x: x.fill(0),
+    ),
+    "networkx": (
+        WeisfeilerLehman(1),
+        [nx.gnp_random_graph(5, 0.5, seed=i) for i in range(N)],
+        lambda x: x.clear(),
+    ),
+    "costly networkx": (
+        Fixed(Normalized(RandomWalk(0.1))),
+        [nx.gnp_random_graph(5, 0.5, seed=i) for i in range(N)],
+        lambda x: x.clear_edges(),
+    ),
+    "lists of edges": (
+        WeisfeilerLehman(1),
+        [[(0, int(v)) for v in rng.permutation(4)[:3] + 1] for _ in range(N)],
+        lambda x: x.pop(),
+    ),
+    "adjacency": (
+        ShortestPath(),
+        [nx.to_scipy_sparse_array(nx.gnp_random_graph(5, 0.6, seed=i)) for i in range(N)],
+        lambda x: x.data.fill(0),
+    ),
+    "functions": (
+        Callable(lambda x, z: float(len({*x} & {*z})), contract="pair"),
+        [_some(4) for _ in range(N)],
+        lambda x: x.clear(),
+    ),
+}
+FORMS = {
+    "list": lambda points: list(points),
+    "objects": lambda points: np.fromiter(points, dtype=object, count=len(points)),
+    "series": lambda points: pd.Series(list(points), index=np.arange(len(points)) + 7),
+    "table": lambda points: pd.DataFrame({"x": list(points)}),
+}
+
+
+def _answers(model, new):
+    """Return everything that a fitted model says about new points."""
+    names = ("predict", "decision_function", "transform", "predict_proba", "score_samples")
+    return [np.asarray(getattr(model, name)(new)) for name in names if hasattr(model, name)]
+
+
+def _check_snapshot(model, kind, form):
+    kernel, points, change = MUTABLE[kind]
+    points = copy.deepcopy(points)
+    X, new = form(points), copy.deepcopy(points[:5])
+    model = clone(model).set_params(kernel=kernel)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of random labels
+        model.fit(X, np.arange(N) % 2)
+    before = _answers(model, new)
+    assert before
+    for point in points:
+        change(point)
+    for old, now in zip(before, _answers(model, new), strict=True):
+        np.testing.assert_array_equal(old, now)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("kind", MUTABLE)
+def test_a_fitted_model_does_not_change_with_its_training_objects(kind, form):
+    if form is FORMS["table"] and kind in ("functions", "sets of vectors"):
+        pytest.skip("a point is a row of the table")
+    for model in (SVC(), KernelPCA(2), GaussianProcessRegressor(alpha=1.0, optimizer=None)):
+        _check_snapshot(model, kind, form)
+
+
+FOR_VECTORS = ["GPLVM", "Parzen", "Random", "Explicit", "SparseKernel", "primal", "features"]
+FOR_VECTORS += ["gammas", "MetricMDS"]
+STRUCTURED = [
+    model
+    for model in zoo.ESTIMATORS
+    if "kernel" in model.get_params() and not any(name in str(model) for name in FOR_VECTORS)
+]
+
+
+@pytest.mark.parametrize("kind", ["sets", "costly networkx"])
+@pytest.mark.parametrize("model", STRUCTURED, ids=str)
+def test_no_estimator_changes_with_its_training_objects(model, kind):
+    _check_snapshot(model, kind, list)
+
+
+@pytest.mark.parametrize("model", [KernelPerceptron(), OnlineKernelRegressor()], ids=str)
+def test_online_learners_do_not_change_with_the_objects_they_have_seen(model):
+    kernel, points, change = MUTABLE["sets"]
+    points, new = copy.deepcopy(points), copy.deepcopy(points[:5])
+    y = np.arange(N) % 2
+    model = clone(model).set_params(kernel=kernel)
+    options = {"classes": [0, 1]} if isinstance(model, KernelPerceptron) else {}
+    model.partial_fit(points[:7], y[:7], **options).partial_fit(points[7:], y[7:])
+    before = model.predict(new)
+    for point in points:
+        change(point)
+    np.testing.assert_array_equal(model.predict(new), before)
+
+
+def test_objects_of_unknown_classes_are_kept_by_reference():
+    class Molecule:
+        def __init__(self, mass):
+            self.mass = mass
+
+    X = [Molecule(float(i)) for i in range(6)]
+    known = {x: i for i, x in enumerate(X)}
+    kernel = Callable(lambda x, z: float(known[x] == known[z]), contract="pair")
+    assert SVC(kernel=kernel).fit(X, [0, 1] * 3).predict(X).tolist() == [0, 1] * 3

@@ -2,12 +2,30 @@
 
 import subprocess
 import sys
+from collections import namedtuple
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from mercer import SVC, KernelPCA
-from mercer.kernels import RBF, Explicit, Normalized, node
+from mercer import SVC, Graphs, KernelPCA
+from mercer.kernels import (
+    RBF,
+    EdgeHistogram,
+    Explicit,
+    Jaccard,
+    MinMax,
+    Mismatch,
+    Normalized,
+    Spectrum,
+    Subsequence,
+    VertexHistogram,
+    WeisfeilerLehman,
+    node,
+)
 from mercer.kernels._explicit import Terms, codes_of, mix
 
 
@@ -77,3 +95,148 @@ def test_vector_kernels_say_who_takes_structured_points(points):
     for call in (RBF(), KernelPCA().fit, lambda X: SVC().fit(X, [0, 1])):
         with pytest.raises(ValueError, match=f"takes vectors, but X holds {what}, the first"):
             call(points)
+
+
+# ---------------------------------------------------------------------- equal values
+
+
+class Text(str):
+    """A subclass with another repr."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "Text"
+
+
+class Bag(frozenset):
+    """A subclass of frozenset."""
+
+    __slots__ = ()
+
+
+Pair = namedtuple("Pair", ["left", "right"])
+NUMBERS = (int, float, bool, complex, Fraction, Decimal, np.int64, np.uint64, np.float32)
+NUMBERS += (np.float64, np.longdouble, np.complex128)
+
+
+@np.errstate(over="ignore")  # of float32
+def forms(value):
+    """Return values of other classes that Python calls equal to this one."""
+    found = [value]
+    if isinstance(value, int | float):
+        for kind in NUMBERS:
+            try:
+                found.append(kind(value))
+            except (OverflowError, ValueError):
+                continue
+        found += [-0.0] if value == 0 else []
+    elif isinstance(value, str):
+        found += [Text(value), np.str_(value)]
+    elif isinstance(value, bytes):
+        found.append(np.bytes_(value))
+    elif isinstance(value, tuple):
+        others = tuple(forms(v)[-1] for v in value)
+        found += [others, Pair(*others)] if len(value) == 2 else [others]
+    elif isinstance(value, frozenset):
+        found += [Bag(value), frozenset(forms(v)[-1] for v in value)]
+    return [form for form in found if form == value and hash(form) == hash(value)]
+
+
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.integers(-3, 3),
+    st.floats(allow_nan=False),
+    st.sampled_from([2.0**63, -(2.0**63), 2**64, 1e300, 0.5, 0.1, -0.0]),
+    st.text(max_size=3),
+    st.binary(max_size=3),
+)
+VALUES = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner), st.tuples(inner), st.frozensets(inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def is_symbol(value):
+    return not isinstance(value, int | float) or value % 1 == 0
+
+
+@settings(deadline=None)
+@given(VALUES)
+@example((1, 2))
+@example("a\x00")
+@example(2**63)
+@example(2**63 + 2**11)
+@example(float("inf"))
+def test_equal_values_have_equal_codes_whatever_their_classes(value):
+    equal = forms(value)
+    codes = {codes_of([form], "", "").item() for form in equal}
+    assert len(codes) == 1
+    assert set(codes_of(equal, "", "").tolist()) == codes
+
+
+@settings(deadline=None, max_examples=40)
+@given(VALUES)
+@example((1, 2))
+@example("a\x00")
+@example(2**63)
+def test_kernels_compare_values_as_python_does(value):
+    """Across two collections as within one: sets, bags, sequences and labels of graphs."""
+    for form in forms(value):
+        for kernel, wrap in (
+            (Jaccard(), lambda v: {v}),
+            (MinMax(), lambda v: {v: 1.0}),
+            (Spectrum(1), lambda v: [v]),
+            (Mismatch(1, 0, ("other", value)), lambda v: ("other", v)),
+            (Normalized(Subsequence(1)), lambda v: [v]),
+        ):
+            if isinstance(wrap(value), list | tuple) and not is_symbol(value):
+                continue
+            within = kernel([wrap(value), wrap(form)])
+            np.testing.assert_allclose(within[0, 0], within[0, 1], rtol=1e-12)
+            across = kernel([wrap(value)], [wrap(form)])
+            np.testing.assert_allclose(across[0, 0], within[0, 1], rtol=1e-12)
+        if value is None:
+            continue
+        x, z = (
+            Graphs.from_edges([[(0, 1)]], labels=[[v, "C"]], edge_labels=[[v]])
+            for v in (value, form)
+        )
+        for kernel in (VertexHistogram(), EdgeHistogram(), WeisfeilerLehman(1)):
+            assert kernel(x, z) == kernel(x) == kernel(x.joined(z))[0, 1]
+
+
+def test_different_values_have_different_codes():
+    values = [2**63, 2**63 + 1, -(2**63) - 1, 0.1, Fraction(1, 10), "1", b"1", 1, (1,), ((1,),)]
+    values += [frozenset({1}), (), frozenset(), None, "None", float("inf"), Decimal("1e-400")]
+    assert len(set(codes_of(values, "", "").tolist())) == len(values)
+
+
+@pytest.mark.parametrize("value", [1j, Decimal("sNaN"), object(), [1], {1}], ids=str)
+def test_values_without_a_code_are_named(value):
+    with pytest.raises(TypeError, match=r"K: them must be numbers, strings or tuples of them, but"):
+        codes_of([1, value], "K", "them")
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.random.default_rng(0).normal(size=(6, 4)),
+        [[1, 2.5, 3]] * 6,
+        [np.array([0.5, 1.0])] * 6,
+        [[1.0, float("nan")]] * 6,
+        [(np.float32(0.1), 1)] * 6,
+    ],
+    ids=["matrix", "lists", "arrays", "NaN", "float32"],
+)
+@pytest.mark.parametrize("kernel", [Spectrum(1), Mismatch(1, 0), Subsequence(1)], ids=str)
+def test_numbers_that_are_not_integers_are_no_symbols(kernel, X):
+    message = r"the symbols of point 0 are compared by equality, but number \d is .*, a float"
+    with pytest.raises(TypeError, match=message) as error:
+        SVC(kernel=kernel).fit(X, [0, 1] * 3)
+    assert "use a kernel of vectors, such as RBF(), or round the numbers" in str(error.value)

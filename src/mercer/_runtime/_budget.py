@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -22,29 +22,40 @@ _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
 
 
 _reserved: ContextVar[int | None] = ContextVar("reserved", default=None)
+_releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")  # of the innermost scope
 _stated: ContextVar[Any] = ContextVar("stated", default=None)  # what None stands for
 
 
 @contextmanager
 def reserving(max_memory: Any = None) -> Iterator[None]:
-    """Give back at the end what is reserved inside; let None stand for this budget there."""
+    """Scope memory reservations to this block; inside it, None stands for this budget.
+
+    At the end the reserved memory is released.
+    """
     token = _reserved.set(_reserved.get() or 0)
+    releases = _releases.set([])
     before = _stated.set(_stated.get() if max_memory is None else max_memory)
     try:
         yield
     finally:
+        for release in _releases.get():
+            release()
         _stated.reset(before)
+        _releases.reset(releases)
         _reserved.reset(token)
 
 
-def reserve(size: int) -> None:
-    """Take bytes off every budget, for something that is held beside all that is to come.
+def reserve(size: int, release: Callable[[], None] | None = None) -> None:
+    """Subtract bytes from all budgets until the end of the enclosing `reserving` block.
 
-    Until the end of `reserving`; without one nobody would give them back, and nothing is done.
+    `release` is called at that end, and frees the memory that was reserved.  Outside of such a
+    block nothing is reserved, and `release` is not called.
     """
-    held = _reserved.get()
-    if held is not None:
-        _reserved.set(held + size)
+    reserved = _reserved.get()
+    if reserved is not None:
+        _reserved.set(reserved + size)
+        if release is not None:
+            _releases.get().append(release)
 
 
 @cache

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from .._errors import KernelSyntaxError
 from .._lazy import foreign
-from .._points import doubled, is_table, length, refuse_structured, take
+from .._points import doubled, is_table, length, refuse_structured, snapshot
 from .._runtime import progress
 from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks
@@ -162,8 +162,8 @@ class KernelEstimator(BaseEstimator):
         if reset:
             for learned in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(learned, None)  # of an earlier fit, on vectors
-        if copy:
-            X = X.copy() if hasattr(X, "copy") else take(X, slice(None))
+        if reset or copy:  # a fit: changes of these objects must not change the model
+            X = snapshot(X, arrays=copy)
         if supervised:
             y = validate_data(self, y=y, X="no_validation", **numbers)
             if len(y) != length(X):

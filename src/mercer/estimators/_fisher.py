@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._runtime import check_budget
 from ..expansion import Expansion
 from ..gram import TiledGram, gram
-from ..kernels import Kernel, forget
+from ..kernels import Kernel, unwrap
 from ..solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
 from ._base import KernelEstimator, KernelLike, Landmarked, NamedKernel
 from ._decisions import Outputs
@@ -153,7 +153,7 @@ class KernelFisherDiscriminant(
         else:
             values = TiledGram(evaluated, sample.points, r.points) @ r.A
             residuals = sample.targets - np.asarray(values) - r.b
-        forget(evaluated)
+        unwrap(evaluated)
         found = Discriminants.of(residuals, sample.labels, w)
         A = r.A @ found.mixing
         f = sample.expansion(kernel, A) if r.points is None else Expansion(kernel, r.points, A)

@@ -15,7 +15,7 @@ from .._points import length
 from .._runtime import check_budget
 from ..expansion import Primal
 from ..gp import Conditioned, Posterior
-from ..gram import remembering
+from ..gram import memoise_if_affordable
 from ..kernels import Kernel, White, reads_all
 from ..solvers import Report, Status
 from ._base import Landmarked
@@ -156,7 +156,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         options = {"max_memory": self.max_memory}
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
-        kernel = remembering(translation.kernel, length(X), self.max_memory)
+        kernel = memoise_if_affordable(translation.kernel, length(X), self.max_memory)
         objective = kind(kernel, X, Y, noise, **options)
         spelled = SpelledObjective(objective, translation)
         best = spelled.best(
@@ -166,7 +166,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         # all of it at the end: a fit that fails leaves the model of an earlier one as it was
         self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
         self._y_train_mean, self._y_train_std = mean, std
-        self._spelled = spelled
+        self._spelled = spelled.unwrapped()
         self._settle(best.theta, posterior)
         self.report_ = replace(self.report_, n_iter=best.evaluations)
         if not best.converged:

@@ -19,7 +19,7 @@ from .._points import length, take
 from .._runtime import reserve, slices
 from ..expansion import Expansion
 from ..gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
-from ..gram import remembering
+from ..gram import memoise_if_affordable
 from ..solvers import Report, Status, worst
 from ._base import Seed, SklearnGPKernel
 from ._gaussian_process_base import GaussianProcess
@@ -183,7 +183,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         translation = KernelTranslation(self.kernel, X, each.astype(float))
         sample.judge(translation.kernel)
         objective = LaplaceLikelihood(
-            remembering(translation.kernel, length(X), self.max_memory),
+            memoise_if_affordable(translation.kernel, length(X), self.max_memory),
             X,
             targets,
             max_memory=self.max_memory,
@@ -199,7 +199,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         report = posterior.report
         if not best.converged:
             report = replace(report, status=Status.NOT_CONVERGED)
-        latent = LatentProcess(spelled, best.theta, posterior, report)
+        latent = LatentProcess(spelled.unwrapped(), best.theta, posterior, report)
         self._say(f"log marginal likelihood {latent.value:.6g}, {latent.kernel}")
         return latent
 

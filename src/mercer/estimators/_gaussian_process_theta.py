@@ -13,6 +13,7 @@ user's theta: the way of L-BFGS, and so the optimum that it meets, depends on ho
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +26,7 @@ from sklearn.utils import check_random_state
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Step
 from ..gp import Optimum, Posterior, maximise, ways
-from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, forget, from_sklearn
+from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, from_sklearn, unwrap
 from ._base import SklearnGPKernel
 
 __all__ = ["KernelTranslation", "SpelledObjective", "default_kernel"]
@@ -232,11 +233,17 @@ class SpelledObjective:
                 f"matrix. Try {self.objective.remedy}. ({why})"
             ) from None
         f, k = posterior.expansion, posterior.covariance
-        k = forget(k) if isinstance(k, Kernel) else replace(k, kernel=forget(k.kernel))
-        posterior = replace(posterior, expansion=replace(f, kernel=forget(f.kernel)), covariance=k)
+        k = unwrap(k) if isinstance(k, Kernel) else replace(k, kernel=unwrap(k.kernel))
+        posterior = replace(posterior, expansion=replace(f, kernel=unwrap(f.kernel)), covariance=k)
         if "jitter" in posterior.report.certificate:
             warn_caller(posterior.report.message)
         return posterior
+
+    def unwrapped(self) -> SpelledObjective:
+        """Return the objective of the plain kernel, for a model that outlives the fit."""
+        objective = copy(self.objective)  # with the landmarks and probes that it has drawn
+        objective.__dict__["kernel"] = unwrap(objective.kernel)
+        return replace(self, objective=objective)
 
     def best(
         self, optimizer: Any, restarts: int, seed: Any, say: Function[[str], None] | None

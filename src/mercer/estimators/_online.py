@@ -12,7 +12,7 @@ from .._errors import warn_caller
 from .._points import concatenate, length, take
 from ..expansion import Expansion
 from ..gram import gram
-from ..kernels import Kernel, forget
+from ..kernels import Kernel, unwrap
 from ..solvers import OnlineLearner, Report, Schedule, Status
 from ._base import KernelLike, NamedKernel
 from ._parameters import COUNT, estimator, learned, parameter
@@ -75,7 +75,7 @@ class OnlineEstimator(NamedKernel):
             max_memory=self.max_memory,
         )
         report, mistakes = schedule.run(learner, K, Y, sample.counts, self._teller)
-        forget(evaluated)
+        unwrap(evaluated)
         if report.status is Status.NOT_CONVERGED:
             warn_caller(report.message, ConvergenceWarning)
         self._keep(learner, sample, sample.points, kernel, report, mistakes)

@@ -225,8 +225,9 @@ class KernelPCA(
 
     def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
         kernel = sample.resolve(self._make_kernel(self.gamma))
-        found = search.fit(sample.evaluated(kernel, self.max_memory), sample.points, sample.weights)
-        if sample.values is not None:
+        evaluated = sample.evaluated(kernel, self.max_memory)
+        found = search.fit(evaluated, sample.points, sample.weights)
+        if evaluated is not kernel:
             found = found._replace(components=found.components.in_terms_of(kernel))
         values = sample.points if sample.values is None else sample.values.matrix
         self._whole = sample.whole

@@ -14,7 +14,7 @@ from .._points import length, take
 from .._runtime import check_budget
 from ..blocks import Blocks
 from ..expansion import Expansion, Primal
-from ..kernels import Kernel, forget
+from ..kernels import Kernel, unwrap
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
 from ._in_blocks import exactly, gathered, require_landmarks, sampled
@@ -150,7 +150,7 @@ class KernelRidge(RidgeEstimator):
         evaluated = sample.evaluated(self.kernel_, self.max_memory)
         self._ridge = self._problem(evaluated, sample, alphas, solver)
         A, b = self._ridge.solve()
-        self._ridge.kernel = forget(evaluated)
+        self._ridge.kernel = unwrap(evaluated)
         if isinstance(self._ridge, LandmarkRidge):
             self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
         else:

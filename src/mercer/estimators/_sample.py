@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .._errors import NotMercerWarning, warn_caller
 from .._points import doubled, length, take
 from ..expansion import Expansion
-from ..gram import remembering
+from ..gram import memoise_if_affordable
 from ..kernels import Kernel, Precomputed, on_indices
 from ..kernels.validity import declared_witness
 
@@ -167,11 +167,11 @@ class Sample:
     def evaluated(self, kernel: Kernel, max_memory: Any = None) -> Kernel:
         """Return the kernel that evaluates the points: for values, with them.
 
-        A costly kernel remembers what it has evaluated, if that takes little of the budget.
+        The values of a costly kernel are stored until the end of the fit, if the budget allows it.
         """
         if self.values is not None:
             return self.values
-        return remembering(kernel, len(self), max_memory)
+        return memoise_if_affordable(kernel, len(self), max_memory)
 
     def take(self, rows: np.ndarray) -> Self:
         """Return some of the points that take part, by their places among them."""

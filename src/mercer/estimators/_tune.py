@@ -13,8 +13,8 @@ from .._errors import warn_caller
 from .._points import doubled, length
 from .._runtime import blas_threads, check_choice, is_count, progress, reserving
 from ..gp import LeaveOneOut, MarginalLikelihood, Objective, Optimum, RidgeCriterion, maximise
-from ..gram import remembering
-from ..kernels import Fixed, Kernel, Sum, White, as_kernel, forget
+from ..gram import memoise_if_affordable
+from ..kernels import Fixed, Kernel, Sum, White, as_kernel, unwrap
 from ..learning import TargetAlignment
 from ._base import KernelEstimator, NamedKernel
 from ._gaussian_process import GaussianProcessRegressor
@@ -262,7 +262,7 @@ class _Problem:
                 f"{kernel} has no free parameters, and {type(model).__name__} no ridge that is "
                 f"searched for: there is nothing to tune"
             )
-        self.kernel = remembering(kernel, len(sample), model.max_memory)
+        self.kernel = memoise_if_affordable(kernel, len(sample), model.max_memory)
 
     def solve(self) -> tuple[Any, Optimum, _Recorded]:
         """Return the tuned model, where the search ended, and how."""
@@ -378,7 +378,7 @@ class _Problem:
 
     def _settled(self, kernel: Kernel, alpha: float | None) -> Any:
         """Return the model with this kernel and ridge, in its own words."""
-        model, values = self.model, dict[str, Any](kernel=forget(kernel))
+        model, values = self.model, dict[str, Any](kernel=unwrap(kernel))
         if alpha is not None and isinstance(model, _RIDGED):
             C = hasattr(model, "C")
             values |= {"C": _factor(model) / alpha} if C else {"alpha": alpha}

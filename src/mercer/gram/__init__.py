@@ -11,10 +11,10 @@ from ._fourier import FourierMap
 from ._gram import gram
 from ._landmarks import METHODS, RANK, Landmarks
 from ._lowrank import LowRankGram
+from ._memoise import memoise_if_affordable
 from ._nearest import nearest, within
 from ._nystroem import NystroemMap, factor_landmarks, without_rounding
 from ._operator import GramOperator
-from ._remembering import remembering
 from ._row_cache import add_rows
 from ._rows import KernelRows, RowsView
 from ._rpcholesky import PartialCholesky, rpcholesky, significance
@@ -50,9 +50,9 @@ __all__ = [
     "grams",
     "has_centroids",
     "lloyd",
+    "memoise_if_affordable",
     "nearest",
     "radial_inside",
-    "remembering",
     "rpcholesky",
     "share_distances",
     "significance",

@@ -38,11 +38,11 @@ from ._hamming import Gapped, Mismatch
 from ._local import LocalRBF
 from ._maps import Map, Periodic, Select, Stretch
 from ._mean_of import MeanOf
+from ._memoised import memoise, table_bytes, unwrap
 from ._precomputed import Precomputed, on_indices, reads_all
 from ._prepared import Prepared, pair
 from ._radial import Radial
 from ._rankings import Kendall, Mallows
-from ._remembered import forget, remember, table_bytes
 from ._sets import (
     BraunBlanquet,
     Dice,
@@ -149,8 +149,8 @@ __all__ = [
     "as_kernel",
     "exp_inplace",
     "finite_features",
-    "forget",
     "from_sklearn",
+    "memoise",
     "node",
     "on_indices",
     "pair",
@@ -158,8 +158,8 @@ __all__ = [
     "parse_kernel",
     "random_features",
     "reads_all",
-    "remember",
     "skewed_features",
     "spelled_out",
     "table_bytes",
+    "unwrap",
 ]

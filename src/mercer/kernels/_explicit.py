@@ -10,7 +10,10 @@ sparse matrices.  Among m different features two share a code with probability a
 from __future__ import annotations
 
 import hashlib
+import numbers
 from abc import abstractmethod
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,11 +138,12 @@ def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-def codes_of(values: Any, owner: str, what: str) -> np.ndarray:
+def codes_of(values: Any, owner: str, what: str, *, reals: bool = True) -> np.ndarray:
     """Return one code for each value: equal values have equal codes, in every process.
 
     Values are numbers, strings, bytes, None, and tuples or frozensets of them; `owner` and `what`
-    are named if one is not.  As in Python, 1, 1.0 and True are one value.
+    are named in the error for any other.  As in Python, 1, 1.0 and True are one value, and so are a
+    named tuple and a tuple.  With `reals=False`, numbers that are not integers are refused.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "bi":
         return mix(values.astype(np.int64).view(np.uint64))
@@ -149,7 +153,7 @@ def codes_of(values: Any, owner: str, what: str) -> np.ndarray:
         try:
             code = known.get(value)
         except TypeError:
-            code = None  # not hashable: `_code` says so
+            code = None  # not hashable: `_code` returns None
         if code is None:
             code = _code(value)
             if code is None:
@@ -157,17 +161,27 @@ def codes_of(values: Any, owner: str, what: str) -> np.ndarray:
                     f"{owner}: {what} must be numbers, strings or tuples of them, but number "
                     f"{place} is {value!r}"
                 )
+            if not reals and _is_number(value) and not isinstance(_plain_number(value), int):
+                raise TypeError(
+                    f"{owner}: {what} are compared by equality, but number {place} is {value!r}, "
+                    f"a {type(value).__name__}, and measured numbers are hardly ever equal. The "
+                    f"usual cause is vectors given to a kernel of strings: use a kernel of "
+                    f"vectors, such as RBF(), or round the numbers to integers"
+                )
             known[value] = code
         codes[place] = code
     return codes
 
 
 def _code(value: Any) -> int | None:
-    """Return the code of one value, None if it has none."""
-    if isinstance(value, np.generic):
+    """Return the code of one value, or None for a value of another class.
+
+    Values that Python calls equal are reduced to one form first, whatever their classes.
+    """
+    if isinstance(value, np.generic) and not isinstance(value, (str, bytes, np.longdouble)):
         value = value.item()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
-        value = int(value)
+    if _is_number(value):
+        value = _plain_number(value)
     if isinstance(value, int) and -(2**63) <= value < 2**63:
         return int(mix(np.array([value], dtype=np.int64).view(np.uint64))[0])
     if isinstance(value, (tuple, frozenset)):
@@ -175,12 +189,42 @@ def _code(value: Any) -> int | None:
         if None in inner:
             return None
         parts = [str(code) for code in inner]
-        text = repr((type(value).__name__, parts if isinstance(value, tuple) else sorted(parts)))
+        text = repr(("tuple", parts) if isinstance(value, tuple) else ("frozenset", sorted(parts)))
     elif isinstance(value, str):
-        text = repr(str.__str__(value))  # of a subclass, too: equal strings have equal codes
-    elif value is None or isinstance(value, (bytes, int, float)):
+        text = repr(str.__str__(value))
+    elif isinstance(value, bytes):
+        text = repr(bytes(value))
+    elif value is None or isinstance(value, (int, float, Fraction)):
         text = repr(value)
     else:
         return None
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
+
+
+def _is_number(value: Any) -> bool:
+    """Return True for real numbers, and for complex ones without an imaginary part."""
+    if isinstance(value, (numbers.Real, Decimal)):
+        return True
+    return isinstance(value, numbers.Complex) and value.imag == 0
+
+
+def _plain_number(value: Any) -> Any:
+    """Return a real number as int, else as float, else as Fraction: equal numbers in one form."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Complex):
+        value = value.real
+    try:
+        exact = Fraction(*value.as_integer_ratio())
+    except (OverflowError, ValueError):  # infinite, or not a number
+        try:
+            return float(value)
+        except ValueError:  # a signalling NaN
+            return value
+    if exact.denominator == 1:
+        return exact.numerator
+    try:
+        return float(exact) if float(exact) == exact else exact
+    except OverflowError:
+        return exact

@@ -375,6 +375,13 @@ class Graph:
         indptr = self.collection.indptr[nodes.start : nodes.stop + 1] - some.start
         return sp.csr_array((values, self.collection.indices[some] - nodes.start, indptr), (n, n))
 
+    def _arrays(self) -> tuple[Any, ...]:
+        """Return the parts of the graph: edges with their weights, labels, attributes."""
+        A, some = self.adjacency, self._entries()
+        marks = self.collection.edge_labels
+        parts = (self.labels, self.attributes, None if marks is None else marks[some])
+        return (self.directed, A.indptr, A.indices, A.data, *parts)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
             return NotImplemented

@@ -6,6 +6,7 @@ Each reader returns the arguments of `Graphs`: sizes, entries, labels, attribute
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -62,14 +63,15 @@ class Entries(NamedTuple):
 
 
 def as_values(values: Iterable[Any]) -> np.ndarray:
-    """Return labels as an array: of integers if all are, else of the objects as they are."""
+    """Return labels as an array: of integers if all fit into 64 bits, else of objects."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
-        if values.dtype.kind in "biu":
+        if values.dtype.kind in "bi":
             return values.astype(np.int64)
         values = values.tolist()
     values = list(values)
     if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values):
-        return np.array(values, dtype=np.int64)
+        with suppress(OverflowError):
+            return np.array(values, dtype=np.int64)
     return np.fromiter(values, dtype=object, count=len(values))
 
 

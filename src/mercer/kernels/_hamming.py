@@ -15,7 +15,16 @@ from .._runtime import jit
 from ._base import node
 from ._explicit import Explicit, Terms, mix
 from ._prepared import Prepared
-from ._sequences import OnStrings, Sequences, chained, check_count, sequences, symbols_of, words
+from ._sequences import (
+    OnStrings,
+    Sequences,
+    chained,
+    check_count,
+    sequences,
+    strings_of,
+    symbols_of,
+    words,
+)
 
 __all__ = ["Gapped", "HammingProfile", "Mismatch"]
 
@@ -249,7 +258,7 @@ class Mismatch(HammingProfile):
         if S.kind == "bytes":
             return {"alphabet": bytes(symbols.tolist())}
         owner = np.searchsorted(S.starts + S.lengths, first, side="right")
-        points = list(X)
+        points = strings_of(X, "Mismatch")
         letters = [points[i][j] for i, j in zip(owner, first - S.starts[owner], strict=True)]
         return {"alphabet": tuple(v.item() if isinstance(v, np.generic) else v for v in letters)}
 

@@ -20,6 +20,7 @@ __all__ = [
     "check_count",
     "check_decay",
     "sequences",
+    "strings_of",
     "symbols_of",
     "words",
 ]
@@ -54,6 +55,7 @@ class OnStrings(Kernel):
     """What kernels of strings say about training strings: all must not be too short."""
 
     domain: ClassVar[str] = "strings"
+    reads_matrix: ClassVar[bool] = False  # integers beyond 2^53 are symbols, not floats
 
     def _shortest(self) -> tuple[str, int]:
         """Return the option that says how long a string has to be, and its value."""
@@ -85,7 +87,7 @@ class OnStrings(Kernel):
 
 def sequences(X: Any, owner: str, kind: str = "") -> Sequences:
     """Encode strings, bytes, or sequences of hashable values, if they are of one kind."""
-    points = _as_list(X, owner)
+    points = strings_of(X, owner)
     found = ""
     for place, point in enumerate(points):
         its = _kind(point)
@@ -108,7 +110,8 @@ def sequences(X: Any, owner: str, kind: str = "") -> Sequences:
     return Sequences(_symbols(points, found, owner), starts, lengths, found)
 
 
-def _as_list(X: Any, owner: str) -> list:
+def strings_of(X: Any, owner: str) -> list:
+    """Return the strings as a list; a table of one column holds them in that column."""
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{owner} takes a collection of strings, got one, {X!r}; pass [{X!r}]")
     return list(only_column(X, owner))
@@ -127,10 +130,11 @@ def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
     if kind == "bytes":
         return np.frombuffer(b"".join(points), dtype=np.uint8).astype(np.int64)
     try:
-        return codes_of([s for point in points for s in point], owner, "symbols").view(np.int64)
-    except TypeError:
+        letters = [s for point in points for s in point]
+        return codes_of(letters, owner, "symbols", reals=False).view(np.int64)
+    except TypeError:  # again, to name the point
         for place, point in enumerate(points):
-            codes_of(list(point), owner, f"the symbols of point {place}")
+            codes_of(list(point), owner, f"the symbols of point {place}", reals=False)
         raise
 
 

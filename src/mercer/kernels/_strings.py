@@ -14,7 +14,7 @@ from .._points import length
 from ._base import node
 from ._eulerian import walks
 from ._explicit import Explicit, Terms, mix
-from ._sequences import OnStrings, check_count, check_decay, sequences, words
+from ._sequences import OnStrings, check_count, check_decay, sequences, strings_of, words
 
 __all__ = ["Spectrum", "WeightedDegree"]
 
@@ -75,7 +75,7 @@ class Spectrum(OnStrings, Explicit):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         if self.blended or not length(X):
             return None
-        return walks(sequences(X, "Spectrum"), X, C, self.p)
+        return walks(sequences(X, "Spectrum"), strings_of(X, "Spectrum"), C, self.p)
 
 
 @node

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._points import as_vectors, doubled, length
 from .._runtime import one_blas_thread, reserving
-from ..gram import GramOperator, gram, remembering
+from ..gram import GramOperator, gram, memoise_if_affordable
 from ..kernels import Kernel, Linear, Precomputed, as_kernel
 from ._pairing import Pairing
 
@@ -77,7 +77,7 @@ def alignment(
 def held_in_tiles(kernel: Kernel, X: Any, max_memory: Any = None) -> GramOperator:
     """Return K as an operator that evaluates tiles; values that were given are read."""
     storage = "auto" if isinstance(kernel, Precomputed) else "tiled"
-    kernel = remembering(kernel, length(X), max_memory)
+    kernel = memoise_if_affordable(kernel, length(X), max_memory)
     return gram(kernel, X, storage=storage, max_memory=max_memory)
 
 

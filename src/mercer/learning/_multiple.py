@@ -11,7 +11,7 @@ import numpy as np
 
 from .._points import doubled, length, take
 from .._runtime import check_choice, is_count, one_blas_thread, reserving
-from ..gram import GramOperator, remembering
+from ..gram import GramOperator, memoise_if_affordable
 from ..kernels import Claims, Kernel, Prepared, Sum, as_kernel, node
 from ._alignment import as_targets, held_in_tiles, target_gram
 from ._evidence import likelihood
@@ -231,7 +231,7 @@ class MultipleKernel(Kernel):
             weights = None if weights is None else weights[some]
             n = len(some)
         X = doubled(X)
-        kernels = [remembering(k, n, self.max_memory) for k in self.kernels]
+        kernels = [memoise_if_affordable(k, n, self.max_memory) for k in self.kernels]
         grams = [self._gram(i, X, kernels[i]) for i in range(p)]
         if Y is not None:
             grams.append(target_gram(Y))

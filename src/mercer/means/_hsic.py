@@ -18,7 +18,7 @@ import numpy as np
 
 from .._points import length
 from .._runtime import check_choice, one_blas_thread, ordered_sum, quiet, reserving, slices
-from ..gram import GramOperator, gram, remembering
+from ..gram import GramOperator, gram, memoise_if_affordable
 from ..kernels import Kernel
 from ._order import is_precomputed
 from ._rounding import not_negative, rounding
@@ -75,7 +75,7 @@ def hsic(
     1.5625
     """
     samples = [
-        (remembering(k, length(P), max_memory), P)
+        (memoise_if_affordable(k, length(P), max_memory), P)
         for k, P in paired(X, Y, kernel, kernel_y, estimator)
     ]
     K, L = (gram(k, moved(k, P), storage="tiled", max_memory=max_memory) for k, P in samples)

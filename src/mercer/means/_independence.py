@@ -20,7 +20,7 @@ from .._runtime import (
     run,
     slices,
 )
-from ..gram import DenseGram, LowRankGram, remembering
+from ..gram import DenseGram, LowRankGram, memoise_if_affordable
 from ..kernels import Kernel
 from ._hsic import Centring, as_square, count_of_pairs, paired
 from ._in_blocks import either_in_blocks, independent_in_blocks
@@ -160,12 +160,12 @@ def independence_test(
     samples = paired(X, Y, kernel, kernel_y, estimator)
     (kernel, X), (kernel_y, _) = samples
     n = length(X)
-    remembered = [(remembering(k, n, max_memory), P) for k, P in samples]
+    memoised = [(memoise_if_affordable(k, n, max_memory), P) for k, P in samples]
     fits = 16 * n * n <= budget_in_bytes(max_memory)
     features: list[LowRankGram] = []
     if method == "lowrank" or (method == "auto" and not (n <= _LARGE and fits)):
         required = method == "lowrank" or not fits
-        features = landmark_grams(remembered, rank, rng, max_memory, required)
+        features = landmark_grams(memoised, rank, rng, max_memory, required)
     method = "lowrank" if features else "permutation"
     ranks = [len(F.map) for F in features]
     # Features are held as they are, centred and permuted; matrices are centred in place.
@@ -174,7 +174,7 @@ def independence_test(
     if features:
         sums, step, margin = _of_features(*(F.features() for F in features), estimator=estimator)
     else:
-        sums, step, margin = _of_matrices(*(_centred(k, P, estimator) for k, P in remembered))
+        sums, step, margin = _of_matrices(*(_centred(k, P, estimator) for k, P in memoised))
     done, blocks = orders(n, count, rng, max(64, _BLOCK // (4 * n)))
     pairs = count_of_pairs(n, estimator)
     values = np.concatenate([_in_chunks(sums, rows, step) for rows in blocks]) / pairs

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from .._points import length, take
 from .._runtime import check_choice, one_blas_thread, quiet, reserving
-from ..gram import GramOperator, LowRankGram, TiledGram, remembering
+from ..gram import GramOperator, LowRankGram, TiledGram, memoise_if_affordable
 from ..kernels import Kernel
 from ._recentred import entry_sizes, recentred
 from ._rounding import margin_of, not_negative
@@ -101,7 +101,7 @@ def mmd(
         Z = moved(kernel, Z)
         terms = pair_terms(kernel, take(Z, slice(0, m)), take(Z, slice(m, m + n)))
         return float(terms.mean())
-    K = recentred(remembering(kernel, m + n, max_memory), Z, max_memory)
+    K = recentred(memoise_if_affordable(kernel, m + n, max_memory), Z, max_memory)
     if weighted:
         w = np.concatenate([_shares(x_weights, m, "x"), -_shares(y_weights, n, "y")])
         return squared_norm(K, w)

@@ -18,7 +18,7 @@ from .._runtime import (
     reserving,
 )
 from ..expansion import Expansion
-from ..gram import GramOperator, LowRankGram, remembering
+from ..gram import GramOperator, LowRankGram, memoise_if_affordable
 from ..kernels import Kernel
 from ._in_blocks import either_in_blocks, same_in_blocks
 from ._landmarks import landmark_grams, truncation
@@ -177,7 +177,7 @@ def two_sample_test(
         options = (kernel, estimator, method, count, rank, rng)
         return TwoSampleResult(**same_in_blocks(X, Y, *options))
     kernel, Z, m, n = pooled(X, Y, kernel, 4 if method == "linear" else 2)
-    k = remembering(kernel, m + n, max_memory)
+    k = memoise_if_affordable(kernel, m + n, max_memory)
     features: list[LowRankGram] = []
     if method == "linear":
         estimator = "linear"

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 
 from .._errors import KernelSyntaxError
 from .._points import is_table
-from ..kernels import Kernel, forget, parse_kernel
+from ..kernels import Kernel, parse_kernel, unwrap
 from ..solvers import Status
 from ._checks import check_fields
 from ._container import TENSORS
@@ -175,7 +175,7 @@ class Encoder:
 
     def _kernel(self, value: Kernel, where: str) -> dict[str, Any]:
         """Return the text of a kernel if that says all of it, to the last bit; else its fields."""
-        value = forget(value) if value.costly else value
+        value = unwrap(value) if value.costly else value
         text = repr(value)
         if len(text) <= TEXT:
             try:

@@ -168,8 +168,10 @@ class Components:
 
     def in_terms_of(self, kernel: Kernel) -> Components:
         """Return the components as functions of this kernel, which has the same values."""
-        f = self.expansion
-        return replace(self, expansion=Expansion(kernel, f.points, f.coefficients))
+        f, basis = self.expansion, self.basis
+        if basis is not None and isinstance(basis.map, NystroemMap):
+            basis = basis._replace(map=replace(basis.map, kernel=kernel))
+        return replace(self, expansion=Expansion(kernel, f.points, f.coefficients), basis=basis)
 
     def to_primal(self, max_memory: Any = None) -> Components:
         """Return the components as weights of the kernel's features, without any points."""

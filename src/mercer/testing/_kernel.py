@@ -180,11 +180,29 @@ def _check_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
     digits = Laws(kernel, 1e-13)
     digits.close("theta", same.theta, theta, "theta and that of with_theta(theta)", 1.0)
     laws.close("theta", same(X), kernel(X), "k and with_theta(theta)", rtol=100 * laws.rtol)
+    _check_fresh(laws, kernel, X)
     for i, name in enumerate(names):
         if not name.endswith("]"):  # an entry of a vector has no name in set_params
             there = theta + 0.125 * (np.arange(theta.size) == i)
             moved = kernel.set_params(**{name: float(np.exp(there[i]))}).theta
             digits.close("theta", moved, there, f"theta and set_params({name}=...)", 1.0)
+
+
+def _check_fresh(laws: Laws, kernel: Kernel, X: Any) -> None:
+    """Parameters changed after an evaluation give the values of a kernel built from scratch."""
+    kernel(X)
+    theta, names = kernel.theta, kernel.theta_names
+    for step in (0.125, -0.125, 0.0):
+        changed = [kernel.with_theta(theta + step)]
+        if not any(name.endswith("]") for name in names):
+            values = np.exp(theta + step).tolist()
+            changed.append(kernel.set_params(**dict(zip(names, values, strict=True))))
+        for moved in changed:
+            fresh = parse_kernel(repr(moved), vocabulary(moved))
+            same = np.array_equal(moved(X), fresh(X)) and np.array_equal(
+                moved.diag(X), fresh.diag(X)
+            )
+            laws.hold("fresh value", same, f"it is not that of a new {moved!r}")
 
 
 def _check_definite(laws: Laws, kernel: Kernel, X: Any, order: int) -> None:

@@ -18,7 +18,7 @@ from ..._runtime import Stopwatch, check_budget
 from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import METHODS, FlippedMap, Landmarks, LowRankGram, NystroemMap, has_centroids
-from ...kernels import Callable, Kernel, as_kernel, forget
+from ...kernels import Callable, Kernel, as_kernel, unwrap
 from ...preimage import PreImages
 from ...solvers import Report, Status
 from .._base import NamedKernel, Seed, SklearnGPKernel
@@ -198,7 +198,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
             points, indices = uniform.choose(evaluated, sample.points)
             phi = FlippedMap.on(evaluated, points)
             F = phi.features(sample.points) if measured else None
-        self._keep(replace(phi, kernel=forget(evaluated)), indices)
+        self._keep(replace(phi, kernel=unwrap(evaluated)), indices)
         self.approximation_error_ = left
         self.report_ = Report(
             f"Nystroem on {len(phi)} landmarks",

@@ -27,6 +27,7 @@ from ..._points import length
 from ..._runtime import Step, Stopwatch, budget_in_bytes, one_blas_thread, run
 from ...blocks import Blocks, Rows
 from ...gram import GramOperator, NystroemMap
+from ...kernels import unwrap
 from .._report import Report, Status, judged, worst
 from ..eigen import Moments
 from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
@@ -379,6 +380,8 @@ class NystroemPath(_LandmarkPath):
     def forget(self) -> Self:
         """Return the path without the data; solutions and variances can still be had."""
         self._kept, self.X = None, None
+        if (kernel := unwrap(self.phi.kernel)) is not self.phi.kernel:
+            self.phi = replace(self.phi, kernel=kernel)
         self.Y, self.weights = self.Y[:0], self.weights[:0]
         del self.rows
         return self
