@@ -121,7 +121,7 @@ TYPES: dict[str, Any] = {
     "_given_expansion": Expansion | Primal | None,
     "_inverse": LearnedInverse | None,
     "_learner": OnlineLearner,
-    "_map": FeatureMap | None,  # None: values with the training points take its place
+    "_map": FeatureMap | None,  # None: precomputed values instead
     "_norms": np.ndarray | None,
     "_regression": tuple | None,
     "_ridge": ExactRidge | LandmarkRidge,
