@@ -8,6 +8,7 @@ The rest of mercer touches points only through these functions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_array
 
 __all__ = [
     "Collection",
+    "as_numpy",
     "as_vectors",
     "column",
     "concatenate",
@@ -24,6 +26,7 @@ __all__ = [
     "is_table",
     "length",
     "only_column",
+    "refuse_masked",
     "refuse_structured",
     "same_points",
     "sliceable",
@@ -60,8 +63,22 @@ def length(X: Any) -> int:
 
 
 def is_table(X: Any) -> bool:
-    """Tell whether X is a data frame, of pandas or polars, or a column of one."""
-    return hasattr(X, "to_numpy") and hasattr(X, "equals")
+    """Whether X is a data frame of pandas or polars, or a column of one.
+
+    A labelled array, such as a DataArray of xarray, has methods of the same names, but neither
+    columns nor a list of its values.
+    """
+    methods = all(hasattr(X, name) for name in ("to_numpy", "equals", "shape"))
+    return methods and (hasattr(X, "columns") or hasattr(X, "to_list"))
+
+
+def as_numpy(X: Any) -> Any:
+    """Return arrays of other libraries (xarray, PyTorch, PyArrow) as NumPy arrays.
+
+    Points of any other kind are returned unchanged.
+    """
+    known = isinstance(X, (np.ndarray, Collection)) or sp.issparse(X) or is_table(X)
+    return np.asarray(X) if hasattr(X, "__array__") and not known else X
 
 
 def column(X: Any, place: int) -> Any:
@@ -74,6 +91,7 @@ def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
 
     A table of several is refused, unless rows of numbers are points as well (`matrix`).
     """
+    X = as_numpy(X)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2 or not (is_table(X) or X.dtype.kind in "OUST"):
         return X
@@ -177,11 +195,20 @@ _OTHERS = {  # what is no vector, and the kernels that take it
     (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
     (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
 }
+_ARRAY_LIKE = ("__len__", "__array__", "shape")  # of which an array-like has at least one
 _GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 
 
 def refuse_structured(X: Any, owner: str) -> None:
     """Refuse strings, sets and graphs where vectors are meant, and name the kernels for them."""
+    refuse_masked(X, "X")
+    if isinstance(X, Mapping) or not any(hasattr(X, name) for name in _ARRAY_LIKE):
+        raise TypeError(
+            f"{owner} takes an array of shape (n, d), and X is an object of the type "
+            f"{type(X).__qualname__}, which does not convert to one. Pass an array, a list of "
+            f"rows, a sparse matrix, or a data frame of pandas or polars; of a Dataset of xarray, "
+            f"X.to_dataframe()"
+        )
     if hasattr(X, "shape") and len(X.shape) != 1:
         _refuse_columns(X, owner)
         return
@@ -189,6 +216,11 @@ def refuse_structured(X: Any, owner: str) -> None:
         first = X.iloc[0] if hasattr(X, "iloc") else X[0]
     except (TypeError, IndexError, KeyError):
         return  # no collection, or an empty one
+    if is_table(X) and (isinstance(first, (list, tuple, np.ndarray)) or is_table(first)):
+        raise ValueError(
+            f"{owner} takes an array of shape (n, d), and X is one column whose entries are "
+            f"sequences, the first of length {len(first)}. Stack them: np.stack(X.to_list())"
+        )
     found = [others for kinds, others in _OTHERS.items() if isinstance(first, kinds)]
     if hasattr(first, "adjacency"):  # ours and those of networkx
         found.append(_GRAPHS)
@@ -196,6 +228,17 @@ def refuse_structured(X: Any, owner: str) -> None:
         raise ValueError(
             f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for {what} "
             f"are {kernels} (docs/structured.md)"
+        )
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse a masked array with masked values, which NumPy would read as if they were valid."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        count = int(np.ma.count_masked(values))
+        raise ValueError(
+            f"{name} is a masked array, and {count} of its {values.size} values are masked. The "
+            f"usual cause is missing data. Replace them, {name}.filled(...), or leave out these "
+            f"rows"
         )
 
 

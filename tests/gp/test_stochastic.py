@@ -12,7 +12,13 @@ from scipy.linalg import logm
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import MemoryBudgetError, NotDifferentiableError
-from mercer.gp import InducingBound, MarginalLikelihood, StochasticLikelihood, maximise
+from mercer.gp import (
+    Capabilities,
+    InducingBound,
+    MarginalLikelihood,
+    StochasticLikelihood,
+    maximise,
+)
 from mercer.gp._iterative import Preconditioned, Solved
 from mercer.gp._projection import Projection
 from mercer.kernels import (
@@ -304,6 +310,7 @@ def test_a_search_that_the_estimates_mislead_is_said():
         """A slope without end, whose gradient points down."""
 
         X, kernel = np.zeros((3, 1)), RBF()
+        capabilities = Capabilities(standard_error=True)
 
         def value_and_gradient(self, theta):
             return float(theta.sum()), -np.ones(1)

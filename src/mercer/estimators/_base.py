@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from .._errors import KernelSyntaxError
 from .._lazy import foreign
-from .._points import doubled, is_table, length, refuse_structured, snapshot
+from .._points import as_numpy, doubled, is_table, length, refuse_structured, snapshot, take
 from .._runtime import progress
 from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks
@@ -157,6 +157,7 @@ class KernelEstimator(BaseEstimator):
                 return _floating(validate_data(self, X, **options))
             X, y = validate_data(self, X, y, **numbers, **options)
             return _floating(X), y
+        X = as_numpy(X)
         if length(X) == 0:
             raise ValueError(f"{type(self).__name__} needs at least one point, got none")
         if reset:

@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._runtime import Step
-from ..gp import Optimum, Posterior, maximise, ways
+from ..gp import Capabilities, Optimum, Posterior, maximise, ways
 from ..kernels import RBF, Kernel, SklearnKernel, as_kernel, from_sklearn, unwrap
 from ._base import SklearnGPKernel
 
@@ -189,9 +189,10 @@ class SpelledObjective:
         return self.objective.X
 
     @property
-    def informs(self) -> bool:
-        """Whether `with_information` can be had."""
-        return getattr(self.objective, "informs", False)
+    def capabilities(self) -> Capabilities:
+        """Those of the objective: every optional method is forwarded."""
+        capabilities: Capabilities = self.objective.capabilities
+        return capabilities
 
     @property
     def noises(self) -> np.ndarray:
@@ -215,11 +216,10 @@ class SpelledObjective:
         """Return the objective of some of the observations."""
         return replace(self, objective=self.objective.subset(rows))
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "standard_error":  # which only estimates have
-            error = getattr(self.objective, name)
-            return lambda theta: error(self.translation.ours(theta))
-        raise AttributeError(name)
+    def standard_error(self, theta: np.ndarray) -> float:
+        """Return the standard error of the value at theta."""
+        error: float = self.objective.standard_error(self.translation.ours(theta))
+        return error
 
     # ------------------------------------------------------------------ results
 
@@ -324,7 +324,7 @@ class SpelledObjective:
             say=None if say is None else lambda at: say(Step(f"start {number}, {at}")),
         )
         if not best.converged:
-            remedy, estimated = self.objective.remedy, hasattr(self.objective, "standard_error")
+            remedy, estimated = self.objective.remedy, self.capabilities.standard_error
             advice = "more landmarks (rank)" if estimated else f"a White() part, {remedy}"
             warn_caller(
                 f"the search for the best theta ended after {best.evaluations} evaluations at a "

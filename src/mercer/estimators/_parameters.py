@@ -29,7 +29,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from .._points import length
+from .._points import length, refuse_masked
 from .._runtime import blas_threads, budget_in_bytes, progress, reserving, thread_count, threads
 from ..blocks import in_blocks
 from ._in_blocks import answered, fitted
@@ -183,6 +183,9 @@ def threaded(method: Callable[..., Any]) -> Any:
 def _in_threads(method: Callable[..., Any]) -> Any:
     @wraps(method)
     def run(self: Any, *args: Any, **params: Any) -> Any:
+        named = zip(("X", "y", "sample_weight"), args, strict=False)
+        for name, value in (*named, *params.items()):
+            refuse_masked(value, name)
         count = getattr(self, "n_jobs", None)
         if count == 0:
             raise ValueError("n_jobs == 0 has no meaning; None or -1 stands for all processors")

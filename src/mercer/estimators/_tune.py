@@ -12,7 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from .._errors import warn_caller
 from .._points import doubled, length
 from .._runtime import blas_threads, check_choice, is_count, progress, reserving
-from ..gp import LeaveOneOut, MarginalLikelihood, Objective, Optimum, RidgeCriterion, maximise
+from ..gp import (
+    Capabilities,
+    LeaveOneOut,
+    MarginalLikelihood,
+    Objective,
+    Optimum,
+    RidgeCriterion,
+    maximise,
+)
 from ..gram import memoise_if_affordable
 from ..kernels import Fixed, Kernel, Sum, White, as_kernel, unwrap
 from ..learning import TargetAlignment
@@ -219,14 +227,18 @@ class _Recorded:
 
     def __init__(self, objective: Any) -> None:
         self.objective, self.X = objective, objective.X
-        if hasattr(objective, "standard_error"):
-            self.standard_error = objective.standard_error
+        inner = objective.capabilities  # second derivatives are not recorded, so not offered
+        self.capabilities = Capabilities(inner.subset, inner.standard_error)
         self.start, self.history = objective.start, list[tuple[float, np.ndarray]]()
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.objective.value_and_gradient(theta)
         self.history.append((float(value), np.array(theta)))
         return value, gradient
+
+    def standard_error(self, theta: np.ndarray) -> float:
+        error: float = self.objective.standard_error(theta)
+        return error
 
     def subset(self, rows: np.ndarray) -> Any:
         return self.objective.subset(rows)
@@ -341,7 +353,7 @@ class _Problem:
                 f"{found.message}. Try another start, Bounded parameters, or another objective",
                 ConvergenceWarning,
             )
-        elif hasattr(objective, "standard_error"):
+        elif objective.capabilities.standard_error:
             why = "a further step would gain far less than other data of this kind would change"
             found = replace(found, message=why)
         return found, way

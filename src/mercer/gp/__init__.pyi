@@ -1,3 +1,4 @@
+from ._capabilities import Capabilities as Capabilities  # isort: skip
 from ._choose import choose_objective
 from ._exact import LeaveOneOut, MarginalLikelihood
 from ._inducing import InducingBound

@@ -18,6 +18,7 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
+from ._capabilities import Capabilities
 from ._noise import noises
 from ._objective import Objective
 from ._posterior import Conditioned, Posterior
@@ -174,9 +175,10 @@ class MarginalLikelihood(Exact):
     """
 
     @property
-    def informs(self) -> bool:
-        """Whether `with_information` costs about as much as a gradient."""
-        return self.kernel.pullback_in_tiles and not self.kernel.costly
+    def capabilities(self) -> Capabilities:
+        """The optional methods that a search may call."""
+        cheap = self.kernel.pullback_in_tiles and not self.kernel.costly
+        return Capabilities(subset=True, information=True, cheap_information=cheap)
 
     @property
     def noises(self) -> np.ndarray:

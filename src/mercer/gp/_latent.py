@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from .._errors import NotPositiveDefiniteError
 from .._runtime import check_budget
 from ..kernels import Kernel
 from ..solvers.linear import mirror
+from ._capabilities import Capabilities
 from ._exact import log_density
 from ._system import System
 
@@ -60,6 +61,8 @@ class LatentLikelihood:
     def __post_init__(self) -> None:
         n = len(self.Y)
         check_budget(8 * n * n * _ARRAYS, self.max_memory, f"a latent map of {n} points")
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
 
     @property
     def X(self) -> np.ndarray:

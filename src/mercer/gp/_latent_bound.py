@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -11,6 +11,7 @@ from scipy.linalg import solve_triangular
 from .._runtime import check_threads, ordered_sum, slices
 from ..expansion import Expansion
 from ..kernels import Kernel
+from ._capabilities import Capabilities
 from ._posterior import Conditioned
 from ._psi import Expectations, Pulled, expectations, length_scales, with_relevance
 
@@ -164,6 +165,8 @@ class LatentBound:
     n_components: int
     n_inducing: int
     n_threads: int | None = None
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
 
     @property
     def X(self) -> np.ndarray:

@@ -55,7 +55,8 @@ class Model:
         """Return the best step within bounds and within reach, and what it is expected to gain."""
         scale = np.sqrt(np.maximum(B.diagonal(), _LEAST))
         w, V = np.linalg.eigh(B / np.outer(scale, scale))
-        H = (V * np.maximum(w, _FLAT * w[-1])) @ V.T
+        # w[-1] >= 1, unless B itself vanishes: the objective is then flat, and H stays invertible
+        H = (V * np.maximum(w, _FLAT * max(w[-1], 1.0))) @ V.T
         low, high = np.clip(self.bounds.T - theta, -self.reach, self.reach)
         least, most = self._straight(low), self._straight(high)
         e = np.clip(_within(H, g / scale, least * scale, most * scale) / scale, least, most)

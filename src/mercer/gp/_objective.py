@@ -14,6 +14,7 @@ from .._points import doubled, length, sliceable, take
 from .._runtime import check_budget, generator
 from ..gram import Landmarks
 from ..kernels import Kernel, on_indices
+from ._capabilities import Capabilities
 from ._noise import signal
 from ._projection import Projection
 
@@ -73,6 +74,11 @@ class Objective(ABC):
     @abstractmethod
     def workspace(self) -> int:
         """Return the bytes that a value with its gradient takes."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The optional methods that a search may call."""
+        return Capabilities(subset=True)
 
     @property
     def start(self) -> np.ndarray:

@@ -1,8 +1,8 @@
 """The search for the best theta within bounds: L-BFGS, or steps of Newton's.
 
-With many observations it is first made on a quarter of them, at 1/64 of the cost.  Where an
-objective knows its curvature (`with_information`), half of them and then all follow with steps of
-Newton's from there, and the last of these, so small that nothing is left after it, needs no slopes.
+With many observations it is first made on a quarter of them, at 1/64 of the cost.  If the
+objective has cheap approximate second derivatives (`with_information`), Newton steps on half of the
+observations and then on all of them follow; the last step is so small that it needs no gradient.
 Otherwise the curvature of the quarter, found by differences, makes the first
 step on all of them one of Newton's; a quarter whose optimum is on a bound, or is none, is used
 only if all of them rise straight towards it.  None of that changes what an optimum is.
@@ -97,6 +97,8 @@ def maximise(
     Parameters
     ----------
     objective : MarginalLikelihood or another objective
+        An object with `X`, `value_and_gradient(theta)`, and the other methods that its
+        `capabilities` list.
     start : ndarray of shape (p,)
     bounds : ndarray of shape (p, 2)
         In log space, as those of a kernel.
@@ -129,10 +131,10 @@ def maximise(
     search = _Search(objective, bounds, max_iter, say, gain)
     start = search.within(start)
     n = length(objective.X)
-    if n >= _MANY and getattr(objective, "informs", False):
+    if n >= _MANY and objective.capabilities.cheap_information:
         best = search.ascend(_approach(objective, start, bounds, max_iter, seed), _GAINS * n)
         return best if best.converged else search.climb(best.theta)
-    if n >= _MANY and hasattr(objective, "subset"):
+    if n >= _MANY and objective.capabilities.subset:
         rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
         part = _Search(objective.subset(rows), bounds, max_iter)
         near = part.climb(start)
@@ -152,7 +154,7 @@ def maximise(
 
 def ways(objective: Any) -> tuple[str, ...]:
     """Return the ways of `maximise` that differ: with many observations there is but one."""
-    few = length(objective.X) < _MANY and not hasattr(objective, "standard_error")
+    few = length(objective.X) < _MANY and not objective.capabilities.standard_error
     return ("bold", "cautious") if few else ("cautious",)
 
 
@@ -317,7 +319,9 @@ class _Search:
             value, gradient = self.evaluate(start)
         if not np.isfinite(value):
             return self._ended(start, value, False, "it is not finite at the start")
-        errors = getattr(self.objective, "standard_error", None)  # if it is an estimate
+        errors = None  # of the values, if they are estimates
+        if self.objective.capabilities.standard_error:
+            errors = self.objective.standard_error
         if H is None:
             R, box = None, self.bounds - start[:, None]
             # The first step is the gradient: if long, into a corner of the bounds.  That is how
@@ -387,7 +391,7 @@ class _Search:
             if value > first + _WORTH:  # tolerances of a steep start are wide: here they are not
                 return self.climb(theta)
             converged, message = False, f"it still rises, with a slope of {slope:.1e} in theta"
-        if not converged and errors is None and hasattr(self.objective, "with_information"):
+        if not converged and errors is None and self.objective.capabilities.information:
             # A period that is known to many digits has a slope at any distance from where it is
             # best, beside which no step of L-BFGS sees the other parameters: Newton's do.
             settled = self.ascend(theta, _WORTH, most_idle=_PATIENCE)

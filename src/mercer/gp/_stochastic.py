@@ -16,6 +16,7 @@ from .._points import length
 from .._runtime import Stopwatch, generator, one_blas_thread
 from ..expansion import Expansion
 from ..solvers import Report, Status
+from ._capabilities import Capabilities
 from ._iterative import Preconditioned, Solution, Solved
 from ._noise import diagonal_pullback
 from ._objective import Landmarked
@@ -132,6 +133,11 @@ class StochasticLikelihood(Landmarked):
         """Return the estimates of log p and of its derivatives, with the standard error."""
         self._require_gradient()
         return self._estimate(theta, gradient=True)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The optional methods that a search may call."""
+        return Capabilities(subset=True, standard_error=True)
 
     def standard_error(self, theta: Any = None) -> float:
         """Return the standard error of the value at theta: what a search cannot see beyond."""

@@ -28,6 +28,7 @@ from .._points import length
 from .._runtime import check_budget, check_choice
 from ..kernels import Kernel
 from ..solvers.linear import mirror
+from ._capabilities import Capabilities
 from ._objective import Objective
 from ._system import System, pullback_workspace, symmetric_pullback, symmetric_tile
 
@@ -112,6 +113,11 @@ class RidgeCriterion(Objective):
         if self.criterion == "likelihood":
             return value
         return float(np.exp(-2.0 * value / self.count))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The optional methods that a search may call."""
+        return Capabilities(subset=True, standard_error=True)
 
     def standard_error(self, theta: Any = None) -> float:
         """Return about how much the value would differ for other data of the same kind.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from .._errors import not_finite
 from .._points import length, take
 from .._runtime import check_budget
+from ..gp import Capabilities
 from ..gram import gram
 from ..kernels import Kernel
 
@@ -50,6 +51,8 @@ class TargetAlignment:
     Y: np.ndarray
     weights: np.ndarray | None = None
     max_memory: Any = None
+
+    capabilities: ClassVar[Capabilities] = Capabilities(subset=True)
 
     @property
     def start(self) -> np.ndarray:

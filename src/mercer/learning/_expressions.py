@@ -18,12 +18,12 @@ from collections.abc import Callable as Function
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.signal import lombscargle
 
-from ..gp import MarginalLikelihood, maximise
+from ..gp import Capabilities, MarginalLikelihood, maximise
 from ..kernels import RBF, Bounded, Kernel, Periodic, Product, Scale, Select, Sum, White
 
 __all__ = ["ExpressionSearch", "Story", "Tried"]
@@ -99,6 +99,8 @@ class Story:
 
 class _Rough:
     """A likelihood whose last hundredths do not matter: a climb ends when a step gains less."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(standard_error=True)
 
     def __init__(self, objective: MarginalLikelihood) -> None:
         self.X, self.value_and_gradient = objective.X, objective.value_and_gradient

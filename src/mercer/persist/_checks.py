@@ -116,8 +116,12 @@ def check_made(value: Any) -> Any:
 
 @singledispatch
 def _fits_together(value: Any) -> bool:
-    if isinstance(value, BaseEstimator):
-        value._validate_params()
+    if not isinstance(value, BaseEstimator):
+        return True
+    value._validate_params()
+    held: dict[str, Any] = vars(value)
+    if "_learner" in held:  # its arrays have one row for each point that it retains
+        return "_kept" in held and length(held["_kept"]) == len(held["_learner"].support)
     return True
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._errors import ModelFileError
+from .._points import Collection
 from ..kernels import parse_kernel
 from ..solvers import Status
 from ._checks import check_fields, check_made, csr_fits
@@ -25,7 +26,11 @@ from ._tables import table_of
 __all__ = ["Decoder"]
 
 _DEPTH = 150  # of values inside each other
-_REPEATED = 16  # times that what is in a file may be repeated by references, on average
+# Values may refer to values that contain references, so that a small file could describe an
+# exponentially large structure.  Its size without sharing is limited to this multiple of the number
+# of values in the file: models of many classes refer to the training points three times per class.
+_MAX_REPEATS = 100
+_ALWAYS_REPEATED = 100_000  # values that may always be repeated: walking over them takes a second
 _SPARSE = {c.__name__: c for c in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)}
 _GENERATORS = {
     one.__name__: one
@@ -88,10 +93,11 @@ class Decoder:
         if type(node["ref"]) is not int or node["ref"] not in self._known:
             raise self._error(where, "a reference to nothing that came before")
         value, size = self._known[node["ref"]]
-        # references to references grow like powers of two, and whoever walks over them with them
+        if isinstance(value, Collection):
+            size = 1  # its points refer to it, but a walk over points does not enter it again
         self._count += size
         self._repeated += size
-        if self._repeated > 1000 + _REPEATED * (self._count - self._repeated):
+        if self._repeated > _ALWAYS_REPEATED + _MAX_REPEATS * (self._count - self._repeated):
             raise self._error(where, "references that repeat more than the file holds")
         return value
 

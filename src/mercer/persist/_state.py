@@ -6,6 +6,7 @@ model is saved, and when a file is read.
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -87,8 +88,8 @@ FITTED = {
 
 # What an attribute has to be, where it is not points or one of several solvers.
 _ARRAYS = (
-    "Cs_ L_ _kept _places _y_train_mean _y_train_std alphas_ at_bound_ bitHash_ "
-    "canonical_correlations_ class_weight_ classes_ component_indices_ covariances_ "
+    "Cs_ L_ _places _y_train_mean _y_train_std alphas_ at_bound_ bitHash_ "
+    "canonical_correlations_ class_weight_ classes_ covariances_ "
     "discriminant_ratios_ dual_coef_ eigenvalue_bounds_ eigenvalues_ eigenvectors_ "
     "embedding_ explained_variance_ explained_variance_ratio_ feature_names_in_ indexHash_ "
     "inertia_history_ "
@@ -101,12 +102,14 @@ _NUMBERS = (
     "C_ approximation_error_ bandwidth_ epsilon_ eta0_ inertia_ "
     "_least log_likelihood_ log_marginal_likelihood_value_ stress_ total_variance_"
 )
+_POINTS = "X_fit_ X_train_ _kept components_ support_vectors_"  # of any kind that can be fitted
 _COUNTS = "_n_features_out fit_status_ n_classes_ n_components_ n_features_in_ n_samples_fit_ t_"
 
 TYPES: dict[str, Any] = {
     **dict.fromkeys(_ARRAYS.split(), np.ndarray),
     **dict.fromkeys(_NUMBERS.split(), float | None),
     **dict.fromkeys(_COUNTS.split(), int),
+    **dict.fromkeys(_POINTS.split(), Sized),
     **dict.fromkeys(("_flat", "_sparse", "_whole"), bool),
     **dict.fromkeys(("_form", "_held"), str),
     **dict.fromkeys(("expansion_", "expansion_y_", "mean_"), Expansion | Primal),
@@ -118,12 +121,13 @@ TYPES: dict[str, Any] = {
     "_given_expansion": Expansion | Primal | None,
     "_inverse": LearnedInverse | None,
     "_learner": OnlineLearner,
-    "_map": FeatureMap,
+    "_map": FeatureMap | None,  # None: precomputed values instead
     "_norms": np.ndarray | None,
     "_regression": tuple | None,
     "_ridge": ExactRidge | LandmarkRidge,
     "_window": Window,
     "certificate_": Certificate,
+    "component_indices_": np.ndarray | None,
     "covariance_": Kernel,
     "decoder_": Layers,
     "encoder_": Layers,
