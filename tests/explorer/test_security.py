@@ -1,4 +1,4 @@
-"""Who may talk to the server: its own page, with the token, and nobody else."""
+"""The server answers its own page, with the token, and refuses all other requests."""
 
 import base64
 import http.client
@@ -194,7 +194,7 @@ def test_the_page_has_a_strict_policy(served):
     assert nonce not in other.headers["Content-Security-Policy"]
 
 
-# --- who asks -------------------------------------------------------------------------------------
+# --- headers --------------------------------------------------------------------------------------
 
 
 def test_names_origins_and_sites(served):
@@ -285,7 +285,7 @@ def attacker():
 
 @pytest.fixture
 def victim():
-    """A server in a process of its own, which lists the modules that it has imported."""
+    """A server in a separate process, which lists the modules that it has imported."""
     code = """
 import sys
 from mercer import KernelPCA, explore
@@ -315,31 +315,41 @@ serving.stop()
             process.kill()
 
 
-def test_a_page_of_another_origin_gets_nothing_but_refusals(chromium, attacker, victim):
+@pytest.mark.parametrize(
+    ("host", "count"),
+    [
+        ("localhost", 5),  # another site
+        ("127.0.0.1", 5),  # the same site, on another port
+        pytest.param("localhost", 99, marks=pytest.mark.long),
+        pytest.param("127.0.0.1", 99, marks=pytest.mark.long),
+    ],
+)
+def test_a_page_of_another_origin_gets_nothing_but_refusals(
+    chromium, attacker, victim, host, count
+):
     where = urlsplit(victim.url)
     # The attacker knows the port, and in the worst case an address with the token.
     paths = ["/", f"/?{where.query}", "/ws", f"/ws?{where.query}", *PATHS]
-    own = [f"http://127.0.0.1:{where.port}{path}" for path in paths]
-    sockets = [f"ws://{host}:{where.port}{path}" for host in ("127.0.0.1", "localhost")
-               for path in ("/ws", f"/ws?{where.query}", "/", "/static/")]  # fmt: skip
-    # From another site, and from the same site on another port.
-    for host, urls in [("localhost", own), ("127.0.0.1", own[:6])]:
-        context = chromium.new_context()
-        page = context.new_page()
-        page.goto(f"http://{host}:{attacker}/")
-        outcomes = page.evaluate(ATTACK, {"targets": urls, "socket": sockets})
-        assert len(outcomes) > 80 * len(urls)
-        harmless = ("refused", "opaque", "timeout", "opaque, 0 frames")
-        wrong = [one for one in outcomes if one[2] not in harmless]
-        # An element that shows an error page reports that it has loaded, whatever was refused.
-        assert [one for one in wrong if one[0] != "<object>"] == []
-        assert all(one[2].startswith(("opaque", "read 0", "0")) for one in wrong), wrong
-        assert all(frame.locator(".mercer, #explorer").count() == 0 for frame in page.frames)
-        forms(page, urls)
-        windows(context, page, urls, victim.url)
-        context.close()
-    answer = urllib.request.urlopen(victim.url, timeout=20)
-    assert answer.status == 200 and victim.poll() is None
+    urls = [f"http://127.0.0.1:{where.port}{path}" for path in paths][:count]
+    paths = ("/ws", f"/ws?{where.query}", "/", "/static/")
+    names = ("127.0.0.1", "localhost")
+    sockets = [f"ws://{name}:{where.port}{path}" for name in names for path in paths]
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"http://{host}:{attacker}/")
+    outcomes = page.evaluate(ATTACK, {"targets": urls, "socket": sockets})
+    assert len(outcomes) > 80 * len(urls)
+    harmless = ("refused", "opaque", "timeout", "opaque, 0 frames")
+    wrong = [one for one in outcomes if one[2] not in harmless]
+    # An element that shows an error page reports that it has loaded, although it was refused.
+    assert [one for one in wrong if one[0] != "<object>"] == []
+    assert all(one[2].startswith(("opaque", "read 0", "0")) for one in wrong), wrong
+    assert all(frame.locator(".mercer, #explorer").count() == 0 for frame in page.frames)
+    forms(page, urls)
+    windows(context, page, urls, victim.url)
+    context.close()
+    with urllib.request.urlopen(victim.url, timeout=20) as answer:
+        assert answer.status == 200 and victim.poll() is None
     out, err = victim.communicate("\n", timeout=30)
     assert err == ""
     imported = json.loads(out.splitlines()[-1].replace("'", '"'))

@@ -94,7 +94,7 @@ class ExplorerApplication(Application):
         self.desks: weakref.WeakSet[Desk] = weakref.WeakSet()
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
-        """Return what answers a request: the handler of its route, or a refusal."""
+        """Return the handler of a request: that of its route, or one that refuses it."""
         refused = self.refusal(request)
         if refused is not None:
             status, reason = refused

@@ -163,7 +163,7 @@ class Arrays(Source):
 
 
 def _set_of(name: str) -> str:
-    """Return "train", "valid" or "test" if the name of an array says so, else ""."""
+    """Return "train", "valid" or "test" if the name of an array contains it, else ""."""
     for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name):
         for kind, pattern in _SETS.items():
             if re.fullmatch(rf"[a-z]?{pattern}", word.lower()):

@@ -118,7 +118,7 @@ View.prototype.change = function (what, pause = PAUSE) {
   }, pause);
 };
 
-/** Show how far a fit is, or why there is none; answers to older requests are ignored. */
+/** Show how far a fit is, or why it failed; answers to older requests are ignored. */
 View.prototype.show = function ({words, error, share, busy, run, token}) {
   const {form} = this;
   if (!form || (typeof token === "number" && token < this.fitToken)) return;

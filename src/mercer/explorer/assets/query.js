@@ -159,7 +159,7 @@ function readValue(read, text) {
   try { return read(text); } catch { return null; }
 }
 
-/** Nanoseconds since 1970 of an ISO date; without a zone it is read as UTC. Null for what is not a date. */
+/** Nanoseconds since 1970 of an ISO date; without a zone it is read as UTC. Null if the text is not a date. */
 function instant(text) {
   const found = DATE.exec(text);
   if (!found) return null;
