@@ -126,7 +126,7 @@ class Desk:
         return lambda question: self._answers.submit(self._guarded, answer, question)
 
     def _guarded(self, answer: Callable[[dict], None], question: dict) -> None:
-        """Answer a request, or report why that failed, so that later requests are still answered."""
+        """Answer a request, or report why that failed, and go on with the next one."""
         try:
             answer(question)
         except Overtaken:
