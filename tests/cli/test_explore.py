@@ -1,5 +1,6 @@
 """mercer explore: a page, a server, and what cannot be shown."""
 
+import json
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -63,7 +65,7 @@ def test_missing_values_and_a_port_in_use(mercer, flowers):
     options = ("--color", "kind", "--impute", "drop")
     done = mercer("explore", flowers, *options, "--new", flowers, "--export", "page.html")
     assert done.code == 0 and "1 of 61 rows left out" in done.err
-    pytest.importorskip("panel")
+    pytest.importorskip("tornado")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -76,7 +78,7 @@ def test_a_server(mercer, flowers, monkeypatch):
     given = {}
 
     class Serving:
-        url = "http://127.0.0.1:1234/"
+        url = "http://127.0.0.1:1234/?token=secret"
 
         def start(self):
             return self
@@ -91,7 +93,7 @@ def test_a_server(mercer, flowers, monkeypatch):
     monkeypatch.setattr("mercer.explorer.serve", serve)
     monkeypatch.setattr("webbrowser.open", lambda url: given.update(opened=url))
     done = mercer("explore", flowers, "--color", "kind", "--second", "mds", "--port", "1234")
-    assert done.code == 0 and done.out == "The explorer is at http://127.0.0.1:1234/\n"
+    assert done.code == 0 and done.out == f"The explorer is at {Serving.url}\n"
     assert given["waited"] and given["opened"] == Serving.url and given["port"] == 1234
     assert given["watched"] == flowers and given["scene"].maps[1].title == "metric MDS"
     flowers.write_text("\n".join(flowers.read_text("utf-8").splitlines()[:31]), "utf-8")
@@ -100,7 +102,7 @@ def test_a_server(mercer, flowers, monkeypatch):
 
 @pytest.mark.long
 def test_a_server_until_it_is_interrupted(flowers):
-    pytest.importorskip("panel")
+    pytest.importorskip("tornado")
     code = "from mercer.cli import main; main()"
     command = [sys.executable, "-c", code, "explore", str(flowers), "--color", "kind"]
     with subprocess.Popen(
@@ -120,3 +122,48 @@ def test_a_server_until_it_is_interrupted(flowers):
             os.kill(run.pid, signal.SIGINT)
         said = run.communicate(timeout=20)[1]
     assert run.returncode == 130 and "Traceback" not in said
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_the_server_while_a_column_is_computed(flowers, tmp_path):
+    pytest.importorskip("tornado")
+    code = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from mercer.explorer._scene import Scene
+
+def slow(self, one):  # as a column of many points, in threads that the interpreter waits for
+    print("computing", flush=True)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(time.sleep, 60).result()
+
+Scene._trust = slow
+from mercer.cli import main
+main()
+"""
+    command = [sys.executable, "-c", code, "explore", str(flowers), "--color", "kind"]
+    with subprocess.Popen(
+        [*command, "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    ) as run:
+        url = urlsplit(run.stdout.readline().removeprefix("The explorer is at ").strip())
+        with socket.create_connection((url.hostname, url.port), timeout=20) as line:
+            ask = json.dumps({"ask": "column", "name": "trustworthiness in kernel PCA"}).encode()
+            line.sendall(
+                f"GET /ws?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+                f"Origin: http://{url.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n\r\n"
+                "".encode()
+                + bytes([0x81, 0x80 | len(ask), 0, 0, 0, 0])
+                + ask
+            )
+            try:
+                assert run.stdout.readline() == "computing\n"
+            finally:
+                os.kill(run.pid, signal.SIGINT)
+            said = run.communicate(timeout=20)[1]
+    assert run.returncode == 130 and "Traceback" not in said
+    assert "interrupted; the running computation was dropped" in said

@@ -1,6 +1,7 @@
 """A desk answers, whatever it is asked, and the newest question wins."""
 
 import base64
+import tempfile
 import threading
 import time
 
@@ -12,6 +13,7 @@ from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
 from mercer._runtime import hearing
 from mercer.datasets import circles
 from mercer.explorer._desk import Desk, Overtaken
+from mercer.explorer._watched import WatchedScene
 
 
 def as_text(data):
@@ -134,7 +136,8 @@ def test_the_newest_question_wins(talk):
         talk.ask(ask="fit", kernel=f"RBF({length})")
     gate.set()
     assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=4.0)"
-    talk.desk._fits.shutdown(wait=True)
+    talk.desk._fits.close(drop=False)
+    talk.desk._fits.join(20)
     assert talk.all("maps") == []  # the other two were dropped
     assert talk.desk.scene.maps[0].model.kernel_.length_scale == 4.0
 
@@ -171,7 +174,7 @@ def test_parameters_components_axes_and_the_second_map(talk):
     talk.ask(ask="axes", axes=[0, 3])
     assert talk.next("maps")["panes"][0]["axes"][1].startswith("component 4")
     talk.ask(ask="axes", axes=[0, 9])
-    assert talk.next("state")["error"] == "the map has 4 dimensions"
+    assert talk.next("notice")["text"] == "the map has 4 dimensions"
     talk.ask(ask="fit", second="data")
     assert talk.next("maps")["panes"][1]["title"] == "the data"
     talk.ask(ask="fit", second="none")
@@ -234,18 +237,69 @@ def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
     again = KernelPCA(3, kernel="RBF(3.0)").fit(X)  # and not of 94 points
     np.testing.assert_allclose(told["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6)
     talk.ask(ask="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
-    deadline = time.monotonic() + 10
-    while not any(one.get("error") for one in talk.all("state")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert "other.csv has no column 'x1'" in talk.all("state")[-1]["error"]
+    assert "other.csv has no column 'x1'" in talk.next("notice")["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("table.xyz", b"x1\n1\n"),
+        ("empty.csv", b""),
+        ("broken.npz", b"PK\x03\x04 nothing"),
+        ("broken.parquet", b"PAR1 nothing"),
+        ("broken.csv.gz", b"not gzip"),
+        ("graphs.zip", b"PK nothing"),
+        ("none.fasta", b""),
+        ("sheet.xlsx", b"PK"),
+        ("nul\0.csv", b"x1\n1\n"),
+        ("", b"x1\n"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_errors_of_uploads_name_the_file_of_the_user(talk, name, data):
+    talk.ask(ask="project", name=name, bytes=as_text(data))
+    text = talk.next("notice")["text"]
+    assert tempfile.gettempdir() not in text and "/new" not in text, text
+    assert name in text or "\0" in name, text
+
+
+def test_an_invalid_kernel_replaces_a_running_fit(talk):
+    gate = threading.Event()
+    talk.desk._fits.submit(gate.wait, 20)
+    talk.ask(ask="fit", kernel="RBF(4.0)", token=1)
+    talk.ask(ask="fit", kernel="RBF(4.0", token=2)
+    gate.set()
+    talk.desk._fits.close(drop=False)
+    talk.desk._fits.join(20)
+    assert talk.all("maps") == []
+    assert [(one["token"], bool(one["error"])) for one in talk.all("state")] == [(2, True)]
+    assert talk.desk.scene.maps[0].model.kernel_.length_scale == 2.0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "domain"),
+    [("Spectrum(3)", "strings"), ("2 * Mismatch()", "strings"), ("BagOfWords()", "texts")],
+)
+def test_a_kernel_on_strings_is_refused_for_vectors(talk, kernel, domain):
+    talk.ask(ask="fit", kernel=kernel, token=1)
+    error = talk.next("state")["error"]
+    assert f"compares {domain}, but the points are vectors of 5 numbers; use a kernel on " in error
+    assert talk.desk.scene.maps[0].model.kernel_.length_scale == 2.0
+
+
+def test_a_kernel_on_strings_is_taken_for_texts():
+    words = ["spam", "spam ham", "ham", "eggs", "egg and ham", "and spam"]
+    talk = Talk(explore(KernelPCA(2, kernel="Spectrum(2)").fit(words), words, second=None).scene)
+    talk.ask(ask="fit", kernel="Spectrum(1)", token=1)
+    assert talk.next("maps")["controls"]["kernel"].startswith("Spectrum(p=1")
+    talk.desk.close()
 
 
 def test_a_file_that_changes(blobs, tmp_path):
     scene, path = explore(*blobs).scene, tmp_path / "data.csv"
     path.write_text("1\n")
     other = explore(*blobs, title="read again").scene
-    talk = Talk(scene, reread=lambda: other, watched=path)
+    talk = Talk(scene, source=WatchedScene(lambda: scene, path, lambda: other))
     talk.desk.check_file()
     assert talk.said == []
     path.write_text("1\n2\n")
@@ -259,6 +313,50 @@ def test_a_file_that_changes(blobs, tmp_path):
     talk.desk.check_file()
     assert talk.said == []
     talk.desk.close()
+
+
+def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
+    scene, path = explore(*blobs, title="old").scene, tmp_path / "data.csv"
+    path.write_text("1\n")
+    titles = iter(["second", "third"])
+
+    def read():
+        if path.read_text() == "broken\n":
+            raise ValueError("line 1 is broken")
+        return explore(*blobs, title=next(titles)).scene
+
+    source = WatchedScene(lambda: scene, path, read)
+
+    def opened():
+        talk = Talk(source.scene, source=source)
+        talk.ask(ask="scene")
+        talk.title = talk.next("scene")["title"]
+        return talk
+
+    assert opened().title == "old"
+    path.write_text("1\n2\n")
+    second = opened()
+    assert second.title == "second"
+    second.desk.check_file()
+    assert second.all("notice") == []
+    assert opened().title == "second"  # which reads nothing
+    path.write_text("broken\n")
+    talk = Talk(source.scene, source=source)
+    talk.ask(ask="scene")
+    notice = talk.next("notice")
+    assert notice["text"] == "data.csv has changed, but cannot be read: line 1 is broken"
+    assert notice["act"] == "reread"
+    path.write_text("1\n2\n3\n")
+    talk.ask(ask="reread")
+    assert talk.next("scene")["title"] == "third"
+    second.desk.check_file()  # another page, which still shows the rows before that
+    second.ask(ask="reread")
+    assert second.next("scene")["title"] == "third"
+    path.unlink()
+    last = opened()
+    assert last.title == "third"
+    last.desk.check_file()
+    assert last.next("notice")["text"] == "data.csv is gone; the rows shown were read before."
 
 
 def test_a_gplvm_beside_it(talk):

@@ -36,7 +36,16 @@ def rings():
     names[7], names[8] = HOSTILE, 'a "quoted", one'
     decimals = np.round(np.linspace(-1, 2, 300), 3)
     decimals[3] = np.nan
-    table = {"ring": np.where(y > 0, "outer", "inner"), "name": names, "decimal": decimals}
+    days = np.datetime64("2024-01-01") + np.arange(300) // 10
+    table = {
+        "ring": np.where(y > 0, "outer", "inner"),
+        "name": names,
+        "decimal": decimals,
+        "date": days,
+        "length (cm)": np.arange(300) % 7,
+        "id": 2**60 + np.arange(300),
+        "and": np.arange(300),
+    }
     model = KernelPCA(2, kernel="rbf", gamma=2.0).fit(X)
     return explore(model, X, table=table, color="ring", title=HOSTILE)
 
@@ -128,6 +137,106 @@ def test_search(page):
         if count is not None:
             assert page("ex.count") == count, text
     assert page.status == 'Nothing found for "nobody".'
+
+
+ROW = np.arange(300)
+DAY = ROW // 10 + 1
+DECIMAL = np.round(np.linspace(-1, 2, 300), 3)
+DECIMAL[3] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("date < 2024-01-05", DAY < 5),
+        ("date <= 2024-01-05", DAY <= 5),
+        ("date > 2024-01-05", DAY > 5),
+        ("date >= 2024-01-05T00:00:00Z", DAY >= 5),
+        ("date < 2024-01-05 01:00", DAY <= 5),
+        ("date < 2024-01-05T00:00+01:00", DAY < 5),
+        ("date < 2024-02", DAY < 32),
+        ("date > 2023", DAY > 0),
+        ("date = 2024-01-05", DAY == 5),
+        ("date != 2024-01-05", DAY != 5),
+        ("date : 01-05", DAY == 5),
+        ("date >= 2024-01-02 and date < 2024-01-04", (DAY >= 2) & (DAY < 4)),
+        ("date < 2024-01-03 or date > 2024-01-28", (DAY < 3) | (DAY > 28)),
+        ("not date < 2024-01-05", DAY >= 5),
+        ("(date < 2024-01-03 OR date > 2024-01-28) AND Length (cm) = 3",
+         ((DAY < 3) | (DAY > 28)) & (ROW % 7 == 3)),
+        ("date < 2024-01-03 or date > 2024-01-28 and length (cm) = 3",
+         (DAY < 3) | ((DAY > 28) & (ROW % 7 == 3))),
+        ("not (decimal > 0 and not (length (cm)=3))", ~((DECIMAL > 0) & (ROW % 7 != 3))),
+        ('"length (cm)" <= 1', ROW % 7 <= 1),
+        ("decimal > -0.5 and decimal < .5", (DECIMAL > -0.5) & (DECIMAL < 0.5)),
+        ("decimal != 2", (DECIMAL != 2) & ~np.isnan(DECIMAL)),
+        ("decimal < 1e9", ~np.isnan(DECIMAL)),
+        ("decimal > -inf", ~np.isnan(DECIMAL)),
+        ("id = 1152921504606846978", ROW == 2),
+        ("id > 1152921504606846977", ROW > 1),
+        ("and >= 290", ROW >= 290),
+        ('name : "quoted"', ROW == 8),
+        ('name = "a ""quoted"", one"', ROW == 8),
+        ('"quoted"', ROW == 8),
+        ("point 29", (ROW == 29) | (ROW >= 290)),
+        ("point 29 and not point 295", ((ROW == 29) | (ROW >= 290)) & (ROW != 295)),
+        ("name = POINT 17", ROW == 17),
+        ("nobody", ROW < 0),
+    ],
+)  # fmt: skip
+def test_queries(page, query, expected):
+    box = page.page.get_by_label("Search")
+    box.fill(query)
+    box.press("Enter")
+    page.until("/selected|Nothing/.test(ex.status.textContent)")
+    assert page("Array.from(ex.ids())") == np.flatnonzero(expected).tolist()
+    assert page("ex.mistake.textContent") == ""
+    assert box.get_attribute("aria-invalid") == "false"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("ring < outer", '"ring" holds text, for example "inner", which < cannot compare.'),
+        ("ring >= 3", "< and > compare numbers and ISO dates such as 2024-01-31; for text use ="),
+        ("name > point 3", '"name" holds text'),
+        ("date < yesterday", 'but "yesterday" is not an ISO date such as 2024-01-31.'),
+        ("date < 2024-02-30", 'but "2024-02-30" is not an ISO date'),
+        ("id > 2024-01-05", 'but "2024-01-05" is not an integer.'),
+        ("decimal > many", '"decimal" holds numbers, but "many" is not a number.'),
+        ("decimal > 1,5", '"1,5" is not a number.'),
+        ("decimal > 2024-01-05", '"2024-01-05" is not a number.'),
+        ("decimal >", 'A value is missing after "decimal >".'),
+        ("decimal > and ring = outer", 'A value is missing after "decimal >".'),
+        ("dat < 2024-01-05", 'There is no column "dat". Columns are and, date, decimal'),
+        ("12:30", 'There is no column "12".'),
+        ("ring = outer and", "A condition is missing at the end."),
+        ("ring = outer and or decimal > 1", 'A condition is missing before "or decimal > 1".'),
+        ("(ring = outer", 'A parenthesis is not closed: ")" is missing.'),
+        ("()", "A condition is missing"),
+        ('name = "x', "is not closed."),
+        ("not", "A condition is missing at the end."),
+    ],
+)
+def test_queries_with_mistakes(page, query, words):
+    page("ex.choose(ex.mixed(i => i < 3, 'set'), '')")
+    box = page.page.get_by_label("Search")
+    box.fill(query)
+    box.press("Enter")
+    page.until("ex.mistake.textContent !== ''")
+    assert words in page("ex.mistake.textContent")
+    assert box.get_attribute("aria-invalid") == "true"
+    assert page("Array.from(ex.ids())") == [0, 1, 2]  # as before
+    box.fill("")
+    box.press("Enter")
+    assert page("ex.mistake.textContent") == ""
+
+
+def test_the_help_explains_queries(page):
+    page.page.get_by_role("button", name="Keys and hands").click()
+    assert "date < 2024-01-31" in page.page.locator("dialog").inner_text()
+    page.page.keyboard.press("Escape")
+    assert "and, or, not" in page.page.get_by_label("Search").get_attribute("title")
 
 
 def test_zoom_pan_theme_and_size(page):

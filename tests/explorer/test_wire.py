@@ -58,6 +58,13 @@ def test_numbers_come_back_to_the_last_bit(name):
     np.testing.assert_array_equal(restored(told), values)
 
 
+def test_integers_beyond_float64_are_exact():
+    for dtype in ("int64", "uint64"):
+        values = np.array([2**60 + 1, 2**60 + 2, 3], dtype=dtype)
+        assert restored(column_on_wire("id", values)) == [str(value) for value in values]
+    assert column_on_wire("id", np.array([2**53, -(2**53)]))["type"] == "numbers"
+
+
 def test_texts_by_codes():
     values = np.array(["b", None, "a", "b", ""], dtype=object)
     told = column_on_wire("t", values)

@@ -188,6 +188,33 @@ def test_npy_and_the_arrays_of_an_npz(tmp_path):
         read_table(tmp_path / "a.npz", arrays=["Z"])
 
 
+@pytest.mark.parametrize(
+    ("shapes", "what", "choice"),
+    [
+        ({"X_train": (3, 2), "y_train": 3, "X_valid": (3, 2), "y_valid": 3, "X_test": (3, 2),
+          "y_test": 3}, "arrays of several sets: X_train (3, 2), y_train (3,), X_valid (3, 2)",
+         "X_train,y_train"),
+        ({"XTrain": (3, 2), "XTest": (3, 2)}, "arrays of several sets", "XTrain"),
+        ({"ytrain": 3, "ytest": 3}, "arrays of several sets: ytrain (3,), ytest (3,)", "ytrain"),
+        ({"X": (3, 2), "Y": (3, 4), "id": 3}, "2 arrays with columns: X (3, 2), Y (3, 4)", "X,id"),
+    ],
+    ids=["three sets", "capitals", "columns", "features and targets"],
+)  # fmt: skip
+def test_several_tables_of_equal_length_in_one_npz(tmp_path, shapes, what, choice):
+    np.savez(tmp_path / "a.npz", **{name: np.zeros(shape) for name, shape in shapes.items()})
+    with pytest.raises(TableError) as found:
+        read_table(tmp_path / "a.npz")
+    assert what in str(found.value) and str(found.value).endswith(f"--arrays {choice}")
+    assert len(read_table(tmp_path / "a.npz", arrays=choice.split(","))) == 3
+    assert len(read_table(tmp_path / "a.npz", arrays=list(shapes))) == 3  # if one insists
+
+
+def test_columns_next_to_one_matrix_in_an_npz(tmp_path):
+    X = np.zeros((3, 2))
+    np.savez(tmp_path / "a.npz", X=X, y=X[:, 0], val=X[:, 1], contest=X[:, 1])
+    assert list(read_table(tmp_path / "a.npz").columns) == ["X1", "X2", "y", "val", "contest"]
+
+
 def test_fasta_and_graphs(tmp_path):
     table = read_table(write(tmp_path, "a.fasta", ">one\nGATT\nACA\n>two\nACGT\n"))
     assert table.columns["sequence"].tolist() == ["GATTACA", "ACGT"]

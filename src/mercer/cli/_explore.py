@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from ._app import app
+from ._app import INTERRUPTED, app
 from ._data import Data, data_options, kept, kernel_option, parameters
 from ._pca import Count
 from ._session import Output, Session, replacing, session_options
@@ -82,14 +84,15 @@ def explore(
     r"""Look at the points in DATA: two maps with a common selection, in a browser.
 
     Click anywhere to see what would be there; change the kernel and see the map change. The server
-    listens on this machine alone, until Ctrl-C.
+    listens on this machine alone, until Ctrl-C. Its address contains a token, without which it
+    refuses every request.
 
     \b
       mercer explore data.csv --color label
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """
     from ..estimators import KernelPCA
-    from ..explorer import Explorer, affordable, scene_of
+    from ..explorer import Explorer, affordable, file_stamp, scene_of
 
     given = {"n_components": components, "kernel": kernel, "random_state": seed}
 
@@ -118,6 +121,8 @@ def explore(
                 scene = scene.projected(data.open(session, new).table())
         return source, scene
 
+    watched = Path(data.path) if data.path != "-" else None
+    stamp = file_stamp(watched)
     source, scene = read()
     if export is not None:
         with session.progress("pre-images"), session.listening():
@@ -130,13 +135,13 @@ def explore(
         return
     from ..explorer import serve
 
-    watched = Path(source.path) if data.path != "-" else None
     serving = serve(
         lambda: scene,
         port=port,
         title=scene.title,
         reread=None if watched is None else lambda: read()[1],
         watched=watched,
+        stamp=stamp,
     ).start()
     session.result(f"The explorer is at {serving.url}", url=serving.url, rows=len(scene))
     session.note("Ctrl-C ends it.")
@@ -144,4 +149,22 @@ def explore(
         import webbrowser
 
         webbrowser.open(serving.url)
-    serving.wait()
+    try:
+        serving.wait()
+    except KeyboardInterrupt:
+        if serving.is_busy:
+            _exit_at_once(None if watched is not None else Path(source.path))
+        raise
+
+
+def _exit_at_once(temporary: Path | None) -> NoReturn:
+    """End the process although a thread is computing.
+
+    The interpreter would wait for the threads of the computation, which Ctrl-C does not reach.
+    `temporary` is the copy of the standard input, which the interpreter would have removed.
+    """
+    if temporary is not None:
+        temporary.unlink(missing_ok=True)
+    click.echo("interrupted; the running computation was dropped", err=True)
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from .._errors import KernelSyntaxError
 from .._lazy import foreign
-from .._points import as_numpy, doubled, is_table, length, refuse_structured, snapshot, take
+from .._points import as_numpy, doubled, is_table, length, refuse_structured, snapshot
 from .._runtime import progress
 from ..expansion import Expansion, Primal
 from ..gram import METHODS, Landmarks

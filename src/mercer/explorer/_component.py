@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import param
@@ -16,17 +15,15 @@ __all__ = ["Component"]
 
 
 class Component(JSComponent):
-    """A scene in a notebook, or on the page of a server."""
+    """A scene in a notebook, or in an application of Panel."""
 
     tall = param.String(default="640px", doc="The height, in the language of CSS.")
 
     _esm = script() + adapter()
     _stylesheets = [style(), ":host { display: block; width: 100%; }"]  # noqa: RUF012
 
-    def __init__(
-        self, scene: Scene, tall: str = "640px", reread: Any = None, watched: Path | None = None
-    ) -> None:
-        self.desk = Desk(scene, self._send_msg, reread, watched)
+    def __init__(self, scene: Scene, tall: str = "640px") -> None:
+        self.desk = Desk(scene, self._send_msg)
         super().__init__(tall=tall, sizing_mode="stretch_width")
 
     def _handle_msg(self, data: Any) -> None:

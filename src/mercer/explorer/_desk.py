@@ -1,19 +1,17 @@
-"""A desk: answers what one page asks about a scene, quick things at once and long ones in a thread.
+"""A desk answers the requests of one page: short ones at once, long ones in a thread.
 
-A fit belongs to the question that asked for it.  When another question overtakes it, it is ended at
-its next step, or its result dropped: what a page shows is always the newest that it asked for.
+A page always shows the result of its newest request for a fit.  An older fit is ended at its next
+step, or its result is dropped, even if the newest request turns out to be invalid.
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,15 +25,18 @@ from ..kernels import Kernel, as_kernel
 from ..solvers import Status
 from ..tables import open_table
 from ._map import Map
-from ._models import affordable, follows, kernel_map, second_map, seconds, seconds_for
+from ._models import affordable, follows, kernel_map, second_map, seconds, seconds_for, vectors
 from ._page import page
 from ._scene import Scene
+from ._watched import WatchedScene
 from ._wire import pack
+from ._worker import Worker
 
 __all__ = ["Desk"]
 
 AT_ONCE = 1.0  # seconds of a fit beyond which somebody has to press Run
 _MOST = 50  # components that can be asked for
+_STRUCTURED = ("strings", "texts", "graphs")  # domains of kernels that do not compare vectors
 
 
 class Overtaken(Exception):
@@ -59,10 +60,8 @@ class Desk:
     scene : Scene
     send : function
         Takes the bytes of an answer.
-    reread : function, optional
-        Returns the scene anew, from a file that has changed.
-    watched : Path, optional
-        That file.
+    source : WatchedScene, optional
+        The file that the scene came from.
 
     Attributes
     ----------
@@ -76,24 +75,28 @@ class Desk:
         self,
         scene: Scene,
         send: Callable[[bytes], None],
-        reread: Callable[[], Scene] | None = None,
-        watched: Path | None = None,
+        source: WatchedScene | None = None,
     ) -> None:
         self.scene, self.selection = scene, np.zeros(0, dtype=np.int64)
-        self._send, self._reread, self._watched = send, reread, watched
+        self._send, self._source = send, source
         self._wish = self._first_wish(scene)
         self._newest = 0
         self._lock = threading.Lock()
-        self._fits = ThreadPoolExecutor(1, "mercer-fits")
-        self._answers = ThreadPoolExecutor(1, "mercer-answers")
-        self._seen = self._stamp()
+        self._fits = Worker("mercer-fits")
+        self._answers = Worker("mercer-answers")
+        self._seen = None if source is None else source.stamp
         self._told = False
 
     def close(self) -> None:
-        """End what is still running, at its next step."""
-        self._newest += 1
-        self._fits.shutdown(wait=False, cancel_futures=True)
-        self._answers.shutdown(wait=False, cancel_futures=True)
+        """Drop what is queued, and end a running fit at its next step."""
+        self._overtake()
+        self._fits.close()
+        self._answers.close()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a fit or another long request is running."""
+        return self._fits.is_busy or self._answers.is_busy
 
     def first(self) -> bytes:
         """Return the scene for a page that has just been opened."""
@@ -104,7 +107,7 @@ class Desk:
     def handle(self, question: Any) -> None:
         """Answer a question: a dict whose `ask` says which; others are not heard."""
         asks: dict[str, Callable[[dict], None]] = {
-            "scene": self._later(lambda _: self._send(self.first())),
+            "scene": self._later(self._open),
             "select": self._select,
             "place": self._later(self._place),
             "column": self._later(self._column),
@@ -120,16 +123,10 @@ class Desk:
             self._guarded(asks[what], question)
 
     def _later(self, answer: Callable[[dict], None]) -> Callable[[dict], None]:
-        return lambda question: self._submit(self._answers, self._guarded, answer, question)
-
-    def _submit(self, pool: ThreadPoolExecutor, *call: Any) -> None:
-        try:
-            pool.submit(*call)
-        except RuntimeError:  # the page was closed
-            return
+        return lambda question: self._answers.submit(self._guarded, answer, question)
 
     def _guarded(self, answer: Callable[[dict], None], question: dict) -> None:
-        """Answer, or say why not: a question must not end the desk."""
+        """Answer a request, or report why that failed, and go on with the next one."""
         try:
             answer(question)
         except Overtaken:
@@ -139,12 +136,15 @@ class Desk:
             if question.get("ask") == "column":
                 self.tell("column", name=str(question.get("name")), error=text)
             elif question.get("ask") == "place":
-                token, pane = question.get("token"), question.get("pane")
-                place = [question.get("x"), question.get("y")]
+                token, pane = _number(question, "token"), _number(question, "pane")
+                place = [_number(question, "x"), _number(question, "y")]
                 more = {"title": "Nothing", "record": [], "place": place, "image": None}
                 self.tell("place", token=token, pane=pane, words=text, **more)
+            elif question.get("ask") == "fit":
+                self.tell("state", error=text, token=_number(question, "token"))
             else:
-                self.tell("state", error=text)
+                act = "reread" if question.get("ask") == "reread" else None
+                self.tell("notice", text=text, act=act)
 
     def tell(self, kind: str, **values: Any) -> None:
         """Send an answer."""
@@ -162,7 +162,7 @@ class Desk:
         found = one.answers(np.array([[x, y]]))[0]
         self.tell(
             "place",
-            token=question["token"],
+            token=_number(question, "token"),
             pane=int(question["pane"]),
             place=[x, y],
             title=one.title,
@@ -218,51 +218,71 @@ class Desk:
         return page(self.scene.told(live=False))
 
     def _project(self, question: dict) -> None:
-        """Put rows of a file that was sent into the same maps."""
-        suffix = Path(str(question["name"])).suffix
+        """Add rows of an uploaded file to the same maps."""
+        name = str(question["name"])
+        suffixes = "".join(Path(name).suffixes[-2:])  # two for .csv.gz
         with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder) / f"new{suffix if suffix.isascii() else ''}"
+            place = Path(folder) / f"new{suffixes if suffixes.isascii() else ''}"
             place.write_bytes(base64.b64decode(question["bytes"]))
-            source = open_table(place)
-            source.name = str(question["name"])  # in messages
-            table = source.table()
+            try:
+                source = open_table(place)
+                source.name = name
+                table = source.table()
+            except (ValueError, OSError) as error:  # name the user's file, not the temporary one
+                raise ValueError(str(error).replace(str(place), name)) from None
         self._renew(self.scene.projected(table))
-        self.tell("notice", text=f"{len(table)} rows of {question['name']} are in the maps.")
+        self.tell("notice", text=f"{len(table)} rows of {name} are in the maps.")
 
     def _again(self, question: dict) -> None:
-        if self._reread is not None:
-            self._seen, self._told = self._stamp(), False
-            self._renew(self._reread())
-            self._wish = self._first_wish(self.scene)
+        """Show the file as it is now."""
+        if self._source is not None:
+            self._source.refresh()
+            self._restart(self._source)
+
+    def _restart(self, source: WatchedScene) -> None:
+        """Show the scene that was read from the file last."""
+        self._seen, self._told = source.stamp, False
+        self._renew(source.scene)
+        self._wish = self._first_wish(self.scene)
 
     def _renew(self, scene: Scene) -> None:
-        self._newest += 1  # fits of the old points are overtaken
+        self._overtake()  # drop the fits of the old points
         self.scene = scene
         self._send(self.first())
 
     # ------------------------------------------------------------------ the file
 
-    def _stamp(self) -> Any:
-        if self._watched is None:
-            return None
+    def _open(self, question: dict) -> None:
+        """Send the scene to a new page, from the file as it is now."""
+        source = self._source
+        if source is None or source.path is None or not source.changed_since(self._seen):
+            self._send(self.first())
+            return
         try:
-            found = os.stat(self._watched)
-        except OSError:
-            return "gone"
-        return (found.st_mtime_ns, found.st_size)
+            source.refresh()
+        except Exception as error:
+            self._told = True
+            self._send(self.first())
+            text = f"{source.path.name} has changed, but cannot be read: {_first_words(error)}"
+            self.tell("notice", text=text, act="reread")
+        else:
+            self._restart(source)
 
     def check_file(self) -> None:
-        """Tell the page, once, that the file is another one than was read."""
-        now = self._stamp()
-        if now == self._seen or self._told:
+        """Tell the page, once, that the file is not the one that was read."""
+        source = self._source
+        if source is None or source.path is None or self._told:
+            return
+        if not source.changed_since(self._seen):
             return
         self._told = True
-        name = self._watched.name if self._watched is not None else ""
-        if now == "gone":
-            self.tell("notice", text=f"{name} is gone; what is shown was read before.")
+        if source.is_gone:
+            text = f"{source.path.name} is gone; the rows shown were read before."
+            self.tell("notice", text=text)
         else:
-            act = None if self._reread is None else "reread"
-            self.tell("notice", text=f"{name} has changed since it was read.", act=act)
+            act = "reread" if source.can_read else None
+            text = f"{source.path.name} has changed since it was read."
+            self.tell("notice", text=text, act=act)
 
     # ------------------------------------------------------------------ fits
 
@@ -279,11 +299,20 @@ class Desk:
         second = titles.get(rest[0].title, "given") if rest else "none"
         return Wish(kernel, first.places.shape[1], second)
 
+    def _overtake(self) -> int:
+        """Drop the running fit and those that wait, and return the number of the next one."""
+        with self._lock:
+            self._newest += 1
+            return self._newest
+
     def _fit(self, question: dict) -> None:
-        """Take a wish, which overtakes all before it, and hand it to the thread that fits."""
+        """Check a request for a fit, and pass it on to the thread that fits."""
+        number = self._overtake()  # first, because an invalid request replaces older ones, too
         wish, first = self._wish, self.scene.maps[0]
         if "kernel" in question:
-            wish = replace(wish, kernel=as_kernel(str(question["kernel"])))
+            kernel = as_kernel(str(question["kernel"]))
+            self._check_domain(kernel)
+            wish = replace(wish, kernel=kernel)
         if "parameter" in question and first.is_kernel_pca:  # of the kernel that is shown
             theta = first.model.kernel_.theta
             theta[int(question["parameter"])] = np.log(float(question["value"]))
@@ -293,11 +322,26 @@ class Desk:
         if "second" in question:
             wish = replace(wish, second=str(question["second"]))
         self._wish = wish
-        with self._lock:
-            self._newest += 1
-            number = self._newest
-        run = bool(question.get("run"))
-        self._submit(self._fits, self._guarded, lambda _: self._work(number, wish, run), {})
+        self._fits.submit(self._guarded, lambda asked: self._work(number, wish, asked), question)
+
+    def _check_domain(self, kernel: Kernel) -> None:
+        """Raise a ValueError for a kernel on strings or graphs if the points are vectors.
+
+        Some of these kernels would take a row of numbers for a sequence of symbols, and find no
+        two rows alike.
+        """
+        X, first = self.scene.points, self.scene.maps[0]
+        shown = first.model.kernel_.domain if first.is_kernel_pca else "vectors"
+        dense = vectors(X)
+        if (dense is None and not hasattr(X, "toarray")) or shown in _STRUCTURED:
+            return
+        if kernel.domain in _STRUCTURED:
+            columns = (X if dense is None else dense).shape[1]
+            raise ValueError(
+                f"{kernel} compares {kernel.domain}, but the points are vectors of {columns} "
+                f"numbers; use a kernel on vectors, for example RBF(1.0), or open a file with a "
+                f"column of {kernel.domain}"
+            )
 
     def _needs_second(self, wish: Wish, model: Any) -> bool:
         """Tell whether the second map is to be fitted: another one, or one of a new kernel."""
@@ -321,25 +365,27 @@ class Desk:
         model = clone(old).set_params(**parts, **old._defaults_of_names())
         return affordable(model, self.scene.training)
 
-    def _work(self, number: int, wish: Wish, run: bool) -> None:
-        """Fit what is wished, or say that it takes long and wait for Run."""
+    def _work(self, number: int, wish: Wish, question: dict) -> None:
+        """Fit the requested models, or report that this takes long and wait for Run."""
         if number != self._newest:
             raise Overtaken
+        run, token = bool(question.get("run")), _number(question, "token")
         model, cost = self._model(wish)
         if self._needs_second(wish, model):
             cost += seconds(wish.second, self.scene.training)
         if cost > AT_ONCE and not run:
             known = f"about {cost:.0f} s" if np.isfinite(cost) else "longer than can be foretold"
-            self.tell("state", words=f"This fit takes {known}.", run=True)
+            self.tell("state", words=f"This fit takes {known}.", run=True, token=token)
             return
-        self.tell("state", words="Fitting ...", busy=True)
+        self.tell("state", words="Fitting ...", busy=True, token=token)
         scene, (first, *rest), start = self.scene, self.scene.maps, time.perf_counter()
 
         def heard(text: str) -> None:
             if number != self._newest:
                 raise Overtaken
             done, total = getattr(text, "done", None), getattr(text, "total", None)
-            self.tell("state", words=text, busy=True, share=done / total if total else None)
+            share = done / total if total else None
+            self.tell("state", words=text, busy=True, share=share, token=token)
 
         X = scene.training
         with hearing(heard):
@@ -360,15 +406,16 @@ class Desk:
                 for one in (first, *rest)
             )
             first, *rest = maps
-        self._show((first, *rest), time.perf_counter() - start)
+        self._show((first, *rest), seconds=time.perf_counter() - start, token=token)
+        status = getattr(getattr(first.model, "report_", None), "status", None)
+        missed = status in (Status.NOT_CONVERGED, Status.INACCURATE)
+        words = f"The solver: {status.value}." if missed and status else ""
+        self.tell("state", words=words, token=token)
 
-    def _show(self, maps: tuple[Map, ...], seconds: float = 0.0) -> None:
+    def _show(self, maps: tuple[Map, ...], **values: Any) -> None:
         self.scene = self.scene.with_maps(maps)
         columns = self.scene.told_derived(live=True)
-        self.tell("maps", columns=columns, seconds=seconds, **self._panes())
-        status = getattr(getattr(maps[0].model, "report_", None), "status", None)
-        missed = status in (Status.NOT_CONVERGED, Status.INACCURATE)
-        self.tell("state", words=f"The solver: {status.value}." if missed and status else "")
+        self.tell("maps", columns=columns, **values, **self._panes())
 
     def _panes(self) -> dict[str, Any]:
         """Return the maps and what can be changed about them."""
@@ -407,6 +454,12 @@ class Desk:
             "projects": scene.projects,
             "titles": [one.title for one in scene.maps],
         }
+
+
+def _number(question: dict, name: str) -> float | None:
+    """Return a field of a request that is sent back; None if it is not a number."""
+    value = question.get(name)
+    return value if isinstance(value, (int, float)) else None
 
 
 def _first_words(error: Exception) -> str:

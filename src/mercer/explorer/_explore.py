@@ -16,6 +16,7 @@ from ._map import Map
 from ._models import map_of, second_map, seconds_for, vectors
 from ._page import page
 from ._scene import Scene
+from ._wire import large_integers
 
 __all__ = ["Explorer", "explore", "scene_of"]
 
@@ -76,7 +77,19 @@ class Explorer:
         Path(path).write_text(self.html(preimages=preimages), "utf-8")
 
     def show(self, *, port: int = 0, open_browser: bool = True) -> Any:
-        """Serve it on the loopback, in a thread; `stop()` of what is returned ends that."""
+        """Serve the page on 127.0.0.1, in a thread, and open it in a browser.
+
+        Parameters
+        ----------
+        port : int, default=0
+            0 stands for any free port.
+        open_browser : bool, default=True
+
+        Returns
+        -------
+        Serving
+            `url` is the address with the token that the server requires; `stop()` ends the server.
+        """
         from ._server import serve
 
         serving = serve(lambda: self.scene, port=port, title=self._scene.title).start()
@@ -206,7 +219,8 @@ def _columns_of(X: Any) -> tuple[dict[str, Any], Recipe | None]:
     if dense is not None and dense.shape[1] <= _WIDE:
         d = dense.shape[1]
         names = [str(n) for n in X.columns] if is_table(X) else [f"x{j + 1}" for j in range(d)]
-        columns = {name: dense[:, j] for j, name in enumerate(names)}
+        given = [X[name] for name in X.columns] if is_table(X) else np.asarray(X).T
+        columns = {names[j]: _column(values, len(dense)) for j, values in enumerate(given)}
         parts = tuple(Part(name) for name in names)
         return columns, Recipe(columns=tuple(names), parts=parts)
     if is_table(X) and len(X.shape) == 2:
@@ -242,10 +256,18 @@ def _column(values: Any, n: int) -> Any:
     if found.ndim != 1:
         raise ValueError(f"a column has one value for each point, but its shape is {found.shape}")
     if found.dtype.kind in "biuf":
-        return found.astype(float)
+        cells = large_integers(values if hasattr(values, "dtype") else found)
+        if cells is None:
+            return found.astype(float, copy=False)
+    else:
+        cells = found.tolist()
     texts = np.empty(n, dtype=object)
-    texts[:] = [None if value is None or value != value else str(value) for value in found.tolist()]
+    texts[:] = [None if _is_missing(value) else str(value) for value in cells]
     return texts
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def scene_of(

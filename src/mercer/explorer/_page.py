@@ -12,9 +12,9 @@ from typing import Any
 
 from ._wire import pack
 
-__all__ = ["adapter", "page", "script", "style"]
+__all__ = ["adapter", "page", "script", "served_page", "style"]
 
-_PARTS = ("wire", "colours", "raster", "geometry", "pane", "view", "controls")
+_PARTS = ("wire", "query", "colours", "raster", "geometry", "pane", "view", "controls")
 
 
 @cache
@@ -47,8 +47,33 @@ def page(told: dict[str, Any]) -> str:
         "script": script(),
         "data": data,
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], _asset("page.html"))
+    return _filled("page.html", fields)
 
 
+def served_page(title: str, nonce: str) -> str:
+    """Return the page of the server: the view, and the script that connects it.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    nonce : str
+        The random word that marks the script and the style for the Content-Security-Policy.
+    """
+    fields = {
+        "title": html.escape(title),
+        "style": style(),
+        "script": script(),
+        "connect": _asset("served.js"),
+        "nonce": nonce,
+    }
+    return _filled("served.html", fields)
+
+
+def _filled(name: str, fields: dict[str, str]) -> str:
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], _asset(name))
+
+
+@cache
 def _asset(name: str) -> str:
     return files(__package__).joinpath("assets", name).read_text("utf-8")

@@ -1,56 +1,67 @@
-"""The server: on the loopback alone, and for nobody but the page that it shows."""
+"""Start and stop the explorer's web server, which listens on the loopback interface only."""
 
 from __future__ import annotations
 
 import errno
-import logging
+import os
+import secrets
 import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
 
+from ._desk import Desk
 from ._scene import Scene
+from ._watched import WatchedScene
+
+if TYPE_CHECKING:
+    from tornado.ioloop import IOLoop
+
+    from ._http import ExplorerApplication
 
 __all__ = ["HOST", "Serving", "load_in_notebook", "require_panel", "serve"]
 
 HOST = "127.0.0.1"
-_PERIOD = 2000  # milliseconds between two looks at the file
-_PAGE = """
-{% extends base %}
-{% block postamble %}
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<style>html, body { margin: 0; padding: 0; height: 100%; }</style>
-{% endblock %}
-{% block contents %}{{ embed(roots.explorer) }}{% endblock %}
-"""
 
 
 class Serving:
-    """A server at `url`, in a thread that ends with the process: `start()`, `wait()`, `stop()`.
+    """A web server in a daemon thread: `start()`, `wait()`, `stop()`.
 
-    It is built in the thread that runs it.  Elsewhere a loop of events may be running, that of a
-    notebook say, which parts of the server would take for theirs.
+    The event loop is created in the thread that runs it.  The calling thread may have a running
+    loop already, for example that of a notebook.
+
+    Attributes
+    ----------
+    origin : str
+        "http://127.0.0.1:PORT".
+    url : str
+        The address of the page, with the token that the server requires.
     """
 
-    def __init__(self, build: Callable[[], Any], url: str) -> None:
-        self._build, self.url = build, url
-        self._server: Any = None
+    def __init__(self, application: ExplorerApplication, listener: socket.socket, token: str):
+        self._application, self._listener = application, listener
+        self.origin = f"http://{HOST}:{listener.getsockname()[1]}"
+        self.url = f"{self.origin}/?token={token}"
+        self._loop: IOLoop | None = None
         self._error: BaseException | None = None
         self._ready, self._done = threading.Event(), threading.Event()
 
     def start(self) -> Serving:
-        """Return when it listens."""
+        """Start the thread, and return when the server answers."""
         threading.Thread(target=self._run, name="mercer-explorer", daemon=True).start()
         self._ready.wait()
         if self._error is not None:
             raise self._error
         return self
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a fit or another computation is running for a page, open or closed."""
+        return any(desk.is_busy for desk in list(self._application.desks))
+
     def wait(self) -> None:
-        """Wait until it is stopped, or interrupted by Ctrl-C."""
+        """Wait until the server is stopped, or interrupted by Ctrl-C."""
         try:
             while not self._done.wait(0.5):
                 pass
@@ -58,18 +69,22 @@ class Serving:
             self.stop()
 
     def stop(self) -> None:
-        """End it."""
-        if not self._done.is_set():
-            loop = self._server.io_loop
-            loop.add_callback(loop.stop)
+        """Stop the server."""
+        if self._loop is not None and not self._done.is_set():
+            self._loop.add_callback(self._loop.stop)
             self._done.wait(10)
+        self._listener.close()
 
     def _run(self) -> None:
+        from tornado.ioloop import IOLoop
+
+        from ._http import run_server
+
         try:
-            self._server = self._build()
-            self._ready.set()
-            self._server.io_loop.start()
-            self._server.stop()
+            loop = self._loop = IOLoop()
+            loop.add_callback(self._ready.set)
+            run_server(self._application, [self._listener], loop)
+            loop.close(all_fds=True)
         except BaseException as error:
             self._error = error
         finally:
@@ -84,106 +99,86 @@ def serve(
     title: str = "mercer",
     reread: Callable[[], Scene] | None = None,
     watched: Path | None = None,
+    stamp: Any = None,
 ) -> Serving:
-    """Return a server that shows a scene to each page that is opened; port 0 stands for a free one.
+    """Return a server that shows a scene to each page that is opened.
 
-    It refuses, with 403, whoever calls it by another name than its own or comes from another
-    page (so that no site that is open beside it can ask it for data), and paths with "..".
+    The server has two routes, the page and its websocket, and both require the token that is part
+    of `Serving.url`.  Requests from other web pages are refused.
+
+    Parameters
+    ----------
+    scene : function
+        Returns the scene.
+    port : int, default=0
+        0 stands for any free port.
+    title : str
+        Title of the page.
+    reread : function, optional
+        Reads the scene again after its file has changed.
+    watched : Path, optional
+        The file that the scene was read from.
+    stamp : optional
+        `file_stamp(watched)` from before the file was read; by default the stamp of now.
+
+    Returns
+    -------
+    Serving
+        The server, not started yet.
     """
-    panel = require_panel()
-    from panel.io.server import get_server
-    from tornado.ioloop import IOLoop
-    from tornado.routing import Rule
+    _require("tornado")
+    from ._http import ExplorerApplication
 
-    from ._component import Component
-
-    port = _free_port(port)
-    names = [f"{host}:{port}" for host in (HOST, "localhost")]
-
-    def opened() -> Any:
-        component = Component(scene(), "100vh", reread, watched)
-        if watched is not None:
-            panel.state.add_periodic_callback(component.desk.check_file, period=_PERIOD)
-        panel.state.on_session_destroyed(lambda _: component.desk.close())
-        page = panel.Template(_PAGE)
-        page.add_panel("explorer", component)
-        return page
-
-    for noisy in ("bokeh", "tornado.access"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
-
-    def build() -> Any:
-        loop = IOLoop()
-        at = {"port": port, "address": HOST, "websocket_origin": names, "loop": loop}
-        server = get_server({"/": opened}, title=title, location=False, **at)
-        matcher, handler = _doorkeeper(names)
-        server._tornado.default_router.rules.insert(0, Rule(matcher, handler))
-        server.start()
-        return server
-
-    return Serving(build, f"http://{HOST}:{port}/")
+    source = WatchedScene(scene, watched, reread, stamp)
+    listener = _listen(port)
+    names = [f"{host}:{listener.getsockname()[1]}" for host in (HOST, "localhost")]
+    token = secrets.token_urlsafe(24)
+    connect = lambda send: Desk(source.scene, send, source)  # noqa: E731
+    return Serving(ExplorerApplication(names, token, title, connect), listener, token)
 
 
 def require_panel() -> Any:
-    """Return Panel, or say how to get it."""
-    try:
-        import panel
-    except ImportError as error:
-        raise ImportError(
-            "the explorer needs panel: pip install 'mercer[explore]'; a page of its own, "
-            "explorer.save(path), does not"
-        ) from error
-    return panel
+    """Return the module panel, or raise an ImportError that says how to install it."""
+    return _require("panel")
 
 
 def load_in_notebook() -> None:
-    """Give a notebook the scripts of Panel, once, from here and not from the network."""
+    """Load the scripts of Panel into a notebook once, from this machine and not the network."""
     panel = require_panel()
     if not panel.extension._loaded:
         panel.extension(inline=True)
 
 
-def _free_port(port: int) -> int:
-    """Return a port that nobody listens on: the one that is asked for, or any for 0."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind((HOST, port))
-        except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise
-            why = "is in use" if error.errno == errno.EADDRINUSE else "is not for us to take"
-            raise ValueError(
-                f"port {port} {why} - usually by another explorer that still runs - end that one, "
-                f"or take another: --port {port + 1 if port < 65535 else 0}, or 0 for any free one"
-            ) from None
-        return int(trial.getsockname()[1])
+def _require(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"the explorer needs {name}, which is not installed; install it with: "
+            f"pip install 'mercer[explore]'. A page in one file, explorer.save(path), does not "
+            f"need it"
+        ) from error
 
 
-def _doorkeeper(names: list[str]) -> tuple[Any, Any]:
-    """Return what tells requests of strangers, and what refuses them."""
-    from tornado.routing import Matcher
-    from tornado.web import RequestHandler
-
-    class Stranger(Matcher):
-        """Matches a request under another name, from another page, or for a path outside."""
-
-        def match(self, request: Any) -> dict[str, Any] | None:
-            origin = request.headers.get("Origin")
-            known = request.host in names and (origin is None or urlsplit(origin).netloc in names)
-            page = (
-                request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
-            )  # or a part of one
-            site = request.headers.get("Sec-Fetch-Site", "none")
-            known = known and (page or site in ("same-origin", "none"))
-            outside = ".." in unquote(unquote(request.path)).replace("\\", "/").split("/")
-            return None if known and not outside else {}
-
-    class Refuse(RequestHandler):
-        """Says no, whatever is asked."""
-
-        def prepare(self) -> None:
-            self.set_status(403)
-            self.finish("403: this explorer answers to its own page alone\n")
-
-    return Stranger(), Refuse
+def _listen(port: int) -> socket.socket:
+    """Return a socket that listens on a port of the loopback interface; 0 is any free one."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name != "nt":  # on Windows, this would allow two servers on one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setblocking(False)
+        listener.bind((HOST, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is in use" if error.errno == errno.EADDRINUSE else "needs more permissions"
+        raise ValueError(
+            f"port {port} {why} - usually by another explorer that is still running - stop that "
+            f"one, or choose another port: --port {port + 1 if port < 65535 else 0}, or 0 for any "
+            f"free one"
+        ) from None
+    return listener

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["column_on_wire", "pack"]
+__all__ = ["column_on_wire", "large_integers", "pack"]
 
 _DIGITS = 9  # after the point, up to which numbers are looked at as decimals
 _SOME = 1000  # numbers that are looked at before all are
@@ -59,10 +59,14 @@ def pack(value: Any) -> bytes:
 def column_on_wire(name: str, values: Any, *, derived: bool = False) -> dict[str, Any]:
     """Return a column for `pack`: texts by codes, numbers without loss in few bytes.
 
-    Decimals of few digits are whole numbers over a power of ten, from which the division in the
-    browser makes the same float64 again.
+    Integers that float64, the number type of the browser, cannot hold are sent as text.  Decimals
+    of few digits are sent as integers with a power of ten, by which the browser divides to get the
+    same float64 again.
     """
     told: dict[str, Any] = {"name": name, "derived": derived}
+    large = large_integers(values)
+    if large is not None:
+        values = np.array([None if cell is None else str(cell) for cell in large], dtype=object)
     if not isinstance(values, np.ndarray) or values.dtype.kind in "OUS":
         texts = ["" if value is None else str(value) for value in _cells(values)]
         known, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
@@ -83,6 +87,22 @@ def column_on_wire(name: str, values: Any, *, derived: bool = False) -> dict[str
         short = numbers.astype(np.float32)
     data = short if np.array_equal(short, numbers, equal_nan=True) else numbers
     return told | {"type": "numbers", "data": data}
+
+
+def large_integers(values: Any) -> list[int | None] | None:
+    """Return a column as Python integers if float64 cannot hold all of them, else None.
+
+    `values` is an array, or a column of a data frame; missing values become None.
+    """
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "iu" or not len(values):
+            return None
+        largest = max(-int(values.min()), int(values.max()))
+        return values.tolist() if largest > 2**53 else None
+    if not str(getattr(values, "dtype", "")).lower().startswith(("int", "uint")):
+        return None
+    cells = [int(cell) if isinstance(cell, (int, np.integer)) else None for cell in values]
+    return cells if any(cell is not None and abs(cell) > 2**53 for cell in cells) else None
 
 
 def _whole(numbers: np.ndarray, over: float) -> tuple[np.ndarray, bool]:

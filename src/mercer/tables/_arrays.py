@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tokenize
 import zipfile
 import zlib
@@ -16,6 +17,12 @@ from ._source import Source
 from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, nearest
 
 __all__ = ["Arrays"]
+
+_SETS = {  # words in the names of arrays, with one letter before them as in "Xtrain"
+    "train": "(train|training|trn)",
+    "valid": "(valid|validation|val|dev)",
+    "test": "(test|testing|tst)",
+}
 
 _BROKEN: tuple[type[Exception], ...] = (
     ValueError,
@@ -48,6 +55,8 @@ class Arrays(Source):
         """The columns by name: views of the arrays."""
         columns: dict[str, np.ndarray] = {}
         found = self._load()
+        if not self.arrays:
+            self._check_one_table(found)
         rows = {name: len(array) for name, array in found.items()}
         if len(set(rows.values())) > 1:
             some = ", ".join(f"{name} {count}" for name, count in rows.items())
@@ -71,6 +80,24 @@ class Arrays(Source):
                     f"{column.shape[1:]} are neither numbers nor text - convert them to float"
                 )
         return columns
+
+    def _check_one_table(self, found: dict[str, np.ndarray]) -> None:
+        """Raise a TableError if the arrays are several tables, although they have equal lengths."""
+        sets = {name: _set_of(name) for name in found}
+        matrices = [n for n, array in found.items() if array.ndim == 2 and not array.dtype.names]
+        rows = {len(array) for array in found.values()}
+        several = len(set(sets.values()) - {""}) > 1
+        if len(rows) > 1 or (len(matrices) < 2 and not several):
+            return
+        some = ", ".join(f"{name} {array.shape}" for name, array in found.items())
+        first = matrices[0] if matrices else next(iter(found))
+        same = [n for n in found if sets[n] == sets[first] and (n == first or n not in matrices)]
+        what = "arrays of several sets" if several else f"{len(matrices)} arrays with columns"
+        cause = "training and test sets in one file" if several else "features and targets"
+        raise TableError(
+            f"{self.name} has {what}: {some} - usually {cause}, which are not one table - name the "
+            f"arrays of the table: --arrays {','.join(same)}"
+        )
 
     def _load(self) -> dict[str, np.ndarray]:
         which = ""
@@ -136,6 +163,15 @@ class Arrays(Source):
             }
             self.share = min(1.0, (start + rows) / n)
             yield Table(columns, self.name, None, start)
+
+
+def _set_of(name: str) -> str:
+    """Return "train", "valid" or "test" if the name of an array contains it, else ""."""
+    for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name):
+        for kind, pattern in _SETS.items():
+            if re.fullmatch(rf"[a-z]?{pattern}", word.lower()):
+                return kind
+    return ""
 
 
 def _plain(column: np.ndarray, kind: str | None = None) -> Any:

@@ -24,7 +24,7 @@ const HANDS = [
 class View {
   /** Draw a scene into an element; `link` = {send(question)} leads to a model, null where there is none. */
   constructor(root, scene, link = null) {
-    Object.assign(this, {root, link, number: ++views, tool: "move", size: 1, hovered: -1, drawing: false, token: 0, panes: []});
+    Object.assign(this, {root, link, number: ++views, tool: "move", size: 1, hovered: -1, drawing: false, token: 0, fitToken: 0, panes: []});
     this.theme = scene.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     root.classList.add("mercer");
     root.explorer = this; // for whoever drives the page from outside
@@ -42,16 +42,18 @@ class View {
     this.tools = {move: tool("move", "✥ Move", "Drag moves the map"), lasso: tool("lasso", "◌ Lasso", "Drag draws around points")};
     this.title = h("h1");
     this.total = h("span", {class: "soft"});
-    this.search = h("input", {type: "search", placeholder: "Search: text, or column > 3", "aria-label": "Search", onkeydown: event => {
+    this.search = h("input", {type: "search", placeholder: "Search: text, or column > 3", "aria-label": "Search", "aria-describedby": this.id("mistake"),
+      title: SEARCH.map(pair => pair.join(": ")).join("\n"), onkeydown: event => {
       if (event.key === "Enter") this.find(this.search.value);
     }});
+    this.mistake = h("p", {class: "trouble mistake", id: this.id("mistake"), role: "alert"});
     this.palette = h("select", {"aria-label": "Colour by", onchange: () => this.colourBy(this.palette.value)});
     this.grow = h("input", {type: "range", min: -2, max: 2, step: 0.25, value: 0, "aria-label": "Size of the points", oninput: () => {
       this.size = 2 ** Number(this.grow.value);
       this.redraw();
     }});
     this.lamp = press("", () => { this.theme = this.theme === "dark" ? "light" : "dark"; this.light(); });
-    this.help = h("dialog", {"aria-label": "Keys and hands"}, h("h2", {}, "Keys"), pairs(KEYS), h("h2", {}, "Hands"), pairs(HANDS),
+    this.help = h("dialog", {"aria-label": "Keys and hands"}, h("h2", {}, "Keys"), pairs(KEYS), h("h2", {}, "Hands"), pairs(HANDS), h("h2", {}, "Search"), pairs(SEARCH),
       press("Close", () => this.help.close()));
     this.tip = h("div", {class: "tip", "aria-hidden": "true"});
     this.status = h("p", {class: "status", role: "status", "aria-live": "polite"});
@@ -77,7 +79,7 @@ class View {
       h("header", {class: "top"}, h("div", {class: "name"}, this.title, this.total),
         h("div", {class: "tools", role: "group", "aria-label": "Tools"}, this.tools.move, this.tools.lasso), this.search,
         h("label", {class: "size"}, "size", this.grow), this.lamp, press("?", () => this.help.showModal(), {title: "Keys and hands", "aria-label": "Keys and hands"})),
-      this.notices, h("div", {class: "body"}, this.maps, this.side), this.status, this.tip, this.help,
+      this.mistake, this.notices, h("div", {class: "body"}, this.maps, this.side), this.status, this.tip, this.help,
       h("p", {id: this.id("keys"), class: "unseen"}, KEYS.map(pair => pair.join(": ")).join("; ")));
   }
 
@@ -117,6 +119,8 @@ class View {
     this.light();
     this.card.replaceChildren(h("p", {class: "soft"}, this.link || scene.panes.some(told => told.preimages) ? "Click anywhere in a map." : "Click anywhere: the nearest points are shown. A saved page holds no model, so it cannot say what would be between them."));
     this.choose(this.chosen, null);
+    if (this.form) this.form.edited = false;
+    this.show({token: this.fitToken});
     this.controls(scene.controls);
     this.notes.hidden = !scene.notes.length;
     this.notes.replaceChildren(h("h2", {}, "Notes"), h("ul", {}, ...scene.notes.map(text => h("li", {}, text))));
@@ -340,18 +344,31 @@ class View {
     this.say(`Saved ${this.count} rows as selection.csv.`);
   }
 
-  /** Select what a text is part of, or what meets `column > number`. */
+  /** Select the rows that a query finds, see query.js; a query with a mistake changes nothing but the message. */
   async find(text) {
     text = text.trim();
+    this.fault("");
     if (!text) return this.clear();
-    const asked = /^(.+?)\s*(<=|>=|=|<|>|:)\s*(.+)$/.exec(text), column = asked && this.columns.find(one => one.name.toLowerCase() === asked[1].toLowerCase());
-    if (column) {
-      await this.bring(column);
-      return this.choose(this.mixed(condition(column, asked[2], asked[3]), "set"), text);
+    const own = this.columns.filter(one => one.there && !one.derived);
+    try {
+      const query = parseQuery(text, this.columns);
+      for (const column of queryColumns(query)) {
+        if (!column.there) this.say(`Looking for ${column.name} …`);
+        if (!(await this.bring(column)) && !column.there) throw new QueryError(`The values of ${column.name} are not available.`);
+      }
+      this.choose(this.mixed(matcher(query, own), "set"), query.text === undefined ? text : `"${query.text}"`);
+      if (!this.count) this.say(`Nothing found for "${text}".`);
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      this.fault(error.message);
     }
-    const tests = this.columns.filter(one => one.there && !one.derived).map(one => condition(one, one.values ? ":" : "=", text));
-    this.choose(this.mixed(i => tests.some(test => test(i)), "set"), `"${text}"`);
-    if (!this.count) this.say(`Nothing found for "${text}".`);
+  }
+
+  /** Report a mistake in the search box, or none. */
+  fault(text) {
+    this.search.setAttribute("aria-invalid", String(Boolean(text)));
+    this.mistake.textContent = text;
+    if (text) this.say(text);
   }
 
   // ---------------------------------------------------------------- questions to the model
@@ -417,7 +434,7 @@ class View {
     this.arrange(message.panes);
     this.offer(color);
     if (this.color !== color || !this.column(color)?.there) this.colourBy(this.color, false);
-    this.controls(message.controls);
+    this.controls(message.controls, message.token);
     this.redraw();
   }
 
@@ -443,17 +460,6 @@ class View {
 /** Names and values, one pair a line. */
 function pairs(rows) {
   return h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-}
-
-function condition(column, sign, text) {
-  const {data, missing, values, over} = column;
-  if (values) {
-    const low = text.toLowerCase(), hit = values.map(value => sign === "=" ? value.toLowerCase() === low : value.toLowerCase().includes(low));
-    return i => data[i] !== missing && hit[data[i]];
-  }
-  const number = Number(text);
-  const tests = {"<": v => v < number, ">": v => v > number, "<=": v => v <= number, ">=": v => v >= number, "=": v => v === number, ":": v => v === number};
-  return i => data[i] !== missing && tests[sign](data[i] / over);
 }
 
 function download(name, type, content) {
