@@ -224,7 +224,7 @@ class KernelPCA(
         return self
 
     def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
-        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
         found = search.fit(sample.evaluated(kernel, self.max_memory), sample.points, sample.weights)
         if sample.values is not None:
             found = found._replace(components=found.components.in_terms_of(kernel))
@@ -257,7 +257,7 @@ class KernelPCA(
             return
         blocks, drawn = sampled(X, self._chosen, None, sample_weight, search.rank(len(X)))
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
-        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
         solver, phi = search.begin(kernel, sample.points)
         found = search.read_out(solver, phi, search.moments(phi, blocks, None))
         self._whole = False
@@ -294,7 +294,7 @@ class KernelPCA(
             self._forget()
         sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
         if basis is None:
-            kernel = sample.resolve(self._make_kernel(self.gamma))
+            kernel = sample.resolve_about(self._make_kernel(self.gamma))
             solver, phi = search.begin(kernel, sample.points)
             moments = search.moments(phi, sample.points, sample.weights)
         else:

@@ -163,8 +163,8 @@ class TwoViews(
         how: CanonicalCorrelations | PartialLeastSquares,
     ) -> Relation:
         """Find the directions in coordinates of both views, and turn them into expansions."""
-        kernel = sample.resolve(self._make_kernel(self.gamma))
-        kernel_y = second.resolve(self._second._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        kernel_y = second.resolve_about(self._second._make_kernel(self.gamma))
         values = sample.evaluated(kernel, self.max_memory)
         values_y = second.evaluated(kernel_y, self.max_memory)
         phi, psi = coordinates(
