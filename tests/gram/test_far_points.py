@@ -1,4 +1,4 @@
-"""Points far from the origin: distances in feature space keep their digits, or a warning says so.
+"""Points far from the origin: distances in feature space keep their digits, or a warning is given.
 
 The reference is exact: offsets and points are multiples of powers of 2, so that translated points
 are rounded once, and their distances are computed with 60 digits.
@@ -115,7 +115,7 @@ def test_neighbours_are_right_or_a_warning_is_given(entry, offset):
     try:
         index, squared, warned = neighbours_of_fit(kernel, X, 3)
     except ValueError as error:
-        assert "finite" in str(error)  # the kernel overflows, and the message says so
+        assert "finite" in str(error)  # the kernel overflows
         return
     assert warned or right_neighbours(kernel, X, 3, index, squared, 1e-2)
 

@@ -2,7 +2,7 @@
 
 The rounding error of d^2 is a few units of the rounding of k(x, x).  If points are far from the
 origin compared with their spread, a dot-product kernel is large and d^2 is small: its digits, or
-all of it, are lost.  A squared distance of 0 is no evidence for that.  Two points may be equal, or
+all of it, are lost.  A squared distance of 0 does not prove that.  Two points may be equal, or
 equal for the kernel, such as x and 2 x for the cosine.
 """
 
