@@ -42,6 +42,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Scale,
     Select,
+    Shift,
     Sigmoid,
     SigmoidBasis,
     Stretch,
@@ -224,6 +225,13 @@ def _(kernel: Fixed, v, x, z):
 @formula.register
 def _(kernel: Callable, v, x, z):
     return kernel.function.exact(x, z)
+
+
+@formula.register
+def _(kernel: Shift, v, x, z):
+    offset = [mp.mpf(c) for c in np.broadcast_to(kernel.offset, len(x)).tolist()]
+    moved = ([a - c for a, c in zip(point, offset, strict=True)] for point in (x, z))
+    return formula(kernel.kernel, v["kernel"], *moved)
 
 
 @formula.register

@@ -56,7 +56,7 @@ def by_rows(rows):
 @every_weight
 @pytest.mark.parametrize("k", [1, 5, 40])
 def test_linear_kernel_is_scikit_learns(weights, k):
-    theirs = KNeighborsClassifier(k, weights=weights, algorithm="brute").fit(X, y)
+    theirs = KNeighborsClassifier(k, weights=weights, algorithm="kd_tree").fit(X, y)
     ours = KernelKNeighborsClassifier(k, weights=weights).fit(X, y)
     (d, i), (D, J) = ours.kneighbors(Q), theirs.kneighbors(Q)
     np.testing.assert_array_equal(i, J)
@@ -67,7 +67,7 @@ def test_linear_kernel_is_scikit_learns(weights, k):
     np.testing.assert_array_equal(i, J)
     np.testing.assert_allclose(d, D, rtol=1e-9)
     for targets in (Y, Y[:, 0]):
-        theirs = KNeighborsRegressor(k, weights=weights, algorithm="brute").fit(X, targets)
+        theirs = KNeighborsRegressor(k, weights=weights, algorithm="kd_tree").fit(X, targets)
         ours = KernelKNeighborsRegressor(k, weights=weights).fit(X, targets)
         np.testing.assert_allclose(ours.predict(Q), theirs.predict(Q), rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-8, atol=1e-12)

@@ -144,7 +144,7 @@ class KernelFisherDiscriminant(
                 f"priors has shape {np.shape(self.priors)}, but there are {n_classes} classes: "
                 f"{sample.classes.tolist()}"
             )
-        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
         sample = sample.with_indicators()
         r, w = self._regress(evaluated, sample), sample.counts

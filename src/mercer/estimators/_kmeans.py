@@ -90,7 +90,9 @@ class KernelKMeans(
     n_iter_ : int
         Rounds of that start.
     kernel_ : Kernel
-        The kernel with all its values.
+        The kernel with all its values.  If the points are far from the origin compared with their
+        spread, its linear terms are shifted to the middle of the points, which changes no
+        distance (`mercer.kernels.Shift`).
     solver_, report_
         The solver, and what it did.
 
@@ -135,7 +137,7 @@ class KernelKMeans(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find clusters of the points; those of weight 0 are given to them afterwards."""
         sample = self._sample(X, sample_weight=sample_weight).doubled()
-        kernel, lloyd = sample.resolve(self._make_kernel(self.gamma)), self._lloyd()
+        kernel, lloyd = sample.resolve_about(self._make_kernel(self.gamma)), self._lloyd()
         found = cluster(
             sample.evaluated(kernel, self.max_memory),
             sample.points,
@@ -172,7 +174,7 @@ class KernelKMeans(
         require_landmarks(self)
         blocks, drawn = sampled(X, self._chosen, None, sample_weight)
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False).doubled()
-        kernel, lloyd = sample.resolve(self._make_kernel(self.gamma)), self._lloyd()
+        kernel, lloyd = sample.resolve_about(self._make_kernel(self.gamma)), self._lloyd()
         start = self._start(sample, kernel)
         if start is not None and np.ndim(start) == 1:
             raise ValueError("for points in blocks, init must be points, not labels")

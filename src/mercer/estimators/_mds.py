@@ -130,7 +130,7 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
             delta = _condensed(sample.points, "dissimilarities", zeros=True)
             self.kernel_, self.X_fit_, self._norms = None, None, None
         else:
-            kernel = sample.resolve(self._make_kernel(self.gamma))
+            kernel = sample.resolve_about(self._make_kernel(self.gamma))
             values = sample.evaluated(kernel, self.max_memory)
             delta = of_pairs(values, sample.points)
             self.kernel_, self.X_fit_ = kernel, sample.points

@@ -61,7 +61,7 @@ class Neighbours(NamedKernel):
         In float64: distances of points that are near are small differences of large numbers.
         """
         sample = sample.doubled()
-        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
         values = kernel if sample.values is None else sample.values
         self._norms = np.asarray(values.diag(sample.points), dtype=np.float64)
         f, self.kernel_ = Expansion(kernel, sample.points, Y), kernel
@@ -191,7 +191,9 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighbours):
     X_fit_, dual_coef_
         Points of the expansion (indices for a precomputed kernel), and its coefficients.
     kernel_ : Kernel
-        The kernel with all its values.
+        The kernel with all its values.  If the points are far from the origin compared with their
+        spread, its linear terms are shifted to the middle of the points, which changes no
+        distance (`mercer.kernels.Shift`).
 
     Examples
     --------
@@ -251,7 +253,9 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
     X_fit_, dual_coef_
         Points of the expansion (indices for a precomputed kernel), and its coefficients.
     kernel_ : Kernel
-        The kernel with all its values.
+        The kernel with all its values.  If the points are far from the origin compared with their
+        spread, its linear terms are shifted to the middle of the points, which changes no
+        distance (`mercer.kernels.Shift`).
 
     Examples
     --------
@@ -310,7 +314,9 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
     X_fit_, dual_coef_
         Points of the expansion (indices for a precomputed kernel), and its coefficients.
     kernel_ : Kernel
-        The kernel with all its values.
+        The kernel with all its values.  If the points are far from the origin compared with their
+        spread, its linear terms are shifted to the middle of the points, which changes no
+        distance (`mercer.kernels.Shift`).
 
     Examples
     --------

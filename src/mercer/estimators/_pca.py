@@ -224,7 +224,7 @@ class KernelPCA(
         return self
 
     def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
-        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
         found = search.fit(evaluated, sample.points, sample.weights)
         if evaluated is not kernel:
@@ -258,7 +258,7 @@ class KernelPCA(
             return
         blocks, drawn = sampled(X, self._chosen, None, sample_weight, search.rank(len(X)))
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
-        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
         solver, phi = search.begin(kernel, sample.points)
         found = search.read_out(solver, phi, search.moments(phi, blocks, None))
         self._whole = False
@@ -295,7 +295,7 @@ class KernelPCA(
             self._forget()
         sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
         if basis is None:
-            kernel = sample.resolve(self._make_kernel(self.gamma))
+            kernel = sample.resolve_about(self._make_kernel(self.gamma))
             solver, phi = search.begin(kernel, sample.points)
             moments = search.moments(phi, sample.points, sample.weights)
         else:

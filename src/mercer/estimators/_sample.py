@@ -152,6 +152,15 @@ class Sample:
         self.judge(kernel)
         return kernel
 
+    def resolve_about(self, kernel: Kernel) -> Kernel:
+        """Return the resolved kernel of a model that depends only on distances in feature space.
+
+        If the points are far from the origin, its linear terms are those of x - c with c in the
+        middle of the points: the distances are the same, and do not cancel.
+        """
+        kernel = self.resolve(kernel)
+        return kernel if self.values is not None else kernel._about(self.points)
+
     def judge(self, kernel: Kernel) -> None:
         """Warn, once, if the kernel is known not to be what the model asks for."""
         if not self.warned and warn_refuted(kernel, self.points, self.order):

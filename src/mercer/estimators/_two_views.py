@@ -161,9 +161,9 @@ class TwoViews(
         how: CanonicalCorrelations | PartialLeastSquares,
     ) -> Relation:
         """Find the directions in coordinates of both views, and turn them into expansions."""
-        kernel = sample.resolve(self._make_kernel(self.gamma))
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
         options = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
-        kernel_y = second.resolve(as_kernel(self.kernel_y, **options))
+        kernel_y = second.resolve_about(as_kernel(self.kernel_y, **options))
         values = sample.evaluated(kernel, self.max_memory)
         values_y = second.evaluated(kernel_y, self.max_memory)
         phi, psi = coordinates(

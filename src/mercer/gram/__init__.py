@@ -1,5 +1,6 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
+from ._cancellation import LOST, ROUNDING, warn_of_cancellation
 from ._centred import CentredGram
 from ._centroids import has_centroids, lloyd, radial_inside
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
@@ -24,9 +25,11 @@ from ._triangular import solve_rows
 
 __all__ = [
     "CANDIDATES",
+    "LOST",
     "METHODS",
     "PER_LANDMARK",
     "RANK",
+    "ROUNDING",
     "CentredGram",
     "CountSketchMap",
     "DenseGram",
@@ -57,6 +60,7 @@ __all__ = [
     "share_distances",
     "significance",
     "solve_rows",
+    "warn_of_cancellation",
     "within",
     "without_rounding",
     "working_bytes",

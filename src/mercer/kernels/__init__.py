@@ -36,7 +36,7 @@ from ._graphs import (
 )
 from ._hamming import Gapped, Mismatch
 from ._local import LocalRBF
-from ._maps import Map, Periodic, Select, Stretch
+from ._maps import Map, Periodic, Select, Shift, Stretch
 from ._mean_of import MeanOf
 from ._memoised import memoise, table_bytes, unwrap
 from ._precomputed import Precomputed, on_indices, reads_all
@@ -129,6 +129,7 @@ __all__ = [
     "RationalQuadratic",
     "Scale",
     "Select",
+    "Shift",
     "ShortestPath",
     "Sigmoid",
     "SigmoidBasis",

@@ -160,6 +160,8 @@ class Sum(_Family):
 
     terms: tuple[Kernel, ...] = ()
 
+    _keeps_distances: ClassVar[bool] = True
+
     def _claims(self, *inner: Claims) -> Claims:
         return Claims.of(
             inner,
@@ -302,6 +304,8 @@ class Scale(_Outer):
     """
 
     factor: float = parameter(1.0)
+
+    _keeps_distances: ClassVar[bool] = True
 
     def _check(self) -> None:
         if isinstance(self.factor, numbers.Real) and self.factor < 0:

@@ -241,6 +241,40 @@ class Kernel(Value, ABC):
         """Return the points on which the children are evaluated."""
         return X
 
+    # Whether distances in feature space follow from those of the children, as those of a sum do.
+    _keeps_distances: ClassVar[bool] = False
+
+    @property
+    def _has_linear_part(self) -> bool:
+        """Whether a translation of the points changes k, but not its distances, in some term."""
+        return self._keeps_distances and any(c._has_linear_part for _, c in self._children())
+
+    def _about(self, X: Any) -> Kernel:
+        """Return a kernel with the same distances in feature space, and smaller values.
+
+        k(x, x) - 2 k(x, z) + k(z, z) cancels if points X are far from the origin compared with
+        their spread.  Linear terms of such points are evaluated about the middle of X.
+        """
+        if not self._has_linear_part:
+            return self
+        inner = self._inner_points(X)
+        return self._with_children({path: c._about(inner) for path, c in self._children()})
+
+    def _by_differences(self) -> Kernel:
+        """Return a kernel with the same distances in feature space, from differences of points.
+
+        <x, z> becomes -|x - z|^2 / 2.  It is only conditionally positive definite, and costs more
+        than an inner product, but no distance loses digits, wherever the points are.
+        """
+        if not self._has_linear_part:
+            return self
+        return self._with_children({path: c._by_differences() for path, c in self._children()})
+
+    def _with_children(self, children: dict[str, Kernel]) -> Kernel:
+        """Return this node over other children, or itself if they are the same objects."""
+        same = all(children[path] is child for path, child in self._children())
+        return self if same else self._with(children)
+
     def _inner_weights(self, X: Any, weights: np.ndarray | None) -> np.ndarray | None:
         """Return the weights, or the targets, of the points on which children are evaluated."""
         return weights

@@ -15,11 +15,18 @@ import scipy.sparse as sp
 
 from .._points import as_vectors
 from ._bandwidth import gamma_from_rule
-from ._base import node, parameter
+from ._base import Kernel, node, parameter
 from ._claims import NORMALISED, SERIES, Claims
 from ._fields import frozen_matrix, lowest_eigenvalue
 from ._prepared import Prepared
-from ._vectors import Profiled, VectorKernel, check_positive, check_scale, inner_products
+from ._vectors import (
+    Profiled,
+    VectorKernel,
+    check_positive,
+    check_scale,
+    far_middle,
+    inner_products,
+)
 
 __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"]
 
@@ -80,6 +87,18 @@ class Linear(DotProduct):
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         return np.asarray(C.T @ X)  # phi(x) = x
+
+    @property
+    def _has_linear_part(self) -> bool:
+        return type(self) is Linear  # a subclass may have another profile
+
+    def _about(self, X: Any) -> Kernel:
+        return _shifted(self, X)
+
+    def _by_differences(self) -> Kernel:
+        from ._conditional import Distance
+
+        return 0.5 * Distance(exponent=2) if self._has_linear_part else self
 
 
 class _Affine(ABC):
@@ -279,6 +298,16 @@ class Bilinear(VectorKernel):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         return np.asarray(C.T @ X)  # phi(x) = A^(1/2) x
 
+    @property
+    def _has_linear_part(self) -> bool:
+        return type(self) is Bilinear
+
+    def _about(self, X: Any) -> Kernel:
+        return _shifted(self, X)
+
+    def _by_differences(self) -> Kernel:
+        return self
+
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         X = super()._vectors(X)
         self._same_width(len(self.A), X.shape[1])
@@ -286,6 +315,16 @@ class Bilinear(VectorKernel):
 
     def _matrix(self, dtype: Any) -> np.ndarray:
         return np.asarray(self.A, dtype=dtype)
+
+
+def _shifted(kernel: Kernel, X: Any) -> Kernel:
+    """Return k(x - c, z - c) with c in the middle of X, or k if X is not far from the origin."""
+    from ._maps import Shift
+
+    if sp.issparse(X) or not kernel._has_linear_part:
+        return kernel
+    centre = far_middle(as_vectors(X, type(kernel).__name__))
+    return kernel if centre is None else Shift(kernel, tuple(centre.tolist()))
 
 
 def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from ._dot import Bilinear, Cosine, Linear, Polynomial
 from ._explicit import Explicit
 from ._features import Features, PolynomialBasis, RankOne
 from ._flat import Constant
-from ._maps import Map, Select, Stretch
+from ._maps import Map, Select, Shift, Stretch
 from ._rankings import Kendall
 from ._wrappers import Bounded, Fixed, Normalized
 
@@ -159,6 +159,7 @@ def _same(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register(Select)
+@_phi.register(Shift)
 @_phi.register(Stretch)
 @_phi.register(Map)
 def _mapped(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:

@@ -128,7 +128,7 @@ def random_features(
     """Return a basis phi with phi(x)^T phi(z) ≈ k(x, z) for a stationary kernel.
 
     Kernels: RBF, Matern, RationalQuadratic, Cauchy, InverseMultiquadric, Laplacian, Periodic and
-    Constant, and what sums, products, integer powers, Normalized, Select, Stretch, Fixed and
+    Constant, and what sums, products, integer powers, Normalized, Select, Shift, Stretch, Fixed and
     Bounded make of them.  The diagonal k(x, x) is exact.  The terms of a sum share the features in
     proportion to their k(0).
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,13 +27,14 @@ from ._stationary import RBF
 from ._vectors import VectorKernel, check_positive, check_scale, per_column
 from ._wrappers import Wrapper
 
-__all__ = ["Map", "Periodic", "Select", "Stretch"]
+__all__ = ["Map", "Periodic", "Select", "Shift", "Stretch"]
 
 
 @node
 class _Mapped(Wrapper):
     """k(x, z) = k_1(phi(x), phi(z))."""
 
+    _keeps_distances: ClassVar[bool] = True
     _linear: ClassVar[bool] = True  # phi is: polynomials of phi(x) are polynomials of x
 
     def _claims(self, *inner: Claims) -> Claims:
@@ -216,6 +218,78 @@ class Stretch(_Mapped):
             "kernel": self.kernel.pullback(Y, V, W),
             "length_scale": total.sum() if scalar else total,
         }
+
+
+@node
+class Shift(_Mapped):
+    """k(x, z) = k_1(x - c, z - c), with an offset c for each column.
+
+    A kernel that depends on x - z alone does not change.  The linear kernel keeps its distances in
+    feature space, which are then computed without the digits that large points have in common:
+    `KernelKMeans`, `KernelPCA` and the nearest neighbours use it for points far from the origin.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel of the differences x - c.
+    offset : float or array-like of shape (n_features,)
+        c.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Shift
+    >>> Shift(Linear(), offset=(10.0, 20.0))([[11.0, 22.0]], [[13.0, 20.0]])
+    array([[3.]])
+    """
+
+    offset: Any = 0.0
+
+    on_vectors: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        try:
+            offset = np.asarray(self.offset, dtype=float)
+        except (TypeError, ValueError):
+            offset = np.full(1, np.nan)
+        if offset.ndim > 1 or not offset.size or not np.isfinite(offset).all():
+            raise ValueError(
+                f"Shift: offset must be a finite number, or one for each column, got "
+                f"{self.offset!r}"
+            )
+        if offset.ndim:
+            object.__setattr__(self, "offset", tuple(offset.tolist()))
+
+    @property
+    def _injective(self) -> bool:
+        return True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        known = super()._claims(*inner)
+        if known.against is None:
+            return known
+        missing = max(0, np.size(self.offset) - known.against.shape[1])
+        points = np.pad(known.against, ((0, 0), (0, missing)))
+        return replace(known, against=points + np.asarray(self.offset))
+
+    def _inner_points(self, X: Any) -> Any:
+        X = as_vectors(X, "Shift")
+        X = X.toarray() if sp.issparse(X) else X
+        return (X - self._per_column(X.shape[1])).astype(X.dtype, copy=False)
+
+    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+        return G
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        found = self.kernel._preimage(self._inner_points(X), C)
+        if found is None or not isinstance(found, np.ndarray):
+            return None
+        return found + self._per_column(found.shape[1])
+
+    def _about(self, X: Any) -> Kernel:
+        return self
+
+    def _per_column(self, columns: int) -> Any:
+        return per_column("Shift", self.offset, columns, "offsets")
 
 
 @node

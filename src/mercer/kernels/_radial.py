@@ -30,12 +30,11 @@ from ._close import close_moments, refine
 from ._dot import squared_norms
 from ._linearised import Linearised
 from ._prepared import Prepared
-from ._vectors import LengthScaled, inner_products
+from ._vectors import LengthScaled, inner_products, middle
 
 __all__ = ["Radial", "row_norms"]
 
 _DIRECT = 8  # up to this many columns differences beat the GEMM
-_MEDIAN = 100  # evenly spaced rows that the centre is the median of
 _CHUNK = 1024  # rows converted at a time, so that float64 temporaries stay small
 # A float32 exponent is off by about 4e-7 |y|^2 / 2; beyond this many digits lost, use float64.
 _FLOAT32_NORM = 500.0
@@ -278,18 +277,14 @@ def _frame(X: Any, inverse: np.ndarray) -> _Frame:
     if sp.issparse(X) or not len(X):
         form = "inner" if sp.issparse(X) else "direct" if X.shape[1] <= _DIRECT else "augmented"
         return _Frame(form, np.zeros(X.shape[1]), inverse)
-    # the median of each column, which outliers do not move; that of a few rows is as good a middle
-    some = X if len(X) <= _MEDIAN else X[np.linspace(0, len(X) - 1, _MEDIAN).astype(int)]
-    half = len(some) // 2
-    middle = np.partition(some, [half - 1, half] if half else 0, axis=0)
-    centre = middle[half] if len(some) % 2 else 0.5 * (middle[half - 1] + middle[half])
+    centre = middle(X)
     if X.shape[1] > _DIRECT:
-        return _Frame("augmented", centre.astype(np.float64), inverse)
+        return _Frame("augmented", centre, inverse)
     # x - c is exact where c / 2 <= x <= 2 c.  Otherwise c is not large beside the differences of
     # the points, and there is little to gain from it.
     with np.errstate(over="ignore"):
         far = np.maximum(X.max(axis=0) - centre, centre - X.min(axis=0)) > np.abs(0.5 * centre)
-    return _Frame("direct", np.where(far, 0.0, centre.astype(np.float64)), inverse)
+    return _Frame("direct", np.where(far, 0.0, centre), inverse)
 
 
 def _rows(X: Any, frame: _Frame, dtype: Any) -> tuple[Any, np.ndarray]:

@@ -28,7 +28,7 @@ from ._algebra import Power, Product, Scale, Sum
 from ._base import Kernel
 from ._elementwise import Laplacian
 from ._flat import Constant
-from ._maps import Periodic, Select, Stretch
+from ._maps import Periodic, Select, Shift, Stretch
 from ._radial import Radial
 from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
 from ._vectors import per_column
@@ -198,6 +198,12 @@ def _select(kernel: Select, columns: int) -> list[Term]:
         return Draw(tuple(places[c] for c in draw.normals), draw.uniforms, law)
 
     return _moved(spectrum(kernel.kernel, len(places)), move)
+
+
+@_rule.register
+def _shift(kernel: Shift, columns: int) -> list[Term]:
+    kernel._per_column(columns)  # as many offsets as columns
+    return spectrum(kernel.kernel, columns)
 
 
 @_rule.register

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import as_vectors
-from .._runtime import blas_threads
+from .._runtime import blas_threads, slices
 from ._bandwidth import RULES, gamma_from_rule
 from ._base import Kernel, node, parameter
 from ._prepared import Prepared, pair
@@ -23,11 +23,18 @@ __all__ = [
     "VectorKernel",
     "check_positive",
     "check_scale",
+    "far_middle",
     "inner_products",
+    "middle",
     "per_column",
 ]
 
 SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # in LaTeX
+_MEDIAN = 100  # evenly spaced rows that the middle of points is the median of
+_CHUNK = 1024  # rows whose differences from the middle are held at a time
+# Points are far from the origin if the square of their middle is that many times their variance.
+# Squared distances from inner products then lose more than two digits.
+_FAR = 100.0
 _DENSE = 1 << 22  # entries of sparse rows that are made dense at a time: 32 MiB
 _SHARE = 0.02  # of the pairs of rows: a column in which more of them meet is for a BLAS
 
@@ -235,13 +242,34 @@ def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> N
         check_positive(owner, name, value, vector=vector)
 
 
-def per_column(owner: str, value: Any, columns: int) -> Any:
+def middle(X: np.ndarray) -> np.ndarray:
+    """Return the median of each column, which outliers do not move; of a few evenly spaced rows."""
+    some = X if len(X) <= _MEDIAN else X[np.linspace(0, len(X) - 1, _MEDIAN).astype(int)]
+    half = len(some) // 2
+    ranked = np.partition(some, [half - 1, half] if half else 0, axis=0)
+    centre = ranked[half] if len(some) % 2 else 0.5 * (ranked[half - 1] + ranked[half])
+    return np.asarray(centre.astype(np.float64))
+
+
+def far_middle(X: np.ndarray) -> np.ndarray | None:
+    """Return the middle of points that are far from the origin, compared with their spread.
+
+    None if they are not, or if all points are equal.
+    """
+    if not len(X):
+        return None
+    centre = middle(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = sum(float(np.sum((X[rows] - centre) ** 2)) for rows in slices(len(X), _CHUNK))
+        far = 0.0 < _FAR * squares / len(X) < float(centre @ centre) < np.inf
+    return centre if far else None
+
+
+def per_column(owner: str, value: Any, columns: int, what: str = "length scales") -> Any:
     """Return a length scale as a float, or as an array with one entry for each column."""
     if np.ndim(value) == 0:
         return float(value)
     scale = np.asarray(value, dtype=float)
     if scale.size != columns:
-        raise ValueError(
-            f"{owner} has {scale.size} length scales, but the points have {columns} columns"
-        )
+        raise ValueError(f"{owner} has {scale.size} {what}, but the points have {columns} columns")
     return scale

@@ -75,6 +75,7 @@ class _Same(Wrapper):
     """k(x, z) = k_1(x, z), on the same points."""
 
     _latex: ClassVar[str] = "<kernel>"
+    _keeps_distances: ClassVar[bool] = True
 
     def _claims(self, *inner: Claims) -> Claims:
         return replace(inner[0], rule=SAME)

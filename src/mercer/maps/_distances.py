@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array
 from .._errors import not_finite
 from .._points import length, refuse_structured
 from .._runtime import quiet, slices
-from ..kernels import Kernel, Linear, Radial, pair
+from ..kernels import Kernel, Linear, Radial, Shift, pair
 
 __all__ = ["Distances", "across", "distances", "of_pairs"]
 
@@ -37,9 +37,9 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
         refuse_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
     vectors = kernel is None or kernel.on_vectors
     points = _vectors(X, name) if vectors else X
-    kernel = kernel if kernel is None else kernel.resolve(points)
+    kernel = kernel if kernel is None else kernel.resolve(points)._about(points)
     if isinstance(points, np.ndarray) and vectors:
-        if kernel is None:
+        if kernel is None or _is_euclidean(kernel):
             return _Differences(points)
         if isinstance(kernel, Radial) and kernel.falls:
             # the same order, also where k is 0 and all of feature space equally far
@@ -94,7 +94,7 @@ def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
     >>> of_pairs(Spectrum(1), ["AA", "AC", "CC"]).round(3)
     array([1.414, 2.828, 1.414])
     """
-    if isinstance(kernel, Linear) and isinstance(points, np.ndarray):
+    if _is_euclidean(kernel) and isinstance(points, np.ndarray):
         return _finite(np.asarray(pdist(points)), kernel)
     n, found = length(points), _InFeatureSpace(kernel, points)
     out, start = np.empty(n * (n - 1) // 2), 0
@@ -118,9 +118,14 @@ def across(kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray) -
     >>> across(RBF(), np.array([[0.0]]), np.array([[0.0], [9.0]]), np.ones(1), np.ones(2)).round(4)
     array([[0.    , 1.4142]])
     """
-    if isinstance(kernel, Linear) and isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
+    if _is_euclidean(kernel) and isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
         return _finite(np.asarray(cdist(X, Z)), kernel)
     return np.sqrt(_apart(own[:, None], norms, kernel(X, Z), kernel))
+
+
+def _is_euclidean(kernel: Kernel) -> bool:
+    """Whether distances in feature space are those of the vectors themselves."""
+    return type(kernel) is Linear or (isinstance(kernel, Shift) and _is_euclidean(kernel.kernel))
 
 
 def _apart(own: np.ndarray, norms: np.ndarray, K: np.ndarray, kernel: Kernel) -> np.ndarray:

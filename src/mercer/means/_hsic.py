@@ -78,7 +78,7 @@ def hsic(
         (memoise_if_affordable(k, length(P), max_memory), P)
         for k, P in paired(X, Y, kernel, kernel_y, estimator)
     ]
-    K, L = (gram(k, moved(k, P), storage="tiled", max_memory=max_memory) for k, P in samples)
+    K, L = (gram(*moved(k, P), storage="tiled", max_memory=max_memory) for k, P in samples)
     A, B = Centring.of(K, estimator), Centring.of(L, estimator)
     n = K.shape[0]
     strips = slices(n, _STRIP)

@@ -211,7 +211,7 @@ def _in_chunks(sums: Sums, orders: np.ndarray, step: int) -> np.ndarray:
 
 
 def _centred(kernel: Kernel, X: Any, estimator: str) -> np.ndarray:
-    K = DenseGram(kernel, moved(kernel, X))
+    K = DenseGram(*moved(kernel, X))
     centring = Centring.of(K, estimator)
     everything = slice(0, K.shape[0])
     return centring.tile(K.release(), everything, everything)

@@ -40,7 +40,7 @@ def landmark_gram(
     kernel: Kernel, X: Any, rank: int, rng: np.random.Generator, max_memory: Any
 ) -> LowRankGram:
     """Return F F^T with `rank` landmarks, drawn by randomly pivoted Cholesky."""
-    X = moved(kernel, sliceable(X))
+    kernel, X = moved(kernel, sliceable(X))
     try:
         order = canonical_order(X, kernel)
     except UnorderableError as error:

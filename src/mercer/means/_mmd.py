@@ -98,7 +98,7 @@ def mmd(
         raise ValueError(f"weights are for estimator='biased', got {estimator!r}")
     kernel, Z, m, n = pooled(X, Y, kernel, _LEAST[estimator])
     if estimator == "linear":
-        Z = moved(kernel, Z)
+        kernel, Z = moved(kernel, Z)
         terms = pair_terms(kernel, take(Z, slice(0, m)), take(Z, slice(m, m + n)))
         return float(terms.mean())
     K = recentred(memoise_if_affordable(kernel, m + n, max_memory), Z, max_memory)

@@ -57,7 +57,7 @@ def _subtract(T: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
 @quiet
 def recentred(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
     """Return K' in tiles."""
-    X = moved(kernel, X)
+    kernel, X = moved(kernel, X)
     K = gram(kernel, X, storage="tiled", max_memory=max_memory)
     n = K.shape[0]
     centres = np.unique(np.linspace(0, n - 1, min(n, _CENTRES)).astype(int))

@@ -83,9 +83,14 @@ def pooled(X: Any, Y: Any, kernel: Any, least: int = 1) -> tuple[Kernel, Any, in
 
 
 @quiet
-def moved(kernel: Kernel, X: Any) -> Any:
-    """Return vectors about their mean for `Linear()`: the same differences of means, all digits."""
-    return X - X.mean(axis=0) if type(kernel) is Linear and isinstance(X, np.ndarray) else X
+def moved(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
+    """Return the kernel and the points with linear terms moved to the middle of the points.
+
+    Differences of means are the same, and keep all digits of points far from the origin.
+    """
+    if type(kernel) is Linear and isinstance(X, np.ndarray):
+        return kernel, X - X.mean(axis=0)
+    return kernel._about(X), X
 
 
 def _same_columns(X: Any, Y: Any) -> Any:

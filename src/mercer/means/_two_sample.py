@@ -236,7 +236,7 @@ def _by_signs(
     kernel: Kernel, Z: Any, m: int, n: int, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, float, float]:
     """Take the mean over disjoint pairs: swapping x' and y' changes the sign of a term."""
-    Z = moved(kernel, Z)
+    kernel, Z = moved(kernel, Z)
     X, Y = (take(Z, start + rng.permutation(size)) for start, size in ((0, m), (m, n)))
     terms = pair_terms(kernel, X, Y)
     check_finite(terms, kernel)

@@ -45,6 +45,7 @@ _SYNONYMS = {
     "Sum": "add plus",
     "Product": "mul times prod",
     "Select": "columns activedims",
+    "Shift": "translate offset",
     "Stretch": "ard",
     "Normalized": "normalised normalize normalise",
 }

@@ -19,7 +19,7 @@ from .._callable import point
 from .._graph_collection import Graphs
 from .._precomputed import Precomputed
 
-__all__ = ["changes", "draws", "kinds_of", "size_of"]
+__all__ = ["changes", "draws", "kinds_of", "size_of", "typical"]
 
 Draws = Iterator[Any]
 Random = np.random.Generator
@@ -90,6 +90,15 @@ def _vectors(kind: str, X: Any, columns: tuple[int, ...], rng: Random) -> Draws:
                 yield centre + near * _grid(d)
             # powers of two, as far apart in the small as in the large: where powers show
             yield near * np.abs(rng.normal(size=(_FEW, d))) * 2.0 ** rng.integers(-3, 2, (_FEW, 1))
+
+
+def typical(kind: str, X: Any, columns: int) -> Draws:
+    """Yield a few vectors at three scales, to see how exact the values of a function are."""
+    centre, spread = _place(X)
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 0.3, 3.0):
+        step = scale * np.asarray(spread) * rng.normal(size=(8, columns))
+        yield centre + step if kind == "vectors" else np.abs(step)
 
 
 def _place(X: Any) -> tuple[Any, Any]:

@@ -24,9 +24,19 @@ from ..._errors import NotDifferentiableError
 from ..._points import concatenate, length, take
 from .._base import Kernel
 from .._callable import Callable, point
-from ._points import changes, draws, kinds_of, size_of
+from ._points import changes, draws, kinds_of, size_of, typical
 from ._spectrum import is_stationary, negative_waves
-from ._witness import Witness, complement, lowest, matrix, shrink, witness_at
+from ._witness import (
+    ALLOWANCE,
+    Witness,
+    complement,
+    lowest,
+    matrix,
+    noise_along_steps,
+    shrink,
+    unit_of,
+    witness_at,
+)
 
 __all__ = ["Evidence", "declared_witness", "find_witness"]
 
@@ -36,6 +46,7 @@ _STEPS = 25  # downhill
 _FLAT = 100.0  # a smallest eigenvalue of as many times its rounding is none
 _SMOOTH = ("vectors", "nonnegative", "bags")  # points that can be moved a little
 _DIFFER = 1e-6  # k(x, z) and k(z, x) that differ by this part are of no function
+_UNSEEN = 1e-6  # assumed relative error of a function of objects, which may compute in float32
 _RANDOM = 1e-3  # and so are two evaluations of one value that do; less may be noise
 
 
@@ -105,13 +116,18 @@ def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None)
 
 
 def find_witness(
-    kernel: Kernel, X: Any, order: int, n_grams: int, rng: np.random.Generator
+    kernel: Kernel,
+    X: Any,
+    order: int,
+    n_grams: int,
+    rng: np.random.Generator,
+    tol: float | None = None,
 ) -> tuple[Witness | None, Evidence]:
     """Return a witness, or None and what was seen instead."""
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
     if (found := declared_witness(kernel, order, columns)) is not None:
         return found, Evidence()
-    search = _Search(kernel, X, order, rng)
+    search = _Search(kernel, X, order, rng, tol)
     witness = search.run(n_grams)
     if witness is not None and _beyond(witness.points, X):
         reason = f"{witness.reason}; these points lie outside of the range of X"
@@ -129,8 +145,17 @@ def _beyond(points: Any, X: Any) -> bool:
 class _Search:
     """The state of a search: what it has seen, and the points that came closest."""
 
-    def __init__(self, kernel: Kernel, X: Any, order: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        order: int,
+        rng: np.random.Generator,
+        tol: float | None = None,
+    ) -> None:
         self.kernel, self.X, self.order, self.rng = kernel, X, order, rng
+        self.given = self.tol = tol
+        self.unit = unit_of(kernel, tol)
         self.evidence = Evidence()
         self.strange = kernel.claims.order is None  # somebody else's code may be inside
 
@@ -140,10 +165,31 @@ class _Search:
             kinds = tuple(kind for kind in kinds if kind in ("vectors", "nonnegative"))
         taken = {kind: columns for kind in kinds if (columns := self._columns(kind))}
         for kind, columns in taken.items():
+            self._see_noise(kind, columns)
             found = next(self._found(kind, columns, -(-n_grams // len(taken))), None)
             if found is not None:
                 return self._smaller(kind, found)
         return None if taken else self._undefined(kinds)
+
+    def _see_noise(self, kind: str, columns: tuple[int, ...]) -> None:
+        """Allow for the noise in the values of a function, seen at typical points.
+
+        Objects cannot be moved a little, so that noise is not seen, and more is allowed for.
+        """
+        self.tol = self.given
+        if not self.strange:
+            return
+        if kind not in _SMOOTH:
+            self.tol = _UNSEEN if self.given is None else self.given
+        self.unit = unit_of(self.kernel, self.tol)
+        if kind not in _SMOOTH:
+            return
+        for points in typical(kind, self.X, columns[-1]):
+            K = self._values(points)
+            if K is not None and np.abs(K).max() > 0.0:
+                seen = 10.0 * noise_along_steps(self.kernel, points) / float(np.abs(K).max())
+                if ALLOWANCE * self.unit < seen:
+                    self.tol, self.unit = seen, unit_of(self.kernel, seen)
 
     def _found(self, kind: str, columns: tuple[int, ...], n_grams: int) -> Iterator[Witness]:
         """Yield witnesses on points of a kind."""
@@ -173,8 +219,8 @@ class _Search:
         self._record(K)
         if first and self.strange and (found := self._no_function(K, points)) is not None:
             return found, -np.inf
-        depth, _ = lowest(K, complement(points, self.order))
-        return witness_at(self.kernel, points, self.order, K), depth
+        depth, _ = lowest(K, complement(points, self.order), self.unit)
+        return witness_at(self.kernel, points, self.order, K, self.tol), depth
 
     def _values(self, points: Any) -> np.ndarray | None:
         """Return k(points), None if it cannot be evaluated there."""
@@ -229,7 +275,10 @@ class _Search:
             for _ in range(2)
         )
         change = np.abs(block - again)
-        noise = max(_DIFFER * size, 10.0 * float(change.max()))
+        noise = max(_DIFFER, self.tol or 0.0) * size
+        noise = max(
+            noise, 10.0 * float(change.max()), 10.0 * noise_along_steps(self.kernel, points)
+        )
         if change.max() > _RANDOM * size:
             i, j = np.unravel_index(int(np.argmax(change)), change.shape)
             reason = (
@@ -286,28 +335,29 @@ class _Search:
 
     def descend(self, kind: str, points: Any) -> Witness | None:
         """Go downhill from the best six of these points."""
-        some = take(points, shrink(matrix(self.kernel, points), points, self.order, least=_SMALL))
+        K = matrix(self.kernel, points)
+        some = take(points, shrink(K, points, self.order, _SMALL, self.unit))
         smooth = isinstance(some, np.ndarray) and kind in _SMOOTH
         change = None if smooth else changes(kind, self.kernel, some if self.X is None else self.X)
         if not smooth and change is None:
             return None
-        depth, c = lowest(matrix(self.kernel, some), complement(some, self.order))
+        depth, c = lowest(matrix(self.kernel, some), complement(some, self.order), self.unit)
         for _ in range(_STEPS):
             if smooth and 0.0 <= depth < _FLAT:
                 break  # points have come together: nothing but rounding is left
             for moved in self._steps(some, c) if smooth else self._changed(some, change):
                 moved = np.abs(moved) if smooth and kind != "vectors" else moved
-                K = self._values(moved)
-                if K is None:
+                values = self._values(moved)
+                if values is None:
                     continue
-                deeper, direction = lowest(K, complement(moved, self.order))
+                deeper, direction = lowest(values, complement(moved, self.order), self.unit)
                 if deeper < depth:
                     some, depth, c = moved, deeper, direction
                     break
             else:
                 if smooth:
                     break
-        return witness_at(self.kernel, some, self.order) if depth < -1.0 else None
+        return witness_at(self.kernel, some, self.order, None, self.tol) if depth < -1.0 else None
 
     def _steps(self, X: np.ndarray, c: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the points moved against the gradient of c^T K c, less and less."""

@@ -114,9 +114,15 @@ def _tree(kernel: Kernel, front: str = "", below: str = "") -> Iterator[str]:
 
 
 def validity(
-    kernel: Any, X: Any = None, *, order: int = 0, n_grams: int = 120, random_state: Any = None
+    kernel: Any,
+    X: Any = None,
+    *,
+    order: int = 0,
+    n_grams: int = 120,
+    random_state: Any = None,
+    tol: float | None = None,
 ) -> Validity:
-    """Tell whether k is a Mercer kernel: positive semidefinite on all finite sets of points.
+    """Check whether k is a Mercer kernel: positive semidefinite on all finite sets of points.
 
         sum_ij c_i c_j k(x_i, x_j) >= 0     for all points x_i and coefficients c_i
 
@@ -139,6 +145,11 @@ def validity(
         Gram matrices, of 24 points each, that are looked at before giving up.
     random_state : int, Generator, RandomState or None
         None stands for 0, so that verdicts repeat.
+    tol : float or None, default=None
+        The error of the values of k, relative to the largest of them: the tolerance of an
+        integration, or the precision of its arithmetic.  A witness must be negative beyond what
+        such errors can do.  None is 1e-8 for functions and 0 for kernels of mercer; noise that is
+        seen in the values, of float32 or float16 for instance, is added in any case.
 
     Examples
     --------
@@ -158,6 +169,10 @@ def validity(
         raise ValueError(f"order must be 0, 1, 2, ..., got {order!r}")
     if not is_count(n_grams):
         raise ValueError(f"n_grams must be a positive integer, got {n_grams!r}")
+    if tol is not None and not 0.0 <= tol < 1.0:
+        raise ValueError(
+            f"tol is the relative error of values of k, at least 0 and below 1, got {tol!r}"
+        )
     if X is not None and k.on_vectors:
         X = as_vectors(X, "validity")
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
@@ -172,7 +187,7 @@ def validity(
     rng = random_numbers(random_state)
     if k._unresolved:
         k = k._untaught().resolve(_examples(k, rng) if X is None else X)
-    witness, evidence = find_witness(k, X, order, n_grams, rng)
+    witness, evidence = find_witness(k, X, order, n_grams, rng, tol)
     if witness is not None:
         return Validity(k, "refuted", order, witness=witness)
     return Validity(k, "unknown", order, evidence=evidence)

@@ -2,10 +2,14 @@
 
     c^T K c  <  -(n^2 + 10^5) u max|K| |c|_1^2
 
-The sum itself is off by less than n^2 u max|K| |c|_1^2, and 10^5 u is left for the values of K.  u
-is the unit of float64, and larger for values that were computed in float32.  Of a function of
-somebody else nobody knows how it rounds: what K changes by when it is evaluated again, and when the
-points are moved by their own rounding, is added tenfold.
+The sum itself has an error below n^2 u max|K| |c|_1^2, and 10^5 u is allowed for the values of K.
+For kernels of mercer u is the unit of float64, and larger for values computed in float32.
+
+A function of the user may compute in lower precision, or integrate with a tolerance.  Its values
+are taken to have a relative error of 10^-8, unless `tol` is given, and 10^5 u is that error.  Ten
+times the noise that is seen is added: how much K changes if it is evaluated again, if the points
+are moved by their own rounding, and how far second differences of K along small steps are from
+those of a smooth function (`noise_along_steps`), which reveals values in float32 or float16.
 """
 
 from __future__ import annotations
@@ -21,11 +25,28 @@ from ..._points import length, take
 from .._base import Kernel
 from .._callable import Callable, point
 
-__all__ = ["Witness", "certify", "complement", "lowest", "margin", "matrix", "shrink", "witness_at"]
+__all__ = [
+    "ALLOWANCE",
+    "Witness",
+    "certify",
+    "complement",
+    "lowest",
+    "margin",
+    "matrix",
+    "noise_along_steps",
+    "shrink",
+    "unit_of",
+    "witness_at",
+]
 
-_ALLOWANCE = 1e5  # units of rounding that a value of k may be off by
+ALLOWANCE = 1e5  # units of rounding that a value of k may be off by
 _DOUBLE = 2.0**-53
 _SINGLE = 2.0**-31  # so that the allowance is 800 units of float32
+_HALF = 2.0**-18  # the same for float16
+_FUNCTION_ERROR = 1e-8  # assumed relative error of a function's values, as of SciPy's quad
+_STEPS = (-26, -22, -18, -14, -10, -6, -2)  # powers of 2: relative steps along which noise is seen
+_STEPPED = 8  # points of which second differences are taken
+_QUANTILE = 0.9  # of second differences: a kink at a few pairs is not noise
 _DROP = 24  # points from which on they are dropped one by one
 
 
@@ -47,6 +68,8 @@ class Witness:
         c is orthogonal to the polynomials of degree below this.
     reason : str
         What was seen, in a line.
+    noise : float
+        The error of the values of k that is taken into account, relative to the largest of them.
 
     Examples
     --------
@@ -63,6 +86,7 @@ class Witness:
     margin: float
     order: int = 0
     reason: str = ""
+    noise: float = 0.0
 
     def __len__(self) -> int:
         return length(self.points)
@@ -101,10 +125,17 @@ def matrix(kernel: Kernel, X: Any) -> np.ndarray:
     return 0.5 * (K.astype(float) + K.T)
 
 
+def unit_of(kernel: Kernel, tol: float | None = None) -> float:
+    """Return the unit u of rounding of the values of a kernel, or of a function with an error."""
+    if tol is None:
+        tol = 0.0 if kernel.claims.order is not None else _FUNCTION_ERROR
+    return max(_DOUBLE, tol / ALLOWANCE)
+
+
 def margin(K: np.ndarray, c: np.ndarray, unit: float = _DOUBLE) -> float:
     """Return what rounding may change c^T K c by."""
     size = np.abs(K).max(initial=0.0) * np.abs(c).sum() ** 2
-    return float((len(c) ** 2 + _ALLOWANCE) * unit * size)
+    return float((len(c) ** 2 + ALLOWANCE) * unit * size)
 
 
 def complement(X: Any, order: int) -> np.ndarray | None:
@@ -121,7 +152,9 @@ def complement(X: Any, order: int) -> np.ndarray | None:
     return U[:, int(np.sum(s > 1e-10 * s[0])) :]
 
 
-def lowest(K: np.ndarray, basis: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+def lowest(
+    K: np.ndarray, basis: np.ndarray | None = None, unit: float = _DOUBLE
+) -> tuple[float, np.ndarray]:
     """Return the c in the span of a basis for which c^T K c is clearest below 0, and how clear.
 
     That is c^T K c in units of what rounding may do to it: below -1 is certain.  c is an
@@ -138,30 +171,31 @@ def lowest(K: np.ndarray, basis: np.ndarray | None = None) -> tuple[float, np.nd
         scaled = K * np.outer(scale, scale) if basis is None else basis.T @ K @ basis
         _, vectors = eigh(scaled, subset_by_index=(0, 0), check_finite=False)
         c = scale * vectors[:, 0] if basis is None else basis @ vectors[:, 0]
-        allowed = margin(K, c)
+        allowed = margin(K, c, unit)
         depth = float(c @ K @ c) / allowed if allowed > 0 else 0.0
         best = min(best, (depth, c), key=lambda pair: pair[0])
     return best
 
 
-def shrink(K: np.ndarray, X: Any, order: int, least: int = 1) -> np.ndarray:
+def shrink(K: np.ndarray, X: Any, order: int, least: int = 1, unit: float = _DOUBLE) -> np.ndarray:
     """Return the places of few points that are still a witness, dropped one by one.
 
     Down to `least` points if that is given, whether they are a witness or not.
     """
     keep = np.arange(len(K))
     while len(keep) > _DROP:  # those of little weight, many at a time
-        _, c = lowest(K[np.ix_(keep, keep)], complement(take(X, keep), order))
+        _, c = lowest(K[np.ix_(keep, keep)], complement(take(X, keep), order), unit)
         size = max(_DROP, int(0.8 * len(keep)))
         rest = keep[np.sort(np.argsort(-np.abs(c), kind="stable")[:size])]
         part = K[np.ix_(rest, rest)]
-        if least == 1 and lowest(part, complement(take(X, rest), order))[0] > -10.0:
+        if least == 1 and lowest(part, complement(take(X, rest), order), unit)[0] > -10.0:
             return keep
         keep = rest
     while len(keep) > least:
         rests = [np.delete(keep, i) for i in range(len(keep))]
         depths = [
-            lowest(K[np.ix_(rest, rest)], complement(take(X, rest), order))[0] for rest in rests
+            lowest(K[np.ix_(rest, rest)], complement(take(X, rest), order), unit)[0]
+            for rest in rests
         ]
         best = int(np.argmin(depths))
         if least == 1 and depths[best] > -10.0:
@@ -173,7 +207,7 @@ def shrink(K: np.ndarray, X: Any, order: int, least: int = 1) -> np.ndarray:
 # ---------------------------------------------------------------------- certificates
 
 
-def certify(kernel: Kernel, X: Any, order: int = 0) -> Witness | None:
+def certify(kernel: Kernel, X: Any, order: int = 0, tol: float | None = None) -> Witness | None:
     """Return the witness on all of these points, None if rounding might explain it."""
     n = length(X)
     K = matrix(kernel, X)
@@ -184,23 +218,31 @@ def certify(kernel: Kernel, X: Any, order: int = 0) -> Witness | None:
     size = np.abs(K).max(initial=0.0)
     if not (np.isfinite(again).all() and size > 0):
         return None
-    single, noise = kernel(X).dtype == np.float32, float(np.abs(K - again).max())
+    unit, noise = unit_of(kernel, tol), float(np.abs(K - again).max())
+    if kernel(X).dtype == np.float32:
+        unit = max(unit, _SINGLE)
     if kernel.claims.order is None:
-        single |= _computed_in_single(kernel, X)
+        unit = max(unit, _unit_of_values(kernel, X))
         noise = max([noise, *(float(np.abs(K - moved).max()) for moved in _nudged(kernel, X))])
     basis = complement(X, order)
-    _, c = lowest(K, basis)
+    _, c = lowest(K, basis, unit)
     c = c / np.abs(c).max()
     if c[np.argmax(np.abs(c))] < 0:
         c = -c
-    value, allowed = float(c @ K @ c), margin(K, c, _SINGLE if single else _DOUBLE)
+    value, allowed = float(c @ K @ c), margin(K, c, unit)
+    if kernel.claims.order is None and value < -allowed - 10.0 * noise * np.abs(c).sum() ** 2:
+        noise = max(noise, noise_along_steps(kernel, X))  # costs some evaluations: at the end
     allowed += 10.0 * noise * np.abs(c).sum() ** 2
     if basis is not None:  # c is orthogonal to polynomials but for rounding
         allowed += 2.0 * size * np.abs(c).sum() * n * 1e-13 * np.abs(c).max()
     allowed = float(allowed)
     if not value < -allowed:
         return None
-    return Witness(kernel, X, c, value, allowed, order, _reason(K, value, allowed, order))
+    error = float(ALLOWANCE * unit + 10.0 * noise / size)
+    reason = _reason(K, value, allowed, order)
+    if kernel.claims.order is None:
+        reason += f", for values with a relative error of {error:.1g}"
+    return Witness(kernel, X, c, value, allowed, order, reason, error)
 
 
 def _nudged(kernel: Kernel, X: Any) -> Iterator[np.ndarray]:
@@ -218,18 +260,55 @@ def _nudged(kernel: Kernel, X: Any) -> Iterator[np.ndarray]:
             yield K
 
 
-def _computed_in_single(kernel: Kernel, X: Any) -> bool:
-    """Tell whether a function inside the kernel returns nothing but float32: it rounds to these.
+def noise_along_steps(kernel: Kernel, X: Any) -> float:
+    """Return the size of the noise in values of k, 0 if none is seen.
 
-    Halves, say, are values of every precision.
+    Second differences k(x + h) - 2 k(x) + k(x - h) of a smooth function fall with h^2.  Those of
+    values that were rounded stay as large as the rounding.
+    """
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
+        return 0.0
+    if not len(X):
+        return 0.0
+    X = X[np.unique(np.linspace(0, len(X) - 1, _STEPPED).astype(int))]
+    rng = np.random.default_rng(0)
+    sizes = np.maximum(np.abs(X), 0.1 * np.abs(X).max())
+    # Pairs that share a coordinate are left out: there may be a kink, or codes are compared.
+    apart = (X[:, None] != X[None]).all(axis=2) | np.eye(len(X), dtype=bool)
+    upper, here = np.triu(apart), matrix(kernel, X)
+    direction = sizes * rng.uniform(0.5, 1.0, X.shape) * rng.choice([-1.0, 1.0], X.shape)
+    changes: list[np.ndarray] = []
+    for power in _STEPS:
+        step = 2.0**power * direction
+        try:
+            change = matrix(kernel, X + step) - 2.0 * here + matrix(kernel, X - step)
+        except Exception:  # a point has left the domain
+            break
+        # Pairs that have left the domain are compared at no step.
+        upper &= np.isfinite(change)
+        changes.append(np.abs(change))
+    if not upper.any() or len(changes) < 2:
+        return 0.0
+    found = np.array([np.quantile(change[upper], _QUANTILE) for change in changes])
+    excess = found[:-1] - found[1:] / 64.0  # a smooth part would be 1 / 256
+    return float(max(excess.max(), 0.0))
+
+
+def _unit_of_values(kernel: Kernel, X: Any) -> float:
+    """Return the unit of float32 or float16 if a function in the kernel returns only such values.
+
+    Values such as halves are exact in every precision, and integers are.
     """
     heard: list[list[np.ndarray]] = []
     matrix(_listening(kernel, heard), X)
-    returned = [np.concatenate(values) for values in heard if values]
-    return any(
-        _representable(values, np.float32) and not _representable(values, np.float16)
-        for values in returned
-    )
+    unit = _DOUBLE
+    for values in (np.concatenate(values) for values in heard if values):
+        if _representable(values, np.float16):
+            fine = values[np.mod(64.0 * values, 1.0) != 0.0]  # and not k / 2^m for a small m
+            unit = max(unit, _HALF if 2 * len(fine) > len(values) else _DOUBLE)
+        elif _representable(values, np.float32):
+            unit = max(unit, _SINGLE)
+    return unit
 
 
 def _listening(kernel: Kernel, heard: list[list[np.ndarray]]) -> Kernel:
@@ -268,19 +347,23 @@ def _reason(K: np.ndarray, value: float, allowed: float, order: int) -> str:
 
 
 def witness_at(
-    kernel: Kernel, X: Any, order: int = 0, K: np.ndarray | None = None
+    kernel: Kernel,
+    X: Any,
+    order: int = 0,
+    K: np.ndarray | None = None,
+    tol: float | None = None,
 ) -> Witness | None:
     """Return a witness on few of these points, if there is one; K is k(X), if it is known."""
     K = matrix(kernel, X) if K is None else K
     if not len(K) or not np.isfinite(K).all():
         return None
-    for rows in _candidates(K, X, order):
-        if (found := certify(kernel, take(X, rows), order)) is not None:
+    for rows in _candidates(K, X, order, unit_of(kernel, tol)):
+        if (found := certify(kernel, take(X, rows), order, tol)) is not None:
             return found
     return None
 
 
-def _candidates(K: np.ndarray, X: Any, order: int) -> Any:
+def _candidates(K: np.ndarray, X: Any, order: int, unit: float) -> Any:
     """Yield places of points at which to look: one, two, then few of all."""
     diagonal = K.diagonal()
     if order == 0:
@@ -293,8 +376,8 @@ def _candidates(K: np.ndarray, X: Any, order: int) -> Any:
             worst = int(np.argmax(excess / np.maximum(K[i, j] ** 2 + scale, 1e-300)))
             if excess[worst] > 0:
                 yield np.array([i[worst], j[worst]])
-    if lowest(K, complement(X, order))[0] < -1.0:
-        rows = shrink(K, X, order)
+    if lowest(K, complement(X, order), unit)[0] < -1.0:
+        rows = shrink(K, X, order, unit=unit)
         yield rows
         if len(rows) < len(K):
             yield np.arange(len(K))

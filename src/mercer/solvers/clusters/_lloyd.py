@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
 from ..._runtime import Step, Stopwatch, budget_in_bytes, random_numbers, slices
-from ...gram import GramOperator
+from ...gram import LOST, GramOperator, warn_of_cancellation
 from .._report import Report, Status
 from ._scatter import Scatter
 
@@ -222,7 +222,9 @@ class Lloyd:
         start.inertia, start.squared_norms = points.inertia(nearest), norms
         start.means, start.masses, start.n_iter = old, masses, iteration
         repaired = points.repaired(labels, start.distances)
-        explained = max(points.inertia_of_one(sums) - inertia, 0.0)
+        total = points.inertia_of_one(sums)
+        start.variance = total / float(points.weights.sum())
+        explained = max(total - inertia, 0.0)
         if self.algorithm == "hartigan" and np.array_equal(repaired, old):
             least = max(self.tol * explained, small)
             repaired = points.moved_singly(scores, old, masses, least)
@@ -249,6 +251,10 @@ class Lloyd:
             )
         for text in messages:
             warn_caller(text, ConvergenceWarning)
+        error = points.rounding(np.zeros(0))
+        if 1 < self.n_clusters == found and not error < LOST * best.variance:
+            what = "the clusters are decided by rounding"
+            warn_of_cancellation(points.gram.kernel, what, best.variance, error)
         history = np.array(best.history)
         last = abs(history[-1] - best.inertia) / max(abs(history[-1]), np.finfo(float).tiny)
         numbers = {"inertia": best.inertia, "clusters": found, "starts": n_starts}
@@ -282,7 +288,7 @@ class _Start:
     def __init__(self, labels: np.ndarray) -> None:
         self.labels = labels.astype(np.intp)
         self.history: list[float] = []
-        self.inertia = np.inf
+        self.inertia = self.variance = np.inf
         self.converged = self.ended = False
         self.n_iter = 0
         self.means = self.labels  # the labels whose means the centroids are

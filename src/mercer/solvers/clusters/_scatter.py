@@ -8,12 +8,11 @@ import numpy as np
 
 from ..._errors import NotPositiveDefiniteError, not_finite
 from ..._runtime import quiet, run, slices
-from ...gram import DenseGram, GramOperator, TiledGram, significance
+from ...gram import ROUNDING, DenseGram, GramOperator, TiledGram, significance
 
 __all__ = ["Scatter"]
 
 _STRIP, _COLUMNS = 1024, 512  # rows and columns of K that a task works on at a time
-_ROUNDING = 32  # units of rounding that a point must gain to move
 
 
 class Scatter:
@@ -32,7 +31,7 @@ class Scatter:
     def rounding(self, norms: np.ndarray) -> float:
         """Return what a difference of two squared distances must exceed to be one."""
         largest = np.abs(norms[np.isfinite(norms)]).max(initial=self.scale)
-        return float(_ROUNDING * np.finfo(self.gram.dtype).eps * largest)
+        return float(ROUNDING * np.finfo(self.gram.dtype).eps * largest)
 
     def inertia(self, scores: np.ndarray) -> float:
         """Return sum_i w_i |k(x_i, .) - f|^2, given the distances less k(x_i, x_i)."""

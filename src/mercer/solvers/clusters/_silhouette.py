@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._runtime import run, slices
-from ...gram import GramOperator
+from ...gram import LOST, ROUNDING, GramOperator, warn_of_cancellation
 
 __all__ = ["silhouette"]
 
@@ -48,7 +48,7 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
     diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
     member = np.zeros((n, len(names)))
     member[np.arange(n), places] = 1.0
-    sums = np.zeros((n, len(names)))
+    sums, squares = np.zeros((n, len(names))), np.zeros(n)
 
     def strip(rows: slice) -> Iterator[None]:
         for cols in slices(n, _COLUMNS):
@@ -59,10 +59,15 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
             T += diagonal[cols]
             if rows == cols:
                 np.fill_diagonal(T, 0.0)
+            squares[rows] += T.sum(axis=1)
             np.sqrt(np.maximum(T, 0.0, out=T), out=T)
             sums[rows] += T @ member[cols]
 
     run(strip, slices(n, _ROWS), gram.n_threads)
+    error = ROUNDING * float(np.finfo(gram.dtype).eps * np.abs(diagonal).max())
+    squared = float(squares.sum()) / (n * (n - 1))
+    if squared * LOST < error and np.any(diagonal != diagonal[0]):
+        warn_of_cancellation(gram.kernel, "silhouettes are decided by rounding", squared, error)
     counts, every = np.bincount(places), np.arange(n)
     alone = counts[places] == 1
     inside = sums[every, places] / np.maximum(counts[places] - 1, 1)
