@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import not_finite
-from .._runtime import jit, quiet, run, slices
+from .._runtime import entry_point, jit, quiet, run, slices
 from ..kernels import Kernel, Radial, pair
 
 __all__ = ["nearest", "within"]
@@ -23,6 +23,7 @@ _AHEAD = 64  # points of a row that are looked at together
 _ROUNDING = 32  # units of it: a squared distance that is smaller, relative to its terms, is 0
 
 
+@entry_point
 @quiet
 def nearest(
     kernel: Kernel,
@@ -83,7 +84,7 @@ def nearest(
                 T[Pi.coincidences(Qj)] = factor * np.inf  # infinitely far
             _insert(T, terms[cols], factor, cols.start, best[rows], index[rows])
 
-    run(strip, slices(len(P), _ROWS), n_threads)
+    run(strip, slices(len(P), _ROWS), n_threads, kernel._evaluation_work(len(P) * len(Q)))
     if not np.isfinite(best.sum() + (0.0 if own is None else own.sum())):
         raise not_finite(kernel)
     if falling is not None:
@@ -92,6 +93,7 @@ def nearest(
     return (best if own is None else _finished(best, norms[index], own[:, None])), index
 
 
+@entry_point
 @quiet
 def within(
     kernel: Kernel,
@@ -141,7 +143,7 @@ def within(
         order = np.argsort(i, kind="stable")
         found[number] = np.bincount(i, minlength=len(Pi)), squared[order], j[order]
 
-    run(strip, range(len(strips)), n_threads)
+    run(strip, range(len(strips)), n_threads, kernel._evaluation_work(len(P) * len(Q)))
     counts, squared, places = (np.concatenate(each) for each in zip(*found, strict=True))
     return np.concatenate([[0], np.cumsum(counts)]), squared, places
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import lombscargle
 
+from .._runtime import entry_point
 from ..gp import MarginalLikelihood, maximise
 from ..kernels import RBF, Bounded, Kernel, Periodic, Product, Scale, Select, Sum, White
 
@@ -134,6 +135,7 @@ class _Expression:
         return _Expression(terms, white.noise)
 
 
+@entry_point
 class ExpressionSearch:
     """A greedy search; see the module.
 

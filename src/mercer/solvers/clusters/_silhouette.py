@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import run, slices
+from ..._runtime import entry_point, run, slices
 from ...gram import GramOperator
 
 __all__ = ["silhouette"]
@@ -15,6 +15,7 @@ __all__ = ["silhouette"]
 _ROWS, _COLUMNS = 384, 384  # of a tile
 
 
+@entry_point
 def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
     """Return s_i = (b_i - a_i) / max(a_i, b_i), from -1 to 1, for each point; 0 if it is alone.
 
@@ -62,7 +63,7 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
             np.sqrt(np.maximum(T, 0.0, out=T), out=T)
             sums[rows] += T @ member[cols]
 
-    run(strip, slices(n, _ROWS), gram.n_threads)
+    run(strip, slices(n, _ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n))
     counts, every = np.bincount(places), np.arange(n)
     alone = counts[places] == 1
     inside = sums[every, places] / np.maximum(counts[places] - 1, 1)
