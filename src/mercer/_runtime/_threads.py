@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache, wraps
-from itertools import pairwise
+from itertools import pairwise, product
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -82,26 +82,38 @@ def threads(n_threads: int | None) -> Iterator[None]:
         _most.reset(token)
 
 
+class _Library(NamedTuple):
+    """A BLAS library of this process: how to get and to set its number of threads."""
+
+    get: Callable[[], int]
+    set: Callable[[int], Any]
+
+
 @cache
-def _blas() -> list[Any]:
-    """Return the BLAS libraries of this process; it takes a search through all that is loaded."""
-    import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own: it must be loaded to be seen
+def _blas() -> list[_Library]:
+    """Return the BLAS libraries of this process, found by a search through all that is loaded."""
+    import scipy.linalg  # noqa: F401 - SciPy has a separate BLAS, which must be loaded to be found
 
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [
+        _directly(blas) or _Library(blas.get_num_threads, blas.set_num_threads) for blas in found
+    ]
 
 
-def _set(blas: Any, n: int) -> None:
-    """Set the number of threads of one BLAS library, from any Python thread.
+def _directly(blas: Any) -> _Library | None:
+    """Return the functions of OpenBLAS itself, if its number of threads is that of the process.
 
-    Later versions of threadpoolctl ignore all Python threads but the first one to set a number,
-    because they would overwrite each other's.  Here the holders are counted, so that they do not.
+    They take a tenth of the time.  And later versions of threadpoolctl ignore all Python threads
+    but the first one to set a number, because these would overwrite each other's numbers.  Here
+    the holders are counted, so that any Python thread may set it.
     """
-    release = getattr(blas, "clear_controlling_thread", None)
-    if release is not None:
-        release(force=True)
-    blas.set_num_threads(n)
-    if release is not None:
-        release()
+    if blas.internal_api != "openblas" or getattr(blas, "threading_layer", "openmp") == "openmp":
+        return None
+    for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+        names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+        if all(hasattr(blas.dynlib, name) for name in names):
+            return _Library(*(getattr(blas.dynlib, name) for name in names))
+    return None
 
 
 class _BlasThreads:
@@ -115,14 +127,14 @@ class _BlasThreads:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._holders = 0
-        self._before: list[tuple[Any, int]] = []
+        self._before: list[tuple[_Library, int]] = []
 
     def hold(self) -> None:
         with self._lock:
             if self._holders == 0:
-                self._before = [(blas, n) for blas in _blas() if (n := blas.num_threads) != 1]
+                self._before = [(blas, n) for blas in _blas() if (n := blas.get()) != 1]
                 for blas, _ in self._before:
-                    _set(blas, 1)
+                    blas.set(1)
             self._holders += 1
 
     def release(self) -> None:
@@ -140,7 +152,7 @@ class _BlasThreads:
 
     def _restore(self) -> None:
         for blas, n in self._before:
-            _set(blas, n)
+            blas.set(n)
 
 
 class _Limits(threading.local):
