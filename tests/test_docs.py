@@ -36,10 +36,19 @@ NAMES = [
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of decorated functions, too."""
+
+    def _from_module(self, module, object):
+        return super()._from_module(module, inspect.unwrap(object))
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name):
-    result = doctest.testmod(importlib.import_module(name), verbose=False)
-    assert result.failed == 0
+    runner, module = doctest.DocTestRunner(verbose=False), importlib.import_module(name)
+    for examples in Finder().find(module, module.__name__):
+        runner.run(examples)
+    assert runner.summarize(verbose=False).failed == 0
 
 
 @pytest.mark.parametrize(("room", "name"), NAMES, ids=lambda part: part)

@@ -1,21 +1,21 @@
 """Fits of few points use one thread of the BLAS, and give the others back."""
 
+import threading
 import warnings
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from one_thread import blas_threads, needs_counts, watching
+from threadpoolctl import threadpool_limits
 from zoo import ESTIMATORS
 
 from mercer import KernelRidge
+from mercer._runtime import blas_threads as blas_threads_for
+from mercer._runtime import entry_point, one_blas_thread
 from mercer._runtime._threads import _SHARED
-from mercer.solvers import Cholesky
+from mercer._runtime.linalg import lapack
 
 FITS = {type(estimator): estimator for estimator in ESTIMATORS}
-
-
-def blas_threads():
-    return {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
 
 
 class Watched:
@@ -33,14 +33,6 @@ class Watched:
         return np.array(self.X, dtype=dtype)
 
 
-class Watching(Cholesky):
-    """A solver that does."""
-
-    def factorize(self, gram, shift=0.0, **options):
-        Watching.seen = blas_threads()
-        return super().factorize(gram, shift, **options)
-
-
 @threadpool_limits.wrap(limits=2, user_api="blas")
 @pytest.mark.parametrize("kind", FITS, ids=lambda kind: kind.__name__)
 def test_every_fit_of_few_points_has_one_thread(kind):
@@ -53,12 +45,55 @@ def test_every_fit_of_few_points_has_one_thread(kind):
     assert blas_threads() == {2}
 
 
-@threadpool_limits.wrap(limits=2, user_api="blas")
-@pytest.mark.parametrize(("n", "threads"), [(_SHARED - 1, 1), (_SHARED, 2)])
-def test_many_points_have_all_threads(n, threads):
+@needs_counts
+@pytest.mark.parametrize(("n", "threads"), [(_SHARED - 1, set()), (_SHARED, {"BLAS"})])
+def test_a_factorisation_of_many_points_has_all_blas_threads(n, threads, monkeypatch):
     X = np.linspace(0.0, 1.0, n)[:, None]
-    KernelRidge(kernel="rbf", gamma=1e6, solver=Watching()).fit(X, X[:, 0])
-    assert Watching.seen == {threads}
+    K = np.exp(-1e6 * (X - X.T) ** 2) + np.eye(n)
+    with watching(monkeypatch) as ran:
+        entry_point(lapack.dpotrf)(K)
+    assert set(ran) == threads
+
+
+@needs_counts
+def test_a_solve_with_few_right_hand_sides_has_one_blas_thread(monkeypatch):
+    L = np.asfortranarray(np.eye(_SHARED))
+    with watching(monkeypatch) as ran:
+        lapack.dpotrs(L, np.ones((_SHARED, 2)), lower=1)
+    assert not ran
+
+
+def test_nothing_is_permitted_within_one_blas_thread():
+    with threadpool_limits(limits=2, user_api="blas"):
+        with one_blas_thread, blas_threads_for(10 * _SHARED):
+            assert blas_threads() == {1}
+        with threadpool_limits(limits=1, user_api="blas"), blas_threads_for(10 * _SHARED):
+            assert blas_threads() == {1}  # a limit of the user is never raised
+
+
+@threadpool_limits.wrap(limits=2, user_api="blas")
+def test_a_permission_ends_while_another_python_thread_is_inside_an_entry_point():
+    inside, leave = threading.Event(), threading.Event()
+
+    @entry_point
+    def other():
+        inside.set()
+        leave.wait(10)
+
+    @entry_point
+    def factor():
+        with blas_threads_for(10 * _SHARED):
+            seen = [blas_threads()]
+            thread = threading.Thread(target=other)
+            thread.start()
+            inside.wait(10)
+            seen.append(blas_threads())
+            leave.set()
+            thread.join(10)
+            seen.append(blas_threads())
+        return [*seen, blas_threads()]
+
+    assert factor() == [{2}, {1}, {2}, {1}]
     assert blas_threads() == {2}
 
 

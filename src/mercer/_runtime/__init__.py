@@ -7,9 +7,12 @@ from ._progress import Progress, Step, hearing, progress
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
 from ._threads import (
+    ENTRY_WORK,
+    all_blas_threads,
     blas_threads,
     check_threads,
     cut,
+    entry_point,
     one_blas_thread,
     ordered_sum,
     quiet,
@@ -20,11 +23,13 @@ from ._threads import (
 )
 
 __all__ = [
+    "ENTRY_WORK",
     "LOOPS",
     "Loop",
     "Progress",
     "Step",
     "Stopwatch",
+    "all_blas_threads",
     "blas_threads",
     "budget_in_bytes",
     "check_budget",
@@ -33,6 +38,7 @@ __all__ = [
     "compile_seconds",
     "compiling",
     "cut",
+    "entry_point",
     "generator",
     "hearing",
     "in_words",

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 
 from .._errors import warn_caller
 from .._points import length, refuse_structured, take
-from .._runtime import Step, Stopwatch, budget_in_bytes, is_count, progress
+from .._runtime import Step, Stopwatch, budget_in_bytes, entry_point, is_count, progress
 from ..kernels import RBF, as_kernel
 from ..maps import embedding_quality
 from ._comparison import Compared, Comparison
@@ -25,6 +25,7 @@ __all__ = ["compare"]
 _NEIGHBOURS = 10
 
 
+@entry_point
 def compare(
     X: Any,
     y: Any = None,

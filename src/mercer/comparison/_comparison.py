@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import entry_point
 from ..maps import EmbeddingQuality
 
 __all__ = ["Compared", "Comparison"]
@@ -48,6 +49,7 @@ class Compared:
     note: str = ""
 
 
+@entry_point
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """What `compare` found; printed, it is a table.

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._points import length
+from .._runtime import entry_point
 from ..expansion import Expansion
 from ..kernels import Precomputed
 from ._base import KernelEstimator
@@ -19,6 +20,7 @@ __all__ = ["compress"]
 E = TypeVar("E", bound=KernelEstimator)
 
 
+@entry_point
 def compress(
     estimator: E,
     n_points: int | None = None,

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._points import as_vectors, length, take
-from .._runtime import blas_threads, is_count, progress, reserving
+from .._runtime import blas_threads, entry_point, is_count, progress, reserving
 from ..kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
 from ..learning import ExpressionSearch, Story
 from ._gaussian_process import GaussianProcessRegressor
@@ -52,6 +52,7 @@ class FoundKernel:
         return str(self.story)
 
 
+@entry_point
 def search_kernels(
     X: Any,
     y: Any,

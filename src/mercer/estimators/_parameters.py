@@ -29,8 +29,15 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from .._points import length, refuse_masked
-from .._runtime import blas_threads, budget_in_bytes, progress, reserving, thread_count, threads
+from .._points import refuse_masked
+from .._runtime import (
+    budget_in_bytes,
+    entry_point,
+    progress,
+    reserving,
+    thread_count,
+    threads,
+)
 from ..blocks import in_blocks
 from ._in_blocks import answered, fitted
 
@@ -74,6 +81,8 @@ def learned(*, init: Literal[False] = False) -> Any:
 @dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, learned))
 def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     """Make a class an estimator with the parameters that it and its bases declare.
+
+    All public methods of the class and of its bases in mercer become entry points.
 
     Examples
     --------
@@ -120,7 +129,7 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
         order = [*own, *(name for name in names if name not in own and name in words)]
         section = ["Parameters", "----------", *(_entry(words[n], fields[n]) for n in order)]
         cls.__doc__ = "\n\n".join(filter(None, [before, "\n".join(section), after]))
-        return cls
+        return entry_point(cls)
 
     return made
 
@@ -198,7 +207,7 @@ def _in_threads(method: Callable[..., Any]) -> Any:
 
 
 def fitting(method: Callable[..., Any]) -> Any:
-    """Decorate a method `fit(self, X, ...)`; see `blas_threads` for what few points are.
+    """Decorate a method `fit(self, X, ...)`: it checks parameters and scopes the memory budget.
 
     Examples
     --------
@@ -223,14 +232,10 @@ def fitting(method: Callable[..., Any]) -> Any:
 
     @wraps(method)
     def fit(self: Any, X: Any, *args: Any, **params: Any) -> Any:
-        try:
-            n = 0 if in_blocks(X) else length(X)  # of blocks, each has one thread
-        except TypeError:  # not a collection: the method says so
-            n = 0
         budget = getattr(self, "max_memory", None)
         budget_in_bytes(budget)  # refuses what is no size
         speaks = progress(type(self).__name__, getattr(self, "verbose", False))
-        with blas_threads(n), reserving(budget), speaks:
+        with reserving(budget), speaks:
             return checked(self, X, *args, **params)
 
     return fit

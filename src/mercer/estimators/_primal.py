@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._lazy import foreign
+from .._runtime import entry_point
 from ..expansion import Expansion, Primal
 from ..kernels import Features, Kernel, Linear
 from ._base import KernelEstimator
@@ -20,6 +21,7 @@ E = TypeVar("E", bound=KernelEstimator)
 _Pipeline = foreign("sklearn.pipeline", "Pipeline")
 
 
+@entry_point
 def to_primal(estimator: E, *, max_memory: Any = None) -> E:
     """Return a copy of a fitted estimator with f(.) = <w, phi(.)>, w = sum_i a_i phi(x_i).
 
@@ -65,6 +67,7 @@ def to_primal(estimator: E, *, max_memory: Any = None) -> E:
     return other
 
 
+@entry_point
 def to_dual(model: Any, X: Any, *, tol: float = 1e-6, max_memory: Any = None) -> Expansion:
     """Return a linear model on features as an expansion: <w, phi(.)> = sum_i a_i k(x_i, .).
 

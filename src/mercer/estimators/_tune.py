@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
 from .._points import doubled, length
-from .._runtime import blas_threads, check_choice, is_count, progress, reserving
+from .._runtime import blas_threads, check_choice, entry_point, is_count, progress, reserving
 from ..gp import (
     Capabilities,
     LeaveOneOut,
@@ -100,6 +100,7 @@ class Tuned:
         return "\n".join([*lines, self.message])
 
 
+@entry_point
 def tune(
     estimator: Any,
     X: Any,

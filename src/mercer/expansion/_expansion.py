@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import KernelMismatchError
 from .._points import concatenate, length, same_points, take
-from .._runtime import slices
+from .._runtime import entry_point, slices
 from ..gram import GramOperator, gram
 from ..kernels import Kernel, reads_all
 from ..preimage import Options, PreImages, preimage
@@ -23,6 +23,7 @@ _FEW = 2**15  # pairs of points whose block is held, which is faster than tiles 
 _ROWS = 512  # points of a gradient worked on at a time
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Expansion:
     """m functions f_c(.) = sum_i coefficients[i, c] k(points[i], .) in the RKHS of `kernel`.

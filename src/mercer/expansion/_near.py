@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from .._runtime import entry_point
 from ..kernels import Kernel, Prepared
 
 __all__ = ["near"]
@@ -36,6 +37,7 @@ class _Known(NamedTuple):
 _kept: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
 
+@entry_point
 def near(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
     """Return k(X, points) for a few X; `owner` is whom the points belong to.
 

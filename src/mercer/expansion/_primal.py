@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from .._errors import KernelMismatchError
 from .._points import doubled, length, sliceable, take
-from .._runtime import slices
+from .._runtime import entry_point, slices
 from ..kernels import Kernel, finite_features
 from ..solvers import minimum_norm
 
@@ -28,6 +28,7 @@ __all__ = ["Primal", "to_weights"]
 _BLOCK = 2**25  # bytes of features that are held at a time
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Primal:
     """m functions f_c(.) = <w_c, phi(.)>, phi the finitely many features of `kernel`.

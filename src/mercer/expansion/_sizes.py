@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import length, sliceable, take
+from .._runtime import entry_point
 from ..kernels import Kernel, Prepared, finite_features
 
 __all__ = ["Cost", "Sizes", "primal_or_dual"]
@@ -109,6 +110,7 @@ class Sizes:
         return "\n".join(lines)
 
 
+@entry_point
 def primal_or_dual(
     kernel: Kernel, X: Any, n_functions: int = 1, *, max_memory: Any = None
 ) -> Sizes:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._points import is_table, length
+from .._runtime import entry_point
 from ..estimators import KernelPCA
 from ..tables import Part, Recipe, Table
 from ._map import Map
@@ -121,6 +122,7 @@ class Explorer:
         return f"<Explorer: {len(self.scene)} points, {maps}>"
 
 
+@entry_point
 def explore(
     model: Any,
     X: Any = None,

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.blas import dsymm, dsyrk
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length
-from .._runtime import Stopwatch, check_budget
+from .._runtime import Stopwatch, check_budget, entry_point
+from .._runtime.linalg import blas
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Report, Status, judged, warn_inaccurate
@@ -140,6 +140,7 @@ def log_density(system: System, A: np.ndarray, Y: np.ndarray) -> float:
     return float(-0.5 * (fit + q * (system.logdet() + n * np.log(2.0 * np.pi))))
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class MarginalLikelihood(Exact):
     """log p(Y | theta) = sum_c -1/2 (y_c^T C^-1 y_c + log det C + n log 2 pi),  C = K + noise.
@@ -210,7 +211,7 @@ class MarginalLikelihood(Exact):
         inverse = system.invert()
         gradient, T = system.derivatives(self._weights(inverse, A), A)
         R = np.asfortranarray(np.moveaxis(T, 0, 2).reshape(len(A), -1))  # q times p columns
-        solved = dsymm(1.0, inverse, R, lower=1)
+        solved = blas.dsymm(1.0, inverse, R, lower=1)
         B = np.einsum("icp,icr->pr", R.reshape(len(A), -1, p), solved.reshape(len(A), -1, p))
         return value, gradient, 0.5 * B
 
@@ -238,6 +239,7 @@ class MarginalLikelihood(Exact):
         return weights
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut(Exact):
     """sum_ic log p(y_ic | all other y_jc, theta), from one factorisation of C = K + noise.
@@ -276,10 +278,10 @@ class LeaveOneOut(Exact):
         # The derivative in a is -a / g, and a moves by -C^-1 dC a; the derivative in g is v, and
         # g moves by -(C^-1 dC C^-1)_ii.
         v = 0.5 * (A.shape[1] / g + np.einsum("ic,ic->i", A, A) / g**2)
-        B = -dsymm(1.0, inverse, A / g[:, None], lower=1)
+        B = -blas.dsymm(1.0, inverse, A / g[:, None], lower=1)
         mirror(inverse)
         root = np.multiply(inverse, np.sqrt(v), out=inverse)
-        squares = dsyrk(1.0, root, lower=1)
+        squares = blas.dsyrk(1.0, root, lower=1)
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
             tile = A[rows] @ B[cols].T

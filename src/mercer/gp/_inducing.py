@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._runtime import Stopwatch, one_blas_thread
+from .._runtime import Stopwatch, entry_point, one_blas_thread
 from ..expansion import Expansion
 from ..solvers import Report, Status
 from ._noise import diagonal_pullback
@@ -22,6 +22,7 @@ __all__ = ["InducingBound"]
 _MUCH = 10.0  # landmarks that leave more than this many times the noise are worth a warning
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class InducingBound(Landmarked):
     """log p(Y) >= sum_c log N(y_c | 0, Q + D) - 1/2 tr D^-1 (K - Q),  Q = K_nS K_SS^-1 K_Sn.

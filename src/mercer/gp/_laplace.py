@@ -15,7 +15,7 @@ import numpy as np
 
 from .._errors import warn_caller
 from .._points import length
-from .._runtime import Stopwatch, check_budget
+from .._runtime import Stopwatch, check_budget, entry_point
 from ..expansion import Expansion
 from ..solvers import Report, Status
 from ._logistic import LogisticCurvature
@@ -50,6 +50,7 @@ class _Mode:
     slack: float  # |K^-1 f - (Y - P)| relative to |Y - P|
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class LaplaceLikelihood(Objective):
     """log q(y | theta) of labels; see the module.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError
-from .._runtime import check_budget
+from .._runtime import check_budget, entry_point
 from ..kernels import Kernel
 from ..solvers.linear import mirror
 from ._capabilities import Capabilities
@@ -20,6 +20,7 @@ __all__ = ["LatentLikelihood"]
 _ARRAYS = 8  # of n x n that a gradient takes: C, W, and what the gradient in points is made of
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class LatentLikelihood:
     """log p(Y | Z, theta) + log p(Z) = sum_c log N(y_c; 0, K(Z)) + sum_i log N(z_i; 0, I).

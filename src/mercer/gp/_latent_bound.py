@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from .._runtime import check_threads, ordered_sum, slices
+from .._runtime import ENTRY_WORK, check_threads, entry_point, ordered_sum, slices
+from .._runtime.linalg import solve_triangular
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ._capabilities import Capabilities
@@ -52,6 +52,7 @@ class LatentState(NamedTuple):
         )
 
 
+@entry_point
 class RowBound:
     """What a row adds to the bound, once the inducing values are known: N(K alpha, L C^-1 L^T).
 
@@ -120,6 +121,7 @@ class _Inner(NamedTuple):
     value: float  # without the divergence
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class LatentBound:
     """log p(Y) >= sum_c <log N(y_c; f(X), s)> - KL(q || p), the points X integrated out.
@@ -222,7 +224,7 @@ class LatentBound:
             on_mu[rows], on_S[rows] = found.mu - mu[rows], S[rows] * found.S - 0.5 * (S[rows] - 1.0)
             return np.concatenate([found.Z.ravel(), found.theta, [found.rows.sum()]])
 
-        sums = ordered_sum(term, self.blocks, _GROUPS, self.n_threads)
+        sums = ordered_sum(term, self.blocks, _GROUPS, self.n_threads, self._work)
         on_K = 0.5 * whitened_back(inner.L, row.explained - d * inner.A)
         jitter = np.full(len(Z), _JITTER * float(np.trace(on_K)) / len(Z))
         on_Z = sums[:cut].reshape(Z.shape) + 2.0 * kernel.input_gradient(Z, Z, on_K)
@@ -245,6 +247,11 @@ class LatentBound:
         return 8 * (_VECTORS * sum(self._sizes) + blocks)
 
     @property
+    def _work(self) -> float:
+        """The multiplications that the expectations of all rows take."""
+        return ENTRY_WORK * len(self.Y) * self.n_inducing**2
+
+    @property
     def blocks(self) -> list[slice]:
         """The rows, as many at a time as have `_ENTRIES` pairs of inducing points."""
         pairs = self.n_inducing * (self.n_inducing + 1) // 2
@@ -261,7 +268,7 @@ class LatentBound:
                 [first.ravel(), second.ravel(), [psi.psi0(mu[rows], S[rows]).sum()]]
             )
 
-        sums = ordered_sum(term, self.blocks, _GROUPS, self.n_threads)
+        sums = ordered_sum(term, self.blocks, _GROUPS, self.n_threads, self._work)
         P, psi2, psi0 = sums[: m * d].reshape(m, d), sums[m * d : -1].reshape(m, m), sums[-1]
         K = np.array(kernel(Z), dtype=np.float64)
         K[np.diag_indices(m)] += _JITTER * np.trace(K) / m

@@ -6,11 +6,11 @@ from collections.abc import Callable as Function
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.special import expit, ndtr
 
 from .._errors import NotPositiveDefiniteError
-from .._runtime import slices
+from .._runtime import entry_point, slices
+from .._runtime.linalg import lapack
 from ..kernels import Kernel
 from ._posterior import Conditioned
 
@@ -92,6 +92,7 @@ def factorize_shifted(K: np.ndarray, root: np.ndarray, out: np.ndarray) -> np.nd
     return np.asarray(L)
 
 
+@entry_point
 def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """Return E[1 / (1 + exp(-f))] of f normal with this mean and variance.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._errors import NotDifferentiableError, NotPositiveDefiniteError
 from .._points import doubled, length, sliceable, take
-from .._runtime import check_budget, generator
+from .._runtime import check_budget, entry_point, generator
 from ..gram import Landmarks
 from ..kernels import Kernel, on_indices
 from ._capabilities import Capabilities
@@ -24,6 +24,7 @@ _RANK = 500  # landmarks by default, few because a search passes over them dozen
 _LARGEST_TARGET = 1e100  # its square, and quotients of squares, do not overflow
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Objective(ABC):
     """An objective in theta, of points X with targets Y.

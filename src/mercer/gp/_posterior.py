@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._errors import warn_caller
 from .._points import doubled, length, same_points, take
+from .._runtime import entry_point
+from .._runtime.linalg import solve_triangular
 from ..expansion import Expansion, near
 from ..gram import solve_rows
 from ..kernels import Claims, Kernel, Prepared, node, pair
@@ -24,6 +25,7 @@ _ROUNDING = 1e-6  # a variance below minus this part of k(x, x) is worth a warni
 _LONG = 64  # points beyond which a repr lists nothing
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """f given the data: mean and covariance of a Gaussian process.
@@ -97,6 +99,7 @@ class GivenData(Kernel):
         return f"{self.kernel} given {length(self.points)} points"
 
 
+@entry_point
 @node
 class Conditioned(GivenData):
     """k(x, z | data) = k(x, z) - phi(x) . phi(z) + psi(x) . psi(z), what data leave open.

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._points import sliceable, take
 from .._runtime import check_threads, one_blas_thread, run
+from .._runtime.linalg import solve_triangular
 from ..gram import NystroemMap, factor_landmarks, fill, significance, solve_rows, without_rounding
 from ..kernels import Kernel, on_indices, pair
 from ._noise import latent_and_noise
@@ -199,7 +199,8 @@ class Projection:
                 self.map._fill(self.X, some[i], F)
                 parts[i] = task(some[i], F)
 
-            run(strip, range(len(some)), self.n_threads)
+            work = self.map._work(some[-1].stop - some[0].start)
+            run(strip, range(len(some)), self.n_threads, work)
             yield parts
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._points import length
-from .._runtime import Step, check_choice
+from .._runtime import Step, check_choice, entry_point
 from ._newton import Model
 
 __all__ = ["Optimum", "maximise"]
@@ -81,6 +81,7 @@ class Optimum:
     message: str
 
 
+@entry_point
 def maximise(
     objective: Any,
     start: np.ndarray,

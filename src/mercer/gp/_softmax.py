@@ -17,14 +17,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.linalg import helmert, lapack
-from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg import helmert
 from scipy.special import log_softmax, ndtri, softmax
 from scipy.stats import qmc
 
 from .._errors import NotPositiveDefiniteError
 from .._points import doubled
-from .._runtime import slices
+from .._runtime import entry_point, slices
+from .._runtime.linalg import blas, lapack
 from ..kernels import Kernel, pair
 from ..solvers.linear import mirror
 from ._logistic import expected_probability, factorize_shifted
@@ -115,7 +115,7 @@ class SoftmaxCurvature:
         """Return J_c transposed, in `out`, which may be the array of the factor."""
         J, root = _invert(self.factors[c], out).T, self.roots[:, c]
         J *= root[:, None]
-        dtrsm(1.0, self.M, J, lower=1, overwrite_b=1)
+        blas.dtrsm(1.0, self.M, J, lower=1, overwrite_b=1)
         J *= root
         return out
 
@@ -140,7 +140,7 @@ class SoftmaxCurvature:
                 g = V * root[cols] - J[cols].T / np.maximum(root[cols], _LEAST_ROOT)
                 r[cols, c] += np.einsum("ij,ij->j", g, g)
                 r[cols, c] -= 2.0 * root[cols] * np.einsum("ij,ij->j", g, V - self.M[cols].T)
-            dsyrk(-1.0, J.T, beta=1.0, c=R, trans=1, lower=1, overwrite_c=1)
+            blas.dsyrk(-1.0, J.T, beta=1.0, c=R, trans=1, lower=1, overwrite_c=1)
         s = -0.5 * (r - P * r.sum(axis=1, keepdims=True))
         return self.solve(K, s), R
 
@@ -160,6 +160,7 @@ def _invert(factor: np.ndarray, out: np.ndarray) -> np.ndarray:
     return out
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class ClassCovariance:
     """cov(f_c(x), f_d(x) | labels) = delta_cd (k(x, x) - sum_b psi_b . psi_c) + psi_c . psi_d.
@@ -213,6 +214,7 @@ def _nodes(q: int) -> np.ndarray:
     return np.asarray(ndtri(middles) @ helmert(q))
 
 
+@entry_point
 def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Return E[softmax(f)] of f normal with means (m, C) and covariances (m, C, C).
 

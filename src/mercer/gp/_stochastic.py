@@ -8,12 +8,12 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import NotPositiveDefiniteError, warn_caller
 from .._points import length
-from .._runtime import Stopwatch, generator, one_blas_thread
+from .._runtime import Stopwatch, entry_point, generator, one_blas_thread
+from .._runtime.linalg import cho_solve
 from ..expansion import Expansion
 from ..solvers import Report, Status
 from ._capabilities import Capabilities
@@ -50,6 +50,7 @@ class Estimate(NamedTuple):
     gap: float  # how far the value may be off since the iteration ended, and by rounding
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class StochasticLikelihood(Landmarked):
     """log p(Y) = sum_c -1/2 (y_c^T C^-1 y_c + log det C + n log 2 pi),  C = K + D, by iteration.

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length, take
-from .._runtime import check_threads, jit, run
+from .._runtime import ENTRY_WORK, check_threads, jit, run
+from .._runtime.linalg import lapack
 from ..gram import DenseGram, gram
 from ..kernels import Kernel, reads_all
 from ..solvers.linear import Triangle, relative
@@ -212,5 +212,5 @@ def derivatives(
                 if not same:
                     T[:, cols] += block.tangents(A[rows], transposed=True)
 
-    run(row, range(len(parts)), n_threads)
+    run(row, range(len(parts)), n_threads, work=ENTRY_WORK * p * n * n)
     return pulled.sum(axis=0), moved.sum(axis=0)

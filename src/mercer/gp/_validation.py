@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dsymm, dsyr, dsyrk
 
 from .._errors import NotPositiveDefiniteError
 from .._points import length
-from .._runtime import check_budget, check_choice
+from .._runtime import check_budget, check_choice, entry_point
+from .._runtime.linalg import blas
 from ..kernels import Kernel
 from ..solvers.linear import mirror
 from ._capabilities import Capabilities
@@ -46,6 +46,7 @@ class _Judgement(NamedTuple):
     by_logdet: float
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class RidgeCriterion(Objective):
     """-N/2 log of the mean squared error of leave-one-out, or of another criterion: see the module.
@@ -138,13 +139,13 @@ class RidgeCriterion(Objective):
 
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
         kernel, shift, A, P, found = self._projected(theta)
-        B = dsymm(1.0, P, found.by_a, lower=1)
+        B = blas.dsymm(1.0, P, found.by_a, lower=1)
         diagonal = found.by_logdet * P.diagonal() - np.einsum("ic,ic->i", A, B)
         squares: Any = None
         if found.by_p is not None:
             mirror(P)
             root = np.multiply(P, np.sqrt(found.by_p), out=P)
-            squares = dsyrk(1.0, root, lower=1)
+            squares = blas.dsyrk(1.0, root, lower=1)
             diagonal -= squares.diagonal()
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
@@ -172,7 +173,7 @@ class RidgeCriterion(Objective):
         if self.intercept:
             total = float(u.sum())
             A = A - np.outer(u, u @ Y / total)
-            P = dsyr(-1.0 / total, u, lower=1, a=P, overwrite_a=1)
+            P = blas.dsyr(-1.0 / total, u, lower=1, a=P, overwrite_a=1)
             logdet += np.log(total)
         found = self._judge(A, P.diagonal().copy(), logdet)
         if not np.isfinite(found.value):

@@ -19,13 +19,14 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .._errors import not_finite
-from .._runtime import slices
+from .._runtime import entry_point, slices
 from ._dense import DenseGram
 from ._operator import GramOperator
 
 __all__ = ["CentredGram"]
 
 
+@entry_point
 class CentredGram(LinearOperator):
     """S K_c S as an operator on top of a symmetric Gram.
 

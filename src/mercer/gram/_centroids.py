@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import doubled, length, sliceable, take
-from .._runtime import generator, one_blas_thread, slices
+from .._runtime import entry_point, generator, one_blas_thread, slices
 from ..kernels import Kernel, Radial, Wrapper
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_by_residual, choose_landmarks
 
@@ -104,6 +104,7 @@ def medoids(
     return some[np.concatenate([nearest, extra])]
 
 
+@entry_point
 def lloyd(
     X: np.ndarray, centres: np.ndarray, rounds: int, weights: np.ndarray | None = None
 ) -> np.ndarray:

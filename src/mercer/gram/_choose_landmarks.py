@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
-from .._runtime import generator, is_count, one_blas_thread, quiet, run, slices
+from .._runtime import entry_point, generator, is_count, one_blas_thread, quiet, run, slices
 from ..kernels import Kernel, reads_all
 from ._operator import GramOperator
 from ._pivots import pivots_one_by_one
@@ -33,6 +33,7 @@ _STRIP = 1024  # rows of K that one task works on
 _PILOT = 1000  # rank, at most, of the factor behind leverage scores
 
 
+@entry_point
 def choose_landmarks(
     kernel: Kernel,
     X: Any,
@@ -219,7 +220,8 @@ class _Nearest:
             distances = self._distances(columns(rows), rows, chosen).min(axis=1)
             np.minimum(self.nearest[rows], distances, out=self.nearest[rows])
 
-        run(strip, slices(len(self.nearest), _STRIP), self.n_threads)
+        work = self.gram.kernel._evaluation_work(len(self.nearest) * len(chosen))
+        run(strip, slices(len(self.nearest), _STRIP), self.n_threads, work)
         self.nearest[chosen] = 0.0
         self._check()
         np.maximum(self.nearest, 0.0, out=self.nearest)

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from scipy.fft import irfft, rfft
 
 from .._points import as_vectors, take
-from .._runtime import jit
+from .._runtime import entry_point, jit
 from ..kernels import Polynomial
 from ._feature_map import FeatureMap
 
@@ -35,6 +35,7 @@ __all__ = ["CountSketchMap"]
 _ROTATIONS = 180.0
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class CountSketchMap(FeatureMap):
     """phi(x), D features with E phi(x) . phi(z) = (gamma <x, z> + coef0)^degree.

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._runtime import run, slices
+from .._runtime import entry_point, run, slices
 from ..kernels import Kernel, pair
 from ._operator import GramOperator
 from ._products import weighted_squares
@@ -18,6 +18,7 @@ _STRIP = 512  # rows of a product worked on at a time
 _LARGE = 2**22  # entries of K beyond which a product is shared among threads
 
 
+@entry_point
 class DenseGram(GramOperator):
     """K as an (n, m) array: 8 n m bytes, and the fastest products.
 
@@ -115,7 +116,7 @@ class DenseGram(GramOperator):
         def strip(rows: slice) -> None:
             np.matmul(K[rows], V, out=out[rows])
 
-        run(strip, slices(len(K), _STRIP), self.n_threads)
+        run(strip, slices(len(K), _STRIP), self.n_threads, work=float(K.size) * V.shape[1])
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:

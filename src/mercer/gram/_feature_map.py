@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._points import length, sliceable
-from .._runtime import is_count, run, slices
+from .._runtime import ENTRY_WORK, entry_point, is_count, run, slices
 
 __all__ = ["FeatureMap"]
 
@@ -18,6 +18,7 @@ _STRIP = 2**22  # bytes of the features that one task computes
 _STRIPS = 8  # strips in a block, which has 32 MiB
 
 
+@entry_point
 class FeatureMap(ABC):
     """A map phi whose products approximate a kernel; `len` is the number m of features.
 
@@ -101,8 +102,15 @@ class FeatureMap(ABC):
             if exact is not mine:
                 mine[...] = exact
 
-        run(strip, self._strips(rows), n_threads)
+        run(strip, self._strips(rows), n_threads, self._work(len(out)))
         return out
+
+    def _work(self, rows: int) -> float:
+        """Return the multiplications that the features of some rows take, roughly."""
+        kernel, entries = getattr(self, "kernel", None), rows * len(self)
+        if kernel is None:  # random features
+            return entries * ENTRY_WORK
+        return float(kernel._evaluation_work(entries, len(self)))
 
     def _strips(self, rows: slice) -> list[slice]:
         """Cut rows into the parts of one task each; their size depends on m alone, as bits must."""

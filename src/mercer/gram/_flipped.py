@@ -13,10 +13,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .._errors import not_finite
 from .._points import doubled, sliceable, take
+from .._runtime import entry_point
+from .._runtime.linalg import eigh
 from ..kernels import Kernel, Prepared
 from ._feature_map import FeatureMap
 from ._rpcholesky import significance
@@ -25,6 +26,7 @@ from ._tiled import fill
 __all__ = ["FlippedMap"]
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class FlippedMap(FeatureMap):
     """phi(x) = U |l|^-1/2 sgn(l) U^T k_S(x) with K_SS = U l U^T: m features, whatever k is.

@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .._points import as_vectors, take
+from .._runtime import entry_point
 from ..kernels import FourierBasis, Kernel, random_features
 from ._feature_map import FeatureMap
 
 __all__ = ["FourierMap"]
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
     """phi(x) with E phi(x) . phi(z) = k(x, z), for a kernel that has random Fourier features.

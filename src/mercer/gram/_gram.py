@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import MemoryBudgetError
-from .._runtime import budget_in_bytes, check_threads, in_words
+from .._runtime import budget_in_bytes, check_threads, entry_point, in_words
 from ..kernels import Kernel, Precomputed, as_kernel, on_indices
 from ._dense import DenseGram
 from ._operator import GramOperator, points_length
@@ -16,6 +16,7 @@ from ._tiled import TiledGram, working_bytes
 __all__ = ["gram"]
 
 
+@entry_point
 def gram(
     kernel: Any,
     X: Any,

@@ -12,11 +12,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._errors import KernelMismatchError, MemoryBudgetError
 from .._points import doubled, length, sliceable, take
-from .._runtime import budget_in_bytes, in_words, one_blas_thread, ordered_sum, run, slices
+from .._runtime import (
+    budget_in_bytes,
+    entry_point,
+    in_words,
+    one_blas_thread,
+    ordered_sum,
+    run,
+    slices,
+)
+from .._runtime.linalg import solve_triangular
 from ..kernels import Kernel
 from ._choose_landmarks import choose_landmarks
 from ._nystroem import NystroemMap, without_rounding
@@ -28,6 +36,7 @@ _LANDMARKS = 100  # how many are chosen by default
 _ROWS = 1024  # points looked at a time, for derivatives and diagonals
 
 
+@entry_point
 class LowRankGram(GramOperator):
     """F F^T in place of K = k(X, X), with F the Nyström features of X, (n, m).
 
@@ -182,12 +191,14 @@ class LowRankGram(GramOperator):
         def strip(rows: slice) -> np.ndarray:
             return term(rows, self._strip(rows, whiten))
 
-        return np.asarray(ordered_sum(strip, strips, len(strips), self.n_threads))
+        work = self.map._work(self.shape[0])
+        return np.asarray(ordered_sum(strip, strips, len(strips), self.n_threads, work))
 
     def _each(self, task: Callable[[slice, np.ndarray], Any], whiten: bool = True) -> None:
         """Call task(rows, F[rows]) for all strips of rows, in threads."""
         strips = self.map._strips(slice(0, self.shape[0]))
-        run(lambda rows: task(rows, self._strip(rows, whiten)), strips, self.n_threads)
+        work = self.map._work(self.shape[0])
+        run(lambda rows: task(rows, self._strip(rows, whiten)), strips, self.n_threads, work)
 
     def _strip(self, rows: slice, whiten: bool) -> np.ndarray:
         if self._F is not None and whiten:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import not_finite
-from .._runtime import jit, quiet, run, slices
+from .._runtime import entry_point, jit, quiet, run, slices
 from ..kernels import Kernel, Prepared, Radial, Scale, pair
 from ._cancellation import LOST, ROUNDING, differ, is_lost, warn_of_cancellation
 
@@ -30,6 +30,7 @@ _EXACT = 1e-6  # relative error of a squared distance from which it is computed 
 _MANY = 0.01  # fraction of points whose neighbours are lost from which on a warning is given
 
 
+@entry_point
 @quiet
 def nearest(
     kernel: Kernel,
@@ -126,7 +127,7 @@ def _scan(
                 T[Pi.coincidences(Qj)] = sign * np.inf  # infinitely far
             _insert(T, terms[cols], sign, cols.start, best[rows], index[rows])
 
-    run(strip, slices(len(P), _ROWS), n_threads)
+    run(strip, slices(len(P), _ROWS), n_threads, kernel._evaluation_work(len(P) * len(Q)))
     if falling is not None and np.isfinite(best.sum()):
         best = norms[index] - 2.0 * factor * falling.profile(np.maximum(best, 0.0))
         np.maximum.accumulate(best, axis=1, out=best)  # ascending, but for rounding
@@ -141,6 +142,7 @@ def _decreasing(kernel: Kernel) -> tuple[float, Radial | None]:
     return (factor, kernel) if isinstance(kernel, Radial) and kernel.falls else (1.0, None)
 
 
+@entry_point
 @quiet
 def within(
     kernel: Kernel,
@@ -223,7 +225,7 @@ def _scan_within(
         order = np.argsort(i, kind="stable")
         found[number] = np.bincount(i, minlength=len(Pi)), squared[order], j[order]
 
-    run(strip, range(len(strips)), n_threads)
+    run(strip, range(len(strips)), n_threads, kernel._evaluation_work(len(P) * len(Q)))
     counts, squared, places = (np.concatenate(each) for each in zip(*found, strict=True))
     return counts, squared, places
 

@@ -19,11 +19,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.lapack import dpotrf, dpstrf, dtrtri, dtrtrs
 
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
-from .._runtime import blas_threads
+from .._runtime import entry_point
+from .._runtime.linalg import lapack
 from ..kernels import Kernel, Prepared, reads_all
 from ._feature_map import FeatureMap
 from ._rpcholesky import significance
@@ -37,6 +37,7 @@ _SMALL = 600  # landmarks; with more the BLAS solves as fast as it multiplies
 _WELL = 1e4  # condition of L up to which products with its inverse are exact to 12 digits
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class NystroemMap(FeatureMap):
     """phi(x) = L^-1 k_S(x) with L L^T = K_SS: m features whose products approximate k.
@@ -130,8 +131,7 @@ class NystroemMap(FeatureMap):
             raise ValueError(f"V has shape {V.shape}, but there are {len(self)} features")
         if not V.size:
             return V.copy()
-        with blas_threads(len(self)):
-            return np.asarray(dtrtrs(self.factor, V, lower=1, trans=1)[0])
+        return np.asarray(lapack.dtrtrs(self.factor, V, lower=1, trans=1)[0])
 
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         if not out.size:
@@ -157,7 +157,7 @@ class NystroemMap(FeatureMap):
         """L^-1, if multiplying by it is quicker than solving, and as exact up to 1e-12."""
         if not 0 < len(self) <= _SMALL:
             return None
-        N, info = dtrtri(self.factor, lower=1)
+        N, info = lapack.dtrtri(self.factor, lower=1)
         condition = np.linalg.norm(N) * np.linalg.norm(self.factor)
         return N if info == 0 and condition <= _WELL else None
 
@@ -172,6 +172,7 @@ class NystroemMap(FeatureMap):
         return self.kernel.prepare(sp.csr_array(self.points)) if dense else self._landmarks
 
 
+@entry_point
 def factor_landmarks(
     K: np.ndarray, dtype: Any, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -192,11 +193,10 @@ def factor_landmarks(
         raise not_finite(kernel, "K_SS", "the landmarks")
     largest = float(np.abs(diagonal).max())
     floor, negative = (largest * part for part in significance(dtype))
-    with blas_threads(len(K)):
-        L, info = dpotrf(K, lower=1, clean=1)
+    L, info = lapack.dpotrf(K, lower=1, clean=1)
     if info == 0 and L.diagonal().min() ** 2 > floor:
         return L, np.arange(len(K)), 0.0
-    C, order, rank, _ = dpstrf(K, tol=floor, lower=1)
+    C, order, rank, _ = lapack.dpstrf(K, tol=floor, lower=1)
     order = order.astype(np.intp) - 1
     kept, others, rest = order[:rank], order[rank:], C[rank:, :rank]
     # What is left of the others is 0 but for rounding.  Beside a diagonal that is 0 an entry c
@@ -219,7 +219,7 @@ def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray,
     trace = float(np.trace(K))
     for exponent in range(10):
         jitter = 10.0**exponent * float(np.finfo(float).eps) * trace
-        L, info = dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
+        L, info = lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1, clean=1)
         if info == 0 and L.diagonal().min() ** 2 > 0.5 * jitter:
             return L, np.arange(len(K)), jitter
     raise NotPositiveDefiniteError(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .._points import length, take
-from .._runtime import slices
+from .._runtime import entry_point, slices
 from ..kernels import Kernel
 from ._products import weighted_squares
 
@@ -18,6 +18,7 @@ __all__ = ["GramOperator"]
 _TILE = 512  # rows and columns of the tiles of a pullback
 
 
+@entry_point
 class GramOperator(LinearOperator):
     """The matrix K_ij = k(x_i, z_j), held in some way.
 

@@ -263,7 +263,8 @@ class KernelRows:
                 self.kernel._tile(R, Q, T)  # the solver checks that f is finite
                 cache.array[where, run_ * _TILE_COLUMNS : run_ * _TILE_COLUMNS + len(Q)] = T
 
-        run(some, range(0, len(runs), 8), self.n_threads)
+        work = self.kernel._evaluation_work(len(rows) * sum(map(len, runs)))
+        run(some, range(0, len(runs), 8), self.n_threads, work)
 
 
 def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:

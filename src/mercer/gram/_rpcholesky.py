@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._errors import NotPositiveDefiniteError, not_finite
-from .._runtime import generator, is_count, one_blas_thread, quiet, run, slices
+from .._runtime import entry_point, generator, is_count, one_blas_thread, quiet, run, slices
 from ._operator import GramOperator
 from ._tiled import TiledGram
 from ._triangular import solve_rows
@@ -69,6 +69,7 @@ class PartialCholesky:
         return float(self.residual.sum())
 
 
+@entry_point
 def rpcholesky(
     gram: GramOperator,
     rank: int,
@@ -241,7 +242,8 @@ class _Schur:
             F[rows, i : i + len(pivots)] = G
             d[rows] -= np.einsum("ij,ij->i", G, G)
 
-        run(strip, slices(len(F), _STRIP), self.n_threads)
+        work = self.gram.kernel._evaluation_work(len(F) * len(pivots), i + len(pivots))
+        run(strip, slices(len(F), _STRIP), self.n_threads, work)
         self.done += len(pivots)
         self._check(self.done)
         np.maximum(d, 0.0, out=d)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._runtime import run, slices
+from .._runtime import ENTRY_WORK, run, slices
 from ..kernels import Kernel, Radial, node
 from ._dense import DenseGram
 
@@ -86,5 +86,5 @@ def _scaled(kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, unit: flo
         np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
         K[rows] = kernel.profile(K[rows])
 
-    run(strip, slices(len(S), _STRIP), n_threads)
+    run(strip, slices(len(S), _STRIP), n_threads, work=ENTRY_WORK * S.size)
     return DenseGram.from_array(K, kernel, X, owned=True, n_threads=n_threads)

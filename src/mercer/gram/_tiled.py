@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import MemoryBudgetError
-from .._runtime import budget_in_bytes, in_words, one_blas_thread, run, slices
+from .._runtime import budget_in_bytes, entry_point, in_words, one_blas_thread, run, slices
 from ..kernels import Kernel, Prepared, pair
 from ._operator import GramOperator, points_length
 from ._products import few_columns, padded, product, products, weighted_squares
@@ -35,7 +35,6 @@ _STRIP = 1920  # rows of K that one task of a rectangular product works on
 _FEW_ROWS = 64  # the same, where there are few of them
 _BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
 _MOST_GROUPS = 16
-_FEW = 2**20  # entries of K that take no longer than to start a thread
 _MOST_ROUNDED = 1e-2  # the relative error of an entry up to which float32 is worth a trial
 _SHARE_ROUNDED = 0.05  # of the budget, for points in float32
 _MOST_ELSEWHERE = 64  # groups that other processes work on
@@ -43,6 +42,7 @@ _MOST_ELSEWHERE = 64  # groups that other processes work on
 _elsewhere: ContextVar[Any] = ContextVar("who does the products", default=None)
 
 
+@entry_point
 class TiledGram(GramOperator):
     """K as an operator that needs O(n d) memory.
 
@@ -192,7 +192,8 @@ class TiledGram(GramOperator):
         def group(g: int) -> Iterator[None]:
             parts[g] = yield from group_of_tiles(kept, given, groups[g])
 
-        run(group, range(len(groups)), self.n_threads)
+        work = self.kernel._evaluation_work(n * n // 2, V.shape[1])
+        run(group, range(len(groups)), self.n_threads, work)
         total = np.zeros((n, c))
         for acc, _ in parts:
             total[: len(acc)] += acc[:, :c]
@@ -217,7 +218,8 @@ class TiledGram(GramOperator):
                     T = _tile(self.kernel, P[rows], Qj, scratch)
                     out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
 
-        run(rows_of, slices(len(P), strip), self.n_threads)
+        work = self.kernel._evaluation_work(len(P) * len(Q), V.shape[1])
+        run(rows_of, slices(len(P), strip), self.n_threads, work)
         return out[:, :c]
 
 
@@ -342,12 +344,11 @@ def fill(
             if symmetric and rows.start < cols.start:
                 out[cols, rows] = T.T
 
-    alone = out.size <= _FEW and kernel.on_vectors and not kernel.costly
     if n <= _ROWS and m <= _COLS and out.flags.c_contiguous:  # one tile
         with one_blas_thread:
             _tile(kernel, P, Q, out.reshape(-1))
     else:
-        run(column, reversed(slices(m, _COLS)), 1 if alone else n_threads)
+        run(column, reversed(slices(m, _COLS)), n_threads, kernel._evaluation_work(out.size))
     if symmetric:
         for part in slices(n, _COLS):  # the squares on the diagonal, bit by bit
             square = out[part, part]

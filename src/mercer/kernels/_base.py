@@ -37,7 +37,7 @@ import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import length, take
-from .._runtime import slices
+from .._runtime import ENTRY_WORK, entry_point, slices
 from ._claims import Claims
 from ._fields import Value, frozen_parameter, node
 from ._linearised import Linearised
@@ -69,6 +69,7 @@ def parameter(
     return dataclasses.field(default=default, metadata={"bounds": bounds})
 
 
+@entry_point
 @node
 class Kernel(Value, ABC):
     """A symmetric function k(x, z) of two points; see the module for the contract.
@@ -308,6 +309,14 @@ class Kernel(Value, ABC):
     def costly(self) -> bool:
         """Whether single values cost so much that none should be computed twice."""
         return any(child.costly for _, child in self._children())
+
+    def _evaluation_work(self, entries: int, columns: int = 0) -> float:
+        """Return the multiplications that some entries of K and a product with columns take.
+
+        Values of costly kernels, and of those on structured points, are always worth a thread.
+        """
+        cheap = self.on_vectors and not self.costly
+        return entries * (ENTRY_WORK + columns) if cheap else np.inf
 
     @property
     def reads_matrix(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._runtime import run, slices
+from .._runtime import ENTRY_WORK, run, slices
 from ._waves import waves
 
 __all__ = ["additive_chi2_features"]
@@ -51,7 +51,7 @@ def additive_chi2_features(X: Any, steps: int, interval: float) -> Any:
         for j, part in enumerate(_parts(X[rows].ravel(), steps, interval)):
             out[rows, j * d : (j + 1) * d] = part.reshape(-1, d)
 
-    run(strip, slices(n, _ROWS))
+    run(strip, slices(n, _ROWS), work=ENTRY_WORK * out.size)
     return out
 
 

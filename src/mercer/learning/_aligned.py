@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import not_finite
 from .._points import length, take
-from .._runtime import check_budget
+from .._runtime import check_budget, entry_point
 from ..gp import Capabilities
 from ..gram import gram
 from ..kernels import Kernel
@@ -19,6 +19,7 @@ __all__ = ["TargetAlignment"]
 _ARRAYS = 6  # of the size of K: K, T, and what a pullback takes
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class TargetAlignment:
     """n <A, T> / (|A| |T|), of the centred matrices A of the kernel and T of y y^T.

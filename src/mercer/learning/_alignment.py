@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._points import as_vectors, doubled, length
-from .._runtime import one_blas_thread, reserving
+from .._runtime import entry_point, one_blas_thread, reserving
 from ..gram import GramOperator, gram, memoise_if_affordable
 from ..kernels import Kernel, Linear, Precomputed, as_kernel
 from ._pairing import Pairing
@@ -15,6 +15,7 @@ from ._pairing import Pairing
 __all__ = ["alignment", "as_targets", "held_in_tiles", "target_gram"]
 
 
+@entry_point
 @one_blas_thread
 @reserving()
 def alignment(

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.signal import lombscargle
 
+from .._runtime import entry_point
 from ..gp import Capabilities, MarginalLikelihood, maximise
 from ..kernels import RBF, Bounded, Kernel, Periodic, Product, Scale, Select, Sum, White
 
@@ -136,6 +137,7 @@ class _Expression:
         return _Expression(terms, white.noise)
 
 
+@entry_point
 class ExpressionSearch:
     """A greedy search; see the module.
 

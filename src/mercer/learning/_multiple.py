@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._points import doubled, length, take
-from .._runtime import check_choice, is_count, one_blas_thread, reserving
+from .._runtime import check_choice, entry_point, is_count, one_blas_thread, reserving
 from ..gram import GramOperator, memoise_if_affordable
 from ..kernels import Claims, Kernel, Prepared, Sum, as_kernel, node
 from ._alignment import as_targets, held_in_tiles, target_gram
@@ -82,6 +82,7 @@ class KernelWeights:
         return "\n".join(lines)
 
 
+@entry_point
 @node
 class MultipleKernel(Kernel):
     """k(x, z) = sum_k v_k k_k(x, z) / s_k,  with weights v >= 0, sum 1, learned in `fit`.

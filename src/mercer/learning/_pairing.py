@@ -88,7 +88,8 @@ class Pairing:
 
         # the first strips are the longest: in turns, so that every group has some of them
         order = sorted(range(len(strips)), key=lambda i: min(i, len(strips) - 1 - i))
-        total = ordered_sum(strip, order, min(8, len(strips)))
+        work = sum(K.kernel._evaluation_work(n * n // 2) for K in grams)
+        total = ordered_sum(strip, order, min(8, len(strips)), work=work)
         products, sums = total[: p * p].reshape(p, p), total[p * p :].reshape(p, n)
         diagonals = np.array([K.diagonal() for K in grams], dtype=float)
         for K, square, diagonal in zip(grams, products.diagonal(), diagonals, strict=True):

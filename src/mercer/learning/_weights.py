@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.optimize import nnls
 
 from .._errors import warn_caller
+from .._runtime.linalg import eigh
 from ..kernels import Kernel, Scale, Sum
 
 __all__ = ["Candidates", "aligned", "alignf", "average", "combined", "or_average"]

@@ -19,7 +19,7 @@ from scipy.optimize import OptimizeResult, minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._runtime import Step, Stopwatch, ordered_sum, slices
+from .._runtime import Step, Stopwatch, entry_point, ordered_sum, slices
 from ..solvers import Report, Status
 from ._layers import Layers
 from ._ppca import signed
@@ -98,11 +98,15 @@ class LostVariance:
             first, _ = encoder.pullback(there, G)
             return np.concatenate([[np.sum(lost * lost)], 2.0 * first, 2.0 * second])
 
-        found = ordered_sum(term, self._parts, _GROUPS) / self._total
+        found = (
+            ordered_sum(term, self._parts, _GROUPS, work=3.0 * len(self._X) * len(theta))
+            / self._total
+        )
         decayed = self._alpha * self._decayed * theta
         return float(found[0] + decayed @ theta), found[1:] + 2.0 * decayed
 
 
+@entry_point
 def autoencode(
     X: np.ndarray,
     q: int,

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .._errors import warn_caller
-from .._runtime import Stopwatch, check_budget, slices
+from .._runtime import Stopwatch, check_budget, entry_point, slices
 from ..gp import (
     Conditioned,
     LatentBound,
@@ -46,6 +46,7 @@ class FittedBayesian(NamedTuple):
     report: Report
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class BayesianMap(SmoothMap):
     """x = mean + unit (f(z) + noise), with z ~ N(0, I) known up to a Gaussian of its own.
@@ -153,6 +154,7 @@ def _best(row: RowBound, Y: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, 
     return V, -slopes(V, np.arange(len(Y)))[0]
 
 
+@entry_point
 def default_relevance(X: np.ndarray, q: int) -> Kernel:
     """Return an RBF with the length scales of PCA, for data with a mean variance of 1.
 
@@ -173,6 +175,7 @@ def default_relevance(X: np.ndarray, q: int) -> Kernel:
     return 1.0 * RBF(scales)
 
 
+@entry_point
 def fit_bayesian(
     X: np.ndarray,
     kernel: Kernel,

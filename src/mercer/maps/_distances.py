@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 
 from .._errors import not_finite
 from .._points import length, refuse_structured
-from .._runtime import quiet, slices
+from .._runtime import entry_point, quiet, slices
 from ..kernels import Kernel, Linear, Radial, Shift, pair
 
 __all__ = ["Distances", "across", "distances", "of_pairs"]
@@ -84,6 +84,7 @@ class _InFeatureSpace:
         return _apart(own, norms, out, self._kernel)
 
 
+@entry_point
 def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
     """Return the distances in the feature space of a kernel of all pairs, as SciPy's `pdist` does.
 
@@ -106,6 +107,7 @@ def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
     return out
 
 
+@entry_point
 @quiet
 def across(kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray) -> np.ndarray:
     """Return the distances of points x to points z, given k(x, x) and k(z, z).

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
 from scipy.spatial.distance import cdist
 
 from .._errors import NotPositiveDefiniteError
-from .._runtime import Stopwatch, slices
+from .._runtime import Stopwatch, entry_point, slices
+from .._runtime.linalg import cho_solve
 from ..gp import LatentLikelihood, MarginalLikelihood, maximise
 from ..kernels import Kernel
 from ..preimage import descend
@@ -39,6 +39,7 @@ class FittedLatent(NamedTuple):
     report: Report
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class LatentMap(SmoothMap):
     """x = mean + unit (f(z) + noise), with the Gaussian process f as the data leave it.
@@ -137,6 +138,7 @@ class LatentMap(SmoothMap):
         return np.asarray(-0.5 * (squares + Y.shape[1] * np.log(2.0 * np.pi * variance)))
 
 
+@entry_point
 def whitened(Z: np.ndarray) -> np.ndarray:
     """Return places about 0 with a variance of 1 in each direction, as N(0, I) expects them.
 
@@ -153,6 +155,7 @@ def whitened(Z: np.ndarray) -> np.ndarray:
     return np.asarray(Z / np.where(deviation > _FLAT * deviation.max(), deviation, 1.0))
 
 
+@entry_point
 def principal_places(X: np.ndarray, q: int) -> np.ndarray:
     """Return the scores of the first q principal components.
 
@@ -171,6 +174,7 @@ def principal_places(X: np.ndarray, q: int) -> np.ndarray:
     return np.asarray(Y @ signed(axes.T))
 
 
+@entry_point
 def fit_latent(
     X: np.ndarray,
     kernel: Kernel,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import slices
+from .._runtime import entry_point, slices
 
 __all__ = ["LinearGaussian", "Places"]
 
@@ -32,6 +32,7 @@ class Places:
     rest: np.ndarray
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class LinearGaussian:
     """x = W z + mu + e with z ~ N(0, I) and e ~ N(0, noise I), so that x ~ N(mu, W W^T + noise I).

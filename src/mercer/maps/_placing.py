@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._runtime import entry_point
+
 __all__ = ["place", "stress_at"]
 
 _FLAT = 0.1  # curvatures are at least this part of that of majorisation
 
 
+@entry_point
 def place(
     delta: np.ndarray,
     Z: np.ndarray,
@@ -58,6 +61,7 @@ def place(
     return found
 
 
+@entry_point
 def stress_at(places: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return sum_j w_j (|z - z_j| - delta_j)^2 of each place.
 

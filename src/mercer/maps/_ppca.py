@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._runtime import Step
+from .._runtime import Step, entry_point
 from ._linear_gaussian import LinearGaussian
 
 __all__ = ["FittedLinear", "principal", "signed", "with_gaps"]
@@ -28,6 +28,7 @@ class FittedLinear(NamedTuple):
     log_likelihoods: np.ndarray
 
 
+@entry_point
 def principal(X: np.ndarray, q: int) -> FittedLinear:
     """Return the most likely model with q latent dimensions for rows without gaps.
 
@@ -52,6 +53,7 @@ def principal(X: np.ndarray, q: int) -> FittedLinear:
     return FittedLinear(model, np.array([model.log_density(X).mean()]))
 
 
+@entry_point
 def with_gaps(
     X: np.ndarray,
     q: int,

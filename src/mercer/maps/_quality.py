@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import is_count, ordered_sum, quiet, random_numbers, slices
+from .._runtime import ENTRY_WORK, entry_point, is_count, ordered_sum, quiet, random_numbers, slices
 from ..kernels import Kernel, as_kernel, reads_all
 from ._distances import Distances, distances
 
@@ -106,6 +106,7 @@ class EmbeddingQuality:
     n_neighbors: Any
 
 
+@entry_point
 @quiet
 def embedding_quality(
     X: Any,
@@ -276,7 +277,7 @@ class _Comparison:
             return total
 
         parts = slices(m, max(1, _ENTRIES // n))
-        total, squares = ordered_sum(sums, parts, _GROUPS)
+        total, squares = ordered_sum(sums, parts, _GROUPS, work=ENTRY_WORK * m * n)
         for name, largest in zip("XZ", spread, strict=True):
             if not largest.any():
                 raise ValueError(

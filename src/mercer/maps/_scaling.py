@@ -11,14 +11,14 @@ from collections.abc import Callable as Function
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.optimize import OptimizeResult, minimize
 from scipy.sparse.linalg import ArpackError, eigsh
 from scipy.spatial.distance import squareform
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._runtime import Step, Stopwatch, one_blas_thread
+from .._runtime import Step, Stopwatch, entry_point, one_blas_thread
+from .._runtime.linalg import eigh
 from ..solvers import Report, Status
 from ._ppca import signed
 from ._stress import Stress
@@ -38,6 +38,7 @@ class Scaled(NamedTuple):
     report: Report
 
 
+@entry_point
 def classical(delta: np.ndarray, q: int) -> np.ndarray:
     """Return the places of classical scaling, which is kernel PCA of -delta^2 / 2.
 
@@ -72,6 +73,7 @@ def classical(delta: np.ndarray, q: int) -> np.ndarray:
     return Z
 
 
+@entry_point
 def scale(
     S: Stress,
     q: int,

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .._runtime import jit, ordered_sum
+from .._runtime import ENTRY_WORK, jit, ordered_sum
 
 __all__ = ["Stress"]
 
@@ -66,7 +66,9 @@ class Stress:
             found[0] = _add(self.delta, self._w, columns, *rows, G, scratch)
             return found
 
-        found = ordered_sum(term, self._rows, _GROUPS) / self.total
+        found = (
+            ordered_sum(term, self._rows, _GROUPS, work=ENTRY_WORK * len(self.delta)) / self.total
+        )
         return float(found[0]), 2.0 * found[1:].reshape(columns.shape).T
 
     def _sums(self, pairs: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._points import concatenate
-from .._runtime import is_count, one_blas_thread
+from .._runtime import entry_point, is_count, one_blas_thread
 from ..expansion import Expansion
 from ._mmd import squared_norm
 from ._recentred import recentred
@@ -22,6 +22,7 @@ from ._summary import Mean, Summary, check_summary, optimal_weights
 __all__ = ["herd"]
 
 
+@entry_point
 @one_blas_thread
 def herd(
     X: Any,

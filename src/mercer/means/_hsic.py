@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 
 from .._points import length
-from .._runtime import check_choice, one_blas_thread, ordered_sum, quiet, reserving, slices
+from .._runtime import (
+    check_choice,
+    entry_point,
+    one_blas_thread,
+    ordered_sum,
+    quiet,
+    reserving,
+    slices,
+)
 from ..gram import GramOperator, gram, memoise_if_affordable
 from ..kernels import Kernel
 from ._order import is_precomputed
@@ -31,6 +39,7 @@ ESTIMATORS = ("biased", "unbiased")
 _STRIP = 512  # rows and columns of a tile
 
 
+@entry_point
 @one_blas_thread
 @reserving()
 def hsic(
@@ -89,7 +98,8 @@ def hsic(
         both = np.array([np.vdot(S, T), np.vdot(S, S), np.vdot(T, T)])
         return both if tile[0] == tile[1] else 2.0 * both
 
-    total, a, b = ordered_sum(sums, tiles, len(strips)) / count_of_pairs(n, estimator)
+    work = sum(k._evaluation_work(n * n) for k, _ in samples)
+    total, a, b = ordered_sum(sums, tiles, len(strips), work=work) / count_of_pairs(n, estimator)
     margin = rounding(np.result_type(K.dtype, L.dtype)) * float(np.sqrt(a * b))
     return as_square(float(total), margin, estimator, K.kernel, L.kernel)
 

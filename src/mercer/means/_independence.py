@@ -13,6 +13,7 @@ from .._points import length
 from .._runtime import (
     budget_in_bytes,
     check_budget,
+    entry_point,
     jit,
     one_blas_thread,
     random_numbers,
@@ -93,6 +94,7 @@ class IndependenceResult:
     null: np.ndarray = field(repr=False)
 
 
+@entry_point
 @one_blas_thread
 @reserving()
 def independence_test(
@@ -203,7 +205,7 @@ def _in_chunks(sums: Sums, orders: np.ndarray, step: int) -> np.ndarray:
     def chunk(part: slice) -> None:
         sums(orders[part], out[part])
 
-    run(chunk, slices(len(orders), step))
+    run(chunk, slices(len(orders), step), work=float(orders.size) * orders.shape[1])
     return out
 
 

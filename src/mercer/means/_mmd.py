@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._points import length, take
-from .._runtime import check_choice, one_blas_thread, quiet, reserving
+from .._runtime import check_choice, entry_point, one_blas_thread, quiet, reserving
 from ..gram import GramOperator, LowRankGram, TiledGram, memoise_if_affordable
 from ..kernels import Kernel
 from ._recentred import entry_sizes, recentred
@@ -34,6 +34,7 @@ __all__ = ["Splits", "as_distance", "mmd", "pair_terms", "squared_norm"]
 _LEAST = {"unbiased": 2, "biased": 1, "linear": 4}  # points needed in each sample
 
 
+@entry_point
 @one_blas_thread
 @reserving()
 def mmd(

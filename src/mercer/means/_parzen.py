@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import warn_caller
-from .._runtime import run, slices
+from .._runtime import ENTRY_WORK, entry_point, run, slices
 from ..kernels import Kernel, Prepared, exp_inplace
 from ._window import Window
 
@@ -20,6 +20,7 @@ _SEARCH = (1e-3, 1e2)  # where "loo" looks, in units of Silverman's rule for the
 _GRID = 16  # bandwidths tried before the best is refined
 
 
+@entry_point
 def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray) -> np.ndarray:
     """Return log sum_j w_j k(x_i, z_j), w_j > 0; for Z = None over the other points of X.
 
@@ -58,10 +59,11 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
         out[part] = largest + np.log(total)
 
     tiles: list[tuple[slice, Prepared]] = [(cols, Q[cols]) for cols in slices(len(Q), _COLS)]
-    run(rows, slices(len(P), _ROWS))
+    run(rows, slices(len(P), _ROWS), work=2.0 * ENTRY_WORK * len(P) * len(Q))
     return out
 
 
+@entry_point
 def choose_bandwidth(rule: str, kernel: Kernel, X: np.ndarray, w: np.ndarray) -> float:
     """Return h by a rule, "scott", "silverman" or "loo", for points with weights of sum 1.
 

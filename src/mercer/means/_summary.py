@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .._points import length, sliceable, take
 from .._runtime import check_budget, check_choice, is_count, quiet, slices
+from .._runtime.linalg import eigh
 from ..expansion import Expansion
 from ..gram import TiledGram
 from ..kernels import Kernel

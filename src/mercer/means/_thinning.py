@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit, one_blas_thread, random_numbers, run, slices
+from .._runtime import entry_point, jit, one_blas_thread, random_numbers, run, slices
 from ..gram import TiledGram
 from ..kernels import Prepared
 from ._summary import Mean, Summary, check_summary
@@ -30,6 +30,7 @@ _PARTS = 64  # candidates that are kept after a halving
 _DELTA = 0.5  # bounds the chance that some alpha exceeds its a in a halving
 
 
+@entry_point
 @one_blas_thread
 def thin(
     X: Any,
@@ -115,7 +116,8 @@ def _halve(
             rows = slice(first, min(first + _STRIP, n))
             psi[rows] += tile(rows, Q) @ side
 
-        run(strip, range(part.stop, n, _STRIP), K.n_threads)
+        work = K.kernel._evaluation_work((n - part.stop) * len(side))
+        run(strip, range(part.stop, n, _STRIP), K.n_threads, work)
     return index[sides < 0], index[sides > 0]
 
 

@@ -13,6 +13,7 @@ from .._points import length, take
 from .._runtime import (
     budget_in_bytes,
     check_choice,
+    entry_point,
     one_blas_thread,
     random_numbers,
     reserving,
@@ -89,6 +90,7 @@ class TwoSampleResult:
     witness: Expansion = field(repr=False)
 
 
+@entry_point
 @one_blas_thread
 @reserving()
 def two_sample_test(

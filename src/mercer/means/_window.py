@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, kve
 
+from .._runtime import entry_point
 from ..kernels import RBF, Kernel, Laplacian, Matern, Prepared, RationalQuadratic
 
 __all__ = ["Window"]
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Window:
     """A radial kernel as a density on R^d.

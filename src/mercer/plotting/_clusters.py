@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._runtime import entry_point
 from ..gram import gram
 from ..solvers import silhouette
 from ._axes import PALETTE, Axes, Style, new_axes, require_matplotlib
@@ -16,6 +17,7 @@ from ._model import learned
 __all__ = ["cluster_numbers"]
 
 
+@entry_point
 def cluster_numbers(
     model: Any, X: Any, numbers: Iterable[int] = range(2, 9), ax: Axes | None = None
 ) -> Axes:

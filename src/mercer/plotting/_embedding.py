@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._runtime import entry_point
 from ._axes import PALETTE, SEQUENTIAL, Axes, Style, new_axes, require_matplotlib
 from ._labels import labels_of, scatter
 from ._model import check_components, learned
@@ -15,6 +16,7 @@ from ._model import check_components, learned
 __all__ = ["embedding"]
 
 
+@entry_point
 def embedding(
     model_or_scores: Any,
     y: Any = None,

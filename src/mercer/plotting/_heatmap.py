@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._points import length, take
+from .._runtime import entry_point
 from ..gram import CentredGram, DenseGram, GramOperator
 from ..kernels import Kernel
 from ._axes import DIVERGING, SEQUENTIAL, Axes, new_axes, require_matplotlib
@@ -17,6 +18,7 @@ from ._labels import labels_of
 __all__ = ["gram_heatmap"]
 
 
+@entry_point
 def gram_heatmap(
     kernel_or_matrix_or_gram: Any,
     X: Any = None,

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import entry_point
 from ..kernels import Features, Kernel
 from ._axes import PALETTE, SEQUENTIAL, Axes, Style, new_axes, require_matplotlib
 
 __all__ = ["basis_functions", "column", "credible_band", "draw_band", "kernel_sections"]
 
 
+@entry_point
 def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> Axes:
     """Draw k(x, x') as a function of x on the line, for each fixed x'.
 
@@ -57,6 +59,7 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
     return _framed(ax, x, "k(x, x')")
 
 
+@entry_point
 def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     """Draw the functions phi_m of a basis on the line, whose kernel is sum_m phi_m(x) phi_m(x').
 
@@ -100,6 +103,7 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     return _framed(ax, x, "φₘ(x)")
 
 
+@entry_point
 def credible_band(
     model: Any, x: Any, X: Any = None, y: Any = None, *, width: float = 2.0, ax: Axes | None = None
 ) -> Axes:

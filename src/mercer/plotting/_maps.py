@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import entry_point
 from ._axes import PALETTE, SEQUENTIAL, Style, require_matplotlib
 from ._labels import labels_of, scatter
 
@@ -16,6 +17,7 @@ _FEW = 6  # maps up to which three stand in a row, and four beyond
 _MANY = 2000  # points from which marks are smaller
 
 
+@entry_point
 def maps(
     embeddings: Mapping[str, Any],
     y: Any = None,

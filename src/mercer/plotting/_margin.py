@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from .._points import length
+from .._runtime import entry_point
 from ._axes import Axes, Style, legend_below, new_axes, require_matplotlib
 from ._labels import LOOKS, labels_of, looks_of_signs, scatter
 from ._line import column, draw_band
@@ -17,6 +18,7 @@ from ._window import EDGED, paint, plane_window, window_around
 __all__ = ["margin"]
 
 
+@entry_point
 def margin(
     model: Any, X: Any, y: Any = None, ax: Axes | None = None, *, n_grid: int | None = None
 ) -> Axes:

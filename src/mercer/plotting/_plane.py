@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._runtime import entry_point
 from ..expansion import Expansion
 from ..preimage import Target
 from ._axes import PALETTE, Axes, Style, legend_below, new_axes, require_matplotlib
@@ -21,6 +22,7 @@ _COLUMNS = 4  # panels in a row of a new figure
 _METHODS = ("fixed_point", "regularized", "gradient")  # those of preimage that take steps
 
 
+@entry_point
 def contours(
     expansion_or_function: Callable[[np.ndarray], Any],
     X: Any,
@@ -64,6 +66,7 @@ def contours(
     return _with_points(new_axes(ax, (5.6, 5.0)), window, values, n_levels)
 
 
+@entry_point
 def eigenfunctions(
     model: Any,
     X: Any = None,
@@ -118,6 +121,7 @@ def eigenfunctions(
     return panels
 
 
+@entry_point
 def preimage_path(
     expansion: Expansion,
     start: Any,

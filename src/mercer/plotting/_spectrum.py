@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import entry_point
 from ._axes import PALETTE, Axes, Style, new_axes, require_matplotlib
 from ._model import learned
 
 __all__ = ["spectrum"]
 
 
+@entry_point
 def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     """Draw l_1 >= l_2 >= ..., bounds of each, and the cumulated shares.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import entry_point
 from ..kernels.validity import Validity, Witness
 from ._axes import DIVERGING, PALETTE, Axes, Style, new_axes, require_matplotlib
 from ._window import paint, plane_window, window_around
@@ -17,6 +18,7 @@ _PROVED, _REFUTED, _CONDITIONAL = PALETTE[2], PALETTE[1], PALETTE[4]
 _WIDE = 60  # letters of a kernel that are shown
 
 
+@entry_point
 def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) -> Axes:
     """Draw a proof as the tree of its rules, or a witness as a function.
 

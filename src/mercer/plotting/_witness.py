@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._points import as_vectors, concatenate
+from .._runtime import entry_point
 from ._axes import Axes, Style, new_axes, require_matplotlib
 from ._labels import Labels, looks_of_signs, scatter
 from ._window import EDGED, Window, paint, plane_window, window_around
@@ -14,6 +15,7 @@ from ._window import EDGED, Window, paint, plane_window, window_around
 __all__ = ["witness"]
 
 
+@entry_point
 def witness(
     result_or_expansion: Any, X: Any, Y: Any, ax: Axes | None = None, *, n_grid: int | None = None
 ) -> Axes:

@@ -10,6 +10,8 @@ from collections.abc import Callable as Function
 
 import numpy as np
 
+from .._runtime import entry_point
+
 __all__ = ["descend", "shortened"]
 
 _MEMORY = 8  # steps that L-BFGS remembers
@@ -20,6 +22,7 @@ _LONGEST = 4.0  # step, in units of the spread
 Slopes = Function[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
+@entry_point
 def descend(
     slopes: Slopes,
     start: np.ndarray,

@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from .._errors import NotPositiveDefiniteError
-from .._runtime import check_budget
+from .._runtime import check_budget, entry_point
+from .._runtime.linalg import cho_factor, cho_solve, eigh, lapack
 from ..gram import gram
 from ._target import Target
 
@@ -40,6 +39,7 @@ def evenly(n: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, _TRIED)).astype(int))
 
 
+@entry_point
 def choose_map(inner: np.ndarray, X: np.ndarray, shift: float | None = None) -> Choice:
     """Return the map from inputs with these inner products to X that predicts best, left out.
 
@@ -74,11 +74,11 @@ def choose_map(inner: np.ndarray, X: np.ndarray, shift: float | None = None) -> 
 
 def _left_out(L: np.ndarray, shift: float, X: np.ndarray) -> np.ndarray | None:
     """Return the errors at points left out for one ridge, a third of the work of eigenvectors."""
-    factor, info = dpotrf(L + shift * np.eye(len(L)), lower=1)
+    factor, info = lapack.dpotrf(L + shift * np.eye(len(L)), lower=1)
     if info:
         return None
-    coefficients = dpotrs(factor, X, lower=1)[0]
-    return np.asarray(coefficients / dpotri(factor, lower=1)[0].diagonal()[:, None])
+    coefficients = lapack.dpotrs(factor, X, lower=1)[0]
+    return np.asarray(coefficients / lapack.dpotri(factor, lower=1)[0].diagonal()[:, None])
 
 
 def learned(target: Target, max_memory: Any = None) -> tuple[np.ndarray, Choice]:

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._errors import MemoryBudgetError, NotDifferentiableError, warn_caller
 from .._points import concatenate, take
-from .._runtime import Stopwatch
+from .._runtime import Stopwatch, entry_point
 from ..kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
 from ..solvers import Report, Status
 from ._closed_form import conformal, convex, distance, has_distance, nearest
@@ -68,6 +68,7 @@ class PreImages:
         )
 
 
+@entry_point
 def preimage(
     kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
 ) -> PreImages:

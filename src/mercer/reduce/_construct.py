@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from .._errors import NotPositiveDefiniteError
 from .._runtime import one_blas_thread, ordered_sum, slices
+from .._runtime.linalg import cho_factor, cho_solve
 from ._functions import Functions
 
 __all__ = ["construct"]
@@ -78,7 +78,11 @@ class _Energy:
         """Return the sum of part(X_b, A_b) over blocks of points, always in the same order."""
         X, A = self.f.X, self.f.A
         return ordered_sum(
-            lambda rows: part(X[rows], A[rows]), self.blocks, len(self.blocks), self.n_threads
+            lambda rows: part(X[rows], A[rows]),
+            self.blocks,
+            len(self.blocks),
+            self.n_threads,
+            self.f.kernel._evaluation_work(len(X) * self.shape[0]),
         )
 
 

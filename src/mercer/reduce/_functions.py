@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._errors import NotPositiveDefiniteError, not_finite
 from .._points import doubled, length, sliceable, take
 from .._runtime import one_blas_thread
+from .._runtime.linalg import solve_triangular
 from ..gram import NystroemMap, gram
 from ..kernels import Kernel
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._errors import NotDifferentiableError
 from .._points import as_vectors, take
+from .._runtime import entry_point
 from ..kernels import Kernel
 from ._construct import construct
 from ._functions import Functions, Projection
@@ -33,6 +34,7 @@ class _Found(NamedTuple):
     curve: np.ndarray | None = None
 
 
+@entry_point
 def reduce(
     kernel: Kernel, X: Any, A: np.ndarray, request: Request
 ) -> tuple[Any, np.ndarray, Reduction]:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import entry_point
 from ..kernels import Kernel
 
 __all__ = ["Reduction"]
 
 
+@entry_point
 @dataclass(frozen=True, eq=False, repr=False)
 class Reduction:
     """The certificate of a reduced set: |f_c - g_c| in the RKHS, for each of m functions.

@@ -23,7 +23,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
+
+from .._runtime.linalg import lapack
 
 __all__ = ["BoxProgram", "Point", "factored"]
 
@@ -168,7 +169,7 @@ class BoxProgram(ABC):
 def factored(A: np.ndarray) -> np.ndarray | None:
     """Return L with L L^T = A, from its lower half; None if A is as good as singular."""
     for _ in range(2):
-        L, info = dpotrf(A, lower=1) if A.size else (A, 0)
+        L, info = lapack.dpotrf(A, lower=1) if A.size else (A, 0)
         if not info and np.isfinite(L.sum()):
             return L
         # Try once more with a diagonal that is larger by what rounding may have taken from it.

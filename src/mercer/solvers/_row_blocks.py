@@ -6,12 +6,17 @@ F is not copied, and an interrupt by the user takes effect between two blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
+
+from .._runtime import all_blas_threads
+from .._runtime.linalg import blas
 
 __all__ = ["cross_gram", "pulled", "row_norms", "times", "weighted_gram"]
 
+_SHARED_WORK = 10**9  # multiplications from which a product is shared between BLAS threads
+_SHARED_BLOCK = 1 << 20  # entries of a block then: one call lasts as long as several time slices
 _WORKED_ON = 1 << 17  # entries of a block that is changed: it stays in the cache
 _READ_ONLY = 1 << 23  # entries of a block that is read once
 
@@ -44,11 +49,13 @@ def weighted_gram(F: np.ndarray, h: np.ndarray, centre: np.ndarray | None = None
     """Return the lower half of (F - centre)^T diag(h) (F - centre) for h >= 0."""
     m, root = F.shape[1], np.sqrt(h)[:, None]
     A = np.zeros((m, m), order="F")
-    for rows in _blocks(F, _WORKED_ON):
+    shared = len(F) * m * m >= _SHARED_WORK
+    for rows in _blocks(F, _SHARED_BLOCK if shared else _WORKED_ON):
         block = root[rows] * (F[rows] if centre is None else F[rows] - centre)
         by_columns = not block.flags.c_contiguous
         block = block if by_columns else block.T  # neither order in memory is copied
-        A = dsyrk(1.0, block, beta=1.0, c=A, trans=by_columns, lower=1, overwrite_c=1)
+        with all_blas_threads if shared else nullcontext():
+            A = blas.dsyrk(1.0, block, beta=1.0, c=A, trans=by_columns, lower=1, overwrite_c=1)
     return A
 
 

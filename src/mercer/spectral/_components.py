@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._points import length, take
+from .._runtime import entry_point
 from ..expansion import Expansion, Primal
 from ..gram import CentredGram, FourierMap, NystroemMap
 from ..kernels import Kernel, Linear
@@ -30,6 +31,7 @@ _ROWS = 8192  # points lifted to random features at a time
 _ENTRIES = 2**22  # coefficients of reconstructions held at a time
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Components:
     """Eigenvalues with their bounds, and functions that score any point.

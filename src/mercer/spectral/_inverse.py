@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from .._runtime import entry_point
 from ..expansion import Expansion
 from ..gram import gram
 from ..kernels import RBF, Kernel, Linear
@@ -17,6 +18,7 @@ from ..solvers import Cholesky, LeastSquares
 __all__ = ["LearnedInverse"]
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class LearnedInverse:
     """x = centre + sum_i b_i k(t_i, .), for the scores t_i of the points x_i that it learned from.

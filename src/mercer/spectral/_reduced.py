@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._runtime import entry_point
 from ..expansion import Expansion
 from ..gram import gram
 from ._components import Components
@@ -28,6 +29,7 @@ __all__ = ["reduced_components"]
 _DEPENDENT = 1e-10  # eigenvalues of <g, g> below this part of the largest count as 0
 
 
+@entry_point
 def reduced_components(
     parts: Components, shrink: Callable[[Expansion], Expansion]
 ) -> tuple[Components, np.ndarray | None]:

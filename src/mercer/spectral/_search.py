@@ -14,7 +14,7 @@ import numpy as np
 
 from .._errors import warn_caller
 from .._points import length, same_points
-from .._runtime import check_budget
+from .._runtime import check_budget, entry_point
 from ..gram import CentredGram, FourierMap, Landmarks, gram
 from ..kernels import Kernel, Precomputed
 from ..solvers import (
@@ -51,6 +51,7 @@ class Found(NamedTuple):
     errors: np.ndarray | None = None
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class ComponentSearch:
     """What is wanted of a kernel PCA; the parameters are those of the estimator."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
-from ..._runtime import check_budget
+from ..._runtime import check_budget, entry_point
+from ..._runtime.linalg import eigh
 from .._fields import SYMMETRIC, asymmetry
 
 __all__ = ["GramCheck", "check_gram"]
@@ -79,6 +79,7 @@ class GramCheck:
 _ROUNDING = 4.0 * np.finfo(float).eps
 
 
+@entry_point
 def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
     """Check whether K is the matrix of a kernel: finite, symmetric, positive semidefinite.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._points import as_vectors
-from ..._runtime import is_count, random_numbers
+from ..._runtime import entry_point, is_count, random_numbers
 from .._base import Kernel
 from .._claims import Claims
 from .._precomputed import on_indices, reads_all
@@ -113,6 +113,7 @@ def _tree(kernel: Kernel, front: str = "", below: str = "") -> Iterator[str]:
         )
 
 
+@entry_point
 def validity(
     kernel: Any,
     X: Any = None,

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..._points import length, take
+from ..._runtime.linalg import eigh
 from .._base import Kernel
 from .._callable import Callable, point
 

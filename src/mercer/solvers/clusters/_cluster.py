@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._errors import warn_caller
 from ..._points import length
-from ..._runtime import budget_in_bytes, check_budget, reserve
+from ..._runtime import budget_in_bytes, check_budget, entry_point, reserve
 from ...gram import GramOperator, Landmarks, LowRankGram, TiledGram, gram
 from ...kernels import Kernel, Precomputed
 from .._choose import MOST_EXACT
@@ -62,6 +62,7 @@ class Clusters:
     report: Report
 
 
+@entry_point
 def cluster(
     kernel: Kernel,
     X: Any,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..._points import doubled
-from ..._runtime import Step, Stopwatch, one_blas_thread
+from ..._runtime import Step, Stopwatch, entry_point, one_blas_thread
 from ...blocks import Blocks, Rows
 from ...gram import NystroemMap
 from .._report import Report, Status
@@ -84,6 +84,7 @@ def _round(rows: Rows, phi: NystroemMap, centroids: np.ndarray, start: Any) -> _
     return found
 
 
+@entry_point
 @one_blas_thread
 def cluster_blocks(
     phi: NystroemMap,

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
-from ..._runtime import Step, Stopwatch, budget_in_bytes, random_numbers, slices
+from ..._runtime import Step, Stopwatch, budget_in_bytes, entry_point, random_numbers, slices
 from ...gram import LOST, GramOperator, warn_of_cancellation
 from .._report import Report, Status
 from ._scatter import Scatter
@@ -68,6 +68,7 @@ class Partition:
     report: Report
 
 
+@entry_point
 @dataclass(frozen=True)
 class Lloyd:
     """Lloyd's algorithm in feature space, from several starts; the lowest inertia wins.

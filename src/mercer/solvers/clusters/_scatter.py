@@ -52,7 +52,8 @@ class Scatter:
             out[rows] *= -2.0
             out[rows] += self.diagonal[rows, None] + self.diagonal[columns]
 
-        run(strip, slices(self.n, _STRIP), self.gram.n_threads)
+        work = self.gram.kernel._evaluation_work(out.size)
+        run(strip, slices(self.n, _STRIP), self.gram.n_threads, work)
         if not np.isfinite(out.sum()):
             raise not_finite(self.gram.kernel)
         out[columns, np.arange(len(columns))] = 0.0
@@ -175,5 +176,5 @@ def _columns_product(gram: DenseGram | TiledGram, columns: np.ndarray, D: np.nda
             yield
             out[rows] += K[columns[some], rows].T @ D[some]  # by symmetry: rows lie together
 
-    run(strip, slices(len(out), _STRIP), gram.n_threads)
+    run(strip, slices(len(out), _STRIP), gram.n_threads, work=out.size * len(columns))
     return out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import run, slices
+from ..._runtime import entry_point, run, slices
 from ...gram import LOST, ROUNDING, GramOperator, warn_of_cancellation
 
 __all__ = ["silhouette"]
@@ -15,6 +15,7 @@ __all__ = ["silhouette"]
 _ROWS, _COLUMNS = 384, 384  # of a tile
 
 
+@entry_point
 def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
     """Return s_i = (b_i - a_i) / max(a_i, b_i), from -1 to 1, for each point; 0 if it is alone.
 
@@ -63,7 +64,7 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
             np.sqrt(np.maximum(T, 0.0, out=T), out=T)
             sums[rows] += T @ member[cols]
 
-    run(strip, slices(n, _ROWS), gram.n_threads)
+    run(strip, slices(n, _ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n))
     error = ROUNDING * float(np.finfo(gram.dtype).eps * np.abs(diagonal).max())
     squared = float(squares.sum()) / (n * (n - 1))
     if squared * LOST < error and np.any(diagonal != diagonal[0]):

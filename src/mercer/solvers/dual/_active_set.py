@@ -16,8 +16,8 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import lstsq
-from scipy.linalg.lapack import dgesv, dgetrf, dgetrs
+
+from ..._runtime.linalg import lapack, lstsq
 
 __all__ = ["Programs", "polish"]
 
@@ -183,7 +183,7 @@ class _Face:
         unit = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
         for k, (first, last) in enumerate(pairwise(ends), start=f):
             system[first:last, k] = system[k, first:last] = unit
-        self.factor, self.pivots, info = dgetrf(system.T)  # which is symmetric
+        self.factor, self.pivots, info = lapack.dgetrf(system.T)  # which is symmetric
         self.singular = info != 0
         self.held, self.columns = np.empty(0, dtype=np.intp), np.empty((f + q, 0))
 
@@ -192,7 +192,7 @@ class _Face:
         right = np.zeros(len(self.system))
         right[: self.f] = -g
         if not self.singular:
-            d = dgetrs(self.factor, self.pivots, right)[0]
+            d = lapack.dgetrs(self.factor, self.pivots, right)[0]
             if len(self.held):
                 d += self.columns @ _solved(self.columns[self.held], -d[self.held])
                 d[self.held] = 0.0
@@ -210,13 +210,13 @@ class _Face:
         """Let these variables stay from now on."""
         units = np.zeros((len(self.system), len(some)))
         units[some, np.arange(len(some))] = 1.0
-        new = dgetrs(self.factor, self.pivots, units)[0]
+        new = lapack.dgetrs(self.factor, self.pivots, units)[0]
         self.held, self.columns = np.append(self.held, some), np.hstack([self.columns, new])
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return x with A x = b, for a symmetric A; of least norm, which takes longer, if singular."""
-    *_, x, info = dgesv(A.T, b)
+    *_, x, info = lapack.dgesv(A.T, b)
     with np.errstate(over="ignore", invalid="ignore"):
         r = A @ x - b
         if info == 0 and r @ r <= _SINGULAR_RESIDUAL**2 * (b @ b):

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
 
+from ..._runtime.linalg import lapack
 from .._box_program import BoxProgram, Point, factored
 from .._row_blocks import pulled, row_norms, times, weighted_gram
 from ._crossover import Corner, at, corner
@@ -107,7 +107,7 @@ class Barrier(BoxProgram):
         A[m:, m:] = np.diag(np.where(total > 0, total, 1.0))
         A.flat[: m * (m + K) : m + K + 1] += 1.0
         L = factored(A)
-        return None if L is None else lambda right: dpotrs(L, right, lower=1)[0]
+        return None if L is None else lambda right: lapack.dpotrs(L, right, lower=1)[0]
 
     # ------------------------------------------------------------------ points
 

@@ -18,9 +18,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.linalg.lapack import dgetrf, dgetrs
 
+from ..._runtime.linalg import lapack, qr
 from .._row_blocks import pulled, times
 from ._dual import Dual, filled
 
@@ -140,11 +139,11 @@ def _solved(F: np.ndarray, dual: Dual, here: Corner, S: np.ndarray) -> np.ndarra
     damped = _DAMPING * np.square(G).sum(axis=1).max(initial=0.0)
     M[np.arange(m + K, len(M)), np.arange(m + K, len(M))] = damped
     right = np.concatenate([np.zeros(m + K), -g[S]])
-    LU, order, info = dgetrf(M)
+    LU, order, info = lapack.dgetrf(M)
     if info:
         return None
-    x = dgetrs(LU, order, right)[0]
-    x += dgetrs(LU, order, right - M @ x)[0]
+    x = lapack.dgetrs(LU, order, right)[0]
+    x += lapack.dgetrs(LU, order, right - M @ x)[0]
     dv = x[m + K :]
     if not np.isfinite(dv).all():
         return None

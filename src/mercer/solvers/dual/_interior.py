@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import Stopwatch, check_budget
+from ..._runtime import Stopwatch, check_budget, entry_point
 from ...gram import KernelRows
 from ...kernels import Linear
 from .._box_program import Point
@@ -45,6 +45,7 @@ _EXPECTED_STEPS = 20  # 12 to 25 on most problems
 _ZERO = 1e-6  # relative to |v| |F|: a smaller F^T v is taken to be 0
 
 
+@entry_point
 @dataclass(frozen=True)
 class BoxInterior:
     """Minimise a `Dual` for K = F F^T in O(n m^2) a step.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._runtime import entry_point
 from ...gram import KernelRows, RowsView
 from .._cost import Cost, evaluating
 from .._report import Status
@@ -28,6 +29,7 @@ _SMALL = 1600  # up to so many pairs may spend as much as the interior point: K 
 _STEP = Cost(moves=1)
 
 
+@entry_point
 @dataclass(frozen=True)
 class Relay:
     """Minimise a `Dual` for K = F F^T by `BlockSMO`, or by `BoxInterior` if that takes too long.

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._runtime import Stopwatch, one_blas_thread
+from ..._runtime import Stopwatch, entry_point, one_blas_thread
 from ...gram import KernelRows, RowsView
 from .._report import Report, Status
 from ._active_set import Programs, polish
@@ -71,6 +71,7 @@ class Progress(NamedTuple):
 Follow = Callable[[Progress], None] | None
 
 
+@entry_point
 @dataclass(frozen=True)
 class BlockSMO:
     """Minimise a `Dual` over rows of K.

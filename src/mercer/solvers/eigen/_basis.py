@@ -10,8 +10,8 @@ by x^T E x, a residual by |E x|, x the part of u_i in the columns that are not e
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 
+from ..._runtime.linalg import eigh
 from ._rounded import Rounded
 
 __all__ = ["Basis"]

@@ -32,6 +32,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._runtime import entry_point
+
 __all__ = ["Certificate", "certify", "largest", "sandwich", "unknown"]
 
 _ROUNDS = 20  # in which a bound is improved
@@ -116,6 +118,7 @@ class Certificate:
         )
 
 
+@entry_point
 def certify(
     values: np.ndarray,
     residuals: np.ndarray,

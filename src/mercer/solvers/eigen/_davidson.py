@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import eigh
 
+from ..._runtime.linalg import eigh
 from ...gram import rpcholesky
 from ..linear import outer
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..._points import doubled, length, sliceable, take
-from ..._runtime import Step, Stopwatch, one_blas_thread
+from ..._runtime import Step, Stopwatch, entry_point, one_blas_thread
+from ..._runtime.linalg import eigh
 from ...blocks import Blocks, Rows
 from ...gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
 from ...kernels import on_indices
@@ -83,6 +83,7 @@ class _FeatureSolver:
         return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
 
 
+@entry_point
 @dataclass(frozen=True, repr=False)
 class LowRankEigen(_FeatureSolver):
     """The eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
@@ -142,6 +143,7 @@ class LowRankEigen(_FeatureSolver):
         return self.choice(k).map(kernel, X, n_threads)
 
 
+@entry_point
 @dataclass(frozen=True)
 class FourierEigen(_FeatureSolver):
     """The eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
@@ -197,6 +199,7 @@ def _workspace(n: int, k: int, m: int) -> int:
     return 8 * (8 * m * m + n * (k + 2)) + 2 * min(8 * n * m, 2**25) + 2**22
 
 
+@entry_point
 @one_blas_thread
 def eigenpairs_of_points(
     solver: Any,
@@ -250,6 +253,7 @@ def eigenpairs_of_points(
     return dataclasses.replace(pairs, vectors=vectors, report=report, basis=basis)
 
 
+@entry_point
 def eigenpairs_of_moments(
     solver: Any,
     phi: Any,
@@ -320,6 +324,7 @@ def _projections(
         yield rows, tiles @ coefficients, phi.kernel.diag(some)
 
 
+@entry_point
 def moments_of(
     phi: Any,
     X: Any,

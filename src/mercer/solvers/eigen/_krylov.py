@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
-from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import NotPositiveDefiniteError, warn_caller
-from ..._runtime import Step, Stopwatch, generator, one_blas_thread
+from ..._runtime import Step, Stopwatch, entry_point, generator, one_blas_thread
+from ..._runtime.linalg import lapack, qr, solve_triangular
 from .._cost import Cost
 from .._report import Status
 from ._basis import Basis
@@ -54,6 +53,7 @@ _IN_DOUBLE, _SINGLE = 1.5, 0.56  # passes in float64, on most spectra; what one 
 _FEWEST_EXPECTED, _MOST_EXPECTED = 5.5, 11.0  # passes over K, on most spectra; more for more pairs
 
 
+@entry_point
 @dataclass(frozen=True)
 class BlockKrylov:
     """Preconditioned block Krylov iteration: exact eigenpairs in O(n) memory.
@@ -303,7 +303,7 @@ def _by_cholesky(N: np.ndarray) -> np.ndarray | None:
     Householder's reflections go through a tall N column by column, this in two products.  It is
     None where N is too ill-conditioned for a second round to mend.
     """
-    R, info = dpotrf(N.T @ N, lower=0, clean=1)
+    R, info = lapack.dpotrf(N.T @ N, lower=0, clean=1)
     if info or not N.size or R.diagonal().min() < _WELL * R.diagonal().max():
         return None
     return np.ascontiguousarray(solve_triangular(R, N.T, trans="T", check_finite=False).T)

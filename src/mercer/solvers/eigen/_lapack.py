@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
-from ..._runtime import Stopwatch, generator
+from ..._runtime import Stopwatch, entry_point, generator
+from ..._runtime.linalg import eigh
 from .._cost import CACHE, Cost
 from .._report import Status
 from ..linear import Triangle, matrix_of
@@ -25,6 +25,7 @@ _SMALL = 500  # points up to which three more matrices are no matter
 _PRECISION = 1e-12  # a relative residual that ARPACK may leave where it was asked for none
 
 
+@entry_point
 @dataclass(frozen=True)
 class DenseEigen:
     """LAPACK on the whole matrix: n^3 operations, 8 n^2 bytes.
@@ -107,6 +108,7 @@ def _leading(K: Triangle, more: int) -> tuple[np.ndarray, np.ndarray]:
     return eigh(K.work, overwrite_a=True, **every)
 
 
+@entry_point
 @dataclass(frozen=True)
 class Arpack:
     """Implicitly restarted Lanczos: one product with K per step, no copy of K.
@@ -188,6 +190,7 @@ class Arpack:
         )
 
 
+@entry_point
 @dataclass(frozen=True)
 class RandomizedEigen:
     """Rayleigh-Ritz in the range of K^q times a random block (Halko, Martinsson & Tropp 2011).

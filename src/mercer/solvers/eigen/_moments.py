@@ -132,10 +132,11 @@ def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | 
     """
     centred, m = Phi - mean, len(mean)
     centred *= np.sqrt(w)[:, None]
+    work = 0.5 * len(Phi) * m * m
     if m <= _STRIP:
         parts = cut(len(Phi), _GROUPS)
         return np.asarray(
-            ordered_sum(lambda rows: _square(centred[rows]), parts, _GROUPS, n_threads)
+            ordered_sum(lambda rows: _square(centred[rows]), parts, _GROUPS, n_threads, work)
         )
     C = np.empty((m, m))
 
@@ -145,7 +146,7 @@ def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | 
         C[beyond, columns] = centred[:, beyond].T @ mine
         C[columns, beyond] = C[beyond, columns].T
 
-    run(strip, slices(m, _STRIP), n_threads)
+    run(strip, slices(m, _STRIP), n_threads, work)
     return C
 
 

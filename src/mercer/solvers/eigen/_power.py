@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
-from ..._runtime import Step, Stopwatch, generator
+from ..._runtime import Step, Stopwatch, entry_point, generator
+from ..._runtime.linalg import eigh
 from .._report import Status
 from ._eigenpairs import EigenPairs, check_k, measured, norms_of, rounding
 
@@ -30,6 +30,7 @@ _ADVICE = (
 )
 
 
+@entry_point
 @dataclass(frozen=True)
 class PowerPeeling:
     """The power method with peeling: O(k n^2) a round, memory for k vectors.

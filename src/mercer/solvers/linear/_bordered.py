@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._runtime import entry_point
 from .._report import Report, worst
 
 __all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
@@ -22,6 +23,7 @@ __all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
 _COLUMNS = 256  # columns of P worked on at a time
 
 
+@entry_point
 class Bordered:
     """P of a factored system: coefficients, leave-one-out errors and predictive variances from it.
 

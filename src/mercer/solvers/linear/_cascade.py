@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._errors import MemoryBudgetError, NotPositiveDefiniteError
-from ..._runtime import check_budget
+from ..._runtime import check_budget, entry_point
 from ...gram import DenseGram, GramOperator
 from .._report import Status
 from ._cholesky import Cholesky, Factor, check_shift, relative
@@ -20,6 +20,7 @@ _DOUBT = 2.0  # steps taken at most, in units of those expected
 _TINY = 1e-10  # a smaller shift, relative to the largest k(x, x), needs a factorisation
 
 
+@entry_point
 @dataclass(frozen=True)
 class Cascade:
     """The first of several solvers that reaches its tolerance.

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh, lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import NotPositiveDefiniteError, warn_caller
-from ..._runtime import Stopwatch
+from ..._runtime import Stopwatch, entry_point
+from ..._runtime.linalg import eigh, lapack
 from ...gram import GramOperator
 from .._cost import Cost
 from .._report import Report, Status, judged
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 
+@entry_point
 class Factor(ABC):
     """A factorisation of A = K + diag(shift), ready to solve with.
 
@@ -173,6 +174,7 @@ def relative(gap: np.ndarray, y: np.ndarray) -> float:
     return float(np.where(np.isnan(ratio), np.inf, ratio).max(initial=0.0))
 
 
+@entry_point
 @dataclass(frozen=True)
 class Cholesky:
     """A = L L^T, in place: n^3/3 operations, no memory beside that of K.
@@ -271,6 +273,7 @@ class _CholeskyFactor(Factor):
         return out
 
 
+@entry_point
 @dataclass(frozen=True)
 class LeastSquares:
     """The a of least norm among those that minimise |y - (K + diag(shift)) a|, by eigenvalues.

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ..._errors import NotPositiveDefiniteError
-from ..._runtime import budget_in_bytes, check_budget
+from ..._runtime import budget_in_bytes, check_budget, entry_point
 from ...gram import GramOperator, rpcholesky
 from .._cost import Cost
 from ._cholesky import Factor, check_shift
@@ -30,6 +30,7 @@ _USUAL = 1.3  # steps taken, in units of those of Chebyshev's bound
 _LARGEST = 2**27  # entries of F at most, which are 1 GiB
 
 
+@entry_point
 @dataclass(frozen=True)
 class ConjugateGradient:
     """Preconditioned conjugate gradients: exact solutions without the matrix, in a few passes.

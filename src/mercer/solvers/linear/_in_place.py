@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
 
 from ..._errors import DensifyWarning, not_finite, warn_caller
+from ..._runtime.linalg import blas
 
 __all__ = ["Triangle", "check_points", "matrix_of", "mirror"]
 

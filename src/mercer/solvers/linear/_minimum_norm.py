@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh, lstsq
 
-from ..._runtime import check_budget
+from ..._runtime import check_budget, entry_point
+from ..._runtime.linalg import eigh, lstsq
 
 __all__ = ["minimum_norm"]
 
 _REFINED = 3  # steps: those after the first mend what squaring the condition of F has lost
 
 
+@entry_point
 def minimum_norm(F: Any, W: np.ndarray, max_memory: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the A of least norm with F^T A nearest to W, and |W - F^T A| for each column.
 

@@ -15,10 +15,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..._errors import NotPositiveDefiniteError, not_finite
-from ..._runtime import check_budget, run
+from ..._runtime import ENTRY_WORK, check_budget, entry_point, run
+from ..._runtime.linalg import lapack
 from ...gram import GramOperator
 from .._cost import Cost
 from ._cholesky import Cholesky, Factor, check_shift
@@ -33,6 +33,7 @@ _EXPECTED_STEPS = 5  # 3 to 6 unless the shift is tiny
 _MOST_ADDED = 1e-2  # a matrix that needs more of |A| than this on its diagonal is indefinite
 
 
+@entry_point
 @dataclass(frozen=True)
 class MixedCholesky:
     """K + shift = L L^T in float32, repaired by conjugate gradients in float64.
@@ -186,7 +187,7 @@ def _rounded(gram: GramOperator, scale: np.ndarray) -> np.ndarray:
             out[rows, cols] = T
             out[cols, rows] = T.T
 
-    run(column, reversed(range(0, n, _TILE)), gram.n_threads)
+    run(column, reversed(range(0, n, _TILE)), gram.n_threads, work=ENTRY_WORK * n * n)
     np.fill_diagonal(out, 1.0)
     return out
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._errors import NotPositiveDefiniteError
-from ..._runtime import Step, one_blas_thread
+from ..._runtime import Step, entry_point, one_blas_thread
 from ...gram import GramOperator
 from .._report import Status, enough
 from ._cholesky import Factor, relative
@@ -54,6 +54,7 @@ class Iterates(NamedTuple):
     converged: bool  # or as far as rounding allows
 
 
+@entry_point
 def conjugate_gradients(
     times: Callable[[np.ndarray], np.ndarray],
     precondition: Callable[[np.ndarray], np.ndarray],

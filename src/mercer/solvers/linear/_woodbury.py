@@ -13,15 +13,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from ..._runtime import cut, ordered_sum, run
+from ..._runtime import cut, entry_point, ordered_sum, run
+from ..._runtime.linalg import cho_factor, cho_solve
 
 __all__ = ["ShiftedLowRank", "outer"]
 
 _GROUPS = 8  # strips of F whose products are added in order
 
 
+@entry_point
 class ShiftedLowRank:
     """P = F^T F + shift I, ready to solve with: a preconditioner of K + shift I.
 
@@ -100,7 +101,8 @@ class ShiftedLowRank:
 
     def _times(self, V: np.ndarray) -> np.ndarray:
         """Return F V."""
-        return _summed(lambda part: self.F[:, part] @ V[part], self.size, self.n_threads)
+        work = float(self.F.size) * V.shape[1]
+        return _summed(lambda part: self.F[:, part] @ V[part], self.size, self.n_threads, work)
 
     def _minus(self, V: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Return V - F^T C."""
@@ -109,10 +111,12 @@ class ShiftedLowRank:
         def group(part: slice) -> None:
             np.subtract(V[part], self.F[:, part].T @ C, out=out[part])
 
-        run(group, cut(self.size, _GROUPS), self.n_threads)
+        work = float(self.F.size) * V.shape[1]
+        run(group, cut(self.size, _GROUPS), self.n_threads, work)
         return out
 
 
+@entry_point
 def outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
     """Return F F^T, in threads whose number does not change the bits.
 
@@ -124,8 +128,11 @@ def outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
     array([[5., 2.],
            [2., 1.]])
     """
-    return _summed(lambda part: F[:, part] @ F[:, part].T, F.shape[1], n_threads)
+    work = float(F.size) * len(F)
+    return _summed(lambda part: F[:, part] @ F[:, part].T, F.shape[1], n_threads, work)
 
 
-def _summed(share: Callable[[slice], np.ndarray], n: int, n_threads: int | None) -> np.ndarray:
-    return np.asarray(ordered_sum(share, cut(n, _GROUPS), _GROUPS, n_threads))
+def _summed(
+    share: Callable[[slice], np.ndarray], n: int, n_threads: int | None, work: float
+) -> np.ndarray:
+    return np.asarray(ordered_sum(share, cut(n, _GROUPS), _GROUPS, n_threads, work))

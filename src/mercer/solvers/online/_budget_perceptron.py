@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from ..._errors import NotPositiveDefiniteError
-from ..._runtime import jit, larger
+from ..._runtime import entry_point, jit, larger
+from ..._runtime.linalg import lapack
 from ...gram import GramOperator
 from ._learner import BLOCK, Block
 from ._perceptron import Perceptron, correct
@@ -20,6 +20,7 @@ _DEPENDENT = 1e-7  # of k(x, x): a point that is nearer to the span of others is
 _MOST_JITTER = 1e-9  # of the mean of k(x, x)
 
 
+@entry_point
 @dataclass(eq=False)
 class BudgetPerceptron(Perceptron):
     """A perceptron on at most `budget` points.
@@ -263,14 +264,14 @@ def inverse_of(K: np.ndarray) -> tuple[np.ndarray, float]:
     if not len(K):
         return np.zeros((0, 0)), 0.0
     mean, jitter = float(np.trace(K)) / len(K), 0.0
-    L, info = dpotrf(K, lower=1)
+    L, info = lapack.dpotrf(K, lower=1)
     while info and jitter < _MOST_JITTER * mean:
         jitter = 10.0 * jitter or 1e-14 * mean
-        L, info = dpotrf(K + jitter * np.eye(len(K)), lower=1)
+        L, info = lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
     if info:
         raise NotPositiveDefiniteError(
             f"the kernel matrix of the {len(K)} points kept is not positive definite; the usual "
             f"cause is a kernel that is not positive semidefinite: choose a Mercer kernel"
         )
-    Q, _ = dpotri(L, lower=1, overwrite_c=1)
+    Q, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
     return np.where(np.tri(len(Q), dtype=bool), Q, Q.T), jitter

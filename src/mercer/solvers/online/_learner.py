@@ -20,6 +20,7 @@ from ..._runtime import (
     Step,
     Stopwatch,
     check_budget,
+    entry_point,
     one_blas_thread,
     quiet,
     random_numbers,
@@ -48,6 +49,7 @@ class Block(NamedTuple):
     mistakes: np.ndarray
 
 
+@entry_point
 @dataclass(eq=False)
 class OnlineLearner(ABC):
     """Functions f_c = sum_s A_sc k(x_s, .) + b_c that change with every point they see.
@@ -153,6 +155,7 @@ class OnlineLearner(ABC):
         return F
 
 
+@entry_point
 @dataclass(frozen=True)
 class Schedule:
     """How many passes to make over points that stay, in which order, and when to stop.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import jit, larger, smaller
+from ..._runtime import entry_point, jit, larger, smaller
 from ...gram import GramOperator
 from ._learner import BLOCK, Block, OnlineLearner
 
@@ -21,6 +21,7 @@ __all__ = ["Norma"]
 _LOSSES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}
 
 
+@entry_point
 @dataclass(eq=False)
 class Norma(OnlineLearner):
     """Stochastic gradient descent, one step for each point.

@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._errors import not_finite
-from ..._runtime import jit
+from ..._runtime import entry_point, jit
 from ...gram import GramOperator
 from ._learner import BLOCK, COLUMNS, Block, OnlineLearner
 
 __all__ = ["Perceptron", "correct"]
 
 
+@entry_point
 @dataclass(eq=False)
 class Perceptron(OnlineLearner):
     """A perceptron for each column of signs; all share the points.

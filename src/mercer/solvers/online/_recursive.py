@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from ..._runtime import jit
+from ..._runtime import entry_point, jit
+from ..._runtime.linalg import solve_triangular
 from ...gram import GramOperator
 from ._learner import BLOCK, Block, OnlineLearner
 
 __all__ = ["RecursiveLeastSquares"]
 
 
+@entry_point
 @dataclass(eq=False)
 class RecursiveLeastSquares(OnlineLearner):
     """Least squares with a ridge, one point after the other.

@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import eigh, qr
+
+from ..._runtime import entry_point
+from ..._runtime.linalg import eigh, qr
 
 __all__ = ["Discriminants"]
 
@@ -29,6 +31,7 @@ _NOTHING = 1e-12  # an l below this is rounding: a direction in which classes do
 _CERTAIN = 1e-14  # and 1 - l below this
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Discriminants:
     """Directions in which classes differ, of unit variance v^T (W + alpha) v / n.

@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
 from ..._points import length, sliceable
-from ..._runtime import Stopwatch, check_budget, one_blas_thread, ordered_sum
+from ..._runtime import Stopwatch, check_budget, entry_point, one_blas_thread, ordered_sum
+from ..._runtime.linalg import cho_solve, lapack, solve_triangular
 from ...gram import Landmarks, NystroemMap
 from ...kernels import on_indices
 from .._report import Report, Status, judged
@@ -36,6 +35,7 @@ _ROWS, _ENTRIES = 4, 8  # rows of the embedding for each landmark, its entries f
 _GROUPS = 8  # groups of strips; the sums of the groups are added in order
 
 
+@entry_point
 @dataclass(frozen=True)
 class Krill:
     """Ridge regression in the span of many landmarks, in O(m^2) memory.
@@ -139,7 +139,7 @@ class Krill:
             del sketch
             norm = _largest_eigenvalue(square) + shift
             square.flat[:: len(square) + 1] += shift
-            C, _ = dpotrf(square, lower=1, overwrite_a=1)
+            C, _ = lapack.dpotrf(square, lower=1, overwrite_a=1)
             b = passes.project(right)
             found = conjugate_gradients(
                 lambda V: passes.square(V) + shift * V,
@@ -223,7 +223,9 @@ class _Passes:
             self.phi._fill(self.X, rows, T, whiten=False)
             return T.T @ (self.weights[rows, None] * values(rows, T))
 
-        total = ordered_sum(share, strips, _GROUPS, self.n_threads)
+        total = ordered_sum(
+            share, strips, _GROUPS, self.n_threads, self.phi._work(len(self.weights))
+        )
         return self._solve(total, trans="N")
 
 

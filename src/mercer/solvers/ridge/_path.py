@@ -21,10 +21,10 @@ from operator import add
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ..._points import length
-from ..._runtime import Step, Stopwatch, budget_in_bytes, one_blas_thread, run
+from ..._runtime import Step, Stopwatch, budget_in_bytes, entry_point, one_blas_thread, run
+from ..._runtime.linalg import eigh
 from ...blocks import Blocks, Rows
 from ...gram import GramOperator, NystroemMap
 from ...kernels import unwrap
@@ -40,6 +40,7 @@ _STRIP = 512  # rows of features rotated at a time
 _FLOOR = 1e-13  # an alpha below this part of the largest eigenvalue of F^T F is rounding
 
 
+@entry_point
 class RidgePath(ABC):
     """The minimisers of J for all alphas: coefficients on `points`, errors, GCV.
 
@@ -88,6 +89,7 @@ class RidgePath(ABC):
         """Return the generalised cross-validation score, (alphas, q): an estimate of the error."""
 
 
+@entry_point
 class ExactPath(RidgePath):
     """All n points, from K = Q T Q^T.
 
@@ -302,6 +304,7 @@ class _Errors(NamedTuple):
         return np.asarray(right[:, None, :] - fitted)
 
 
+@entry_point
 class NystroemPath(_LandmarkPath):
     """The span of landmarks, from one pass over the features phi of the points.
 
@@ -368,7 +371,7 @@ class NystroemPath(_LandmarkPath):
         for block, F in self._blocks():
             ends = [*range(0, len(F), _STRIP), len(F)]
             jobs = [(slice(block.start + i, block.start + j), F[i:j]) for i, j in pairwise(ends)]
-            run(strip, jobs)
+            run(strip, jobs, work=F.size * (F.shape[1] + 2.0 * len(alphas)))
         yield from errors
 
     def _squares(self, alphas: np.ndarray) -> np.ndarray:
@@ -390,6 +393,7 @@ class NystroemPath(_LandmarkPath):
         return iter(self._kept) if self._kept is not None else self.phi.blocks(self.X)
 
 
+@entry_point
 class BlockedPath(_LandmarkPath):
     """The span of landmarks, for points in `Blocks` with their targets and weights beside them.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._errors import NotPositiveDefiniteError, warn_caller
 from ..._points import length
-from ..._runtime import budget_in_bytes, check_budget, check_threads
+from ..._runtime import budget_in_bytes, check_budget, check_threads, entry_point
 from ...blocks import Blocks
 from ...gram import Landmarks, TiledGram, gram, working_bytes
 from ...kernels import Kernel, Precomputed
@@ -46,6 +46,7 @@ class _Ridge:
     intercept: bool
 
 
+@entry_point
 @dataclass(eq=False)
 class ExactRidge(_Ridge):
     """Ridge regression on all points, one factorisation for each distinct alpha.
@@ -263,6 +264,7 @@ class _Part(NamedTuple):
     least_squares: bool
 
 
+@entry_point
 @dataclass(eq=False)
 class LandmarkRidge(_Ridge):
     """Ridge regression with f in the span of the k(s, .) of landmarks s.

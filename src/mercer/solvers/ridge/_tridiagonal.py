@@ -17,10 +17,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import eigvalsh_tridiagonal, lapack
+from scipy.linalg import eigvalsh_tridiagonal
 
 from ..._errors import NotPositiveDefiniteError
-from ..._runtime import jit, run
+from ..._runtime import entry_point, jit, run
+from ..._runtime.linalg import lapack
 from ...gram import GramOperator
 from ..linear import matrix_of
 
@@ -29,6 +30,7 @@ __all__ = ["Tridiagonal"]
 _ROWS = 256  # rows of Q swept at a time: with thirty shifts they stay in the cache
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
     """K = Q T Q^T for a symmetric K; make one with `Tridiagonal.of(gram)`.
@@ -135,7 +137,7 @@ class Tridiagonal:
             _sweep(np.ascontiguousarray(self.Q[rows].T), D, L, y, total)
             out[:, rows] = total
 
-        run(sweep, range(0, n, _ROWS), n_threads)
+        run(sweep, range(0, n, _ROWS), n_threads, work=4.0 * n * n * len(D))
         return out
 
     def _factor(self, shift: float) -> tuple[np.ndarray, np.ndarray]:

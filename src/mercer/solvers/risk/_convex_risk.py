@@ -35,7 +35,7 @@ from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
-from ..._runtime import Stopwatch
+from ..._runtime import Stopwatch, entry_point
 from .._report import Status
 from ._interior_point import InteriorPoint
 from ._losses import PiecewiseQuadratic, Poisson
@@ -54,6 +54,7 @@ _NEGLIGIBLE = 1e-8  # f = 0 is the minimum if it lies above the bound by this pa
 _TINY = float(np.finfo(float).tiny)
 
 
+@entry_point
 @dataclass(frozen=True)
 class Machine:
     """Minimise  sum_i c_i loss(y_i, (F w + b)_i) + alpha g(|w|).

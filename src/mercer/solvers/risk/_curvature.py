@@ -14,10 +14,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
-from scipy.linalg.blas import dsyr
-from scipy.linalg.lapack import dpotrf
 
+from ..._runtime.linalg import blas, cho_solve, lapack
 from .._row_blocks import weighted_gram
 from ._losses import Local
 
@@ -45,7 +43,7 @@ class Blocks:
         mean = self.intercept * (F.T @ d) / total
         H = weighted_gram(F, d)
         if H.size and total < np.inf:
-            H = dsyr(-total, mean, lower=1, a=H, overwrite_a=1)
+            H = blas.dsyr(-total, mean, lower=1, a=H, overwrite_a=1)
         H.flat[:: len(H) + 1] += shift
         return _Block(_factor(H), mean, total)
 
@@ -112,7 +110,7 @@ def _factor(H: np.ndarray) -> np.ndarray:
     for _ in range(20):
         A = H.copy(order="F")
         A.flat[:: len(A) + 1] += jitter
-        L, info = dpotrf(A, lower=1, overwrite_a=1)
+        L, info = lapack.dpotrf(A, lower=1, overwrite_a=1)
         if info == 0:
             return L
         jitter = max(10.0 * jitter, float(np.finfo(float).eps * np.trace(H)))

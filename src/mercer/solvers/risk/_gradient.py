@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ..._runtime import Step
+from ..._runtime import Step, entry_point
 from ._losses import Logistic, Softmax
 from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
 
@@ -29,6 +29,7 @@ _ITERATIONS_PER_MESSAGE = 100
 _TINY = float(np.finfo(float).tiny)
 
 
+@entry_point
 @dataclass(frozen=True)
 class GradientDescent(RiskSolver):
     """Accelerated gradient descent for `Logistic` and `Softmax`.

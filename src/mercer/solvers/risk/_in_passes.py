@@ -18,10 +18,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from ..._points import doubled
-from ..._runtime import Step, Stopwatch, check_budget, one_blas_thread
+from ..._runtime import Step, Stopwatch, check_budget, entry_point, one_blas_thread
+from ..._runtime.linalg import cho_factor, cho_solve
 from ...blocks import Blocks, Rows
 from ...gram import NystroemMap
 from .._report import Report, Status
@@ -157,6 +157,7 @@ def _gram(F: np.ndarray, h: np.ndarray, positive: bool) -> np.ndarray:
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
+@entry_point
 @dataclass(frozen=True)
 class NewtonInPasses:
     """Newton's method whose steps are passes over blocks of points.

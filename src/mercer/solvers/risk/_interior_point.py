@@ -31,10 +31,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.blas import dsyrk
 
-from ..._runtime import Step
+from ..._runtime import Step, entry_point
+from ..._runtime.linalg import blas, solve_triangular
 from .._box_program import BoxProgram, Point, factored
 from .._row_blocks import weighted_gram
 from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
@@ -46,6 +45,7 @@ _ROUNDING = 1e-3  # products below this part of tol prove that what is left of t
 _NEGLIGIBLE = 1e-4  # an objective is 0 below this part of the losses of the best constants
 
 
+@entry_point
 @dataclass(frozen=True)
 class InteriorPoint(RiskSolver):
     """Minimise  sum_i c_i loss(y_i, (F w + b)_i) + shift/2 |w|^2  for a loss of bounded slope.
@@ -257,7 +257,7 @@ class _Band:
             A = weighted_gram(G, h[:, k])
             A.flat[:: len(A) + 1] += ridge
             if beside and A.size:
-                A = dsyrk(-1.0, beside[-1], beta=1.0, c=A, trans=1, lower=1, overwrite_c=1)
+                A = blas.dsyrk(-1.0, beside[-1], beta=1.0, c=A, trans=1, lower=1, overwrite_c=1)
             L = factored(A)
             if L is None:
                 return None

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._errors import warn_caller
-from ..._runtime import Step, Stopwatch, one_blas_thread
+from ..._runtime import Step, Stopwatch, entry_point, one_blas_thread
 from ...kernels import Kernel
 from .._report import Report, Status
 from ._short_expansion import Fit, OverflowingKernelError, ShortExpansionRisk
@@ -42,6 +42,7 @@ class Support(NamedTuple):
     report: Report
 
 
+@entry_point
 @dataclass(frozen=True)
 class LearnedVectors:
     """Variable projection: L-BFGS over the vectors, the best weights for each.

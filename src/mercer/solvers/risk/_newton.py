@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..._runtime import Step
+from ..._runtime import Step, entry_point
 from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start, State
 
 __all__ = ["Newton"]
@@ -46,6 +46,7 @@ _CORRECTION_PRODUCTS = 8  # at most for a correction, unless its step took more
 _TINY = float(np.finfo(float).tiny)
 
 
+@entry_point
 @dataclass(frozen=True)
 class Newton(RiskSolver):
     """Newton's method, by conjugate gradients, with a search along each step.

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from ..._errors import NotPositiveDefiniteError
 from ..._points import take
-from ..._runtime import budget_in_bytes, ordered_sum, quiet, run
+from ..._runtime import ENTRY_WORK, budget_in_bytes, ordered_sum, quiet, run
 from ...kernels import Kernel, Prepared
 from ._curvature import newton_direction
 from ._losses import Local, Loss
@@ -37,8 +37,6 @@ __all__ = ["Fit", "OverflowingKernelError", "ShortExpansionRisk"]
 
 _TILE = 2**20  # bytes of k(X, Z) evaluated at a time, which fit the second-level cache
 _GROUPS = 8  # sums over rows are made of this many parts, added in order
-_TILE_COST = 20.0  # multiplications that take as long as an entry of k(X, Z)
-_FEW = 2e7  # multiplications that take about as long as starting threads
 _MAX_NEWTON, _MAX_CG, _MAX_HALVINGS = 100, 200, 40  # far more than are ever needed
 _SCALE_VECTORS, _SCALE_MOVES = 10, 32  # so many vectors, and moves of them, tell a column's scale
 _STALE = 4  # after more steps of CG the preconditioner is made anew
@@ -246,7 +244,7 @@ class ShortExpansionRisk:
 
     def _sum(self, term: Callable[[slice], np.ndarray], m: int, cost: float) -> np.ndarray:
         """Return the sum of term(rows) over all strips, in an order that does not change."""
-        return np.asarray(ordered_sum(term, self.strips(m), _GROUPS, _threads(cost)))
+        return np.asarray(ordered_sum(term, self.strips(m), _GROUPS, work=cost))
 
 
 class _Columns:
@@ -262,7 +260,7 @@ class _Columns:
         self._held = None
         if 16 * len(P) * self.m <= budget_in_bytes(risk.max_memory):
             held = np.empty((len(P), self.m))
-            self._over(lambda rows: risk.kernel.tile(P[rows], self._Q, held[rows]), _TILE_COST)
+            self._over(lambda rows: risk.kernel.tile(P[rows], self._Q, held[rows]), ENTRY_WORK)
             self._held = held
 
     def tile(self, rows: slice) -> np.ndarray:
@@ -307,10 +305,10 @@ class _Columns:
     @property
     def _cost(self) -> float:
         """What it costs to have an entry of K, in multiplications."""
-        return 0.0 if self._held is not None else _TILE_COST
+        return 0.0 if self._held is not None else ENTRY_WORK
 
     def _over(self, task: Callable[[slice], Any], cost: float) -> None:
-        run(task, self.risk.strips(self.m), _threads(cost * len(self._P) * self.m))
+        run(task, self.risk.strips(self.m), work=cost * len(self._P) * self.m)
 
 
 def _each(T: np.ndarray, C: np.ndarray) -> np.ndarray:
@@ -326,11 +324,6 @@ def _same(R: np.ndarray) -> np.ndarray:
 def _digits(value: float) -> Callable[[float], float]:
     """Return few digits while far away, many when close: then Newton's method keeps its speed."""
     return lambda left: min(0.01, float(np.sqrt(left / value)))
-
-
-def _threads(cost: float) -> int | None:
-    """Return 1 for so few multiplications that starting threads would take longer, else all."""
-    return 1 if cost < _FEW else None
 
 
 def _intercept(B: np.ndarray, m: int) -> np.ndarray:

@@ -18,12 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 
 from ..._errors import NotPositiveDefiniteError, not_finite, warn_caller
 from ..._points import doubled, length, sliceable, take
-from ..._runtime import budget_in_bytes, check_budget
+from ..._runtime import budget_in_bytes, check_budget, entry_point
+from ..._runtime.linalg import lapack, solve_triangular
 from ...gram import RANK, Landmarks, NystroemMap, gram, significance
 from ...kernels import Kernel, on_indices, reads_all
 from .._choose import MOST_EXACT
@@ -33,6 +32,7 @@ __all__ = ["Whitened", "whiten"]
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Whitened:
     """F with F F^T = K, or nearly so, and the way back from w to coefficients.
@@ -139,6 +139,7 @@ class Whitened:
         return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
 
 
+@entry_point
 def whiten(
     kernel: Kernel,
     X: Any,
@@ -226,7 +227,7 @@ def _pivoted(
     size = np.exp2(np.round(0.5 * np.log2(np.maximum(diagonal, _EPS * largest or 1.0))))
     K /= size
     K /= size[:, None]
-    C, order, rank, _ = dpstrf(K.T, tol=floor, lower=1, overwrite_a=1)
+    C, order, rank, _ = lapack.dpstrf(K.T, tol=floor, lower=1, overwrite_a=1)
     rank = rank if largest > 0 else 0
     order = order.astype(np.intp) - 1
     F = np.empty((n, rank))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._errors import warn_caller
-from ..._runtime import Stopwatch
+from ..._runtime import Stopwatch, entry_point
 from .._report import Report, Status, judged
 from ..eigen import signs_of
 from ._view import Relation, View, check_views, leading
@@ -26,6 +26,7 @@ from ._view import Relation, View, check_views, leading
 __all__ = ["CanonicalCorrelations"]
 
 
+@entry_point
 @dataclass(frozen=True)
 class CanonicalCorrelations:
     """Find the pairs of directions with the largest regularised correlations.

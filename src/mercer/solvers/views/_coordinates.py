@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..._points import length
-from ..._runtime import check_threads
+from ..._runtime import check_threads, entry_point
 from ...gram import Landmarks, working_bytes
 from ...kernels import Kernel
 from ..risk import Whitened, whiten
@@ -15,6 +15,7 @@ from ..risk import Whitened, whiten
 __all__ = ["coordinates"]
 
 
+@entry_point
 def coordinates(
     kernels: tuple[Kernel, Kernel],
     points: tuple[Any, Any],

@@ -17,10 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..._errors import warn_caller
-from ..._runtime import Stopwatch
+from ..._runtime import Stopwatch, entry_point
+from ..._runtime.linalg import solve_triangular
 from .._report import Report, Status, judged
 from ..eigen import signs_of
 from ._view import Relation, View, check_views, leading
@@ -28,6 +28,7 @@ from ._view import Relation, View, check_views, leading
 __all__ = ["PartialLeastSquares"]
 
 
+@entry_point
 @dataclass(frozen=True)
 class PartialLeastSquares:
     """Find pairs of directions by partial least squares.

@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import eigh, svd
 
+from ..._runtime import entry_point
+from ..._runtime.linalg import eigh, svd
 from .._report import Report
 from .._row_blocks import cross_gram, pulled, row_norms, weighted_gram
 
@@ -26,6 +27,7 @@ _EPS = float(np.finfo(float).eps)
 _SMALL = 500  # singular values up to which LAPACK finds all of them as quickly as a few
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class View:
     """Coordinates of n points as seen from their mean.
@@ -92,6 +94,7 @@ class View:
         return self.size - float(self.mean @ self.mean) <= self.rounding
 
 
+@entry_point
 @dataclass(frozen=True, eq=False)
 class Relation:
     """Pairs of directions, one of each view, with what their scores have in common.
@@ -142,6 +145,7 @@ class Relation:
         return T.T @ (c[:, None] * (targets - mean)) / variances[:, None], mean
 
 
+@entry_point
 def correlations(S: np.ndarray, T: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the correlation of each column of S with the same one of T; 0 if one is constant.
 
