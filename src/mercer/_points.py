@@ -297,14 +297,19 @@ def snapshot(X: Any, *, arrays: bool = True) -> Any:
 def _snapshot_table(X: Any) -> Any:
     """Return a copy of a pandas object, and of the objects in its columns."""
     if X.ndim == 1:
-        if X.dtype.kind != "O":
+        if not _holds_objects(X.dtype):
             return X.copy()
         return type(X)(_copied(X.to_numpy()), index=X.index, name=X.name, dtype=object)
     table = X.copy()
     for position, dtype in enumerate(X.dtypes):
-        if dtype.kind == "O":
+        if _holds_objects(dtype):
             table.isetitem(position, _snapshot_table(X.iloc[:, position]))
     return table
+
+
+def _holds_objects(dtype: Any) -> bool:
+    """Return True for NumPy's object dtype; pandas has others of that kind, for strings."""
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
 
 def _copied(x: Any) -> Any:

@@ -25,6 +25,7 @@ from mercer import (
     ParzenDensity,
     two_sample_test,
 )
+from mercer._points import snapshot
 from mercer.kernels import (
     RBF,
     BagOfWords,
@@ -338,3 +339,11 @@ def test_objects_of_unknown_classes_are_kept_by_reference():
     known = {x: i for i, x in enumerate(X)}
     kernel = Callable(lambda x, z: float(known[x] == known[z]), contract="pair")
     assert SVC(kernel=kernel).fit(X, [0, 1] * 3).predict(X).tolist() == [0, 1] * 3
+
+
+def test_copies_of_a_table_keep_the_dtypes_of_its_columns():
+    table = pd.DataFrame({"s": pd.array(["a", "b"], dtype="string"), "o": [{1}, {2}]})
+    table["c"] = pd.Categorical(["x", "y"])
+    copied = snapshot(table)
+    assert copied.dtypes.tolist() == table.dtypes.tolist()
+    assert copied.equals(table) and copied["o"][0] is not table["o"][0]
