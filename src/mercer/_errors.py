@@ -15,6 +15,7 @@ _SHOWN = 60  # characters of a text on either side of a mistake
 __all__ = [
     "DensifyWarning",
     "KernelMismatchError",
+    "KernelRangeError",
     "KernelSyntaxError",
     "MemoryBudgetError",
     "ModelFileError",
@@ -55,6 +56,13 @@ class KernelMismatchError(ValueError):
     ... except KernelMismatchError:
     ...     print("functions of two different spaces have no sum")
     functions of two different spaces have no sum
+    """
+
+
+class KernelRangeError(ValueError):
+    """A kernel has no finite value at its parameters: it overflows, or its series diverges.
+
+    A search over parameters treats such parameters as infinitely bad and goes on.
     """
 
 

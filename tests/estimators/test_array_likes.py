@@ -178,7 +178,9 @@ class Interchange:
 
 
 @pytest.mark.parametrize(
-    "points", [{"a": [1.0, 2.0]}, (row for row in X), None, Interchange(), 3.0], ids=repr
+    "points",
+    [{"a": [1.0, 2.0]}, (row for row in X), None, Interchange(), 3.0],
+    ids=lambda points: type(points).__name__,
 )
 def test_objects_that_are_no_arrays(points):
     for model in (KernelRidge(kernel="rbf"), SVC(), ProbabilisticPCA(1)):

@@ -2,6 +2,7 @@
 
 import warnings
 
+import networkx as nx
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -19,7 +20,7 @@ from mercer.gp import (
     StochasticLikelihood,
     maximise,
 )
-from mercer.kernels import RBF, Linear, Matern, White
+from mercer.kernels import RBF, Linear, Matern, Normalized, RandomWalk, White
 from mercer.learning import TargetAlignment
 
 SOLVERS = ["cholesky", "nystroem", "cg"]
@@ -182,3 +183,19 @@ def test_a_search_calls_no_method_that_the_capabilities_do_not_list():
 
     found = maximise(Stalled(), np.zeros(1), np.array([[-5.0, 5.0]]))
     assert not found.converged
+
+
+@pytest.mark.parametrize("kind", ["exponential", "geometric"])
+def test_a_search_avoids_parameters_at_which_the_kernel_has_no_value(kind):
+    graphs = [nx.gnp_random_graph(8, 0.5, seed=i) for i in range(12)]
+    y = np.array([float(graph.number_of_edges()) for graph in graphs])
+    kernel = Normalized(RandomWalk(decay=0.01, kind=kind)) + White(0.1)
+    objective = MarginalLikelihood(kernel, graphs, (y - y.mean())[:, None])
+    theta = kernel.theta.copy()
+    theta[0] = np.log(1e5)  # the upper bound of decay, where the series diverges or overflows
+    assert objective.value(theta) == -np.inf
+    assert objective.value_and_gradient(theta)[0] == -np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = GaussianProcessRegressor(kernel, normalize_y=True).fit(graphs, y)
+    assert np.isfinite(model.log_marginal_likelihood_value_)

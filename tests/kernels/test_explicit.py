@@ -217,7 +217,9 @@ def test_different_values_have_different_codes():
     assert len(set(codes_of(values, "", "").tolist())) == len(values)
 
 
-@pytest.mark.parametrize("value", [1j, Decimal("sNaN"), object(), [1], {1}], ids=str)
+@pytest.mark.parametrize(
+    "value", [1j, Decimal("sNaN"), object(), [1], {1}], ids=lambda value: type(value).__name__
+)
 def test_values_without_a_code_are_named(value):
     with pytest.raises(TypeError, match=r"K: them must be numbers, strings or tuples of them, but"):
         codes_of([1, value], "K", "them")

@@ -20,7 +20,7 @@ from ..solvers import Report, Status, judged, warn_inaccurate
 from ..solvers.linear import mirror
 from ._capabilities import Capabilities
 from ._noise import noises
-from ._objective import Objective
+from ._objective import UNDEFINED, Objective
 from ._posterior import Conditioned, Posterior
 from ._system import System, fits_at_once, pullback_workspace, symmetric_tile
 
@@ -202,7 +202,7 @@ class MarginalLikelihood(Exact):
         p = self.kernel.theta.size
         try:
             system = self._system(theta, slopes=True)
-        except NotPositiveDefiniteError:
+        except UNDEFINED:
             return -np.inf, np.zeros(p), np.zeros((p, p))
         A = system.solve(self.Y)
         value = self._log(system, A)

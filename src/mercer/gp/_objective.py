@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._errors import NotDifferentiableError, NotPositiveDefiniteError
+from .._errors import KernelRangeError, NotDifferentiableError, NotPositiveDefiniteError
 from .._points import doubled, length, sliceable, take
 from .._runtime import check_budget, entry_point, generator
 from ..gram import Landmarks
@@ -18,7 +18,9 @@ from ._capabilities import Capabilities
 from ._noise import signal
 from ._projection import Projection
 
-__all__ = ["Landmarked", "Objective"]
+__all__ = ["UNDEFINED", "Landmarked", "Objective"]
+
+UNDEFINED = (NotPositiveDefiniteError, KernelRangeError)  # the objective has no value at a theta
 
 _RANK = 500  # landmarks by default, few because a search passes over them dozens of times
 _LARGEST_TARGET = 1e100  # its square, and quotients of squares, do not overflow
@@ -90,7 +92,7 @@ class Objective(ABC):
         """Return the objective at theta, -inf where it is lost in rounding: see `_value`."""
         try:
             return self._value(theta)
-        except NotPositiveDefiniteError:
+        except UNDEFINED:
             return -np.inf
 
     def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:
@@ -98,12 +100,12 @@ class Objective(ABC):
         self._require_gradient()
         try:
             return self._value_and_gradient(theta)
-        except NotPositiveDefiniteError:
+        except UNDEFINED:
             return -np.inf, np.zeros(self.start.size)
 
     @abstractmethod
     def _value(self, theta: Any) -> float:
-        """Return the objective; NotPositiveDefiniteError says that there is none at this theta."""
+        """Return the objective; an error of `UNDEFINED` if it has no value at theta."""
 
     @abstractmethod
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._errors import NotPositiveDefiniteError, warn_caller
+from .._errors import warn_caller
 from .._points import length
 from .._runtime import Stopwatch, entry_point, generator, one_blas_thread
 from .._runtime.linalg import cho_solve
@@ -19,7 +19,7 @@ from ..solvers import Report, Status
 from ._capabilities import Capabilities
 from ._iterative import Preconditioned, Solution, Solved
 from ._noise import diagonal_pullback
-from ._objective import Landmarked
+from ._objective import UNDEFINED, Landmarked
 from ._posterior import Posterior
 from ._projection import describe, rounding_certificate
 from ._system import pullback_workspace, symmetric_pullback
@@ -216,7 +216,7 @@ class StochasticLikelihood(Landmarked):
     def _estimate(self, theta: Any, gradient: bool) -> Estimate:
         try:
             parts = self._solve(theta, self.tol)
-        except NotPositiveDefiniteError:
+        except UNDEFINED:
             return Estimate(-np.inf, np.nan, np.zeros(self.kernel.theta.size), 0, np.nan)
         return self._estimated(*parts, gradient)
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from .._errors import KernelRangeError
 from .._runtime import jit
 from ._base import node, parameter
 from ._claims import FEATURES, Claims
@@ -92,13 +93,13 @@ class RandomWalk(GraphKernel):
         worst = int(np.argmax(radii))
         rho = float(radii[worst])
         if self.kind == "geometric" and self.decay * rho**2 >= 1.0:
-            raise ValueError(
+            raise KernelRangeError(
                 f"RandomWalk: the geometric series diverges for graph {worst}, whose adjacency "
                 f"matrix has the spectral radius {rho:.6g}: decay={self.decay:g} must be below "
                 f"1 / radius^2 = {1.0 / rho**2:.6g}; lower it, or take kind='exponential'"
             )
         if self.kind == "exponential" and self.decay * rho**2 > _LIMIT:
-            raise ValueError(
+            raise KernelRangeError(
                 f"RandomWalk: exp(decay radius^2) overflows for graph {worst}, of spectral radius "
                 f"{rho:.6g}; keep decay={self.decay:g} below {_LIMIT / rho**2:.3g}"
             )
@@ -124,7 +125,7 @@ class RandomWalk(GraphKernel):
         sums(*P.frame.arrays, *Q.frame.arrays, *a, *b, float(self.decay), geometric, slope, out)
         if np.isnan(out).any():
             worst = int(np.argmax(np.isnan(out)))
-            raise ValueError(
+            raise KernelRangeError(
                 f"RandomWalk: the geometric series has not converged after {_TERMS} terms for the "
                 f"points {P.index[i[worst]]} and {Q.index[j[worst]]}: decay={self.decay:g} is too "
                 f"close to where it diverges; lower it, or take kind='exponential'"
