@@ -614,9 +614,8 @@ ESTIMATORS = [
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="krylov", storage="tiled"),
     KernelPCA(n_components=0.9, kernel="rbf", eigen_solver="nystroem"),
     KernelPCA(n_components=2, kernel="rbf", whiten=True),
-    # of 15 points, so that weights and repetitions lead to the same clusters from all starts
-    KernelKMeans(2, n_init=100),
-    KernelKMeans(3, kernel=RBF(2.0) + Linear(), init="random", n_init=30),
+    KernelKMeans(2),
+    KernelKMeans(3, kernel=RBF(2.0) + Linear(), init="random"),
     KernelKMeans(3, kernel="linear", solver="nystroem"),
     KernelKNeighborsClassifier(),
     KernelKNeighborsClassifier(3, kernel=RBF(2.0) + Linear(), weights="distance"),

@@ -159,8 +159,8 @@ def test_labels_to_start_from():
 
 def test_precomputed_matrix():
     K = RBF()(X)
-    plain = KernelKMeans(3, kernel=RBF()).fit(X)
-    model = KernelKMeans(3, kernel="precomputed").fit(K)
+    plain = KernelKMeans(3, kernel=RBF(), init=X[:3]).fit(X)
+    model = KernelKMeans(3, kernel="precomputed", init=[0, 1, 2]).fit(K)
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_array_equal(model.predict(RBF()(Q, X)), plain.predict(Q))
     np.testing.assert_allclose(model.transform(K), plain.transform(X), atol=1e-7)
@@ -307,3 +307,16 @@ def test_cluster_is_a_function_of_its_own():
     found = cluster(Linear(), X, Lloyd(2))
     assert found.labels.shape == (300,)
     assert not found.approximate
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_are_repetitions_from_every_start(seed, init):
+    """Also from one start, with clusters of one point, and in any order of the points."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(15, 4)), rng.integers(0, 5, 15)
+    model = KernelKMeans(5, init=init, n_init=1)
+    repeated = rng.permutation(np.repeat(np.arange(15), w))
+    weighted = model.fit(X, sample_weight=w).predict(X)
+    np.testing.assert_array_equal(model.fit(X[repeated]).predict(X), weighted)
+    np.testing.assert_array_equal(model.fit(sp.csr_array(X[repeated])).predict(X), weighted)

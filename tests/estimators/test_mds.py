@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.datasets import load_iris, load_wine, make_swiss_roll
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -319,3 +320,22 @@ def test_oil_flow():
     apart = squareform(pdist(MetricMDS(2, stress="sammon").fit(A).embedding_))
     np.fill_diagonal(apart, np.inf)
     assert np.sum(y[apart.argmin(axis=1)] != y) <= 8
+
+
+def test_new_points_leave_the_local_minimum_of_their_nearest_neighbour():
+    rng = np.random.default_rng(0)
+    local = 0
+    for _ in range(60):
+        Z = rng.normal(size=(40, 2))
+        delta = np.linalg.norm(rng.normal(size=(1, 2)) - Z, axis=1) * rng.uniform(0.3, 1.5)
+        delta = (delta + np.abs(rng.normal(size=40)))[None]
+        found = float(stress_at(place(delta, Z), delta, Z, np.ones_like(delta))[0])
+
+        def cost(z, delta=delta, Z=Z):
+            return float(stress_at(z[None], delta, Z, np.ones_like(delta))[0])
+
+        best = min(
+            minimize(cost, start, method="BFGS").fun for start in 2 * rng.normal(size=(6, 2))
+        )
+        local += found > best * (1.0 + 1e-6)
+    assert local <= 2  # 5 from the nearest neighbour alone

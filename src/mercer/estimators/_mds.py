@@ -38,8 +38,9 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
     of the linear kernel is Euclid's.  Or it is a matrix, "precomputed".
 
     A descent (L-BFGS) begins at classical scaling, which is kernel PCA of -delta^2 / 2, and, with
-    `n_init` above 1, at random places as well.  New points go where their stress to the points of
-    the map is least; these return to their places.
+    `n_init` above 1, at random coordinates as well.  A new point is placed at a minimum of its
+    stress to the points of the embedding, the lowest that three descents find, which may be a local
+    one.  Training points return to their coordinates.
 
     Parameters
     ----------
@@ -161,7 +162,9 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
 
     @threaded
     def transform(self, X: Any, weights: Any = None) -> np.ndarray:
-        """Return the places of points: those of least stress to the points of the map.
+        """Return the coordinates of points, at the lowest minimum of stress that was found.
+
+        The stress of a new point has local minima; three descents are made for each point.
 
         X is delta(X, X_fit) if that is precomputed, and k(X, X_fit) if the kernel is.
         """

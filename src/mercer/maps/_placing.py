@@ -1,10 +1,14 @@
-"""New points in a map that stays, each at the z of least stress to the points of the map.
+"""New points in a map that stays, each at a low minimum of its stress to the points of the map.
 
     s(z) = sum_j w_j (|z - z_j| - delta_j)^2 / sum_j w_j
 
 Steps are Newton's, with curvatures that are negative or small turned positive; where such a step
-does not descend, one of majorisation does.  All points take their steps at once.  A point starts at
-the place of its nearest neighbour, and stays there if its dissimilarity to that is 0.
+does not descend, one of majorisation does.  All points take their steps at once.
+
+s has local minima.  A point starts at its nearest neighbour, and again at the two of some points of
+the map, or of their reflections, where s is least.  The end with the least s is kept.  That is
+usually the global minimum, but not always.  A point with a dissimilarity of 0 to a point of the map
+stays there.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from .._runtime import entry_point
 
 __all__ = ["place", "stress_at"]
 
+_STARTS = 2  # besides the nearest neighbour
+_TRIED = 32  # points of the map at which s is evaluated to find them
 _FLAT = 0.1  # curvatures are at least this part of that of majorisation
 
 
@@ -39,11 +45,36 @@ def place(
     array([[1., 1.]])
     """
     w = np.ones_like(delta) if weights is None else weights
-    mass = w.sum(axis=1)
-    found = Z[delta.argmin(axis=1)].copy()
-    short = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
+    near = delta.argmin(axis=1)
+    found = Z[near].copy()
     moving = np.flatnonzero(delta.min(axis=1) > 0.0)
-    value, g, step = _slopes(found[moving], delta[moving], Z, w[moving], mass[moving])
+    if not len(moving):
+        return found
+    delta, w = delta[moving], w[moving]
+    tried = _tried(Z)
+    values = np.stack([stress_at(z[None], delta, Z, w) for z in tried], axis=1)
+    starts = [Z[near[moving]], *(tried[i] for i in np.argsort(values, axis=1).T[:_STARTS])]
+    ends = np.stack([_descend(start, delta, Z, w, tol, max_iter) for start in starts])
+    least = np.stack([stress_at(end, delta, Z, w) for end in ends]).argmin(axis=0)
+    found[moving] = ends[least, np.arange(len(moving))]
+    return found
+
+
+def _tried(Z: np.ndarray) -> np.ndarray:
+    """Return coordinates at which a descent may start: of some points, and reflected ones."""
+    some = Z[np.unique(np.linspace(0, len(Z) - 1, _TRIED).astype(int))]
+    centre = Z.mean(axis=0)
+    return np.concatenate([some, 2.0 * centre - some, centre[None]])
+
+
+def _descend(
+    start: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray, tol: float, max_iter: int
+) -> np.ndarray:
+    """Return the local minima of s that are reached from these coordinates."""
+    mass, found = w.sum(axis=1), start.copy()
+    short = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
+    moving = np.arange(len(found))
+    value, g, step = _slopes(found, delta, Z, w, mass)
     for _ in range(max_iter):
         if not len(moving):
             break

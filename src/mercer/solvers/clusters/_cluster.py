@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..._errors import warn_caller
 from ..._points import length
-from ..._runtime import budget_in_bytes, check_budget, entry_point, reserve
+from ..._runtime import budget_in_bytes, check_budget, entry_point, reserve, slices
 from ...gram import GramOperator, Landmarks, LowRankGram, TiledGram, gram
 from ...kernels import Kernel, Precomputed
 from .._choose import MOST_EXACT
@@ -130,10 +131,11 @@ def cluster(
         check_budget(drawing, lloyd.max_memory, f"drawing {m} landmarks among {n} points")
         phi = chosen.map(kernel, X)
         low = LowRankGram(kernel, X, phi, max_memory=lloyd.max_memory)
-        return _on_landmarks(low, lloyd.partition(low, weights, labels, say), weights, message)
+        found = lloyd.partition(low, weights, labels, say, _keys(X))
+        return _on_landmarks(low, found, weights, message)
     held = n <= _HELD or kernel.costly or isinstance(kernel, Precomputed)
     K = gram(kernel, X, storage="auto" if held else "tiled", max_memory=lloyd.max_memory)
-    found = lloyd.partition(K, weights, labels, say)
+    found = lloyd.partition(K, weights, labels, say, _keys(X))
     return Clusters(
         X,
         found.coefficients,
@@ -144,6 +146,19 @@ def cluster(
         found.history,
         found.report,
     )
+
+
+def _keys(X: Any) -> np.ndarray | None:
+    """Return a number for each vector, the same for equal ones; None for other points."""
+    if not (sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f")):
+        return None
+    direction = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if sp.issparse(X):
+            return np.asarray(X @ direction)
+        # Row by row: a product with a BLAS may round equal rows differently.
+        parts = [(X[rows] * direction).sum(axis=1) for rows in slices(len(X), 1024)]
+    return np.concatenate(parts)
 
 
 def _on_landmarks(

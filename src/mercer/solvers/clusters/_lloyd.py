@@ -128,6 +128,7 @@ class Lloyd:
         weights: np.ndarray | None = None,
         start: np.ndarray | None = None,
         say: Callable[[str], None] | None = None,
+        keys: np.ndarray | None = None,
     ) -> Partition:
         """Return the best partition that the starts lead to; its heaviest cluster is number 0.
 
@@ -143,9 +144,13 @@ class Lloyd:
             Labels to start from, in place of `init`.
         say : function, optional
             Called with a line of text after each round.
+        keys : array of shape (n,), optional
+            A number for each point, the same for equal points.  First centroids are drawn from
+            points in the order of their keys, so that a point of weight 2 is drawn like two points,
+            in whatever order points are given.  The order of the points by default.
         """
         watch, n, C = Stopwatch(), gram.shape[0], self.n_clusters
-        points = Scatter(gram, np.ones(n) if weights is None else weights, C)
+        points = Scatter(gram, np.ones(n) if weights is None else weights, C, keys)
         rng = random_numbers(self.random_state)
         starts = [start] if start is not None else [None] * self.n_init
         streams = rng.spawn(len(starts))
@@ -161,25 +166,29 @@ class Lloyd:
             done = [min([*done, *some], key=lambda each: each.inertia)]  # the first of equals
         best = done[0]
         if start is None:  # the order in which centroids were drawn means nothing
-            best.renumber(np.lexsort((best.squared_norms, -best.masses)))
+            first = np.full(C, np.inf)
+            np.minimum.at(first, best.means, points.keys)
+            best.renumber(np.lexsort((first, -best.masses)))  # of equal masses by the least key
         return self._result(points, best, len(starts), watch)
 
     def _first(self, points: Scatter, rng: np.random.Generator) -> np.ndarray:
         """Return labels: for each point the nearest of the points drawn."""
         n, C, w = points.n, self.n_clusters, points.weights
         if self.init == "random":
-            drawn = rng.choice(n, min(C, n), replace=False, p=w / w.sum())
-            return points.distances(drawn).argmin(axis=1)
+            drawn: list[int] = []
+            chances = w.copy()
+            while len(drawn) < C and np.any(chances > 0.0):
+                drawn.append(int(points.draw(chances, rng.random(1))[0]))
+                chances[points.keys == points.keys[drawn[-1]]] = 0.0  # and not an equal point
+            return points.distances(np.array(drawn)).argmin(axis=1)
         trials = 2 + int(np.log(C))
-        first = int(rng.choice(n, p=w / w.sum()))
-        nearest, labels = points.distances(np.array([first]))[:, 0], np.zeros(n, dtype=np.intp)
+        first = points.draw(w, rng.random(1))
+        nearest, labels = points.distances(first)[:, 0], np.zeros(n, dtype=np.intp)
         for c in range(1, C):
             chances = w * np.where(nearest > points.floor, nearest, 0.0)
-            if not (total := chances.sum()) > 0.0:
+            if not np.any(chances > 0.0):
                 break  # all points coincide with those drawn
-            tried = np.searchsorted(np.cumsum(chances), rng.random(trials) * total, side="right")
-            tried = np.minimum(tried, np.flatnonzero(chances)[-1])
-            distances = points.distances(tried)
+            distances = points.distances(points.draw(chances, rng.random(trials)))
             left = [w @ np.minimum(nearest, d) for d in distances.T]
             new = distances[:, int(np.argmin(left))]
             closer = new < nearest

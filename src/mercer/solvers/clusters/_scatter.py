@@ -19,7 +19,13 @@ class Scatter:
     """Points in feature space, seen through K, with their weights: what a round asks of them."""
 
     @quiet
-    def __init__(self, gram: GramOperator, weights: np.ndarray, n_clusters: int) -> None:
+    def __init__(
+        self,
+        gram: GramOperator,
+        weights: np.ndarray,
+        n_clusters: int,
+        keys: np.ndarray | None = None,
+    ) -> None:
         self.gram, self.n, self.n_clusters = gram, gram.shape[0], n_clusters
         self.weights = np.asarray(weights, dtype=np.float64)
         self.diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
@@ -27,6 +33,15 @@ class Scatter:
             raise not_finite(gram.kernel)
         self.scale = float(np.abs(self.diagonal).max(initial=0.0))
         self.floor = significance(gram.dtype)[0] * self.scale
+        self.keys = np.arange(float(self.n)) if keys is None else keys
+        self.order = np.argsort(self.keys, kind="stable")
+
+    def draw(self, chances: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return points drawn with these chances, in the order of their keys; u is in [0, 1)."""
+        total = np.cumsum(chances[self.order])
+        places = np.searchsorted(total, u * total[-1], side="right")
+        places = np.minimum(places, np.flatnonzero(chances[self.order])[-1])
+        return np.asarray(self.order[places])
 
     def rounding(self, norms: np.ndarray) -> float:
         """Return what a difference of two squared distances must exceed to be one."""
