@@ -41,7 +41,6 @@ from mercer.kernels import (
 )
 from mercer.solvers import silhouette
 
-rng = np.random.default_rng(0)
 OFFSETS = [1e3, 1e5, 1e7, 1e9]
 LOST = "decided by rounding: squared distances .* rounding error .* centre or standardise"
 
@@ -55,6 +54,11 @@ INVARIANT = [
     Bilinear(np.diag([1.0, 2.0, 0.5]) + 0.2),
     RBF(2.0),
 ]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
 
 
 def exact_squares(kernel, X, Z):
@@ -71,6 +75,11 @@ def exact_squares(kernel, X, Z):
                 for x, a in zip(X, own, strict=True)
             ]
         )
+
+
+def squared_of(kernel, x, z):
+    """Return the squared distance of two points in feature space."""
+    return kernel.diag([x]) - 2.0 * kernel([x], [z])[0] + kernel.diag([z])
 
 
 def right_neighbours(kernel, X, k, index, squared, rtol):
@@ -96,7 +105,7 @@ def neighbours_of_fit(kernel, X, k):
 
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("kernel", INVARIANT, ids=str)
-def test_translation_changes_no_neighbour(kernel, offset):
+def test_translation_changes_no_neighbour(kernel, offset, rng):
     X = rng.integers(-(2**12), 2**12, (18, 3)) / 2**10 + offset * np.array([1.0, -0.7, 0.3])
     index, squared, warned = neighbours_of_fit(kernel, X, 4)
     assert right_neighbours(kernel, X, 4, index, squared, 1e-6)
@@ -105,12 +114,15 @@ def test_translation_changes_no_neighbour(kernel, offset):
 
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("entry", **zoo.every(domain="vectors"))
-def test_neighbours_are_right_or_a_warning_is_given(entry, offset):
+def test_neighbours_are_right_or_a_warning_is_given(entry, offset, rng):
     kernel = entry.kernel
     X = rng.integers(-(2**12), 2**12, (12, entry.columns or 3)) / 2**10 + offset
+    near = rng.normal(size=(2, X.shape[1]))
     try:
-        exact_squares(kernel, X[:1], X[:1])
+        known = np.allclose(exact_squares(kernel, near[:1], near[1:]), squared_of(kernel, *near))
     except (TypeError, AttributeError, IndexError):
+        known = False
+    if not known:
         pytest.skip("no formula")
     try:
         index, squared, warned = neighbours_of_fit(kernel, X, 3)
@@ -120,7 +132,7 @@ def test_neighbours_are_right_or_a_warning_is_given(entry, offset):
     assert warned or right_neighbours(kernel, X, 3, index, squared, 1e-2)
 
 
-def test_timestamps():
+def test_timestamps(rng):
     t = 1.7e9 + rng.uniform(0, 3.6e5, 400)
     y = (np.floor(t / 21600) % 2).astype(int)
     theirs = KNeighborsClassifier(3).fit(t[:300, None], y[:300])
@@ -132,7 +144,7 @@ def test_timestamps():
     np.testing.assert_allclose(d, D, rtol=1e-6)
 
 
-def test_tight_clusters_far_apart():
+def test_tight_clusters_far_apart(rng):
     """No centre helps here: the distances come from differences."""
     A = 1e-4 * rng.normal(size=(60, 12))
     X = np.concatenate([A, A[::-1] + 1e6, A - 1e6])
@@ -146,7 +158,7 @@ def test_tight_clusters_far_apart():
         np.testing.assert_array_equal(found, np.sort(others[distances <= 3e-4]))
 
 
-def test_points_within_a_radius_of_sparse_rows():
+def test_points_within_a_radius_of_sparse_rows(rng):
     import scipy.sparse as sp
 
     X = rng.integers(-64, 64, (30, 3)) / 16.0 + 1e8
@@ -163,7 +175,7 @@ def test_points_within_a_radius_of_sparse_rows():
 @pytest.mark.parametrize("solver", ["exact", "nystroem"])
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("kernel", INVARIANT[:4], ids=str)
-def test_translation_changes_no_cluster(kernel, offset, solver):
+def test_translation_changes_no_cluster(kernel, offset, solver, rng):
     A = rng.integers(-(2**12), 2**12, (90, 3)) / 2**12
     A[20:50] += 4.0
     A[50:] -= 4.0
@@ -178,7 +190,7 @@ def test_translation_changes_no_cluster(kernel, offset, solver):
     )
 
 
-def test_inertia_is_that_of_scikit_learn():
+def test_inertia_is_that_of_scikit_learn(rng):
     X = rng.normal(size=(400, 3)) + np.repeat([[0.0, 0, 0], [4.0, 0, 0]], 200, axis=0) + 1e7
     theirs = KMeans(2, n_init=10, random_state=0).fit(X)
     ours = KernelKMeans(2, kernel="linear").fit(X)
@@ -187,7 +199,7 @@ def test_inertia_is_that_of_scikit_learn():
 
 
 @pytest.mark.parametrize("kernel", [Polynomial(3), Linear() ** 2, Map(Polynomial(2), np.copy)])
-def test_lost_distances_are_reported(kernel):
+def test_lost_distances_are_reported(kernel, rng):
     X = rng.normal(size=(60, 3)) + 1e8
     with pytest.warns(UserWarning, match="the neighbours of .* of 60 points are " + LOST):
         KernelKNeighborsClassifier(3, kernel=kernel).fit(X, np.arange(60) % 2).kneighbors()
@@ -197,7 +209,7 @@ def test_lost_distances_are_reported(kernel):
         silhouette(gram(kernel, X), np.arange(60) % 2)
 
 
-def test_distances_that_are_zero_are_not_reported():
+def test_distances_that_are_zero_are_not_reported(rng):
     X = np.repeat(rng.normal(size=(10, 3)), 6, axis=0) + 1e3
     y = np.arange(60) % 2
     for kernel in (Polynomial(2), Linear(), Linear() + 1.0):
@@ -211,14 +223,14 @@ def test_distances_that_are_zero_are_not_reported():
     assert not nearest(Select(Polynomial(2), [0]), unseen, None, 4, own, own)[0].any()
 
 
-def test_ordinary_points_keep_their_kernel():
+def test_ordinary_points_keep_their_kernel(rng):
     X = rng.normal(size=(50, 3)) + 3.0
     for model in (KernelKMeans(2, kernel="linear"), KernelPCA(2, kernel="linear")):
         assert model.fit(X).kernel_ == Linear()
 
 
 @pytest.mark.parametrize("offset", OFFSETS)
-def test_other_models_of_differences(offset):
+def test_other_models_of_differences(offset, rng):
     A = rng.integers(-(2**12), 2**12, (60, 3)) / 2**11
     A[30:] += [2.0, 0.0, 0.0]
     X, y, B = A + offset, np.repeat([0, 1], 30), rng.normal(size=(60, 1)) + A[:, :1]
@@ -230,7 +242,7 @@ def test_other_models_of_differences(offset):
     )
     back = here.inverse_transform(here.transform(X), method="auto")
     np.testing.assert_allclose(back.mean(axis=0), X.mean(axis=0))
-    here, there = (KernelFisherDiscriminant(kernel=kernel).fit(P, y) for P in (X, A))
+    here, there = (KernelFisherDiscriminant(0.1, kernel=kernel).fit(P, y) for P in (X, A))
     np.testing.assert_array_equal(here.predict(X), there.predict(A))
     here, there = (KernelCCA(1, kernel=kernel, kernel_y="linear").fit(P, B) for P in (X, A))
     np.testing.assert_allclose(here.score(X, B), there.score(A, B), rtol=1e-6)
