@@ -137,7 +137,10 @@ class KernelKMeans(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find clusters of the points; those of weight 0 are given to them afterwards."""
         sample = self._sample(X, sample_weight=sample_weight).doubled()
-        kernel, lloyd = sample.resolve_about(self._make_kernel(self.gamma)), self._lloyd()
+        kernel, lloyd = (
+            sample.resolve_about(self._make_kernel(self.gamma), check=False),
+            self._lloyd(),
+        )
         found = cluster(
             sample.evaluated(kernel, self.max_memory),
             sample.points,
@@ -174,7 +177,10 @@ class KernelKMeans(
         require_landmarks(self)
         blocks, drawn = sampled(X, self._chosen, None, sample_weight)
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False).doubled()
-        kernel, lloyd = sample.resolve_about(self._make_kernel(self.gamma)), self._lloyd()
+        kernel, lloyd = (
+            sample.resolve_about(self._make_kernel(self.gamma), check=False),
+            self._lloyd(),
+        )
         start = self._start(sample, kernel)
         if start is not None and np.ndim(start) == 1:
             raise ValueError("for points in blocks, init must be points, not labels")

@@ -43,6 +43,16 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
     def _on_landmarks(self) -> bool:
         return isinstance(self.solver, str) and self.solver == "nystroem"
 
+    def _resolved(self, sample: Sample, gamma: Any) -> Kernel:
+        """Return the kernel of the sample.
+
+        With an intercept, f does not depend on where the origin of linear terms is.
+        """
+        kernel = self._make_kernel(gamma)
+        if self.fit_intercept:
+            return sample.resolve_about(kernel, check=False)
+        return sample.resolve(kernel)
+
     def _problem(
         self, kernel: Kernel, sample: Sample, alphas: np.ndarray, solver: Any = None
     ) -> Any:
@@ -146,7 +156,7 @@ class KernelRidge(RidgeEstimator):
 
     def _fit_sample(self, sample: Sample, solver: Any) -> None:
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
-        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
+        self.kernel_: Kernel = self._resolved(sample, self.gamma)
         evaluated = sample.evaluated(self.kernel_, self.max_memory)
         self._ridge = self._problem(evaluated, sample, alphas, solver)
         A, b = self._ridge.solve()
@@ -169,7 +179,7 @@ class KernelRidge(RidgeEstimator):
             return
         sample, blocks = self._blocks_sample(X, y, sample_weight)
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
-        self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
+        self.kernel_ = self._resolved(sample, self.gamma)
         self._ridge = self._problem_in_blocks(self.kernel_, sample, blocks, alphas)
         A, b = self._ridge.solve()
         self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)

@@ -105,7 +105,7 @@ class KernelRidgeCV(RidgeEstimator):
         self._check_choices()
         sample = self._sample(X, y, sample_weight)
         gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
-        kernels = [sample.resolve(self._make_kernel(g)) for g in gammas]
+        kernels = [self._resolved(sample, g) for g in gammas]
         evaluated = [sample.evaluated(kernel, self.max_memory) for kernel in kernels]
         self.alphas_ = self._grid(evaluated, sample)
         splits = folds(self.cv, X, np.asarray(y), sample) if self._folds else None
@@ -136,7 +136,7 @@ class KernelRidgeCV(RidgeEstimator):
             )
         sample, blocks = self._blocks_sample(X, y, sample_weight)
         gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
-        kernels = [sample.resolve(self._make_kernel(g)) for g in gammas]
+        kernels = [self._resolved(sample, g) for g in gammas]
         self.alphas_ = self._grid(kernels, sample)
         q, each = sample.targets.shape[1], self.alpha_per_target and not sample.flat
         tried = []

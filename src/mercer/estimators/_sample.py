@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .._errors import NotMercerWarning, warn_caller
 from .._points import doubled, length, take
 from ..expansion import Expansion
-from ..gram import memoise_if_affordable
+from ..gram import memoise_if_affordable, warn_if_cancelled
 from ..kernels import Kernel, Precomputed, on_indices
 from ..kernels.validity import declared_witness
 
@@ -152,14 +152,20 @@ class Sample:
         self.judge(kernel)
         return kernel
 
-    def resolve_about(self, kernel: Kernel) -> Kernel:
+    def resolve_about(self, kernel: Kernel, check: bool = True) -> Kernel:
         """Return the resolved kernel of a model that depends only on distances in feature space.
 
         If the points are far from the origin, its linear terms are those of x - c with c in the
-        middle of the points: the distances are the same, and do not cancel.
+        middle of the points: the distances are the same, and do not cancel.  If they cancel
+        all the same, for another kernel or for sparse points, `check` warns.
         """
         kernel = self.resolve(kernel)
-        return kernel if self.values is not None else kernel._about(self.points)
+        if self.values is not None:
+            return kernel
+        kernel = kernel._about(self.points)
+        if check:
+            warn_if_cancelled(kernel, self.points)
+        return kernel
 
     def judge(self, kernel: Kernel) -> None:
         """Warn, once, if the kernel is known not to be what the model asks for."""

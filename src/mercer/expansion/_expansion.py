@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ._primal import Primal, to_weights
 __all__ = ["Expansion"]
 
 _FEW = 2**15  # pairs of points whose block is held, which is faster than tiles in threads
+_ZERO_SUM = 1e-12  # relative to the sum of |coefficients|: rounding of coefficients that sum to 0
 _ROWS = 512  # points of a gradient worked on at a time
 
 
@@ -153,8 +154,16 @@ class Expansion:
         return np.sqrt(np.maximum(squared, 0.0))
 
     def distance(self, other: Expansion) -> np.ndarray:
-        """Return |f_c - g_c| in the RKHS, column by column."""
-        return (self - other).norm()
+        """Return |f_c - g_c| in the RKHS, column by column.
+
+        If the coefficients of a difference sum to 0, as those of two means do, its linear terms are
+        taken about the middle of the points: the distance is the same, and does not cancel.
+        """
+        gap = self - other
+        sums, sizes = np.abs(gap.coefficients.sum(axis=0)), np.abs(gap.coefficients).sum(axis=0)
+        if np.all(sums <= _ZERO_SUM * sizes):
+            gap = replace(gap, kernel=gap.kernel._about(gap.points))
+        return gap.norm()
 
     def _against(self, other: Expansion) -> GramOperator:
         same = other is self or same_points(self.points, other.points)

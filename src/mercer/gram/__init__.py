@@ -1,6 +1,8 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
 from ._cancellation import LOST, ROUNDING, warn_of_cancellation
+from ._cancellation import differ as differ  # for mercer.solvers
+from ._cancellation import warn_if_cancelled as warn_if_cancelled  # for mercer.estimators
 from ._centred import CentredGram
 from ._centroids import has_centroids, lloyd, radial_inside
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks

@@ -18,11 +18,12 @@ from .._points import take
 from .._runtime import quiet, slices
 from ..kernels import Kernel
 
-__all__ = ["LOST", "ROUNDING", "differ", "is_lost", "warn_of_cancellation"]
+__all__ = ["LOST", "ROUNDING", "differ", "is_lost", "warn_if_cancelled", "warn_of_cancellation"]
 
 ROUNDING = 32  # units of rounding of k(x, x) that a squared distance may be off by
 LOST = 1e-3  # relative error of squared distances above which a warning is given
 _ENTRIES = 2**20  # of rows that are compared at a time
+_SAMPLED = 16  # points whose distances are compared with the rounding of k(x, x)
 _EXTRAPOLATED = 16  # pairs of points that are checked for distances of 0
 _FACTORS = (1e3, 1e6)  # multiples of z - x at which a distance must show, if it is not 0
 
@@ -88,3 +89,24 @@ def warn_of_cancellation(kernel: Kernel, what: str, squared: float, error: float
         f"cause is features that are far from 0 compared with their spread, or a length scale far "
         f"too long; centre or standardise the features, for example with StandardScaler"
     )
+
+
+@quiet
+def warn_if_cancelled(kernel: Kernel, X: Any) -> None:
+    """Warn if the distances of vectors in feature space are lost to rounding.
+
+    A few points are compared, so that the check costs no pass over K.
+    """
+    if kernel.costly or kernel.discrete or not _are_vectors(X) or X.shape[0] < 2:
+        return
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, _SAMPLED).astype(int))
+    S = take(X, rows)
+    K, own = kernel(S), np.asarray(kernel.diag(S), dtype=np.float64)
+    i, j = np.triu_indices(len(rows), 1)
+    squared = own[i] + own[j] - 2.0 * K[i, j]
+    size, error = float(np.mean(squared)), ROUNDING * np.finfo(K.dtype).eps * float(own.max())
+    if not size * LOST < error:
+        return
+    some = np.flatnonzero(differ(S, S, i, j))
+    if len(some) and is_lost(kernel, S, S, i[some], j[some]):
+        warn_of_cancellation(kernel, "results depend on rounding", size, error)

@@ -210,9 +210,11 @@ class _Schur:
     @quiet
     def __init__(self, gram: GramOperator, rank: int, tol: float, n_threads: int | None) -> None:
         self.gram, self.rank, self.n_threads = gram, rank, n_threads
-        self.residual = np.array(gram.diagonal(), dtype=np.float64)
+        diagonal = np.asarray(gram.diagonal())
+        self.residual = np.array(diagonal, dtype=np.float64)
         self.largest = float(np.abs(self.residual).max(initial=0.0))
-        floor, negative = significance(gram.dtype)
+        # K and its diagonal may be computed in different precisions
+        floor, negative = np.maximum(significance(gram.dtype), significance(diagonal.dtype))
         self.floor, self.negative = floor * self.largest, -negative * self.largest
         self.goal = tol * float(self.residual.sum())
         self._check(0)

@@ -39,10 +39,11 @@ def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> flo
     with np.errstate(over="ignore", invalid="ignore"):
         if rule == "scale":
             variance = _variance(X, weights)
-            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+            gamma = 1.0 / (X.shape[1] * variance) if variance > _noise(X) else 1.0
         elif rule != "median":
             spread = _spread(X, weights)
-            gamma = 0.5 / (spread * _narrowing(rule, X, weights)) if spread > 0 else 1.0
+            narrow = _narrowing(rule, X, weights)
+            gamma = 0.5 / (spread * narrow) if spread > _noise(X) else 1.0
         else:
             gamma = 0.5 / np.square(median_distance(X, "euclidean", weights))
     if not 0.0 < gamma < np.inf:
@@ -120,30 +121,50 @@ def _narrowing(rule: str, X: Any, weights: np.ndarray | None) -> float:
     return float(count ** (-2.0 / (d + 4)))
 
 
+def _noise(X: Any) -> float:
+    """Return the variance that rounding may leave of entries that are all equal."""
+    eps = np.finfo(X.dtype).eps if X.dtype.kind == "f" else np.finfo(float).eps
+    return float((4.0 * eps * float(abs(X).max())) ** 2)
+
+
+def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
+    """Return the fraction of the total weight that each of n rows has."""
+    if weights is None or np.all(weights == weights[0]):
+        return np.full(n, 1.0 / n)
+    return weights / weights.sum()
+
+
+def _canonical(X: Any) -> Any:
+    """Return a CSR matrix with one stored value per entry."""
+    X = sp.csr_array(X, copy=True)
+    X.sum_duplicates()
+    return X
+
+
 def _spread(X: Any, weights: np.ndarray | None) -> float:
     """Return the mean of the variances of the columns."""
-    if weights is None or np.all(weights == weights[0]):
-        share = np.full(X.shape[0], 1.0 / X.shape[0])
-    else:
-        share = weights / weights.sum()
-    means = np.asarray(share @ X)
-    if sp.issparse(X):
-        return float(np.mean(np.asarray(share @ X.multiply(X)) - means**2))
-    return float(np.mean(share @ np.square(X - means)))
+    fractions = _fractions(X.shape[0], weights)
+    means = np.asarray(fractions @ X)
+    if not sp.issparse(X):
+        return float(np.mean(fractions @ np.square(X - means)))
+    X = _canonical(X)
+    present = X.copy()
+    present.data = np.ones(len(X.data))
+    full = np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
+    absent = np.where(full, 0.0, np.maximum(1.0 - np.asarray(fractions @ present), 0.0))
+    X.data = np.square(X.data - means[X.indices])
+    return float(np.mean(np.asarray(fractions @ X) + absent * means**2))
 
 
 def _variance(X: Any, weights: np.ndarray | None = None) -> float:
     """Return the variance of all entries."""
-    if weights is not None and np.any(weights != weights[0]):
-        share = weights / (weights.sum() * X.shape[1])
-        mean = float(np.sum(share @ X))
-        if sp.issparse(X):  # the entries that are not stored are 0
-            stored = X.copy()
-            stored.data = np.ones(len(stored.data))
-            zeros = max(1.0 - float(np.sum(share @ stored)), 0.0)
-            stored.data = np.square(X.data - mean)
-            return float(np.sum(share @ stored)) + zeros * mean**2
-        return float(np.sum(share @ np.square(X - mean)))
-    if sp.issparse(X):
-        return float(X.multiply(X).mean() - X.mean() ** 2)
-    return float(X.var())
+    if weights is None and not sp.issparse(X):
+        return float(X.var())
+    fractions = _fractions(X.shape[0], weights) / X.shape[1]
+    mean = float(np.sum(fractions @ X))
+    if not sp.issparse(X):
+        return float(np.sum(fractions @ np.square(X - mean)))
+    X = _canonical(X)
+    absent = float(fractions @ (X.shape[1] - np.diff(X.indptr)))  # entries that are 0
+    X.data = np.square(X.data - mean)
+    return float(np.sum(fractions @ X)) + absent * mean**2

@@ -47,7 +47,8 @@ class Entries(NamedTuple):
         for what, value in zip(("labels", "weights"), values, strict=True):
             if value is not None:
                 value = value[order]
-                conflict = np.flatnonzero(~new & (value != np.roll(value, 1)))
+                repeated = np.flatnonzero(~new)
+                conflict = [i for i in repeated if value[i] != value[i - 1]]
                 if len(conflict):
                     i = int(conflict[0])
                     u, v = source[order[i]], target[order[i]]

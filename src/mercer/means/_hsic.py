@@ -26,7 +26,7 @@ from .._runtime import (
     reserving,
     slices,
 )
-from ..gram import GramOperator, gram, memoise_if_affordable
+from ..gram import GramOperator, gram, memoise_if_affordable, warn_if_cancelled
 from ..kernels import Kernel
 from ._order import is_precomputed
 from ._rounding import not_negative, rounding
@@ -87,7 +87,10 @@ def hsic(
         (memoise_if_affordable(k, length(P), max_memory), P)
         for k, P in paired(X, Y, kernel, kernel_y, estimator)
     ]
-    K, L = (gram(*moved(k, P), storage="tiled", max_memory=max_memory) for k, P in samples)
+    samples = [moved(k, P) for k, P in samples]
+    for k, P in samples:
+        warn_if_cancelled(k, P)
+    K, L = (gram(k, P, storage="tiled", max_memory=max_memory) for k, P in samples)
     A, B = Centring.of(K, estimator), Centring.of(L, estimator)
     n = K.shape[0]
     strips = slices(n, _STRIP)

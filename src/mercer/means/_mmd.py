@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from .._points import length, take
 from .._runtime import check_choice, entry_point, one_blas_thread, quiet, reserving
-from ..gram import GramOperator, LowRankGram, TiledGram, memoise_if_affordable
+from ..gram import GramOperator, LowRankGram, TiledGram, memoise_if_affordable, warn_if_cancelled
 from ..kernels import Kernel
 from ._recentred import entry_sizes, recentred
 from ._rounding import margin_of, not_negative
@@ -98,6 +98,7 @@ def mmd(
     if weighted and estimator != "biased":
         raise ValueError(f"weights are for estimator='biased', got {estimator!r}")
     kernel, Z, m, n = pooled(X, Y, kernel, _LEAST[estimator])
+    warn_if_cancelled(*moved(kernel, Z))
     if estimator == "linear":
         kernel, Z = moved(kernel, Z)
         terms = pair_terms(kernel, take(Z, slice(0, m)), take(Z, slice(m, m + n)))

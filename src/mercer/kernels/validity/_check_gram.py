@@ -61,15 +61,14 @@ class GramCheck:
 
     def __str__(self) -> str:
         if not self.finite:
-            return (
-                f"{self.n} x {self.n}: has entries that are not finite, so it is no kernel matrix"
-            )
+            return f"{self.n} x {self.n}: not a kernel matrix, because entries are not finite"
         lines = [f"{self.n} x {self.n}: {'' if self.semidefinite else 'not '}positive semidefinite"]
         if not self.symmetric:
             lines[0] = f"{self.n} x {self.n}: not symmetric"
             lines.append(f"  K and its transpose differ by up to {self.asymmetry:.3g}")
         low, high = self.eigenvalues[0], self.eigenvalues[-1]
         negative = int(np.sum(self.eigenvalues < -_ROUNDING * self.n * max(high, -low)))
+        negative = 0 if self.semidefinite else negative  # due to rounding
         lines.append(f"  eigenvalues from {low:.4g} to {high:.4g}, {negative} of them negative")
         if self.distance > 0:
             lines.append(f"  the nearest kernel matrix is {self.distance:.4g} away (Frobenius)")
@@ -118,18 +117,19 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
     if not np.isfinite(K).all():
         none = np.zeros(0)
         return GramCheck(n, False, False, False, np.nan, none, None, None, np.inf)
-    single = K.dtype == np.float32
+    # entries in float16 or float32 are rounded to that precision
+    coarse = float(np.finfo(K.dtype).eps) if K.dtype in (np.float16, np.float32) else 0.0
     A = K.astype(float)
     unit = float(np.abs(A).max()) or 1.0
     A /= unit  # so that nothing overflows
     gap, largest = asymmetry(A)
     skew = float(np.linalg.norm(A - A.T)) / 2.0
-    symmetric = gap <= (1e-6 if single else SYMMETRIC) * largest
+    symmetric = gap <= max(8.0 * coarse, SYMMETRIC) * largest
     A = 0.5 * (A + A.T)
     values, vectors = eigh(A, check_finite=False)
     direction = vectors[:, 0].copy()
     direction *= 1.0 if direction[np.argmax(np.abs(direction))] > 0 else -1.0
-    rounding = n * (2.0**-22 if single else _ROUNDING) * float(np.abs(values).max())
+    rounding = n * max(2.0 * coarse, _ROUNDING) * float(np.abs(values).max())
     semidefinite = bool(values[0] >= -rounding)
     nearest, distance = A, skew
     if not semidefinite:

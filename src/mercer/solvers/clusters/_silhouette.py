@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._runtime import entry_point, run, slices
-from ...gram import LOST, ROUNDING, GramOperator, warn_of_cancellation
+from ...gram import LOST, ROUNDING, GramOperator, differ, warn_of_cancellation
 
 __all__ = ["silhouette"]
 
@@ -67,7 +67,8 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
     run(strip, slices(n, _ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n))
     error = ROUNDING * float(np.finfo(gram.dtype).eps * np.abs(diagonal).max())
     squared = float(squares.sum()) / (n * (n - 1))
-    if squared * LOST < error and np.any(diagonal != diagonal[0]):
+    points = np.arange(n), np.zeros(n, dtype=np.intp)
+    if squared * LOST < error and differ(gram.X, gram.X, *points).any():
         warn_of_cancellation(gram.kernel, "silhouettes are decided by rounding", squared, error)
     counts, every = np.bincount(places), np.arange(n)
     alone = counts[places] == 1
