@@ -26,6 +26,7 @@ __all__ = ["nearest", "within"]
 
 _ROWS, _COLS = 384, 384  # of a tile
 _AHEAD = 64  # points of a row that are looked at together
+_FEW_COLUMNS = 2  # up to which differences are as fast as inner products
 _EXACT = 1e-6  # relative error of a squared distance from which it is computed by differences
 _MANY = 0.01  # fraction of points whose neighbours are lost from which on a warning is given
 
@@ -69,6 +70,11 @@ def nearest(
     (array([[1., 9.]]), array([[2, 1]]))
     """
     norms = np.asarray(norms, dtype=np.float64)
+    if own is not None and isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] <= _FEW_COLUMNS:
+        stable = kernel._by_differences()
+        if stable is not kernel:
+            kernel, norms = stable, np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
+            own = norms if Z is None else np.asarray(stable.diag(X), dtype=np.float64)
     P, Q = pair(kernel, X, Z)
     best, index = _scan(kernel, P, Q, k, norms, Z is None, n_threads)
     if not np.isfinite(best.sum() + (0.0 if own is None else own.sum())):
