@@ -39,7 +39,8 @@ def test_csv_with_other_delimiters_quotes_gzip_and_a_byte_order_mark(tmp_path):
 
 def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
     source = open_table(write(tmp_path, "a.csv", "1;2\n3;4\n"))
-    assert source.notes[0] == "cells are separated by a semicolon"
+    assert source.notes[0].startswith("cells are separated by a semicolon - ")
+    assert "--delimiter" in source.notes[0]
     assert "no header" in source.notes[1]
     assert source.table().columns["column2"].tolist() == [2.0, 4.0]
     mixed = open_table(write(tmp_path, "iris.data", "5.1,0.2,setosa\n4.9,0.3,virginica\n"))
@@ -60,7 +61,7 @@ def test_a_column_without_a_name_gets_one(tmp_path):
 def test_spaces_and_tabs_as_delimiters(tmp_path):
     for content in (" 1.0  2 \n\t3.5   4\n", "1.0 2\n3.5 4"):
         source = open_table(write(tmp_path, "housing.data", content))
-        assert source.notes[0] == "cells are separated by spaces"
+        assert source.notes[0].startswith("cells are separated by spaces")
         assert source.table().columns["column1"].tolist() == [1.0, 3.5]
     rows = read_table(write(tmp_path, "a.txt", 'x city\n1 "New York"\n2  Ulm\n'), delimiter="space")
     assert rows.columns["city"].tolist() == ["New York", "Ulm"]
@@ -73,9 +74,40 @@ def test_spaces_and_tabs_as_delimiters(tmp_path):
         read_table(path, delimiter=";;")
 
 
+def test_an_unclosed_quote_is_an_error_that_names_its_line(tmp_path):
+    rows = "x,city\n1,Bonn\n2,Ulm\n"
+    for text, line in (
+        (rows + '3,"Bo\n4,Ulm\n5,Bonn\n', 4),  # the quote extends to the end of the file
+        (rows + '3,"Bo\n4,"Ulm"\n5,Bonn\n', 4),  # the next quote closes it
+        (rows + '3,"Bo', 4),
+        (rows + '3,"Bo\nnn"\n4,"Ulm\n', 6),
+        ('x,"city\n1,Bonn\n', 1),
+        ('x,"two\nlines",city\n1,2,"Bonn\n', 3),
+    ):
+        with pytest.raises(TableError, match=f"line {line}: a quote opens here and is not closed"):
+            read_table(write(tmp_path, "a.csv", text))
+    long = rows + '3,"Bo\n' + "4,Ulm\n" * 30000
+    with pytest.raises(TableError, match="line 4: a cell of more than 131072 characters"):
+        read_table(write(tmp_path, "a.csv", long))
+    text = rows + '3,"Bo"nn\n4,5" pipe\n5,"Bo\r\nnn"\n6,"Ulm"x'
+    table = read_table(write(tmp_path, "a.csv", text))
+    assert table.columns["city"].tolist() == ["Bonn", "Ulm", "Bonn", '5" pipe', "Bo\r\nnn", "Ulmx"]
+    assert table.lines.tolist() == [2, 3, 4, 5, 6, 8]
+
+
+def test_records_of_several_lines_next_to_the_header(tmp_path):
+    numbered = read_table(write(tmp_path, "a.csv", '0,1,2\n1.5,"two\nlines",3\n2.5,one,4\n'))
+    assert list(numbered.columns) == ["0", "1", "2"] and len(numbered) == 2
+    text = '\n"first\nname";"b;c";d\n1;2;3\n4;5;6\n'
+    named = read_table(write(tmp_path, "a.csv", text))
+    assert list(named.columns) == ["first\nname", "b;c", "d"]
+    assert named.columns["d"].tolist() == [3, 6] and named.lines.tolist() == [4, 5]
+
+
 def test_decimal_commas_and_utf_16(tmp_path):
     source = open_table(write(tmp_path, "a.csv", "1,5;2,5\n2,5;3,5\n"), header=False)
-    assert source.notes == ["cells are separated by a semicolon"] and source.width == 2
+    assert len(source.notes) == 1 and source.width == 2
+    assert source.notes[0].startswith("cells are separated by a semicolon")
     check(read_table(write(tmp_path, "a.txt", CSV.replace(",", "\t").encode("utf-16"))))
 
 
@@ -272,7 +304,11 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
         ("a.csv", "x,x\n1,2\n", "line 1: column 2 is called 'x' as an earlier one"),
         ("a.csv", "1,b,1\n1,2,3\n", "column 3 is called '1' as an earlier one.*: --no-header"),
         ("a.csv", b"x,y\n1,2\n\xff\xfe,3\n", "near line 1: byte 0xff is no text in UTF-8"),
-        ("a.csv", 'x,y\n1,"' + "2\n" * 80_000, "cell of more than 131072 characters.*never closed"),
+        (
+            "a.csv",
+            'x,y\n1,"' + "2\n" * 80_000,
+            "cell of more than 131072 characters.*is not closed",
+        ),
         ("a.csv.gz", CUT_OFF, "a.csv.gz, after line .*cut off"),
         ("a.jsonl", '{"x": 1}\n{"x": \n', "a.jsonl, line 2, column .: Expecting value"),
         ("a.jsonl", '{"x": 1, "x": 2}\n', "a.jsonl, line 1: the field 'x' occurs twice"),
