@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -204,6 +205,80 @@ def test_jsonl_parquet_arrow_and_npz_hold_the_same(tmp_path):
     check(read_table(tmp_path / "a.parquet"))
     np.savez(tmp_path / "a.npz", x=[1, 2, 3], y=[2.5, np.nan, -1e3], city=["Bonn", "Ulm", "Bonn"])
     check(read_table(tmp_path / "a.npz"))
+
+
+def test_two_columns_of_the_same_name_in_parquet_and_arrow(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table([[1.0, 2.0], [3.0, 4.0]], names=["x", "x"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    for data in (tmp_path / "a.parquet", tmp_path / "a.arrow", table):
+        with pytest.raises(TableError, match="column 2 is called 'x', as is column 1 - "):
+            read_table(data)
+
+
+def test_two_arrays_of_an_npz_with_the_same_columns(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.ones((3, 2)), x1=np.zeros(3))
+    with pytest.raises(TableError, match="arrays 'x' and 'x1' both have a column 'x1' - "):
+        read_table(path)
+    assert list(read_table(path, arrays=["x", "z=x1"]).columns) == ["x1", "x2", "z"]
+    with pytest.raises(TableError, match="arrays 'x' and 'x1' are both to be called 'X' - "):
+        read_table(path, arrays=["X=x", "X=x1"])
+    fields = np.array([(1.0, 2.0)], dtype=[("a", float), ("b", float)])
+    np.savez(path, one=fields, two=fields)
+    with pytest.raises(TableError, match="arrays 'one' and 'two' both have a column 'a' - "):
+        read_table(path)
+
+
+def test_decimals_are_rounded_as_by_python(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    cents = [None, *np.random.default_rng(0).integers(-(10**7), 10**7, 500).tolist()]
+    values = [None if c is None else Decimal(c).scaleb(-2) for c in cents]
+    table = pa.table({"x": pa.array(values, pa.decimal128(12, 2))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    expected = [np.nan if v is None else float(v) for v in values]
+    for data in (tmp_path / "a.parquet", table):
+        np.testing.assert_array_equal(read_table(data).columns["x"], expected)
+
+
+def test_blocks_do_not_depend_on_how_a_file_is_divided(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    n = 3000
+    texts = np.array(["a", "b", "c"])[np.arange(n) % 3]
+    table = pa.table({"x": np.arange(n, dtype=float), "y": pa.array(texts).dictionary_encode()})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=70)
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=70)
+    with pa.ipc.new_stream(tmp_path / "b.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=70)
+    for name in ("a.parquet", "a.arrow", "b.arrow"):
+        source = open_table(tmp_path / name)
+        assert len(list(source.blocks())) == 1
+        tables = list(source._read(1024, None))
+        assert [len(t) for t in tables] == [1024, 1024, 952]
+        assert [t.start for t in tables] == [0, 1024, 2048]
+        for whole in (source.table(), Table.joined(tables)):
+            np.testing.assert_array_equal(whole.columns["x"], np.arange(n))
+            assert whole.columns["y"].tolist() == texts.tolist()
+
+
+def test_cells_with_carriage_returns_are_quoted(tmp_path):
+    texts = ["a\rb", "c\nd", "e\r\nf", "g"]
+    table = Table({"x\ry": np.arange(4.0), "text": np.array(texts, dtype=object)})
+    for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
+        file = io.StringIO()
+        table.write(file, delimiter=delimiter)
+        again = read_table(write(tmp_path, name, file.getvalue()))
+        assert again.columns["text"].tolist() == texts and list(again.columns) == ["x\ry", "text"]
+        assert file.getvalue().endswith(f"3.0{delimiter}g\n")
 
 
 def test_npy_and_the_arrays_of_an_npz(tmp_path):

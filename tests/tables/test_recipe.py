@@ -337,7 +337,7 @@ def test_data_frames_of_other_types():
     assert found["day"].tolist() == ["2024-01-05 00:00:00", None, "2024-02-01 00:00:00"]
     assert found["id"].tolist() == [str(2**53 + 1), None, str(2**63)]
     assert found["mixed"].tolist() == ["1", "x", None]
-    with pytest.raises(TableError, match="column 2 is called 'a', as is an earlier one"):
+    with pytest.raises(TableError, match="column 2 is called 'a', as is column 1"):
         read_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(TableError, match="column 'a': a list is neither a number nor text"):
         read_table(pd.DataFrame({"a": [[1]]}))

@@ -14,7 +14,14 @@ import numpy as np
 
 from ._columnar import arrow_column
 from ._source import Source
-from ._table import MAX_EXACT, Table, TableError, column_from_texts, integer_column
+from ._table import (
+    MAX_EXACT,
+    Table,
+    TableError,
+    column_from_texts,
+    integer_column,
+    refuse_repeated_names,
+)
 
 __all__ = ["InMemory", "as_table", "is_frame", "table_of"]
 
@@ -71,12 +78,7 @@ def table_of(frame: Any, name: str = "the DataFrame") -> Table:
     """
     library = _library(frame)
     names = [str(n) for n in (frame.column_names if library == "pyarrow" else frame.columns)]
-    for place, one in enumerate(names):
-        if names.index(one) != place:
-            raise TableError(
-                f"{name}: column {place + 1} is called {one!r}, as is an earlier one - give each "
-                f"column a different name"
-            )
+    refuse_repeated_names(name, names)
     convert = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}
     parts = zip(names, convert[str(library)](frame), strict=True)
     return Table({one: _column(name, one, *part) for one, part in parts}, name)

@@ -26,6 +26,7 @@ __all__ = [
     "is_rounded",
     "kind_of",
     "nearest",
+    "refuse_repeated_names",
 ]
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"
@@ -105,7 +106,7 @@ class Table:
 
     def write(self, file: TextIO, *, header: bool = True, delimiter: str = ",") -> None:
         """Write the table as CSV, numbers with all their digits."""
-        writer = csv.writer(file, lineterminator="\n", delimiter=delimiter)
+        writer = csv.writer(_UnixLines(file), lineterminator="\r\n", delimiter=delimiter)
         if header:
             writer.writerow(self.columns)
         writer.writerows(zip(*(_written(c) for c in self.columns.values()), strict=True))
@@ -133,6 +134,20 @@ class Table:
         if first.lines is not None:
             lines = np.concatenate([t.lines for t in tables if t.lines is not None])
         return replace(first, columns=columns, lines=lines)
+
+
+class _UnixLines:
+    """A file for `csv.writer`, which replaces the line end of each row by a newline.
+
+    The writer quotes the cells that contain a character of its line end.  A reader takes a carriage
+    return for a line end, too, so that cells with one must be quoted.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, row: str) -> None:
+        self._file.write(row.removesuffix("\r\n") + "\n")
 
 
 def _written(column: Any, nothing: str | None = "") -> list[Any]:
@@ -207,6 +222,18 @@ def column_from_texts(cells: Iterable[str | None]) -> np.ndarray:
     found = np.empty(len(cells := list(cells)), dtype=object)
     found[:] = cells
     return found
+
+
+def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
+    """Raise a TableError if two columns have the same name."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
+        if name in seen:
+            raise TableError(
+                f"{source}: column {place} is called {name!r}, as is column {seen[name]} - usually "
+                f"two tables that were joined - give each column a different name"
+            )
+        seen[name] = place
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
