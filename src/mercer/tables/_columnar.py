@@ -71,6 +71,7 @@ class Columnar(Source):
         start = 0
         with self._open() as (file, schema, parts):
             refuse_repeated_names(self.name, schema.names)
+            booleans = tuple(f.name for f in schema if pa.types.is_boolean(f.type))
             if self.parquet:
                 batches = _regrouped(file.iter_batches(batch_size=rows), schema, rows)
                 total = max(1, file.metadata.num_rows)
@@ -89,7 +90,7 @@ class Columnar(Source):
                     for name, column in zip(schema.names, batch.columns, strict=True)
                 }
                 index = tuple(name for name in columns if _PANDAS_INDEX.fullmatch(name))
-                table = Table(columns, self.name, None, start, index)
+                table = Table(columns, self.name, None, start, index, booleans)
                 start += len(table)
                 self.share = start / total
                 if len(table):

@@ -21,6 +21,7 @@ __all__ = [
     "TEXT",
     "Table",
     "TableError",
+    "as_texts",
     "column_of",
     "integer_column",
     "is_rounded",
@@ -57,6 +58,8 @@ class Table:
         Rows of the file before these.
     beside : tuple of str
         Columns that name the rows, and become points only if they are asked for.
+    booleans : tuple of str
+        Columns of numbers that stand for True and False, which is how they are written as text.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Table:
     lines: np.ndarray | None = None
     start: int = 0
     beside: tuple[str, ...] = ()
+    booleans: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return next((length(column) for column in self.columns.values()), 0)
@@ -97,6 +101,13 @@ class Table:
                 f"{_listed(self.columns)}"
             )
         return self.columns[name]
+
+    def texts(self, name: str) -> np.ndarray:
+        """Return a column as text: 3.0 as "3", booleans as "True" and "False"."""
+        column = self.column(name)
+        if name not in self.booleans or column.dtype == object:
+            return as_texts(column)
+        return column_from_texts(None if v != v else str(bool(v)) for v in column.tolist())
 
     def where(self, row: int) -> str:
         """Return where a row stands in the file: "line 7", or "row 7" where there are no lines."""
@@ -216,6 +227,16 @@ def _floats(cells: Sequence[Any]) -> np.ndarray:
     if "_" in "".join(cells):  # Python reads 1_000 as a number, nobody else does
         raise ValueError("an underscore")
     return np.array(cells, dtype=np.float64)
+
+
+def as_texts(column: np.ndarray) -> np.ndarray:
+    """Return values as texts, 3.0 as "3"; None where they are missing."""
+    if column.dtype == object:
+        return column
+    values = column.astype(np.float64).tolist()
+    return column_from_texts(
+        None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values
+    )
 
 
 def column_from_texts(cells: Iterable[str | None]) -> np.ndarray:
