@@ -164,6 +164,9 @@ def test_row_numbers_are_not_points(tmp_path):
     for name in ("a.csv", "a.parquet"):
         table = read_table(tmp_path / name)
         assert len(table.columns) == 3 and Recipe().fit(table).features == ["x", "y"]
+    frame.set_axis([7, 3, 7]).to_csv(tmp_path / "b.csv")  # a bootstrap sample
+    assert Recipe().fit(read_table(tmp_path / "b.csv")).features == ["x", "y"]
+    assert "whole numbers in the first column" in open_table(tmp_path / "b.csv").notes[0]
     frame.set_axis([1.5, 2.5, 2.5]).to_csv(tmp_path / "b.csv")
     assert Recipe().fit(read_table(tmp_path / "b.csv")).features == ["column1", "x", "y"]
 

@@ -115,8 +115,8 @@ class Delimited(Source):
         if unnamed:
             called = ",".join(unnamed)
             self.notes.append(
-                f"the header has no name for {called} - row numbers in the first column, as pandas "
-                f"and R write them, are not among the points unless --columns names them; leave "
+                f"the header has no name for {called} - whole numbers in the first column, as "
+                f"pandas and R number rows, are not features unless --columns names them; leave "
                 f"out others: --ignore {called}"
             )
         if numbers and guessed:
@@ -205,12 +205,15 @@ class Delimited(Source):
                     yield table
 
     def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
-        """Return the first column if it has no name and numbers the rows, as pandas writes it."""
+        """Return the first column if it has no name and holds whole numbers, as pandas writes it.
+
+        They may be repeated, as in a sample drawn with replacement.
+        """
         if not self.unnamed or self.unnamed[0] != self.names[0]:
             return ()
         column = columns[self.names[0]]
         whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-        return (self.names[0],) if whole and len(np.unique(column)) == len(column) else ()
+        return (self.names[0],) if whole else ()
 
     def _matrix(self, block: list[str]) -> np.ndarray | None:
         """Return a block of plain numbers, by a loop in C; None if it has anything else.
