@@ -153,6 +153,37 @@ def test_left_out_rows_of_a_test_are_counted(mercer, tmp_path):
     assert done.code == 0 and done.err.count("1 of 6 rows left out") == 2, done
 
 
+def test_two_samples_of_which_one_has_row_numbers(mercer, tmp_path):
+    (tmp_path / "a.csv").write_text(",x,y\n" + "".join(f"{i},{i % 5},{i}\n" for i in range(12)))
+    (tmp_path / "b.csv").write_text("x,y\n" + "".join(f"{i % 4},{i}\n" for i in range(12)))
+    found = [
+        mercer("test", "two-sample", *files, "--permutations", "9")
+        for files in (("a.csv", "b.csv"), ("b.csv", "a.csv"))
+    ]
+    assert all(done.code == 0 for done in found), found
+    done = mercer("test", "two-sample", "a.csv", "b.csv", "--columns", "column1,x")
+    assert done.code == 1 and "b.csv has no column 'column1'" in done.err
+
+
+def test_a_color_with_the_name_of_a_result_gets_another(mercer, tmp_path):
+    write(tmp_path / "a.csv", x=[1, 2, 4, 8], row=["a", "b", "a", "b"])
+    lines = mercer("pca", "a.csv", "--color", "row", "-k", "1").out.splitlines()
+    assert lines[0] == "row,input_row,component1"
+    assert [line.split(",")[:2] for line in lines[1:3]] == [["1", "a"], ["2", "b"]]
+
+
+def test_predictions_for_a_file_of_numerals_in_a_text_column(mercer, tmp_path):
+    codes = ["01", "1", "A", "01", "1", "A"]
+    write(tmp_path / "a.csv", code=codes, y=[1, 5, 9, 1, 5, 9])
+    write(tmp_path / "b.csv", code=["01", "1"])
+    options = ("--target", "y", "--onehot", "code", "-o", "m.mercer")
+    assert mercer("fit", "ridge", "a.csv", *options).code == 0
+    done = mercer("predict", "m.mercer", "b.csv")
+    assert done.code == 0, done
+    first, second = (float(line.split(",")[1]) for line in done.out.splitlines()[1:])
+    assert second - first > 1
+
+
 @pytest.mark.parametrize("end", ["csv", "tsv", "jsonl", "parquet", "feather", "npy", "npz"])
 def test_results_are_written_in_the_format_of_the_name(mercer, tmp_path, end):
     if end in ("parquet", "feather"):

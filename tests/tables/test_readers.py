@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ def test_csv_with_other_delimiters_quotes_gzip_and_a_byte_order_mark(tmp_path):
 
 def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
     source = open_table(write(tmp_path, "a.csv", "1;2\n3;4\n"))
-    assert source.notes[0] == "cells are separated by a semicolon"
+    assert source.notes[0].startswith("cells are separated by a semicolon - ")
+    assert "--delimiter" in source.notes[0]
     assert "no header" in source.notes[1]
     assert source.table().columns["column2"].tolist() == [2.0, 4.0]
     mixed = open_table(write(tmp_path, "iris.data", "5.1,0.2,setosa\n4.9,0.3,virginica\n"))
@@ -60,7 +62,7 @@ def test_a_column_without_a_name_gets_one(tmp_path):
 def test_spaces_and_tabs_as_delimiters(tmp_path):
     for content in (" 1.0  2 \n\t3.5   4\n", "1.0 2\n3.5 4"):
         source = open_table(write(tmp_path, "housing.data", content))
-        assert source.notes[0] == "cells are separated by spaces"
+        assert source.notes[0].startswith("cells are separated by spaces")
         assert source.table().columns["column1"].tolist() == [1.0, 3.5]
     rows = read_table(write(tmp_path, "a.txt", 'x city\n1 "New York"\n2  Ulm\n'), delimiter="space")
     assert rows.columns["city"].tolist() == ["New York", "Ulm"]
@@ -73,9 +75,40 @@ def test_spaces_and_tabs_as_delimiters(tmp_path):
         read_table(path, delimiter=";;")
 
 
+def test_an_unclosed_quote_is_an_error_that_names_its_line(tmp_path):
+    rows = "x,city\n1,Bonn\n2,Ulm\n"
+    for text, line in (
+        (rows + '3,"Bo\n4,Ulm\n5,Bonn\n', 4),  # the quote extends to the end of the file
+        (rows + '3,"Bo\n4,"Ulm"\n5,Bonn\n', 4),  # the next quote closes it
+        (rows + '3,"Bo', 4),
+        (rows + '3,"Bo\nnn"\n4,"Ulm\n', 6),
+        ('x,"city\n1,Bonn\n', 1),
+        ('x,"two\nlines",city\n1,2,"Bonn\n', 3),
+    ):
+        with pytest.raises(TableError, match=f"line {line}: a quote opens here and is not closed"):
+            read_table(write(tmp_path, "a.csv", text))
+    long = rows + '3,"Bo\n' + "4,Ulm\n" * 30000
+    with pytest.raises(TableError, match="line 4: a cell of more than 131072 characters"):
+        read_table(write(tmp_path, "a.csv", long))
+    text = rows + '3,"Bo"nn\n4,5" pipe\n5,"Bo\r\nnn"\n6,"Ulm"x'
+    table = read_table(write(tmp_path, "a.csv", text))
+    assert table.columns["city"].tolist() == ["Bonn", "Ulm", "Bonn", '5" pipe', "Bo\r\nnn", "Ulmx"]
+    assert table.lines.tolist() == [2, 3, 4, 5, 6, 8]
+
+
+def test_records_of_several_lines_next_to_the_header(tmp_path):
+    numbered = read_table(write(tmp_path, "a.csv", '0,1,2\n1.5,"two\nlines",3\n2.5,one,4\n'))
+    assert list(numbered.columns) == ["0", "1", "2"] and len(numbered) == 2
+    text = '\n"first\nname";"b;c";d\n1;2;3\n4;5;6\n'
+    named = read_table(write(tmp_path, "a.csv", text))
+    assert list(named.columns) == ["first\nname", "b;c", "d"]
+    assert named.columns["d"].tolist() == [3, 6] and named.lines.tolist() == [4, 5]
+
+
 def test_decimal_commas_and_utf_16(tmp_path):
     source = open_table(write(tmp_path, "a.csv", "1,5;2,5\n2,5;3,5\n"), header=False)
-    assert source.notes == ["cells are separated by a semicolon"] and source.width == 2
+    assert len(source.notes) == 1 and source.width == 2
+    assert source.notes[0].startswith("cells are separated by a semicolon")
     check(read_table(write(tmp_path, "a.txt", CSV.replace(",", "\t").encode("utf-16"))))
 
 
@@ -131,6 +164,9 @@ def test_row_numbers_are_not_points(tmp_path):
     for name in ("a.csv", "a.parquet"):
         table = read_table(tmp_path / name)
         assert len(table.columns) == 3 and Recipe().fit(table).features == ["x", "y"]
+    frame.set_axis([7, 3, 7]).to_csv(tmp_path / "b.csv")  # a bootstrap sample
+    assert Recipe().fit(read_table(tmp_path / "b.csv")).features == ["x", "y"]
+    assert "whole numbers in the first column" in open_table(tmp_path / "b.csv").notes[0]
     frame.set_axis([1.5, 2.5, 2.5]).to_csv(tmp_path / "b.csv")
     assert Recipe().fit(read_table(tmp_path / "b.csv")).features == ["column1", "x", "y"]
 
@@ -172,6 +208,80 @@ def test_jsonl_parquet_arrow_and_npz_hold_the_same(tmp_path):
     check(read_table(tmp_path / "a.parquet"))
     np.savez(tmp_path / "a.npz", x=[1, 2, 3], y=[2.5, np.nan, -1e3], city=["Bonn", "Ulm", "Bonn"])
     check(read_table(tmp_path / "a.npz"))
+
+
+def test_two_columns_of_the_same_name_in_parquet_and_arrow(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table([[1.0, 2.0], [3.0, 4.0]], names=["x", "x"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    for data in (tmp_path / "a.parquet", tmp_path / "a.arrow", table):
+        with pytest.raises(TableError, match="column 2 is called 'x', as is column 1 - "):
+            read_table(data)
+
+
+def test_two_arrays_of_an_npz_with_the_same_columns(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.ones((3, 2)), x1=np.zeros(3))
+    with pytest.raises(TableError, match="arrays 'x' and 'x1' both have a column 'x1' - "):
+        read_table(path)
+    assert list(read_table(path, arrays=["x", "z=x1"]).columns) == ["x1", "x2", "z"]
+    with pytest.raises(TableError, match="arrays 'x' and 'x1' are both to be called 'X' - "):
+        read_table(path, arrays=["X=x", "X=x1"])
+    fields = np.array([(1.0, 2.0)], dtype=[("a", float), ("b", float)])
+    np.savez(path, one=fields, two=fields)
+    with pytest.raises(TableError, match="arrays 'one' and 'two' both have a column 'a' - "):
+        read_table(path)
+
+
+def test_decimals_are_rounded_as_by_python(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    cents = [None, *np.random.default_rng(0).integers(-(10**7), 10**7, 500).tolist()]
+    values = [None if c is None else Decimal(c).scaleb(-2) for c in cents]
+    table = pa.table({"x": pa.array(values, pa.decimal128(12, 2))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    expected = [np.nan if v is None else float(v) for v in values]
+    for data in (tmp_path / "a.parquet", table):
+        np.testing.assert_array_equal(read_table(data).columns["x"], expected)
+
+
+def test_blocks_do_not_depend_on_how_a_file_is_divided(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    n = 3000
+    texts = np.array(["a", "b", "c"])[np.arange(n) % 3]
+    table = pa.table({"x": np.arange(n, dtype=float), "y": pa.array(texts).dictionary_encode()})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=70)
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=70)
+    with pa.ipc.new_stream(tmp_path / "b.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=70)
+    for name in ("a.parquet", "a.arrow", "b.arrow"):
+        source = open_table(tmp_path / name)
+        assert len(list(source.blocks())) == 1
+        tables = list(source._read(1024, None))
+        assert [len(t) for t in tables] == [1024, 1024, 952]
+        assert [t.start for t in tables] == [0, 1024, 2048]
+        for whole in (source.table(), Table.joined(tables)):
+            np.testing.assert_array_equal(whole.columns["x"], np.arange(n))
+            assert whole.columns["y"].tolist() == texts.tolist()
+
+
+def test_cells_with_carriage_returns_are_quoted(tmp_path):
+    texts = ["a\rb", "c\nd", "e\r\nf", "g"]
+    table = Table({"x\ry": np.arange(4.0), "text": np.array(texts, dtype=object)})
+    for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
+        file = io.StringIO()
+        table.write(file, delimiter=delimiter)
+        again = read_table(write(tmp_path, name, file.getvalue()))
+        assert again.columns["text"].tolist() == texts and list(again.columns) == ["x\ry", "text"]
+        assert file.getvalue().endswith(f"3.0{delimiter}g\n")
 
 
 def test_npy_and_the_arrays_of_an_npz(tmp_path):
@@ -272,7 +382,11 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
         ("a.csv", "x,x\n1,2\n", "line 1: column 2 is called 'x' as an earlier one"),
         ("a.csv", "1,b,1\n1,2,3\n", "column 3 is called '1' as an earlier one.*: --no-header"),
         ("a.csv", b"x,y\n1,2\n\xff\xfe,3\n", "near line 1: byte 0xff is no text in UTF-8"),
-        ("a.csv", 'x,y\n1,"' + "2\n" * 80_000, "cell of more than 131072 characters.*never closed"),
+        (
+            "a.csv",
+            'x,y\n1,"' + "2\n" * 80_000,
+            "cell of more than 131072 characters.*is not closed",
+        ),
         ("a.csv.gz", CUT_OFF, "a.csv.gz, after line .*cut off"),
         ("a.jsonl", '{"x": 1}\n{"x": \n', "a.jsonl, line 2, column .: Expecting value"),
         ("a.jsonl", '{"x": 1, "x": 2}\n', "a.jsonl, line 1: the field 'x' occurs twice"),

@@ -315,6 +315,69 @@ def test_a_recipe_and_a_model_take_data_frames(tmp_path):
             Recipe().fit(wrong)
 
 
+def test_a_text_column_stays_text_in_a_file_of_numerals(tmp_path):
+    train, new = tmp_path / "train.csv", tmp_path / "new.csv"
+    train.write_text("x,code,y\n1,01,a\n2,1,b\n3,A,a\n4,01,b\n")
+    new.write_text("x,code\n1,01\n2,1\n")
+    recipe = Recipe(target="y", onehot=("code",)).fit(open_table(train))
+    assert recipe.text_columns == ("code", "y") and Recipe.from_json(recipe.to_json()) == recipe
+    assert recipe.features == ["x", "code=01", "code=1", "code=A"]
+    model = mercer.SVC().fit(
+        recipe.transform(open_table(train)), recipe.targets(open_table(train), labels=True)
+    )
+    rows = open_table(new).table(recipe.text_columns)
+    assert recipe.transform(rows)[:, 1:3].tolist() == [[1, 0], [0, 1]]
+    expected = model.predict(recipe.transform(rows)).tolist()
+    assert Trained(model, recipe).predict(new).tolist() == expected
+    assert recipe.transform(open_table(new)).tolist() == recipe.transform(rows).tolist()
+    message = "line 2, column 'code': the number 1 may be the category '.*1' or not, because"
+    with pytest.raises(TableError, match=message):
+        recipe.transform(open_table(new).table())
+    new.write_text("x,code\n1,001\n")
+    with pytest.raises(TableError, match="the model has never seen '001'"):
+        Trained(model, recipe).predict(new)
+
+
+def test_a_text_target_of_numerals_has_the_labels_of_the_fit(tmp_path):
+    train, new = tmp_path / "train.csv", tmp_path / "new.csv"
+    train.write_text("x,y\n1,01\n2,1\n3,A\n")
+    new.write_text("x,y\n1,01\n2,1\n")
+    recipe = Recipe(target="y").fit(open_table(train))
+    assert recipe.targets(open_table(new), labels=True).tolist() == ["01", "1"]
+
+
+def test_booleans_are_the_same_category_and_label_in_each_format(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq, pd = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pandas")
+    flags = [True, False, True]
+    columns = {"x": [1.0, 2.0, 3.0], "flag": flags, "y": flags}
+    frame = pd.DataFrame(columns)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    np.savez(tmp_path / "a.npz", **{name: np.array(values) for name, values in columns.items()})
+    given = [*(tmp_path / f"a.{end}" for end in ("csv", "jsonl", "parquet", "npz"))]
+    given += [frame, frame.astype({"flag": "boolean"}), pa.table(columns), *frames(columns)]
+    want = Recipe(target="y", onehot=("flag",)).fit(open_table(tmp_path / "a.csv"))
+    assert want.features == ["x", "flag=False", "flag=True"]
+    for data in map(open_table, given):
+        assert Recipe(target="y", onehot=("flag",)).fit(data) == want
+        assert want.transform(data).tolist() == [[1, 0, 1], [2, 1, 0], [3, 0, 1]]
+        assert want.targets(data, labels=True).tolist() == ["True", "False", "True"]
+
+
+def test_results_keep_their_names_next_to_columns_of_the_same_name():
+    given = Table({"x": np.arange(3.0), "row": np.arange(3.0) + 7, "component1": np.zeros(3)})
+    recipe = Recipe(columns=("x",)).fit(given)
+    found = recipe.answer(given, {"component1": np.ones(3)}, ("row", "component1"))
+    assert list(found.columns) == ["row", "input_row", "input_component1", "component1"]
+    assert found.columns["row"].tolist() == [1, 2, 3]
+    assert found.columns["input_row"].tolist() == ["7", "8", "9"]
+    assert found.columns["component1"].tolist() == [1, 1, 1]
+    restored = recipe.answer(given, {"row": np.zeros(3)})
+    assert list(restored.columns) == ["row_number", "row"]
+
+
 def test_data_frames_of_other_types():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(
@@ -337,7 +400,7 @@ def test_data_frames_of_other_types():
     assert found["day"].tolist() == ["2024-01-05 00:00:00", None, "2024-02-01 00:00:00"]
     assert found["id"].tolist() == [str(2**53 + 1), None, str(2**63)]
     assert found["mixed"].tolist() == ["1", "x", None]
-    with pytest.raises(TableError, match="column 2 is called 'a', as is an earlier one"):
+    with pytest.raises(TableError, match="column 2 is called 'a', as is column 1"):
         read_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(TableError, match="column 'a': a list is neither a number nor text"):
         read_table(pd.DataFrame({"a": [[1]]}))

@@ -66,7 +66,8 @@ def answer(
                     "",
                     f"trained = load_trained({path!r})",
                     "model, recipe = trained.model, trained.row_recipe",
-                    f"for number, block in enumerate({opened(source, data.reading)}.blocks()):",
+                    f"blocks = {opened(source, data.reading)}.blocks(recipe.text_columns)",
+                    "for number, block in enumerate(blocks):",
                     "    X = recipe.transform(block)",
                     *(f"    {line}" for line in lines),
                     "    answer = recipe.answer(block, values, all_rows=True)",
@@ -80,7 +81,7 @@ def answer(
     empty: dict[str, Any] = {}
     waiting: list[Any] = []  # blocks of incomplete rows, until the names of the results are known
     with session.table(output) as write, session.listening(), session.progress("rows") as at:
-        for block in source.blocks():
+        for block in source.blocks(recipe.text_columns):
             points = recipe.transform(block)
             rows += length(points)
             found = values(trained, points) if length(points) else None

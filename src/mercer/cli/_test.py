@@ -62,7 +62,7 @@ def two_sample(
     missing = [name for name in one.columns if name not in two.columns]
     recipe = data.recipe(source, kernel)
     for name in missing:
-        if name not in recipe.ignore and (recipe.columns is None or name in recipe.columns):
+        if name in recipe.columns if recipe.columns else name not in (*recipe.ignore, *one.beside):
             two.column(name)  # says which column is nearest
     both = [
         replace(t, columns={n: t.columns[n] for n in one.columns if n in two.columns})

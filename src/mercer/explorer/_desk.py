@@ -227,7 +227,8 @@ class Desk:
             try:
                 source = open_table(place)
                 source.name = name
-                table = source.table()
+                recipe = self.scene.recipe
+                table = source.table(() if recipe is None else recipe.text_columns)
             except (ValueError, OSError) as error:  # name the user's file, not the temporary one
                 raise ValueError(str(error).replace(str(place), name)) from None
         self._renew(self.scene.projected(table))

@@ -10,10 +10,10 @@ done to a column without a word: text and missing values are an error until the 
 from ._blocks import open_blocks
 from ._model import Trained, load_trained, save_trained
 from ._read import FORMATS, open_table, read_table
-from ._recipe import Part, Recipe, as_texts, label_values
+from ._recipe import Part, Recipe, label_values
 from ._recipe import missing as missing  # for mercer.cli
 from ._source import Source
-from ._table import Table, TableError, nearest
+from ._table import Table, TableError, as_texts, nearest
 from ._write import output_format as output_format  # for mercer.cli
 from ._write import table_writer as table_writer  # for mercer.cli
 

@@ -66,13 +66,23 @@ class Arrays(Source):
                 f"{self.name} has arrays of different length: {some} - usually training and test "
                 f"sets in one file - name those that belong together: --arrays {together}"
             )
+        origins: dict[str, str] = {}
         for name, array in found.items():
             if array.dtype.names:
-                columns |= {field: array[field] for field in array.dtype.names}
+                made = {field: array[field] for field in array.dtype.names}
             elif array.ndim == 1:
-                columns[name] = array
+                made = {name: array}
             else:
-                columns |= {f"{name}{j + 1}": array[:, j] for j in range(array.shape[1])}
+                made = {f"{name}{j + 1}": array[:, j] for j in range(array.shape[1])}
+            for called in made:
+                if called in origins:
+                    raise TableError(
+                        f"{self.name}: the arrays {origins[called]!r} and {name!r} both have a "
+                        f"column {called!r} - the columns of a matrix 'x' are called x1, x2, ... - "
+                        f"rename one of the arrays: --arrays {origins[called]},other={name}"
+                    )
+            origins |= dict.fromkeys(made, name)
+            columns |= made
         for name, column in columns.items():
             if column.ndim != 1 or column.dtype.kind not in "biufUS":
                 raise TableError(
@@ -129,6 +139,15 @@ class Arrays(Source):
                 )
         if not known:
             raise TableError(f"{self.name} has no arrays in it")
+        origins: dict[str, str] = {}
+        for called, name in wanted:
+            if called in origins:
+                raise TableError(
+                    f"{self.name}: the arrays {origins[called]!r} and {name!r} are both to be "
+                    f"called {called!r} - usually a name that was typed twice - give each array a "
+                    f"different name: --arrays {called}={origins[called]},NAME={name}"
+                )
+            origins[called] = name
         return wanted
 
     def _checked(self, which: str, array: np.ndarray) -> np.ndarray:
@@ -155,6 +174,7 @@ class Arrays(Source):
 
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
         n = len(next(iter(self._columns.values()), ()))
+        booleans = tuple(name for name, c in self._columns.items() if c.dtype.kind == "b")
         for start in range(0, n, rows):
             part = slice(start, start + rows)
             columns = {
@@ -162,7 +182,7 @@ class Arrays(Source):
                 for name, column in self._columns.items()
             }
             self.share = min(1.0, (start + rows) / n)
-            yield Table(columns, self.name, None, start)
+            yield Table(columns, self.name, None, start, booleans=booleans)
 
 
 def _set_of(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ._source import Source
-from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column
+from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, refuse_repeated_names
 
 __all__ = ["Columnar", "arrow_column"]
 
@@ -69,23 +69,28 @@ class Columnar(Source):
         import pyarrow as pa
 
         start = 0
-        with self._open() as (file, _, parts):
+        with self._open() as (file, schema, parts):
+            refuse_repeated_names(self.name, schema.names)
+            booleans = tuple(f.name for f in schema if pa.types.is_boolean(f.type))
             if self.parquet:
-                batches = file.iter_batches(batch_size=rows)
+                batches = _regrouped(file.iter_batches(batch_size=rows), schema, rows)
                 total = max(1, file.metadata.num_rows)
             else:
                 whole = pa.Table.from_batches(
                     [file.get_batch(i) for i in range(parts)] if parts else list(file),
                     schema=file.schema,
                 )  # of views on the mapped file
-                batches, total = whole.to_batches(max_chunksize=rows), max(1, len(whole))
+                batches = (whole.slice(i, rows) for i in range(0, len(whole), rows))
+                total = max(1, len(whole))
             for batch in batches:
                 columns = {
-                    name: self._column(name, column, kinds[name] if kinds else None)
-                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                    name: self._column(
+                        name, column.combine_chunks(), kinds[name] if kinds else None
+                    )
+                    for name, column in zip(schema.names, batch.columns, strict=True)
                 }
                 index = tuple(name for name in columns if _PANDAS_INDEX.fullmatch(name))
-                table = Table(columns, self.name, None, start, index)
+                table = Table(columns, self.name, None, start, index, booleans)
                 start += len(table)
                 self.share = start / total
                 if len(table):
@@ -93,6 +98,22 @@ class Columnar(Source):
 
     def _column(self, name: str, column: Any, kind: str | None = None) -> np.ndarray:
         return arrow_column(self.name, name, column, kind)
+
+
+def _regrouped(batches: Iterable[Any], schema: Any, rows: int) -> Iterator[Any]:
+    """Yield tables of `rows` rows, the last one of fewer, however the batches are divided."""
+    import pyarrow as pa
+
+    held, count = list[Any](), 0
+    for batch in batches:
+        held.append(batch)
+        count += len(batch)
+        while count >= rows:
+            table = pa.Table.from_batches(held, schema=schema)
+            yield table.slice(0, rows)
+            held, count = table.slice(rows).to_batches(), count - rows
+    if count:
+        yield pa.Table.from_batches(held, schema=schema)
 
 
 def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -> np.ndarray:
@@ -109,7 +130,9 @@ def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -
             return found
         values = [None if v is None else int(v) for v in column.to_pylist()]
         return integer_column(values, kind)
-    if types.is_boolean(of) or types.is_floating(of) or types.is_decimal(of):
+    if types.is_decimal(of):  # float() rounds correctly, which the conversion of pyarrow does not
+        return np.array([np.nan if v is None else float(v) for v in column.to_pylist()], float)
+    if types.is_boolean(of) or types.is_floating(of):
         return np.asarray(
             column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float
         )

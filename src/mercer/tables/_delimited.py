@@ -23,6 +23,7 @@ from ._table import MAX_EXACT, MISSING, TEXT, Table, TableError, column_of, is_n
 __all__ = ["Delimited", "lines_of"]
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _SPELLED = {"\\t": "\t", "tab": "\t", "space": " "}  # as they are typed in a shell
 
 
@@ -44,14 +45,20 @@ class Delimited(Source):
         super().__init__(path, name)
         self.unnamed: list[str] = []
         with self._lines() as lines:
-            first, second = islice(chain(filter(str.strip, lines), ("", "")), 2)
+            first, second = (_joined_lines(filter(str.strip, lines)) for _ in range(2))
         if not first:
             raise self._without("is empty")
         self.delimiter = _delimiter(first, second) if delimiter is None else _one(delimiter)
         if delimiter is None and self.delimiter != ",":
-            self.notes.append(f"cells are separated by {_DELIMITERS[self.delimiter]}")
-        cells = self._cells(first)
-        numbered = header is None and self._is_numbered_header(cells, second)
+            self.notes.append(
+                f"cells are separated by {_DELIMITERS[self.delimiter]} - if not, name the "
+                f"character: --delimiter"
+            )
+        with self._lines() as lines:
+            rows = (row for _, _, row in self._parse(lines) if any(map(str.strip, row)))
+            cells = next(rows, [first.strip()])
+            values = next(rows, []) if header is None else []
+        numbered = header is None and self._is_numbered_header(cells, values)
         named = numbered or not all(is_number(cell) for cell in cells)
         self.header = named if header is None else header
         if not self.header:
@@ -64,7 +71,7 @@ class Delimited(Source):
             return
         self._name(cells, header is None)
 
-    def _is_numbered_header(self, cells: list[str], second: str) -> bool:
+    def _is_numbered_header(self, cells: list[str], values: list[str]) -> bool:
         """Whether a first line of numbers holds the names of columns.
 
         pandas calls columns 0, 1, 2, ... if they have no names, and pivot tables call them by
@@ -74,7 +81,7 @@ class Delimited(Source):
         if not all(name.isascii() and name.isdigit() for name in names):
             return False
         n, start = len(names), int(names[0])
-        values = [cell.strip() for cell in self._cells(second)] if second.strip() else []
+        values = [cell.strip() for cell in values]
         if names != [str(i) for i in range(start, start + n)] or len(values) != n:
             return False
         text = any(not is_number(v) for v in values if v.lower() not in MISSING)
@@ -108,8 +115,8 @@ class Delimited(Source):
         if unnamed:
             called = ",".join(unnamed)
             self.notes.append(
-                f"the header has no name for {called} - row numbers in the first column, as pandas "
-                f"and R write them, are not among the points unless --columns names them; leave "
+                f"the header has no name for {called} - whole numbers in the first column, as "
+                f"pandas and R number rows, are not features unless --columns names them; leave "
                 f"out others: --ignore {called}"
             )
         if numbers and guessed:
@@ -118,17 +125,58 @@ class Delimited(Source):
                 f"are numbers - {unless}"
             )
 
-    def _rows(self, lines: Iterable[str]) -> Any:
+    def _rows(self, lines: Iterable[str], strict: bool = False) -> Any:
         """Return a reader of cells."""
         if self.delimiter == " ":  # several of them separate two cells, and those at the ends none
-            lines = (" ".join(line.split()) for line in lines)
-        return csv.reader(lines, delimiter=self.delimiter)
+            lines = (" ".join(line.split()) + "\n" for line in lines)
+        return csv.reader(lines, delimiter=self.delimiter, strict=strict)
 
-    def _cells(self, line: str) -> list[str]:
+    def _parse(self, lines: Iterable[str], read: int = 0) -> Iterator[tuple[int, int, list[str]]]:
+        """Yield the first line, the last line and the cells of each record.
+
+        `read` is the number of lines before `lines`.  The cells of an empty line are [].
+        """
+        record = list[str]()  # the lines of a record; then "" if the file ends inside quotes
+
+        def recorded() -> Iterator[str]:
+            for line in lines:
+                record.append(line)
+                yield line
+            record.append("")
+
+        reader = self._rows(recorded())
+        while True:
+            first = read + reader.line_num + 1
+            record.clear()
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise TableError(f"{self.name}, line {first}: {_why(error)}") from None
+            if len(record) > 1:
+                self._refuse_open_quote(record, row, first)
+            yield first, read + reader.line_num, row
+
+    def _refuse_open_quote(self, record: list[str], row: list[str], first: int) -> None:
+        """Raise a TableError if a record spans several lines because of an unclosed quote.
+
+        Then the file ends inside quotes, or text follows the quote that closes the cell, because
+        that quote was meant to open another cell.  In a single line, text after a closing quote
+        is accepted.
+        """
         try:
-            return next(iter(self._rows([line])))
-        except (csv.Error, StopIteration) as error:
-            raise TableError(f"{self.name}, line 1: {_why(error)}") from None
+            next(self._rows(record, strict=True))
+        except csv.Error:
+            breaks = [len(_LINE_BREAK.findall(cell)) for cell in row]
+            last = max((i for i, n in enumerate(breaks) if n), default=0)
+            opened = first + sum(breaks[:last])
+            raise TableError(
+                f"{self.name}, line {opened}: a quote opens here and is not closed in its cell, "
+                f"so {sum(breaks[last:]) + (record[-1] != '')} lines would become one - usually a "
+                f'single " at the start of a text, or a file that was cut off - close the quote, '
+                f'or write the text in quotes with "" for each " inside'
+            ) from None
 
     @cached_property
     def width(self) -> int:
@@ -140,7 +188,8 @@ class Delimited(Source):
         start, read = 0, 0
         with self._lines(track=True) as lines:
             if self.header:
-                read = _skip_header(lines)
+                parsed = self._parse(lines)
+                read = next((last for _, last, row in parsed if any(map(str.strip, row))), 0)
             while block := list(islice(lines, rows)):
                 matrix = self._matrix(block) if numbers else None
                 if matrix is not None:
@@ -156,12 +205,15 @@ class Delimited(Source):
                     yield table
 
     def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
-        """Return the first column if it has no name and numbers the rows, as pandas writes it."""
+        """Return the first column if it has no name and holds whole numbers, as pandas writes it.
+
+        They may be repeated, as in a sample drawn with replacement.
+        """
         if not self.unnamed or self.unnamed[0] != self.names[0]:
             return ()
         column = columns[self.names[0]]
         whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-        return (self.names[0],) if whole and len(np.unique(column)) == len(column) else ()
+        return (self.names[0],) if whole else ()
 
     def _matrix(self, block: list[str]) -> np.ndarray | None:
         """Return a block of plain numbers, by a loop in C; None if it has anything else.
@@ -182,27 +234,22 @@ class Delimited(Source):
     def _records(self, block: list[str], more: Iterator[str], read: int) -> Any:
         """Return cells by columns, the line of each row, and how many lines have been read."""
         wanted, cells, places = len(self.names), list[list[str]](), list[int]()
-        reader = self._rows(chain(block, more))
-        try:
-            while reader.line_num < len(block):
-                line = read + reader.line_num + 1
-                row = next(reader)
-                if not row or (len(row) == 1 < wanted and not row[0].strip()):
-                    continue  # a blank line
+        end = read + len(block)
+        for line, last, row in self._parse(chain(block, more), read):
+            read = last
+            if row and (len(row) > 1 or wanted == 1 or row[0].strip()):  # not a blank line
                 if len(row) != wanted:
                     raise TableError(
                         f"{self.name}, line {line}: {len(row)} cells, but there are {wanted} "
                         f"columns - usually {_DELIMITERS.get(self.delimiter, 'a delimiter')} "
-                        f"inside a text without quotes, or a line that was cut off - mend the line"
+                        f"inside a text without quotes, or a line that was cut off - fix the line, "
+                        f"or name what separates the cells: --delimiter"
                     )
                 cells.append(row)
                 places.append(line)
-        except csv.Error as error:
-            line = read + reader.line_num + 1
-            raise TableError(f"{self.name}, near line {line}: {_why(error)}") from None
-        except StopIteration:
-            pass
-        return list(zip(*cells, strict=True)), np.array(places, dtype=int), read + reader.line_num
+            if read >= end:
+                break
+        return list(zip(*cells, strict=True)), np.array(places, dtype=int), read
 
     def _typed(self, cells: Any, places: np.ndarray, kinds: dict[str, str] | None) -> Any:
         found: dict[str, Any] = {}
@@ -259,11 +306,15 @@ def _checked(text: TextIO, source: Source, raw: Any, size: int) -> Iterator[str]
         yield line
 
 
-def _skip_header(lines: Iterator[str]) -> int:
-    for read, line in enumerate(lines, start=1):
-        if line.strip():
-            return read
-    return 0
+def _joined_lines(lines: Iterator[str]) -> str:
+    """Return the next line, with those that follow while a quote is open; "" at the end."""
+    first = text = next(lines, "")
+    while text.count('"') % 2 and len(text) < csv.field_size_limit():
+        more = next(lines, "")
+        if not more:
+            return first
+        text += more
+    return text
 
 
 def _delimiter(first: str, second: str) -> str:
@@ -291,7 +342,7 @@ def _one(delimiter: str) -> str:
 def _why(error: Exception) -> str:
     if "field larger" in str(error):
         return (
-            "a cell of more than 131072 characters - usually a quote that was opened and never "
-            'closed - look for a single " before this line'
+            "a cell of more than 131072 characters - usually a quote that opens in this line and "
+            'is not closed - close it, or write the text in quotes with "" for each " inside'
         )
     return f"{error} - usually no text file - look at it with: head -c 200"

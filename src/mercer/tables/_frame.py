@@ -14,7 +14,14 @@ import numpy as np
 
 from ._columnar import arrow_column
 from ._source import Source
-from ._table import MAX_EXACT, Table, TableError, column_from_texts, integer_column
+from ._table import (
+    MAX_EXACT,
+    Table,
+    TableError,
+    column_from_texts,
+    integer_column,
+    refuse_repeated_names,
+)
 
 __all__ = ["InMemory", "as_table", "is_frame", "table_of"]
 
@@ -71,15 +78,14 @@ def table_of(frame: Any, name: str = "the DataFrame") -> Table:
     """
     library = _library(frame)
     names = [str(n) for n in (frame.column_names if library == "pyarrow" else frame.columns)]
-    for place, one in enumerate(names):
-        if names.index(one) != place:
-            raise TableError(
-                f"{name}: column {place + 1} is called {one!r}, as is an earlier one - give each "
-                f"column a different name"
-            )
+    refuse_repeated_names(name, names)
     convert = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}
-    parts = zip(names, convert[str(library)](frame), strict=True)
-    return Table({one: _column(name, one, *part) for one, part in parts}, name)
+    columns, booleans = dict[str, np.ndarray](), list[str]()
+    for one, (values, kind) in zip(names, convert[str(library)](frame), strict=True):
+        columns[one] = _column(name, one, values, kind)
+        if columns[one].dtype != object and _is_boolean(values):
+            booleans.append(one)
+    return Table(columns, name, booleans=tuple(booleans))
 
 
 def as_table(data: Any) -> Table:
@@ -125,7 +131,7 @@ def _from_pandas(frame: Any) -> Iterator[tuple[Any, str]]:
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place]
         dtype = column.dtype
-        if types.is_bool_dtype(dtype) or types.is_float_dtype(dtype):
+        if types.is_float_dtype(dtype):
             yield column.to_numpy(dtype=np.float64, na_value=np.nan), "float"
         elif types.is_integer_dtype(dtype):
             floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -155,6 +161,14 @@ def _integers(floats: np.ndarray, exact: Callable[[], list[Any]]) -> tuple[Any, 
 def _from_arrow(table: Any) -> Iterator[tuple[Any, str]]:
     for column in table.columns:
         yield column.combine_chunks(), "arrow"
+
+
+def _is_boolean(values: Any) -> bool:
+    """Whether the values of a column are True, False or missing."""
+    if isinstance(values, list):
+        present = [value for value in values if not _is_missing(value)]
+        return bool(present) and all(isinstance(value, (bool, np.bool_)) for value in present)
+    return str(getattr(values, "type", "")) == "bool"  # of pyarrow
 
 
 def _is_missing(value: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._delimited import lines_of
 from ._source import Source
-from ._table import MAX_EXACT, NUMBER, TEXT, Table, TableError, is_rounded
+from ._table import MAX_EXACT, NUMBER, TEXT, Table, TableError, column_from_texts, is_rounded
 
 __all__ = ["JsonLines"]
 
@@ -26,10 +26,14 @@ class JsonLines(Source):
     def _fields(self) -> dict[str, None]:
         """All fields of the file, in the order in which they come."""
         fields: dict[str, None] = {}
+        other = set[str]()  # fields with a value that is not a boolean
         with lines_of(self) as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    fields |= dict.fromkeys(self._object(line, number))
+                    values = self._object(line, number)
+                    fields |= dict.fromkeys(values)
+                    other |= {n for n, v in values.items() if not isinstance(v, (bool, type(None)))}
+        self._booleans = tuple(name for name in fields if name not in other)
         return fields
 
     @property
@@ -48,7 +52,8 @@ class JsonLines(Source):
                     name: self._column(name, objects, kinds[name] if kinds else None)
                     for name in self._fields
                 }
-                table = Table(columns, self.name, np.array(places, dtype=int), start)
+                lines_read = np.array(places, dtype=int)
+                table = Table(columns, self.name, lines_read, start, booleans=self._booleans)
                 start += len(table)
                 if len(table):
                     yield table
@@ -86,9 +91,9 @@ class JsonLines(Source):
         values = [one.get(name) for one in objects]
         texts = kind == TEXT or any(isinstance(v, str) or _is_rounded(v) for v in values)
         if texts and kind != NUMBER:
-            found = np.empty(len(values), dtype=object)
-            found[:] = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-            return found
+            return column_from_texts(
+                v if v is None or isinstance(v, str) else str(v) for v in values
+            )
         return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
 
 

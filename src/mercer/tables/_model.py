@@ -90,7 +90,7 @@ class Trained:
         if method is None:
             raise AttributeError(f"a {type(self.model).__name__} has no method {verb!r}")
         rows, found, n = list[np.ndarray](), list[Any](), 0
-        for block in open_table(table).blocks():
+        for block in open_table(table).blocks(recipe.text_columns):
             points = recipe.transform(block)
             if length(points):
                 rows.append(n + recipe.kept(block))

@@ -15,7 +15,7 @@ from .._points import take
 from ._frame import as_table, is_frame
 from ._source import Source
 from ._spread import Spread
-from ._table import GRAPHS, TEXT, Table, TableError, kind_of, nearest
+from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, nearest
 from ._text_columns import inspect_texts
 
 __all__ = ["IMPUTE", "Part", "Recipe", "scattered"]
@@ -30,6 +30,7 @@ class Part:
     """What becomes of one column: (value - mean) / scale, or one column of 0 and 1 per category.
 
     `fill` stands for a missing value, in the units of the column; None where none may be missing.
+    `text` is True if the column was text in the table of `fit`, so that "01" is not "1".
     """
 
     name: str
@@ -37,6 +38,7 @@ class Part:
     fill: float | str | None = None
     mean: float = 0.0
     scale: float = 1.0
+    text: bool = False
 
     @property
     def width(self) -> int:
@@ -72,6 +74,8 @@ class Recipe:
         whichever of these is said; "drop" leaves out the row.
     parts : tuple of Part, optional
         What `fit` has learned.
+    target_text : bool
+        Whether the target was text or booleans in the table of `fit`.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class Recipe:
     onehot: tuple[str, ...] | str = ()
     impute: str | float | None = None
     parts: tuple[Part, ...] | None = field(default=None, repr=False)
+    target_text: bool = field(default=False, repr=False)
 
     def __repr__(self) -> str:
         changed = (f for f in fields(self) if f.repr and getattr(self, f.name) != f.default)
@@ -115,12 +120,14 @@ class Recipe:
         blocks = map(as_table, [tables] if one else tables)
         first = next(blocks)
         names = self._chosen(first)
+        target = self.target is not None and _is_text(first, self.target)
+        self = replace(self, target_text=target)
         fresh = replace(self, parts=None)  # whose advice is that of a first fit
         if self.points == "vectors":
             return fresh._learn(first, names, blocks)
         for table in _chained([first], blocks):
             fresh._refuse_missing(table, names)
-        return replace(self, parts=(Part(names[0]),))
+        return replace(self, parts=(Part(names[0], text=self.points == "texts"),))
 
     def _learn(self, first: Table, names: list[str], blocks: Iterator[Table]) -> Recipe:
         hot = self._hot(first, names)
@@ -142,7 +149,7 @@ class Recipe:
                 self._refuse_infinite(table, plain)
                 spread.take(X)
             for name in hot:
-                given = _categories(table.columns[name])[rows]
+                given = _categories(table.texts(name))[rows]
                 counts[name].update(value for value in given if value is not None)
         empty = [name for name, n in zip(plain, spread.count, strict=True) if not n]
         empty += [name for name, values in counts.items() if not values]
@@ -161,7 +168,7 @@ class Recipe:
                 ordered = tuple(sorted(counts[name]))
                 top = max(ordered, key=counts[name].__getitem__, default=None)
                 fill = top if self.impute not in (None, "drop") else None
-                parts.append(Part(name, ordered, fill))
+                parts.append(Part(name, ordered, fill, text=_is_text(first, name)))
             else:
                 j = plain.index(name)
                 at = (float(spread.mean[j]), float(scale[j])) if self.standardize else ()
@@ -402,14 +409,18 @@ class Recipe:
         """Return the recipe for rows to predict, whose target may be missing."""
         return replace(self, target=None)
 
+    def _read(self, table: Any) -> Table:
+        """Return a table; of a source, with the text of columns that were text in `fit`."""
+        return table.table(self.text_columns) if isinstance(table, Source) else as_table(table)
+
     def kept(self, table: Any) -> np.ndarray:
         """Return the indices of the rows that become points: all, or the complete ones."""
-        table = as_table(table)
+        table = self._read(table)
         return np.flatnonzero(self._complete(table, [part.name for part in self._parts]))
 
     def transform(self, table: Any) -> Any:
         """Return the points of the rows that are kept."""
-        table = as_table(table)
+        table = self._read(table)
         if self.points != "vectors":
             column = table.column(self._parts[0].name)
             self._refuse_missing(table, [self._parts[0].name])
@@ -436,9 +447,11 @@ class Recipe:
             if part.fill is not None:
                 column = np.where(np.isnan(column), part.fill, column)
             return ((column - part.mean) / part.scale)[:, None]
+        if part.text and not _is_text(table, part.name):
+            self._refuse_ambiguous_numbers(part, table, rows)
         places = {value.strip(): j for j, value in enumerate(part.categories)}
         hot = np.zeros((len(rows), part.width))
-        for i, value in enumerate(_categories(column)):
+        for i, value in enumerate(_categories(table.texts(part.name)[rows])):
             value = str(part.fill).strip() if value is None else value
             if value not in places:
                 shown = ", ".join(map(repr, part.categories[:8]))
@@ -451,9 +464,30 @@ class Recipe:
             hot[i, places[value]] = 1.0
         return hot
 
+    def _refuse_ambiguous_numbers(self, part: Part, table: Table, rows: np.ndarray) -> None:
+        """Refuse numbers that two categories stand for, or one in another notation, as "01"."""
+        written = {c: float(c) for c in part.categories or () if _numeric(c)}
+        same = Counter(written.values())
+        other = {v: c for c, v in written.items() if same[v] > 1 or c != as_texts(np.array([v]))[0]}
+        for row in rows.tolist():
+            value = float(table.columns[part.name][row])
+            if value in other:
+                raise TableError(
+                    f"{table.source}, {table.where(row)}, column {part.name!r}: the number "
+                    f"{value:g} may be the category {other[value]!r} or not, because the column "
+                    f"was text when the model was fitted - convert the column to text, or read a "
+                    f"file by open_table(path).table(recipe.text_columns)"
+                )
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns that were text in the table of `fit`, to be read as text again."""
+        target = (self.target,) if self.target is not None and self.target_text else ()
+        return (*(part.name for part in self._parts if part.text), *target)
+
     def targets(self, table: Any, *, labels: bool) -> Any:
         """Return the target of each row that is kept: labels, or numbers."""
-        table = as_table(table)
+        table = self._read(table)
         if self.target is None:
             raise TableError(f"which column of {table.source} is to be predicted? --target NAME")
         column = table.column(self.target)
@@ -480,6 +514,8 @@ class Recipe:
                 f"{_shown(held.example)} on {table.where(rows[row])} - {held.remedy}"
             )
         if labels:
+            if self.target_text or self.target in table.booleans:
+                return label_values(take(table.texts(self.target), rows))
             found = label_values(column)
             if found.dtype.kind == "f":
                 row = int(np.flatnonzero(column != np.round(column))[0])
@@ -509,15 +545,23 @@ class Recipe:
         """Return values as a table with the row numbers and the columns `beside`.
 
         It has the rows that are kept; with `all_rows`, every row of the table, where the values
-        of the others are missing.
+        of the others are missing.  A column of the table that has the name of a result, such as
+        "component1", is called "input_component1".
         """
         table = as_table(table)
         rows = self.kept(table)
         if all_rows:
             values = {name: scattered(column, rows, len(table)) for name, column in values.items()}
             rows = np.arange(len(table))
-        kept = {name: take(as_texts(table.column(name)), rows) for name in beside}
-        return Table({"row": table.start + 1 + rows, **kept, **values}, table.source)
+        number = "row_number" if "row" in values else "row"
+        results = {number: table.start + 1 + rows, **values}
+        kept = {}
+        for name in beside:
+            called = name
+            while called in results:
+                called = f"input_{called}"
+            kept[called] = take(table.texts(name), rows)
+        return Table({number: results.pop(number), **kept, **results}, table.source)
 
     def restored(self, points: Any) -> dict[str, Any]:
         """Return points as columns in the units of the file: the way back of `transform`.
@@ -623,14 +667,9 @@ def missing(column: Any) -> np.ndarray:
     return np.isnan(column)
 
 
-def as_texts(column: np.ndarray) -> np.ndarray:
-    """Return values as texts, 3.0 as "3"; None where they are missing."""
-    if column.dtype == object:
-        return column
-    found = np.empty(len(column), dtype=object)
-    values = column.astype(np.float64).tolist()
-    found[:] = [None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values]
-    return found
+def _is_text(table: Table, name: str) -> bool:
+    """Whether a column is text, or booleans, which are the texts "True" and "False"."""
+    return name in table.booleans or kind_of(table.column(name)) == TEXT
 
 
 def _categories(column: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -89,18 +89,27 @@ class Source(ABC):
         """The name of the file, without its folders."""
         return Path(self.name).name or self.name
 
-    def blocks(self) -> Iterator[Table]:
-        """Yield the rows in blocks, whose columns all have the same kinds."""
+    def blocks(self, texts: Iterable[str] = ()) -> Iterator[Table]:
+        """Yield the rows in blocks, whose columns all have the same kinds.
+
+        Parameters
+        ----------
+        texts : names
+            Columns to read as text, as it is written in the file, even if all of it are numbers.
+        """
         kinds = self.shape.kinds
-        if self._kept is not None:
+        changed = {name for name in texts if kinds.get(name) == NUMBER}
+        if changed:
+            yield from self._read(self.rows_of_a_block, kinds | dict.fromkeys(changed, TEXT))
+        elif self._kept is not None:
             self.share = 1.0
             yield self._kept
         else:
             yield from self._read(self.rows_of_a_block, kinds)
 
-    def table(self) -> Table:
-        """Return all rows at once."""
-        return Table.joined(list(self.blocks()))
+    def table(self, texts: Iterable[str] = ()) -> Table:
+        """Return all rows at once; `texts` as in `blocks`."""
+        return Table.joined(list(self.blocks(texts)))
 
     def sample(self, count: int, random_state: int = 0) -> Table:
         """Return rows drawn at random without repetition, in their order; all if there are few."""

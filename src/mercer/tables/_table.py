@@ -21,11 +21,13 @@ __all__ = [
     "TEXT",
     "Table",
     "TableError",
+    "as_texts",
     "column_of",
     "integer_column",
     "is_rounded",
     "kind_of",
     "nearest",
+    "refuse_repeated_names",
 ]
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"
@@ -56,6 +58,8 @@ class Table:
         Rows of the file before these.
     beside : tuple of str
         Columns that name the rows, and become points only if they are asked for.
+    booleans : tuple of str
+        Columns of numbers that stand for True and False, which is how they are written as text.
 
     Examples
     --------
@@ -71,6 +75,7 @@ class Table:
     lines: np.ndarray | None = None
     start: int = 0
     beside: tuple[str, ...] = ()
+    booleans: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return next((length(column) for column in self.columns.values()), 0)
@@ -97,6 +102,13 @@ class Table:
             )
         return self.columns[name]
 
+    def texts(self, name: str) -> np.ndarray:
+        """Return a column as text: 3.0 as "3", booleans as "True" and "False"."""
+        column = self.column(name)
+        if name not in self.booleans or column.dtype == object:
+            return as_texts(column)
+        return column_from_texts(None if v != v else str(bool(v)) for v in column.tolist())
+
     def where(self, row: int) -> str:
         """Return where a row stands in the file: "line 7", or "row 7" where there are no lines."""
         if self.lines is not None:
@@ -105,7 +117,7 @@ class Table:
 
     def write(self, file: TextIO, *, header: bool = True, delimiter: str = ",") -> None:
         """Write the table as CSV, numbers with all their digits."""
-        writer = csv.writer(file, lineterminator="\n", delimiter=delimiter)
+        writer = csv.writer(_UnixLines(file), lineterminator="\r\n", delimiter=delimiter)
         if header:
             writer.writerow(self.columns)
         writer.writerows(zip(*(_written(c) for c in self.columns.values()), strict=True))
@@ -133,6 +145,20 @@ class Table:
         if first.lines is not None:
             lines = np.concatenate([t.lines for t in tables if t.lines is not None])
         return replace(first, columns=columns, lines=lines)
+
+
+class _UnixLines:
+    """A file for `csv.writer`, which replaces the line end of each row by a newline.
+
+    The writer quotes the cells that contain a character of its line end.  A reader takes a carriage
+    return for a line end, too, so that cells with one must be quoted.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, row: str) -> None:
+        self._file.write(row.removesuffix("\r\n") + "\n")
 
 
 def _written(column: Any, nothing: str | None = "") -> list[Any]:
@@ -203,10 +229,32 @@ def _floats(cells: Sequence[Any]) -> np.ndarray:
     return np.array(cells, dtype=np.float64)
 
 
+def as_texts(column: np.ndarray) -> np.ndarray:
+    """Return values as texts, 3.0 as "3"; None where they are missing."""
+    if column.dtype == object:
+        return column
+    values = column.astype(np.float64).tolist()
+    return column_from_texts(
+        None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values
+    )
+
+
 def column_from_texts(cells: Iterable[str | None]) -> np.ndarray:
     found = np.empty(len(cells := list(cells)), dtype=object)
     found[:] = cells
     return found
+
+
+def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
+    """Raise a TableError if two columns have the same name."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
+        if name in seen:
+            raise TableError(
+                f"{source}: column {place} is called {name!r}, as is column {seen[name]} - usually "
+                f"two tables that were joined - give each column a different name"
+            )
+        seen[name] = place
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
