@@ -225,7 +225,7 @@ def test_gaussian_processes_and_ridge_paths_below_rounding_say_so():
     a = model.dual_coef_.astype(np.longdouble)
     gap = (y - X @ (X.T @ a) - 1e-11 * a).astype(float)
     true = np.linalg.norm(gap) / np.linalg.norm(y)
-    assert true == pytest.approx(model.report_.residual, rel=0.9)
+    assert 0.1 < true / model.report_.residual < 10.0  # both are rounding errors
     good = KernelRidgeCV([1.0], kernel="linear").fit(X, y)
     assert good.report_.status is Status.DIRECT and good.report_.residual < 1e-13
 
