@@ -77,15 +77,16 @@ def test_spaces_and_tabs_as_delimiters(tmp_path):
 
 def test_an_unclosed_quote_is_an_error_that_names_its_line(tmp_path):
     rows = "x,city\n1,Bonn\n2,Ulm\n"
-    for text, line in (
-        (rows + '3,"Bo\n4,Ulm\n5,Bonn\n', 4),  # the quote extends to the end of the file
-        (rows + '3,"Bo\n4,"Ulm"\n5,Bonn\n', 4),  # the next quote closes it
-        (rows + '3,"Bo', 4),
-        (rows + '3,"Bo\nnn"\n4,"Ulm\n', 6),
-        ('x,"city\n1,Bonn\n', 1),
-        ('x,"two\nlines",city\n1,2,"Bonn\n', 3),
+    for text, line, end in (
+        (rows + '3,"Bo\n4,Ulm\n5,Bonn\n', 4, 6),  # the quote extends to the end of the file
+        (rows + '3,"Bo\n4,"Ulm"\n5,Bonn\n', 4, 5),  # the next quote closes it
+        (rows + '3,"Bo', 4, 4),
+        (rows + '3,"Bo\nnn"\n4,"Ulm\n', 6, 6),
+        ('x,"city\n1,Bonn\n', 1, 2),
+        ('x,"two\nlines",city\n1,2,"Bonn\n', 3, 3),
     ):
-        with pytest.raises(TableError, match=f"line {line}: a quote opens here and is not closed"):
+        message = f"line {line}: a quote opens here and is not closed.* to line {end} - "
+        with pytest.raises(TableError, match=message):
             read_table(write(tmp_path, "a.csv", text))
     long = rows + '3,"Bo\n' + "4,Ulm\n" * 30000
     with pytest.raises(TableError, match="line 4: a cell of more than 131072 characters"):
@@ -103,6 +104,8 @@ def test_records_of_several_lines_next_to_the_header(tmp_path):
     named = read_table(write(tmp_path, "a.csv", text))
     assert list(named.columns) == ["first\nname", "b;c", "d"]
     assert named.columns["d"].tolist() == [3, 6] and named.lines.tolist() == [4, 5]
+    unnamed = read_table(write(tmp_path, "a.csv", ",,\n1,2,3\n"))
+    assert list(unnamed.columns) == ["column1", "column2", "column3"] and len(unnamed) == 1
 
 
 def test_decimal_commas_and_utf_16(tmp_path):

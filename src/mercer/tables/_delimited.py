@@ -55,7 +55,7 @@ class Delimited(Source):
                 f"character: --delimiter"
             )
         with self._lines() as lines:
-            rows = (row for _, _, row in self._parse(lines) if any(map(str.strip, row)))
+            rows = (row for _, _, row in self._parse(lines) if not self._is_blank(row))
             cells = next(rows, [first.strip()])
             values = next(rows, []) if header is None else []
         numbered = header is None and self._is_numbered_header(cells, values)
@@ -158,6 +158,10 @@ class Delimited(Source):
                 self._refuse_open_quote(record, row, first)
             yield first, read + reader.line_num, row
 
+    def _is_blank(self, row: list[str]) -> bool:
+        """Whether a record before the first row is a line of spaces or tabs."""
+        return not self.delimiter.join(row).strip()
+
     def _refuse_open_quote(self, record: list[str], row: list[str], first: int) -> None:
         """Raise a TableError if a record spans several lines because of an unclosed quote.
 
@@ -171,11 +175,12 @@ class Delimited(Source):
             breaks = [len(_LINE_BREAK.findall(cell)) for cell in row]
             last = max((i for i, n in enumerate(breaks) if n), default=0)
             opened = first + sum(breaks[:last])
+            end = first + sum(map(bool, record)) - 1
             raise TableError(
                 f"{self.name}, line {opened}: a quote opens here and is not closed in its cell, "
-                f"so {sum(breaks[last:]) + (record[-1] != '')} lines would become one - usually a "
-                f'single " at the start of a text, or a file that was cut off - close the quote, '
-                f'or write the text in quotes with "" for each " inside'
+                f'which would extend to line {end} - usually a single " at the start of a text, or '
+                f'a file that was cut off - close the quote, or write the text in quotes with "" '
+                f'for each " inside'
             ) from None
 
     @cached_property
@@ -189,7 +194,7 @@ class Delimited(Source):
         with self._lines(track=True) as lines:
             if self.header:
                 parsed = self._parse(lines)
-                read = next((last for _, last, row in parsed if any(map(str.strip, row))), 0)
+                read = next((last for _, last, row in parsed if not self._is_blank(row)), 0)
             while block := list(islice(lines, rows)):
                 matrix = self._matrix(block) if numbers else None
                 if matrix is not None:
