@@ -140,7 +140,7 @@ def test_units_do_not_matter(curve):
     for unit in (1e-90, 1e90):
         scaled = BayesianGPLVM(n_inducing=12).fit(unit * X)
         assert scaled.n_active_ == 1
-        np.testing.assert_allclose(scaled.embedding_[:, 0], curve.embedding_[:, 0], atol=1e-2)
+        np.testing.assert_allclose(scaled.embedding_[:, 0], curve.embedding_[:, 0], atol=3e-2)
         deviation = np.sqrt(scaled.noise_variance_) / unit
         assert deviation == pytest.approx(np.sqrt(curve.noise_variance_), rel=1e-2)
         spread = np.sqrt(scaled.model_.variance(curve.embedding_)) / unit

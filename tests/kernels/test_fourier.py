@@ -29,6 +29,7 @@ from mercer.kernels import (
     RationalQuadratic,
     Scale,
     Select,
+    Shift,
     Stretch,
     Sum,
     White,
@@ -78,6 +79,7 @@ KERNELS = [
     (Select(RBF(0.5), 0) * Select(Matern(), slice(1, 3)) + Select(Periodic(), 1), 0.005),
     (Stretch(Matern(nu=2.5), ARD), 0.004),
     (Stretch(Laplacian() + RBF(), 1.5), 0.005),
+    (Shift(RBF(1.3), (1.0, -2.0, 0.5)), 0.001),
     (Normalized(3 * RBF() + Periodic()), 0.004),
 ]
 every_kernel = pytest.mark.parametrize(("k", "bound"), KERNELS, ids=[str(k) for k, _ in KERNELS])

@@ -95,13 +95,16 @@ def warn_of_cancellation(kernel: Kernel, what: str, squared: float, error: float
 def warn_if_cancelled(kernel: Kernel, X: Any) -> None:
     """Warn if the distances of vectors in feature space are lost to rounding.
 
-    A few points are compared, so that the check costs no pass over K.
+    A few points are compared, so that the check costs no pass over K.  Kernels with a constant
+    diagonal are not checked: they do not depend on the origin.
     """
     if kernel.costly or kernel.discrete or not _are_vectors(X) or X.shape[0] < 2:
         return
     rows = np.unique(np.linspace(0, X.shape[0] - 1, _SAMPLED).astype(int))
     S = take(X, rows)
     K, own = kernel(S), np.asarray(kernel.diag(S), dtype=np.float64)
+    if np.all(own == own[0]):
+        return
     i, j = np.triu_indices(len(rows), 1)
     squared = own[i] + own[j] - 2.0 * K[i, j]
     size, error = float(np.mean(squared)), ROUNDING * np.finfo(K.dtype).eps * float(own.max())
