@@ -33,8 +33,8 @@ SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # in LaTeX
 _MEDIAN = 100  # evenly spaced rows that the middle of points is the median of
 _CHUNK = 1024  # rows whose differences from the middle are held at a time
 # Points are far from the origin if the square of their middle is that many times their variance.
-# Squared distances from inner products then lose more than two digits.
-_FAR = 100.0
+# Squared distances from inner products then lose more than four digits.
+_FAR = 1e4
 _DENSE = 1 << 22  # entries of sparse rows that are made dense at a time: 32 MiB
 _SHARE = 0.02  # of the pairs of rows: a column in which more of them meet is for a BLAS
 
