@@ -281,6 +281,8 @@ def _check_snapshot(model, kind, form):
     points = copy.deepcopy(points)
     X, new = form(points), copy.deepcopy(points[:5])
     model = clone(model).set_params(kernel=kernel)
+    if "gamma" in model.get_params():
+        model.set_params(gamma=type(model).gamma)  # of kernels given by name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of random labels
         model.fit(X, np.arange(N) % 2)

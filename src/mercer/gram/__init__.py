@@ -1,8 +1,10 @@
 """How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
 
-from ._cancellation import LOST, ROUNDING, warn_of_cancellation
-from ._cancellation import differ as differ  # for mercer.solvers
-from ._cancellation import warn_if_cancelled as warn_if_cancelled  # for mercer.estimators
+from ._cancellation import LOST as LOST
+from ._cancellation import ROUNDING as ROUNDING
+from ._cancellation import differ as differ
+from ._cancellation import warn_if_cancelled as warn_if_cancelled
+from ._cancellation import warn_of_cancellation as warn_of_cancellation
 from ._centred import CentredGram
 from ._centroids import has_centroids, lloyd, radial_inside
 from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
@@ -27,11 +29,9 @@ from ._triangular import solve_rows
 
 __all__ = [
     "CANDIDATES",
-    "LOST",
     "METHODS",
     "PER_LANDMARK",
     "RANK",
-    "ROUNDING",
     "CentredGram",
     "CountSketchMap",
     "DenseGram",
@@ -62,7 +62,6 @@ __all__ = [
     "share_distances",
     "significance",
     "solve_rows",
-    "warn_of_cancellation",
     "within",
     "without_rounding",
     "working_bytes",
