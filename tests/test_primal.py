@@ -80,6 +80,7 @@ FINITE = {  # leaves and composites of the zoo that have finitely many features
     *("RankOne", "RankOne rough", "Features", "Features bumps", "Features steps"),
     *("Features quadratic", "Features series", "Features waves", "Features rough"),
     *("Select one", "Select slice", "Stretch ARD", "Map", "Power", "Power 1", "Normalized"),
+    *("Shift", "Shift of Linear"),
     *("Normalized Linear", "Spectrum", "Spectrum blended", "WeightedDegree", "Gapped"),
     *("Gapped pairs", "Mismatch", "Mismatch pairs", "Intersection", "Ochiai", "Kendall"),
     *("Kendall partial", "BagOfWords", "BagOfNgrams", "VertexHistogram(base=None)"),

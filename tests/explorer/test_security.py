@@ -367,10 +367,10 @@ def test_a_page_of_another_origin_gets_nothing_but_refusals(
     own = f"http://{where.netloc}"
     expected = [[200, "GET", "/", "document", None], [101, "GET", "/ws", None, own]]
     assert len(answered) > 30 * len(urls)
-    assert [[*one[:3], one[3] if one[2] == "/" else None, one[4]] for one in passed] in (
-        [*expected, [200, "GET", "/", None, None]],
-        [expected[0], [200, "GET", "/", None, None], expected[1]],
-    )
+    passed = [[*one[:3], one[3] if one[2] == "/" else None, one[4]] for one in passed]
+    alive = [200, "GET", "/", None, None]  # the request above, which may not be recorded yet
+    assert passed.count(alive) <= 1
+    assert [one for one in passed if one != alive] == expected
     assert not [name for name in imported if name.split(".")[0] in FORBIDDEN], imported
 
 

@@ -39,11 +39,11 @@ def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> flo
     with np.errstate(over="ignore", invalid="ignore"):
         if rule == "scale":
             variance = _variance(X, weights)
-            gamma = 1.0 / (X.shape[1] * variance) if variance > _noise(X) else 1.0
+            gamma = 1.0 / (X.shape[1] * variance) if np.sqrt(variance) > _noise(X) else 1.0
         elif rule != "median":
             spread = _spread(X, weights)
             narrow = _narrowing(rule, X, weights)
-            gamma = 0.5 / (spread * narrow) if spread > _noise(X) else 1.0
+            gamma = 0.5 / (spread * narrow) if np.sqrt(spread) > _noise(X) else 1.0
         else:
             gamma = 0.5 / np.square(median_distance(X, "euclidean", weights))
     if not 0.0 < gamma < np.inf:
@@ -122,9 +122,9 @@ def _narrowing(rule: str, X: Any, weights: np.ndarray | None) -> float:
 
 
 def _noise(X: Any) -> float:
-    """Return the variance that rounding may leave of entries that are all equal."""
+    """Return the standard deviation that rounding may leave of entries that are all equal."""
     eps = np.finfo(X.dtype).eps if X.dtype.kind == "f" else np.finfo(float).eps
-    return float((4.0 * eps * float(abs(X).max())) ** 2)
+    return float(4.0 * eps * float(abs(X).max()))
 
 
 def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
