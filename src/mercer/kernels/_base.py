@@ -189,10 +189,12 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ methods of subclasses
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        """Return the points X converted for `_tile`, compatible with the other operand `like`."""
         return Prepared((X,))
 
     @abstractmethod
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None: ...
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Set out <- k(P, Q), shape (n, m)."""
 
     def _diag(self, X: Any) -> np.ndarray:
         """Return the diagonal from small blocks; subclasses override this if they can do better."""
@@ -232,6 +234,7 @@ class Kernel(Value, ABC):
         return self._pairs(P, P, i, i)
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        """Return {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}."""
         raise NotDifferentiableError(
             f"{type(self).__name__} has no derivative with respect to its parameters; "
             f"wrap it as Fixed(...) to exclude them from the search"
@@ -241,6 +244,7 @@ class Kernel(Value, ABC):
         return Linearised(self, X, Z)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d)."""
         raise NotDifferentiableError(
             f"{type(self).__name__} has no derivative with respect to its points; "
             f"choose a method that does not need input_gradient"
@@ -485,6 +489,7 @@ class Kernel(Value, ABC):
         return slots
 
     def _children(self) -> Iterator[tuple[str, Kernel]]:
+        """Return the (path, kernel) pairs of the child kernels."""
         return ((path, v) for path, v in self._slots.items() if isinstance(v, Kernel))
 
     def _free(self) -> Iterator[tuple[str, np.ndarray]]:
@@ -669,6 +674,7 @@ class Kernel(Value, ABC):
         return own + [name for _, child in self._children() for name in child._unresolved]
 
     def _require_resolved(self) -> None:
+        """Raise ValueError if a parameter is still a rule such as "median"."""
         if self._unresolved:
             raise ValueError(
                 f"{type(self).__name__} has {', '.join(self._unresolved)}, a rule that needs data; "

@@ -24,7 +24,7 @@ _CONTRACTS = ("auto", "matrix", "pair")
 class Callable(Kernel):
     """Kernel defined by a Python function, for points of any kind.
 
-        k(x, z) = function(x, z, **params)
+        k(x, z) = function(x, z, ...)
 
     Parameters
     ----------

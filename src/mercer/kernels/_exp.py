@@ -38,6 +38,7 @@ _ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23: the same for float32
 
 @jit()
 def _exp64(T: Any, scale: float) -> None:
+    """Do the work of `exp_inplace` in float64."""
     scale = scale * _LOG2E
     for i in range(T.shape[0]):
         row = T[i]
@@ -64,6 +65,7 @@ def _exp64(T: Any, scale: float) -> None:
 
 @jit()
 def _exp32(T: Any, scale: Any) -> None:
+    """Do the work of `exp_inplace` in float32."""
     scale = scale * np.float32(_LOG2E)
     zero, floor, one = np.float32(0.0), np.float32(-126.0), np.float32(1.0)
     c1, c2, c3 = np.float32(0.693147207), np.float32(0.240226509), np.float32(0.0555032723)

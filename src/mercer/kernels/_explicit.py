@@ -103,7 +103,9 @@ class Explicit(Kernel):
         return Claims(FEATURES, 0)
 
     def features(self, X: Any, like: Any = None) -> sp.csr_array:
-        """Return the features phi(X), with which a linear model is a model with this kernel.
+        """Return the features phi(X) as a sparse matrix, one row per point.
+
+        A linear model of these features is equivalent to a model with this kernel.
 
         Parameters
         ----------

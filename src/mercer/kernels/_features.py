@@ -387,7 +387,9 @@ class QuadraticMap(_Basis):
     def __call__(self, X: Any) -> np.ndarray:
         X = self._dense(X)
         c = float(self.coef0)
-        parts = [_half_weights(X.shape[1] - i) * X[:, i:] * X[:, [i]] for i in range(X.shape[1])]
+        parts = [
+            _quadratic_weights(X.shape[1] - i) * X[:, i:] * X[:, [i]] for i in range(X.shape[1])
+        ]
         if c > 0:
             parts += [np.sqrt(2.0 * c) * X, np.full((len(X), 1), c)]
         return np.concatenate(parts, axis=1).astype(X.dtype, copy=False)
@@ -397,7 +399,7 @@ class QuadraticMap(_Basis):
         out, start = np.zeros(X.shape), 0
         for i in range(X.shape[1]):
             stop = start + X.shape[1] - i
-            weighted = G[:, start:stop] * _half_weights(stop - start)
+            weighted = G[:, start:stop] * _quadratic_weights(stop - start)
             out[:, i] += np.sum(weighted * X[:, i:], axis=1)
             out[:, i:] += weighted * X[:, [i]]
             start = stop
@@ -481,7 +483,7 @@ class GaussianSeries(_Basis):
         return X
 
 
-def _half_weights(size: int) -> np.ndarray:
+def _quadratic_weights(size: int) -> np.ndarray:
     """Return 1, sqrt(2), ..., sqrt(2), because x_i x_j with i < j occurs twice in <x, z>^2."""
     weights = np.full(size, np.sqrt(2.0))
     weights[0] = 1.0

@@ -203,7 +203,7 @@ def random_features(
     rng = np.random.default_rng(random_state)
     frequencies = np.zeros((pairs, int(n_columns)))
     for rows, term in zip(np.split(np.arange(pairs), np.cumsum(counts)[:-1]), terms, strict=True):
-        frequencies[rows] = _draw(term, *frequencies[rows].shape, method, rng)
+        frequencies[rows] = _draw_frequencies(term, *frequencies[rows].shape, method, rng)
     if len(terms) == 1 and terms[0].size == 1.0:
         return FourierBasis(frequencies)
     sizes = np.array([term.size for term in terms])
@@ -248,7 +248,7 @@ def skewed_features(
     """
     law = Draw((), int(n_columns), lambda U: np.log(np.tan(0.5 * np.pi * U)) / np.pi)
     rng, pairs = np.random.default_rng(random_state), int(n_features) // 2
-    return FourierBasis(_draw(Term(1.0, (law,)), pairs, int(n_columns), method, rng))
+    return FourierBasis(_draw_frequencies(Term(1.0, (law,)), pairs, int(n_columns), method, rng))
 
 
 def _pairs_per_term(sizes: np.ndarray, pairs: int) -> np.ndarray:
@@ -269,10 +269,12 @@ def _pairs_per_term(sizes: np.ndarray, pairs: int) -> np.ndarray:
 # ---------------------------------------------------------------------- frequencies
 
 
-def _draw(term: Term, m: int, columns: int, method: str, rng: np.random.Generator) -> np.ndarray:
+def _draw_frequencies(
+    term: Term, m: int, columns: int, method: str, rng: np.random.Generator
+) -> np.ndarray:
     """Return m frequencies of a term, shape (m, columns)."""
     active = sorted({c for draw in term.draws for c in draw.normals})
-    U, Z = _numbers(m, sum(draw.uniforms for draw in term.draws), len(active), method, rng)
+    U, Z = _random_numbers(m, sum(draw.uniforms for draw in term.draws), len(active), method, rng)
     frequencies, variances = np.zeros((m, columns)), np.zeros((m, columns))
     for draw in term.draws:
         own, U = U[:, : draw.uniforms], U[:, draw.uniforms :]
@@ -282,7 +284,7 @@ def _draw(term: Term, m: int, columns: int, method: str, rng: np.random.Generato
     return frequencies
 
 
-def _numbers(
+def _random_numbers(
     m: int, uniforms: int, normals: int, method: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return uniform numbers, shape (m, uniforms), and normal numbers, shape (m, normals)."""
@@ -315,12 +317,12 @@ def _sobol(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
         )
     # Only a power of two points is balanced, so take the first m of the next power of two.
     power = math.ceil(math.log2(m))
-    net = _cached_net if columns << power <= _MAX_CACHED_COORDINATES else _net
+    net = _cached_sobol_net if columns << power <= _MAX_CACHED_COORDINATES else _sobol_net
     points = net(power, columns)[:m] ^ rng.integers(2**_BITS, size=columns, dtype=np.uint32)
     return (points + 0.5) * 0.5**_BITS  # midpoints of cells, because the quantile of 0 is infinite
 
 
-def _net(power: int, columns: int) -> np.ndarray:
+def _sobol_net(power: int, columns: int) -> np.ndarray:
     """Return 2^power Sobol points as integers of `_BITS` bits, a read-only array."""
     points = qmc.Sobol(d=columns, scramble=False, bits=_BITS).random_base2(power)
     points = (points * 2.0**_BITS).astype(np.uint32)
@@ -328,7 +330,7 @@ def _net(power: int, columns: int) -> np.ndarray:
     return points
 
 
-_cached_net = lru_cache(maxsize=16)(_net)
+_cached_sobol_net = lru_cache(maxsize=16)(_sobol_net)
 
 
 def _orthogonal(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
