@@ -17,13 +17,13 @@ __all__ = [
     "Written",
     "asymmetry",
     "brief",
+    "fields_equal",
+    "format_full",
     "frozen_matrix",
     "frozen_parameter",
-    "key",
+    "hashable_key",
     "name_of",
     "node",
-    "same",
-    "show",
     "written",
 ]
 
@@ -67,19 +67,19 @@ class Value:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(same(value, getattr(other, name)) for name, value in self._items())
+        return all(fields_equal(value, getattr(other, name)) for name, value in self._items())
 
     def __hash__(self) -> int:
-        return hash((type(self), *(key(value) for _, value in self._items())))
+        return hash((type(self), *(hashable_key(value) for _, value in self._items())))
 
     def __repr__(self) -> str:
-        return self._written(show).text
+        return self._written(format_full).text
 
     def __str__(self) -> str:
         return self._written(brief).text
 
     def _written(self, write: Function[[Any], str]) -> Written:
-        """Return the text of this value; `write` formats the fields and is `show` or `brief`."""
+        """Return the text of this value; `write` formats the fields and is `format_full` or `brief`."""
         inside = [f"{name}={write(value)}" for name, value in self._items()]
         return Written(f"{type(self).__name__}({', '.join(inside)})")
 
@@ -101,7 +101,7 @@ def written(value: Value, write: Function[[Any], str]) -> Written:
     If its class overrides `__repr__` or `__str__`, the text is put in brackets, because its
     precedence is not known.
     """
-    default = Value.__repr__ if write is show else Value.__str__
+    default = Value.__repr__ if write is format_full else Value.__str__
     method = getattr(type(value), default.__name__)
     return value._written(write) if method is default else Written(write(value), 0)
 
@@ -111,34 +111,34 @@ def name_of(function: Any) -> str:
     return getattr(function, "__name__", None) or repr(function)
 
 
-def same(a: Any, b: Any) -> bool:
+def fields_equal(a: Any, b: Any) -> bool:
     """Return True if two values of fields are equal; arrays are compared by their entries."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.array_equal(np.asarray(a), np.asarray(b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
+        return a.keys() == b.keys() and all(fields_equal(v, b[k]) for k, v in a.items())
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
-    return bool(key(a) == key(b)) if _has_parameters(a) else bool(a == b)
+        return len(a) == len(b) and all(fields_equal(x, y) for x, y in zip(a, b, strict=True))
+    return bool(hashable_key(a) == hashable_key(b)) if _has_parameters(a) else bool(a == b)
 
 
-def key(value: Any) -> Any:
+def hashable_key(value: Any) -> Any:
     """Return a hashable object for the value of a field; equal values have equal keys."""
     if isinstance(value, (list, tuple, np.ndarray)):
         flat = value.tolist() if isinstance(value, np.ndarray) else value
-        return tuple(key(v) for v in flat) if isinstance(flat, (list, tuple)) else flat
+        return tuple(hashable_key(v) for v in flat) if isinstance(flat, (list, tuple)) else flat
     if isinstance(value, dict):
-        return frozenset((name, key(v)) for name, v in value.items())
+        return frozenset((name, hashable_key(v)) for name, v in value.items())
     if isinstance(value, slice):  # not hashable before Python 3.12
         return slice, value.start, value.stop, value.step
     if _has_parameters(value):
-        return type(value), key(value.get_params(deep=False))
+        return type(value), hashable_key(value.get_params(deep=False))
     return value
 
 
-def show(value: Any) -> str:
+def format_full(value: Any) -> str:
     """Return the full text of a field, with all digits; arrays as lists, functions by name."""
-    return _write(value, show) or repr(value)
+    return _write(value, format_full) or repr(value)
 
 
 def brief(value: Any) -> str:
@@ -149,7 +149,7 @@ def brief(value: Any) -> str:
         return f"[{' x '.join(map(str, shape))} entries]"
     if isinstance(value, (float, np.floating)):
         return repr(float(f"{value:.6g}"))
-    return str(value) if _has_parameters(value) else _write(value, brief) or show(value)
+    return str(value) if _has_parameters(value) else _write(value, brief) or format_full(value)
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -163,9 +163,9 @@ def _shape(value: Any) -> tuple[int, ...]:
 def _write(value: Any, write: Function[[Any], str]) -> str:
     """Return the text of a composite value, with its parts formatted by `write`, else ""."""
     if isinstance(value, Value):
-        return repr(value) if write is show else str(value)
+        return repr(value) if write is format_full else str(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        return repr(value.tolist()) if write is show else write(value.tolist())
+        return repr(value.tolist()) if write is format_full else write(value.tolist())
     if isinstance(value, tuple):
         return f"({', '.join(map(write, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
