@@ -79,7 +79,7 @@ class Value:
         return self._written(brief).text
 
     def _written(self, write: Function[[Any], str]) -> Written:
-        """Return the text of this value, with fields formatted by `write`: `format_full` or `brief`."""
+        """Return the text of this value; `write`, `format_full` or `brief`, formats the fields."""
         inside = [f"{name}={write(value)}" for name, value in self._items()]
         return Written(f"{type(self).__name__}({', '.join(inside)})")
 
