@@ -117,7 +117,7 @@ def test_what_has_no_random_features(X):
         RandomFeatures(kernel=Spectrum(2)).fit(["ab", "ba"])
     with pytest.raises((TypeError, ValueError), match="Linear"):
         RandomFeatures(kernel=Linear()).fit(X)
-    with pytest.raises(ValueError, match="give at least 4"):
+    with pytest.raises(ValueError, match="use at least 4"):
         RandomFeatures(2, kernel=RBF() + Matern()).fit(X)
     with pytest.raises(ValueError, match="method"):
         RBFSampler(method="sobol").fit(X)

@@ -377,7 +377,7 @@ def test_kernels_without_random_features(k, name):
         (lambda: random_features(RBF(), 3, 8.0), "n_features=8.0"),
         (lambda: random_features(RBF(), 0, 8), "n_columns must be a positive integer, got 0"),
         (lambda: random_features(RBF(), 3, 8, method="sobol"), "method must be one of .*'qmc'"),
-        (lambda: random_features("rbf", 3, 8), "needs a kernel, got 'rbf'; as_kernel"),
+        (lambda: random_features("rbf", 3, 8), "needs a kernel, got 'rbf'; use as_kernel"),
         (lambda: random_features(RBF("median"), 3, 8), "length_scale='median'.*resolve"),
         (lambda: random_features(RBF(ARD), 2, 8), "RBF has 3 length scales, .* 2 columns"),
         (lambda: random_features(Stretch(RBF(), ARD), 2, 8), "Stretch has 3 length scales"),

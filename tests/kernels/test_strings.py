@@ -433,7 +433,7 @@ def test_training_strings_that_are_too_short(kernel, name):
         (
             lambda: LocalAlignment([[0, 2, -1], [2, 0, -1], [-1, -1, 30.0]], "ABC", beta=1.0),
             ValueError,
-            "so k is no Mercer kernel",
+            "so k is not a Mercer kernel",
         ),
         (lambda: LocalAlignment(beta=0), ValueError, "beta must be positive"),
         (lambda: LocalAlignment(beta=1e3), ValueError, "beta=1000.0 .* overflows"),

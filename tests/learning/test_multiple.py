@@ -393,7 +393,7 @@ def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
         (
             lambda: MultipleKernel([Spectrum(2), RBF()]),
             ValueError,
-            "a kernel of strings and RBF.* one of vectors, and no point is both",
+            "a kernel of strings and RBF.* one of vectors, so no point suits both",
         ),
         (
             lambda: MultipleKernel([RBF(), Select(RBF(), [7])]).learn(X, NUMBERS),
