@@ -44,10 +44,11 @@ class RandomWalk(GraphKernel):
 
     Notes
     -----
-    For undirected graphs without labels, the eigendecomposition A = U diag(mu) U' of each graph and
-    s = (U'1)^2 give k(x, z) = sum_ij s_i t_j f(decay mu_i nu_j), where f(v) = exp(v) or 1 / (1 - v).
-    This costs O(nodes nodes') per pair of graphs.  With labels or directions, the series is summed
-    term by term, at a cost of O(edges edges') per term.  Edge weights are multiplied along a walk.
+    For undirected graphs without labels, the eigendecomposition A = U diag(mu) U' and s = (U'1)^2
+    of one graph, and nu and t of the other, give k(x, z) = sum_ij s_i t_j f(decay mu_i nu_j), where
+    f(v) = exp(v) or 1 / (1 - v).  This costs O(nodes nodes') per pair of graphs.  With labels or
+    directions, the series is summed term by term, at a cost of O(edges edges') per term.  Edge
+    weights are multiplied along a walk.
 
     The geometric series converges only if decay rho^2 < 1 for the largest spectral radius rho of
     the adjacency matrices; otherwise the kernel raises `KernelRangeError`.  If decay is that small,

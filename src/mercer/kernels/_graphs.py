@@ -300,16 +300,16 @@ class _CollisionCheck:
         Equal labels have equal hashes, so that equal numbers of values mean no collision.
         """
         X = self.X
-        labels = self.labels[X.indices]
+        adjacent = self.labels[X.indices]
         if self.edge_labels is not None:
-            labels = labels * (int(self.edge_labels.max(initial=0)) + 1) + self.edge_labels
-        labels = labels[np.lexsort((labels, X.source))]
+            adjacent = adjacent * (int(self.edge_labels.max(initial=0)) + 1) + self.edge_labels
+        adjacent = adjacent[np.lexsort((adjacent, X.source))]
         # For the nodes of each degree, sort the rows [label, sorted labels of the neighbours].
         new_labels = np.zeros(len(X.codes), dtype=np.int64)
         count = 0
         for degree in np.unique(X.degrees):
             nodes = np.flatnonzero(X.degrees == degree)
-            rows = labels[X.indptr[nodes][:, None] + np.arange(degree)]
+            rows = adjacent[X.indptr[nodes][:, None] + np.arange(degree)]
             multisets = np.column_stack([self.labels[nodes], rows])
             numbers = np.unique(multisets, axis=0, return_inverse=True)[1].ravel()
             new_labels[nodes] = numbers + count
