@@ -45,7 +45,7 @@ from mercer.kernels import (
     memoise,
     unwrap,
 )
-from mercer.kernels._memoised import Memoised, Table, Tables
+from mercer.kernels._memoised import Memoised, ValueTable, ValueTables
 from mercer.testing import check_kernel
 
 N = 60
@@ -360,7 +360,7 @@ def test_a_fitted_model_holds_no_table(model):
     if model is None:
         return
     for value in reachable(model):
-        assert not (isinstance(value, Table | Tables) and value.size)
+        assert not (isinstance(value, ValueTable | ValueTables) and value.size)
         if isinstance(value, np.ndarray) and value.shape == (N, N):
             assert not np.isnan(value).any()
             assert not np.allclose(value, kernel(WORDS))

@@ -1,6 +1,6 @@
 """Kernels on transformed points, k(x, z) = k_1(phi(x), phi(z)), and the periodic kernel.
 
-Such a kernel is positive definite whenever k_1 is, for any map phi of the points.  A new subclass of
+Such a kernel is positive definite whenever k_1 is, for any map phi of the points.  A subclass of
 `_TransformedPoints` needs two methods: `_inner_points(X)` returns the points phi(X), and
 `_vjp(X, G)` returns the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i.
 """
@@ -111,7 +111,7 @@ class Select(_TransformedPoints):
 
     @property
     def domain(self) -> str:
-        """The domain of k_1 if the points are vectors, else "" (unknown): tables have mixed columns."""
+        """The domain of k_1 if the points are vectors, else "", because tables have mixed columns."""
         return self.kernel.domain if self.on_vectors else ""
 
     @property
@@ -444,7 +444,7 @@ class Periodic(VectorKernel):
         return self._on_circles(A), None if Z is None else self._on_circles(B)
 
     def _on_circles(self, X: Any) -> np.ndarray:
-        """Return [cos u, sin u] for u = 2 pi x / period; whole periods are removed without rounding."""
+        """Return [cos u, sin u] for u = 2 pi x / period; the reduction by whole periods is exact."""
         dense = X.toarray() if sp.issparse(X) else X
         u = np.fmod(dense.astype(np.float64, copy=False), self.period)
         u *= 2.0 * np.pi / self.period
