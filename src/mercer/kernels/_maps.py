@@ -111,7 +111,7 @@ class Select(_TransformedPoints):
 
     @property
     def domain(self) -> str:
-        """The domain of k_1 if the points are vectors, else "", because tables have mixed columns."""
+        """The domain of k_1 if the points are vectors, else "": tables have mixed columns."""
         return self.kernel.domain if self.on_vectors else ""
 
     @property
@@ -414,7 +414,7 @@ class Periodic(VectorKernel):
         X = self._vectors(X)
         if frame is not None:
             self._same_width(frame.frame.columns // 2, X.shape[1])
-        return Prepared.around(self._rbf()._prepare(self._on_circles(X), frame))
+        return Prepared.from_children(self._rbf()._prepare(self._on_circles(X), frame))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self._rbf()._tile(P.children[0], Q.children[0], out)
@@ -444,7 +444,7 @@ class Periodic(VectorKernel):
         return self._on_circles(A), None if Z is None else self._on_circles(B)
 
     def _on_circles(self, X: Any) -> np.ndarray:
-        """Return [cos u, sin u] for u = 2 pi x / period; the reduction by whole periods is exact."""
+        """Return [cos u, sin u] for u = 2 pi x / period, after an exact reduction modulo period."""
         dense = X.toarray() if sp.issparse(X) else X
         u = np.fmod(dense.astype(np.float64, copy=False), self.period)
         u *= 2.0 * np.pi / self.period

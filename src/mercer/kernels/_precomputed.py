@@ -103,8 +103,8 @@ class Precomputed(Kernel):
             return self.matrix[index, index]
         if len(getattr(X, "shape", None) or np.shape(X)) != 2:
             raise ValueError(
-                "Precomputed() has no values k(j, j) for indices j; use Precomputed(K), which keeps "
-                "the matrix"
+                "Precomputed() has no values k(j, j) for indices j; use Precomputed(K), which "
+                "keeps the matrix"
             )
         X = as_vectors(X, "Precomputed")
         _check_square(X.shape)
@@ -179,7 +179,7 @@ def reads_all(kernel: Kernel) -> bool:
 
 
 def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
-    """Replace `Precomputed()` and a square matrix K by `Precomputed(K)` and the indices of its rows.
+    """Replace `Precomputed()` and a square matrix K by `Precomputed(K)` and its row indices.
 
     Indices can be split into subsets, but rows of K cannot.  Any other kernel is returned
     unchanged, with its points.  A matrix that is not symmetric is symmetrised, with a warning;
