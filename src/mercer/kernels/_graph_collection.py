@@ -518,7 +518,7 @@ def as_graphs(X: Any, owner: str) -> Graphs:
 
 
 def _reader_of(graph: Any, index: int, owner: str) -> tuple[str, Callable[[list], Graphs]]:
-    """Return the form of a graph, in words, and the function that converts a list of them."""
+    """Return a description of the form of a graph, and the function that converts a list of them."""
     if isinstance(graph, Graph):
         return "a Graph", _merge_views
     if hasattr(graph, "adjacency") and hasattr(graph, "nodes"):

@@ -64,7 +64,7 @@ class Prepared:
 
     @classmethod
     def from_children(cls, *children: Prepared, arrays: tuple = ()) -> Self:
-        """Return the prepared points of a node with children, optionally with arrays of the node."""
+        """Return the prepared points of a node with children, and with further arrays if needed."""
         dtype = np.result_type(*(c.dtype for c in children))
         return cls(arrays, children, None, dtype, children[0].source, children[0].positions)
 

@@ -329,7 +329,7 @@ def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
 def _prepare_rows(X: Any, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndarray]:
     """Return the prepared rows and the squared norms |y|^2, with y = (x - c) / l.
 
-    The rows depend on the form of the frame: x - c (direct), [y, |y|^2, 1] (augmented) or y (inner).
+    The rows are x - c, [y, |y|^2, 1] or y if the form is direct, augmented or inner, respectively.
     """
     if sp.issparse(X):
         rows = sp.csr_array(X.multiply(frame.inverse), dtype=dtype)
