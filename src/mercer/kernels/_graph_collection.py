@@ -29,10 +29,7 @@ from ._graph_sources import (
 __all__ = ["Graph", "Graphs", "as_graphs", "concatenated_ranges"]
 
 _NODE_FIELDS = ("labels", "attributes")  # arrays with one row per node
-_ENTRY_FIELDS = (
-    "edge_labels",
-    "weights",
-)  # arrays with one value per entry of the adjacency matrix
+_ENTRY_FIELDS = ("edge_labels", "weights")  # arrays with one value per adjacency entry
 
 
 class Graphs(Collection):
@@ -215,7 +212,7 @@ class Graphs(Collection):
 
     @classmethod
     def _from_arrays(cls, offsets: np.ndarray, directed: bool, **arrays: Any) -> Self:
-        """Return a collection of arrays that have already been checked."""
+        """Create a collection from arrays that have already been checked."""
         self = cls.__new__(cls)
         self.offsets, self.directed = offsets, directed
         for name in ("indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS):
@@ -283,7 +280,7 @@ class Graphs(Collection):
         entry_shifts = np.cumsum([0, *(len(part.indices) for part in parts)])
 
         def shifted(name: str, shifts: np.ndarray, first: int) -> np.ndarray:
-            """Concatenate an array of node or entry numbers, renumbered for the whole."""
+            """Concatenate arrays of node or entry numbers, renumbered for the joint collection."""
             pieces = [
                 getattr(part, name)[first:] + shift
                 for part, shift in zip(parts, shifts, strict=False)
@@ -518,7 +515,7 @@ def as_graphs(X: Any, owner: str) -> Graphs:
 
 
 def _reader_of(graph: Any, index: int, owner: str) -> tuple[str, Callable[[list], Graphs]]:
-    """Return a description of the form of a graph, and the function that converts a list of them."""
+    """Return a description of the form of a graph, and a function that converts such graphs."""
     if isinstance(graph, Graph):
         return "a Graph", _merge_views
     if hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
@@ -595,10 +592,7 @@ def _concatenate_field(name: str, parts: list) -> np.ndarray | None:
         widths = sorted({value.shape[1] for value in values})
         raise ValueError(f"the graphs have attributes of different lengths, {widths}")
     dtype_kinds = {value.dtype.kind for value in values}
-    if dtype_kinds == {
-        "i",
-        "O",
-    }:  # integers and strings: both stay what they are
+    if dtype_kinds == {"i", "O"}:  # integers must not become strings
         values = [value.astype(object) for value in values]
     return np.concatenate(values)
 

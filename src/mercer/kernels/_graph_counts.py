@@ -60,7 +60,7 @@ def count_shortest_paths(
     """
     distance = np.empty(largest, dtype=np.int64)
     queue = np.empty(largest, dtype=np.int64)
-    capacity = 1  # of a hash table that is at most half full with all pairs of the largest graph
+    capacity = 1  # of the hash table: at least twice the number of pairs of the largest graph
     while capacity < 2 * largest * largest:
         capacity *= 2
     table = np.full(capacity, -1)
@@ -246,7 +246,7 @@ def _count_subgraphs(offsets: Any, indptr: Any, indices: Any, four: Any) -> Any:
                             out[8] += 1.0
             out[2] += double_triangles / 6.0
             out[5] += 0.5 * double_triangles * (d - 2)
-            if four:  # squares: each has two pairs of opposite nodes, so it is met twice
+            if four:  # squares: each is counted twice, once per pair of opposite nodes
                 for counting in (1, 0):  # the second pass resets n_walks
                     for e in range(indptr[u], indptr[u + 1]):
                         w = indices[e]

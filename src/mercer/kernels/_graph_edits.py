@@ -38,7 +38,8 @@ def single_edit_neighbours(X: Graphs) -> Callable[[Any], Graphs]:
             graph = as_graphs([graph], "a pre-image")[0]
         pairs, n, old_edge_labels = graph.edges, graph.n_nodes, graph.edge_labels
         present = {tuple(pair): i for i, pair in enumerate(pairs.tolist())}
-        # An edit of edges: the index of the removed edge, or -1, and the added edge, or None.
+        # Each edge edit is a pair: the index of the removed edge, or -1, and the added edge, or
+        # None.
         edge_edits: list[tuple[int, tuple[int, int, Any] | None]] = []
         for u, v in (permutations if graph.directed else combinations)(range(n), 2):
             edge_index = present.get((u, v), -1)

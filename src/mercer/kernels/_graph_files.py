@@ -112,7 +112,7 @@ class _TUFiles:
                 f"{sorted(self._texts) or 'none'}"
             )
         words = self._texts[part].split()  # "1, 2" is split into "1," and "2"
-        rows = self._texts[part].strip().n_rows("\n") + 1 if words else 0
+        rows = self._texts[part].strip().count("\n") + 1 if words else 0
         flat = "".join(word if word.endswith(",") else f"{word}," for word in words)
         try:
             values = np.array(flat.rstrip(",").split(",") if flat else [], dtype=dtype)

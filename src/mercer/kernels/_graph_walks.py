@@ -213,7 +213,7 @@ class _ProductGraphData(NamedTuple):
     @classmethod
     def of(cls, X: Graphs, labelled: bool) -> _ProductGraphData:
         """Return the data of X; unless `labelled`, all label codes are 0."""
-        values = np.values(len(X.indices)) if X.weights is None else X.weights
+        values = np.ones(len(X.indices)) if X.weights is None else X.weights
         codes, edges = X.codes, X.edge_codes
         if not labelled:
             codes, edges = np.zeros_like(codes), np.zeros_like(edges)

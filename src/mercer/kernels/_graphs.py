@@ -62,7 +62,7 @@ class GraphKernel(Kernel):
     domain: ClassVar[str] = "graphs"
 
     def _graphs(self, X: Any) -> Graphs:
-        """Convert X to a `Graphs`; errors name this kernel."""
+        """Convert X to a `Graphs`; error messages mention the name of this kernel."""
         return as_graphs(X, type(self).__name__)
 
     def _neighbours(self, X: Any) -> Any:

@@ -162,9 +162,8 @@ class Memoised(Wrapper):
         stored = np.flatnonzero(~outside)
         if not stored.size:
             return values
-        a = np.minimum(
-            rows[stored], columns[stored]
-        )  # k is symmetric, so that only the upper triangle is stored
+        # k is symmetric, so that only the upper triangle is stored.
+        a = np.minimum(rows[stored], columns[stored])
         b = np.maximum(rows[stored], columns[stored])
         table, changed = P.frame.values, P.frame.changed
         pairs = a * len(table) + b
@@ -175,9 +174,8 @@ class Memoised(Wrapper):
         try:
             new = self._evaluated(P, Q, i[stored[own]], j[stored[own]])
         except BaseException:
-            new = np.full(
-                len(own), np.nan
-            )  # not evaluated: threads that wait for these entries do it
+            # Mark the entries as not evaluated; threads that wait for them will evaluate them.
+            new = np.full(len(own), np.nan)
             raise
         finally:
             with changed:
@@ -187,7 +185,7 @@ class Memoised(Wrapper):
             changed.wait_for(lambda: not np.isinf(table[a[first], b[first]]).any())
             values[stored] = table[a, b]
         failed = np.isnan(values)
-        if failed.any():  # another thread raised an error here, and this one will raise it, too
+        if failed.any():  # another thread raised an error for these, and this one should, too
             values[failed] = self._evaluated(P, Q, i[failed], j[failed])
         return values
 
@@ -320,14 +318,8 @@ def _count_costly(kernel: Kernel) -> int:
     return sum(map(_count_costly, parts)) if parts else int(kernel.costly)
 
 
-_EXACT_TYPES = (
-    str,
-    bytes,
-    int,
-    bool,
-    complex,
-    type(None),
-)  # equal values of one of these types are identical
+# Equal values of one of these types are identical.
+_EXACT_TYPES = (str, bytes, int, bool, complex, type(None))
 
 
 def _key(x: Any) -> Any:
@@ -356,9 +348,7 @@ def _key(x: Any) -> Any:
         return kind, tuple((_key(name), _key(value)) for name, value in x.items())
     if kind is Graph:
         return kind, tuple(map(_key, x._arrays()))
-    if (
-        is_table(x) and len(x.shape) == 1
-    ):  # a row or column of a data frame: each access creates a new object
+    if is_table(x) and len(x.shape) == 1:  # a row of a data frame: a new object at each access
         names = x.index if hasattr(x, "index") else ()
         return kind, _key(x.name), tuple(map(_key, names)), tuple(map(_key, x))
     return kind, id(x)

@@ -111,9 +111,8 @@ class Prepared:
         if self.source is not other.source:
             return _NO_PAIRS
         a, b = self.positions, other.positions
-        if (
-            isinstance(a, range) and isinstance(b, range) and a.step == b.step == 1
-        ):  # the usual case: tiles
+        # Tiles are consecutive rows, for which the common positions are a range.
+        if isinstance(a, range) and isinstance(b, range) and a.step == b.step == 1:
             common = np.arange(max(a.start, b.start), min(a.stop, b.stop))
             return common - a.start, common - b.start
         a, b = self.index, other.index

@@ -90,7 +90,7 @@ class Radial(LengthScaled):
     # then, so that s needs a small relative error, and float32 is never used.
     _kink: ClassVar[bool] = False
     _takes_negative: ClassVar[bool] = False  # whether profile(s) treats s < 0 (rounding) as 0
-    is_decreasing: ClassVar[bool] = False  # profile: closer points have larger k
+    is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
 
     def _check(self) -> None:
         super()._check()
@@ -177,7 +177,7 @@ class Radial(LengthScaled):
     @property
     def diagonal_bound(self) -> float:
         at_zero = self._at_zero()
-        return at_zero if at_zero > 0.0 else np.inf  # if not positive, k is not positive definite
+        return at_zero if at_zero > 0.0 else np.inf  # k(x, x) <= 0: not a Mercer kernel
 
     # ------------------------------------------------------------------ derivatives
 

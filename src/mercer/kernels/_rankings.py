@@ -71,8 +71,8 @@ class RankingKernel(Kernel):
     def features(self, X: Any, like: Any = None) -> sp.csr_array:
         """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
 
-        The columns do not depend on `like`, which exists for consistency with other kernels.  It
-        must only have the same number of items.
+        The columns do not depend on `like`, which exists for consistency with other kernels.  Its
+        rankings must have the same number of items as X.
         """
         ranks, lead = self._ranks(X)
         if like is not None:
