@@ -216,7 +216,7 @@ def test_tables_of_earlier_parameters_are_dropped():
     for step in range(5):
         memoised.with_theta(memoised.theta + step / 10)(GRAPHS)
     (tables,) = {k.tables for k in nodes(memoised) if isinstance(k, Memoised)}
-    assert len(tables.known) == 2
+    assert len(tables.entries) == 2
 
 
 GRAPHS = [nx.gnp_random_graph(int(rng.integers(4, 9)), 0.5, seed=i) for i in range(25)]
