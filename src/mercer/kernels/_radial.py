@@ -200,7 +200,7 @@ class Radial(LengthScaled):
     def _linearise(self, X: Any, Z: Any) -> Linearised:
         if sp.issparse(X) or sp.issparse(Z):
             return super()._linearise(X, Z)
-        return _LinearisedRadial(self, X, Z)
+        return _RadialLinearisation(self, X, Z)
 
     def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Return profile, slope and derivatives with respect to the other parameters at s.
@@ -264,7 +264,7 @@ class Radial(LengthScaled):
         return slope
 
 
-class _LinearisedRadial(Linearised):
+class _RadialLinearisation(Linearised):
     """The linearisation of a radial kernel: profile and slopes share the distances s."""
 
     kernel: Radial
