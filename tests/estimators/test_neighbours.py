@@ -118,7 +118,7 @@ def test_metric_of_the_kernel(kernel):
 
 @pytest.mark.parametrize("kernel", [c.kernel for c in LEAVES], ids=str)
 def test_kernels_that_fall_do(kernel):
-    if isinstance(kernel, Radial) and kernel.falls:
+    if isinstance(kernel, Radial) and kernel.is_decreasing:
         values = kernel.profile(np.linspace(0.0, 50.0, 2000)[None, :])
         assert np.all(np.diff(values) <= 1e-15)
 

@@ -145,7 +145,7 @@ def _decreasing(kernel: Kernel) -> tuple[float, Radial | None]:
     factor = 1.0
     while isinstance(kernel, Scale) and kernel.factor > 0.0:
         factor, kernel = factor * kernel.factor, kernel.kernel
-    return (factor, kernel) if isinstance(kernel, Radial) and kernel.falls else (1.0, None)
+    return (factor, kernel) if isinstance(kernel, Radial) and kernel.is_decreasing else (1.0, None)
 
 
 @entry_point

@@ -136,7 +136,7 @@ class _Combination(Kernel):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         children = self._evaluated()
         likes = like.children if like is not None else (None,) * len(children)
-        return Prepared.around(
+        return Prepared.from_children(
             *(child._prepare(X, other) for child, other in zip(children, likes, strict=True))
         )
 

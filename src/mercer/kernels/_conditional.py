@@ -65,7 +65,7 @@ class Multiquadric(_ConditionallyPositiveDefinite):
     """
 
     _latex: ClassVar[str] = r"-\left(1 + " + SCALED_DISTANCE + r"^2\right)^{1/2}"
-    falls: ClassVar[bool] = True
+    is_decreasing: ClassVar[bool] = True
 
     @property
     def _proof(self) -> tuple[str, int, list[float]]:
@@ -152,7 +152,7 @@ class Distance(_ConditionallyPositiveDefinite):
 
     exponent: float = 1.0
 
-    falls: ClassVar[bool] = True
+    is_decreasing: ClassVar[bool] = True
     _kink: ClassVar[bool] = True
 
     def _check_shape(self) -> None:

@@ -325,7 +325,7 @@ class Bilinear(VectorKernel):
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         X, Z = P.arrays[0], Q.arrays[0]
-        inner_products(X, Q.once("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
+        inner_products(X, Q.cached("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)

@@ -64,7 +64,7 @@ class Elementwise(Profiled):
                 for columns, B in _dense_rows(Z):
                     _sum_terms(self._kind, A, _transposed(B), weights, out[rows, columns])
             else:
-                Bt = Q.once("columns", lambda: _transposed(Z))
+                Bt = Q.cached("columns", lambda: _transposed(Z))
                 _sum_terms(self._kind, A, Bt, weights, out[rows])
         return out
 

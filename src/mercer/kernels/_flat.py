@@ -37,7 +37,7 @@ class _PositionIndependent(Kernel):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         dtype = getattr(X, "dtype", None)
         single = dtype == np.float32
-        return Prepared(places=range(length(X)), dtype=np.float32 if single else np.float64)
+        return Prepared(positions=range(length(X)), dtype=np.float32 if single else np.float64)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.zeros((length(X), np.shape(X)[1] if np.ndim(X) == 2 else 0))

@@ -184,7 +184,7 @@ def _wrapped(kernel: Fixed | Bounded, columns: int) -> list[Term]:
 
 @_rule.register
 def _select(kernel: Select, columns: int) -> list[Term]:
-    places = kernel._places(np.empty((0, columns)))
+    places = kernel._column_indices(np.empty((0, columns)))
     if not places:
         raise ValueError(f"Select: {kernel.columns!r} is none of the {columns} columns")
 

@@ -21,7 +21,7 @@ __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"
 class _Mixture(Radial):
     """k(x, z) = the integral of exp(-t |x - z|^2) over t > 0, with weights >= 0."""
 
-    falls: ClassVar[bool] = True
+    is_decreasing: ClassVar[bool] = True
 
     def _claims(self, *inner: Claims) -> Claims:
         return Claims(
