@@ -126,7 +126,7 @@ def test_far_away_minima_are_found_in_few_passes():
 
 def test_labels_that_name_no_classes():
     model = KernelLogisticRegression(solver="nystroem", rank=9)
-    with pytest.raises(ValueError, match=r"labels y are numbers such as .*take a regressor"):
+    with pytest.raises(ValueError, match=r"labels y are numbers such as .*use a regressor"):
         model.fit(Blocks.of(X), NUMBERS)
     with pytest.raises(ValueError, match=r"at least 2 classes.*all of one class: \[1.0\]"):
         model.fit(Blocks.of(X), np.ones(n))
