@@ -564,7 +564,7 @@ def test_cv_weights_and_folds():
     assert clone(model).set_params(scoring=hits).fit(X, y, WEIGHTS).scores_.shape == (3, 2)
     splits = StratifiedKFold(3).split(X, y)
     model.set_params(cv=splits).fit(X, y)
-    with pytest.raises(ValueError, match="made no folds; the usual cause is a generator"):
+    with pytest.raises(ValueError, match="yields no folds; the usual cause is a generator"):
         model.fit(X, y)
     half = np.arange(120) < 60
     for cv in ([(np.arange(120), [])], [(half, ~half)]):

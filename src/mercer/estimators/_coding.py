@@ -11,12 +11,12 @@ from ..blocks import Blocks, Rows
 from ._decisions import coded
 from ._sample import class_weights
 
-__all__ = ["Coding"]
+__all__ = ["LabelEncoding"]
 
 
 @dataclass(frozen=True)
 class LabelEncoding:
-    """The classes of labels in blocks, and the conversion of a block's labels to targets and weights.
+    """The classes of labels in blocks, with the encoding of the labels of a block.
 
     Calling the object with the rows of a block returns the targets that `coded` computes, and the
     weights of the rows multiplied by their class weights.

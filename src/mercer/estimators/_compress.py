@@ -1,4 +1,4 @@
-"""The function `compress`: replace a fitted estimator by one with fewer points, with error bounds."""
+"""The function `compress`: a copy of a fitted estimator with fewer points and error bounds."""
 
 from __future__ import annotations
 

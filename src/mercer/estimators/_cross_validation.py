@@ -61,8 +61,7 @@ def score(
     ----------
     scoring : str, callable or None
         A scorer; None means "neg_mean_squared_error".
-    values : ndarray of shape (n, q)
-        Predictions.
+    predictions : ndarray of shape (n, q)
     Y : ndarray of shape (n, q)
         Targets.
     weights : ndarray of shape (n,) or None
@@ -123,7 +122,7 @@ def best_places(scores: np.ndarray, q: int) -> np.ndarray:
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
-    """Return values as a one-dimensional array; raise an error unless all are positive and finite."""
+    """Return values as a 1-D array; raise an error unless all are positive and finite."""
     try:
         values = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):

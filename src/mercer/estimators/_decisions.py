@@ -14,7 +14,7 @@ from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
 from ._parameters import estimator, learned, parameter, threaded
 from ._sample import Sample
 
-__all__ = ["LOSSES", "Decisions", "Outputs", "coded"]
+__all__ = ["LOSSES", "DecisionMixin", "Decisions", "coded"]
 
 _LOG_LOSS = {"log_loss", "logistic"}  # two names of the same loss
 LOSSES = {*_LOG_LOSS, "squared_hinge"}

@@ -79,7 +79,7 @@ class KernelTranslation:
         with np.errstate(invalid="ignore"):  # the logarithm of a bound below 0 is no number
             return np.array(self.given.bounds, dtype=float).reshape(-1, 2)
 
-    def ours(self, theta: Any) -> np.ndarray:
+    def to_internal(self, theta: Any) -> np.ndarray:
         """Return our theta for the user's."""
         theta = np.asarray(theta, dtype=float)
         if theta.shape != self._place.shape:
@@ -89,40 +89,40 @@ class KernelTranslation:
             )
         return self._factor * theta[self._place] + self._offset
 
-    def slopes(self, gradient: np.ndarray) -> np.ndarray:
+    def gradient_to_user(self, gradient: np.ndarray) -> np.ndarray:
         """Return derivatives in the user's theta from those in ours."""
-        return self.permuted((self._factor * gradient.T).T)
+        return self.to_user_order((self._factor * gradient.T).T)
 
-    def permuted(self, ours: np.ndarray) -> np.ndarray:
+    def to_user_order(self, ours: np.ndarray) -> np.ndarray:
         """Return what belongs to entries of our theta in the order of the user's."""
         result = np.empty_like(ours)
         result[self._place] = ours
         return result
 
-    def information(self, B: np.ndarray) -> np.ndarray:
+    def hessian_to_user(self, B: np.ndarray) -> np.ndarray:
         """Return second derivatives in the user's theta from those in ours."""
-        return self.slopes(self.slopes(B).T).T
+        return self.gradient_to_user(self.gradient_to_user(B).T).T
 
-    def at(self, theta: Any) -> Any:
+    def kernel_at(self, theta: Any) -> Any:
         """Return the kernel in the user's spelling with this theta."""
         if isinstance(self.given, Kernel):
             return self.given.with_theta(theta)
         return self.given.clone_with_theta(theta)
 
-    def on_bounds(self, theta: np.ndarray) -> list[tuple[str, int, str, float]]:
+    def parameters_on_bounds(self, theta: np.ndarray) -> list[tuple[str, int, str, float]]:
         """Return (parameter, dimension, "lower" or "upper", bound) for what is on a bound."""
         found: list[tuple[str, int, str, float]] = []
         close = np.isclose(self.bounds, theta[:, None])
         if not close.any():
             return found
-        for (name, dimension), low_high, at in zip(self._names(), self.bounds, close, strict=True):
+        for (name, dimension), low_high, at in zip(self._theta_names(), self.bounds, close, strict=True):
             if at.any():
                 side = int(not at[0])
                 bound = float(f"{np.exp(low_high[side]):.10g}")
                 found.append((name, dimension, ("lower", "upper")[side], bound))
         return found
 
-    def _names(self) -> list[tuple[str, int]]:
+    def _theta_names(self) -> list[tuple[str, int]]:
         if not isinstance(self.given, Kernel):
             return [
                 (h.name, i)
@@ -175,11 +175,11 @@ class SpelledObjective:
 
         As a number of NumPy, as from scikit-learn: beside a float32, Python's own would be rounded.
         """
-        ours = self.translation.ours(theta)
+        ours = self.translation.to_internal(theta)
         if not eval_gradient:
             return np.float64(self.objective.value(ours))
         value, gradient = self.objective.value_and_gradient(ours)
-        return np.float64(value), self.translation.slopes(gradient)
+        return np.float64(value), self.translation.gradient_to_user(gradient)
 
     # ------------------------------------------------------------------ for a search
 
@@ -198,19 +198,19 @@ class SpelledObjective:
     def noises(self) -> np.ndarray:
         """Which parameters are variances of noise."""
         mask: np.ndarray = self.objective.noises
-        return self.translation.permuted(mask)
+        return self.translation.to_user_order(mask)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its derivatives."""
-        value, gradient = self.objective.value_and_gradient(self.translation.ours(theta))
-        return value, self.translation.slopes(gradient)
+        value, gradient = self.objective.value_and_gradient(self.translation.to_internal(theta))
+        return value, self.translation.gradient_to_user(gradient)
 
     def with_information(
         self, theta: np.ndarray, above: float = -np.inf
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its derivatives, and about minus its second derivatives."""
-        value, gradient, B = self.objective.with_information(self.translation.ours(theta), above)
-        return value, self.translation.slopes(gradient), self.translation.information(B)
+        value, gradient, B = self.objective.with_information(self.translation.to_internal(theta), above)
+        return value, self.translation.gradient_to_user(gradient), self.translation.hessian_to_user(B)
 
     def subset(self, rows: np.ndarray) -> SpelledObjective:
         """Return the objective of some of the observations."""
@@ -218,7 +218,7 @@ class SpelledObjective:
 
     def standard_error(self, theta: np.ndarray) -> float:
         """Return the standard error of the value at theta."""
-        error: float = self.objective.standard_error(self.translation.ours(theta))
+        error: float = self.objective.standard_error(self.translation.to_internal(theta))
         return error
 
     # ------------------------------------------------------------------ results
@@ -226,10 +226,10 @@ class SpelledObjective:
     def posterior(self, theta: Any) -> Posterior:
         """Return the posterior at theta, with an error in the user's words."""
         try:
-            posterior: Posterior = self.objective.posterior(self.translation.ours(theta))
+            posterior: Posterior = self.objective.posterior(self.translation.to_internal(theta))
         except NotPositiveDefiniteError as why:
             raise NotPositiveDefiniteError(
-                f"The kernel, {self.translation.at(theta)}, is not returning a positive definite "
+                f"The kernel, {self.translation.kernel_at(theta)}, is not returning a positive definite "
                 f"matrix. Try {self.objective.remedy}. ({why})"
             ) from None
         f, k = posterior.expansion, posterior.covariance
@@ -245,7 +245,7 @@ class SpelledObjective:
         objective.__dict__["kernel"] = unwrap(objective.kernel)
         return replace(self, objective=objective)
 
-    def best(
+    def optimise(
         self, optimizer: Any, restarts: int, seed: Any, say: Function[[str], None] | None
     ) -> Optimum:
         """Return where the optimizer ends, from the best of its starts.
@@ -266,18 +266,18 @@ class SpelledObjective:
         rng = check_random_state(0 if seed is None else seed)
         starts = [start, *(rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(restarts))]
         if callable(optimizer):
-            found = [self._ask(optimizer, theta) for theta in starts]
+            found = [self._run_user_optimizer(optimizer, theta) for theta in starts]
         else:
             found, (way, *others) = [], ways(self)
             for i, theta in enumerate(starts):
                 so_far = max((end.value for end in found), default=-np.inf)
-                found.append(self._climb(theta, i, say, way))
+                found.append(self._optimise_from(theta, i, say, way))
                 # on a bound a second way is tried; but of restarts only from the best so far
                 promising = found[-1].value > so_far
-                if promising and self.translation.on_bounds(found[-1].theta):
-                    found += [self._climb(theta, i, say, other) for other in others]
+                if promising and self.translation.parameters_on_bounds(found[-1].theta):
+                    found += [self._optimise_from(theta, i, say, other) for other in others]
         best = max(found, key=lambda end: end.value)
-        for name, dimension, side, bound in self.translation.on_bounds(best.theta):
+        for name, dimension, side, bound in self.translation.parameters_on_bounds(best.theta):
             change = "Decreasing" if side == "lower" else "Increasing"
             warn_caller(
                 f"The optimal value found for dimension {dimension} of parameter {name} is close "
@@ -287,7 +287,7 @@ class SpelledObjective:
             )
         return replace(best, evaluations=sum(end.evaluations for end in found))
 
-    def _ask(self, optimizer: Any, start: np.ndarray) -> Optimum:
+    def _run_user_optimizer(self, optimizer: Any, start: np.ndarray) -> Optimum:
         """Return what a user's own optimizer finds."""
         count = 0
 
@@ -312,7 +312,7 @@ class SpelledObjective:
             )
         return Optimum(theta, -least, count, True, "the optimizer says so")
 
-    def _climb(
+    def _optimise_from(
         self, start: np.ndarray, number: int, say: Function[[str], None] | None, way: str
     ) -> Optimum:
         """Return the optimum near one start; where there is none, the start itself."""
