@@ -485,7 +485,7 @@ def test_kernels_of_every_kind_are_taken(data):
 
 @pytest.mark.data
 @pytest.mark.filterwarnings("ignore:The optimal value found for")  # without noise in the kernel
-@pytest.mark.filterwarnings("ignore:the search for the best theta ended")
+@pytest.mark.filterwarnings("ignore:the optimisation of theta stopped")
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
 @pytest.mark.parametrize("name", ["airfoil", "concrete", "energy", "housing", "yacht"])
 def test_defaults_are_as_good_as_those_of_scikit_learn(name):

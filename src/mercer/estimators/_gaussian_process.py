@@ -255,7 +255,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
 
     @threaded
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return the predictive mean of y, and optionally standard deviations or a covariance matrix.
+        """Return the predictive mean, and optionally standard deviations or a covariance matrix.
 
         Before `fit`, predictions are those of the prior. As in scikit-learn, standard deviations
         and covariances include the noise of a `White` term, but not the noise variance `alpha`.
