@@ -245,8 +245,8 @@ class KernelKMeans(
         if isinstance(self.solver, Lloyd):
             if self.solver.n_clusters != self.n_clusters:
                 raise ValueError(
-                    f"n_clusters is {self.n_clusters}, but the solver is {self.solver}; set both to "
-                    f"the same number of clusters"
+                    f"n_clusters is {self.n_clusters}, but the solver is {self.solver}; set both "
+                    f"to the same number of clusters"
                 )
             return self.solver
         init_is_name = isinstance(self.init, str)

@@ -104,7 +104,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         Cs = self.Cs
         Cs = numbers(np.logspace(-4, 4, int(Cs)) if isinstance(Cs, Integral) else Cs, "Cs")
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
-        weights_given = (
+        score_weights = (
             None if sample_weight is None else check_weights(sample_weight, sample.given)
         )
         problem = self._problem(sample)
@@ -112,10 +112,12 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         fold_results: list[_FoldResult] = []
         for train, test in folds(self.cv, X, y, sample, classifier=True):
             rows = sample.kept[test]
-            w = None if weights_given is None else weights_given[rows]
+            w = None if score_weights is None else score_weights[rows]
             held_out = sample.rows(rows), y[rows], w
             fold_results.append(self._fit_fold(problem, Cs, train, test, held_out, scorer))
-            self._say(f"fold {len(paths)}: scores {np.round(paths[-1].scores, 4).tolist()}")
+            self._say(
+                f"fold {len(fold_results)}: scores {np.round(fold_results[-1].scores, 4).tolist()}"
+            )
         scores = np.array([result.scores for result in fold_results])
         weights = np.mean([result.best.weights for result in fold_results], axis=0)
         intercept = np.mean([result.best.intercept for result in fold_results], axis=0)
