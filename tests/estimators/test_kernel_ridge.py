@@ -330,7 +330,9 @@ def test_nothing_is_left_of_an_earlier_fit():
 
 
 def test_parameters_of_a_name():
-    with pytest.raises(ValueError, match="kernel='rbf' is a kernel given by name, whose parameters are"):
+    with pytest.raises(
+        ValueError, match="kernel='rbf' is a kernel given by name, whose parameters"
+    ):
         KernelRidge(kernel="rbf").set_params(kernel__length_scale=2.0)
     with pytest.raises(ValueError, match="The 'gamma' parameter of KernelRidge must be"):
         KernelRidge(kernel="rbf", gamma=0).fit(X, y)

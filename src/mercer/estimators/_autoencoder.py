@@ -178,6 +178,7 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @property
     def n_iter_(self) -> int:
+        """The number of iterations of the best restart."""
         return self.report_.n_iter
 
     @property
@@ -185,5 +186,6 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return int(self.encoder_.weights[-1].shape[1])
 
     def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
+        """Return X as a validated float64 array."""
         refuse_structured(X, type(self).__name__)
         return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64, **options))

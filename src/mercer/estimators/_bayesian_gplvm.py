@@ -126,25 +126,31 @@ class BayesianGPLVM(LatentVariables):
 
     @property
     def variances_(self) -> np.ndarray:
+        """The posterior variances S of the latent coordinates."""
         return self.model_.variances
 
     @property
     def noise_variance_(self) -> float:
+        """The variance of the noise e, in the units of X."""
         return self.model_.unit**2 * self.model_.noise
 
     @property
     def relevance_(self) -> np.ndarray:
+        """The relevance var(m) / l^2 of each dimension, in decreasing order."""
         return self.model_.relevance
 
     @property
     def active_(self) -> np.ndarray:
+        """Whether each dimension moves x by more than the noise does."""
         return self.model_.active
 
     @property
     def n_active_(self) -> int:
+        """The number of active dimensions."""
         return int(self.active_.sum())
 
     def _words(self) -> list[str]:
+        """Return the lines of `summary` about dimensions, relevance and noise."""
         q, relevance = self.embedding_.shape[1], ", ".join(f"{r:.2g}" for r in self.relevance_)
         return [
             f"active     {self.n_active_} of {q} dimensions",

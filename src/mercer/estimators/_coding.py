@@ -67,7 +67,7 @@ class LabelEncoding:
         Y, loss = coded(np.zeros(1, dtype=int), len(self.classes))
         return Y.shape[1], loss
 
-    def places(self, y: np.ndarray) -> np.ndarray:
+    def class_indices(self, y: np.ndarray) -> np.ndarray:
         """Return the index of each label in `classes`.
 
         Labels that occur only in rows of weight 0 are not in `classes`; their index is arbitrary,
@@ -77,7 +77,7 @@ class LabelEncoding:
 
     def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets of shape (n, q) and the weights of the rows of a block."""
-        labels = self.places(rows.y)
+        labels = self.class_indices(rows.y)
         w = np.ones(len(labels)) if rows.weights is None else rows.weights
         return coded(labels, len(self.classes))[0], w * self.factors[labels]
 

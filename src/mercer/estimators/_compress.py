@@ -89,6 +89,7 @@ def compress(
     kernel = _kernel_with_matrix(estimator, K)
 
     def reduce(f: Expansion) -> Expansion:
+        """Return the expansion f in fewer points."""
         return Expansion(kernel, f.points, f.coefficients).compress(
             n_points,
             max_error=max_error,

@@ -42,6 +42,7 @@ class GaussianProcess(KernelEstimator):
     copy_X_train: bool = parameter("boolean", default=True)
 
     def _reads_values(self, kernel: Any) -> bool:
+        """Return True if X is a matrix of kernel values for this kernel specification."""
         if isinstance(kernel, Kernel):
             return reads_all(kernel)
         return super()._reads_values(kernel)
@@ -57,6 +58,7 @@ class GaussianProcess(KernelEstimator):
         return super().set_params(**params)
 
     def _takes(self, X: Any) -> bool:
+        """Return True if X must be a numeric matrix."""
         if self.kernel is None:
             return True
         if isinstance(self.kernel, SklearnGPKernel):

@@ -340,6 +340,7 @@ class SpelledObjective:
         n_evaluations = 0
 
         def negative_objective(theta: Any, eval_gradient: bool = True) -> Any:
+            """Return minus the objective, as scikit-learn's optimizers expect it."""
             nonlocal n_evaluations
             n_evaluations += 1
             result = self.value(theta, eval_gradient)

@@ -219,4 +219,5 @@ class _BlockMethod:
     params: dict[str, Any]
 
     def __call__(self, X: np.ndarray, /) -> Any:
+        """Return the result of the method for the rows of one block."""
         return getattr(self.model, self.method)(X, *self.args, **self.params)

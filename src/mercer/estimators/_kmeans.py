@@ -335,6 +335,7 @@ class KernelKMeans(
         return self.n_clusters
 
     def _compress(self, shrink: Any) -> None:
+        """Reduce the centroids to fewer points and recompute their norms."""
         super()._compress(shrink)
         self.squared_norms_ = np.where(
             np.isfinite(self.squared_norms_), np.square(self.expansion_.norm()), np.inf

@@ -105,6 +105,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             spec = "gradient" if isinstance(spec, GradientDescent) else "newton"
 
         def needed(solver: str, m: int) -> int:
+            """Return the memory in bytes that a solver needs with m coordinates."""
             return tiles + self._bytes(solver, n, m, q)
 
         phi = whiten(
@@ -325,7 +326,7 @@ class KernelLogisticRegression(LogisticEstimator):
         encoding = Coding.of(blocks, self.class_weight, type(self).__name__)
         sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False)
         sample = sample.with_classes(
-            encoding.classes, encoding.places(row_sample.y), encoding.factors
+            encoding.classes, encoding.class_indices(row_sample.y), encoding.factors
         )
         kernel = sample.resolve(self._make_kernel(self.gamma))
         self._chosen.require(len(sample))

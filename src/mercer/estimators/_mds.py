@@ -238,6 +238,7 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
 
     @property
     def n_iter_(self) -> int:
+        """The number of iterations of the best start."""
         return self.report_.n_iter
 
     @property
@@ -279,7 +280,8 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         if pair_weights is not None and not pair_weights.max(axis=1).min() > 0.0:
             isolated = int(pair_weights.max(axis=1).argmin())
             raise ValueError(
-                f"point {isolated} has weight 0 with all training points; give it a weight, or remove it"
+                f"point {isolated} has weight 0 with all training points; give it a weight, or "
+                f"remove it"
             )
         self_kernel: Any = (
             None if kernel is None else self._self_kernel(X, self._norms, "coordinates")
