@@ -171,9 +171,9 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     **Several quantiles** are fitted jointly, with the constraint that they do not cross at any
     training point. Between training points they may still cross, but less than quantiles fitted
     separately. `predict` sorts the values at each point, which never increases their total
-    distance from the true quantiles. Compared with sorting alone, the constraint has two advantages: the
-    functions in `expansion_` are ordered at the training points, and less sorting is needed
-    elsewhere.
+    distance from the true quantiles. Compared with sorting alone, the constraint has two
+    advantages: the functions in `expansion_` are ordered at the training points, and less sorting
+    is needed elsewhere.
 
     Parameters
     ----------
