@@ -403,7 +403,7 @@ class NamedKernel(KernelEstimator):
         )
 
     def _resolved_gamma(self, kernel: Kernel) -> Any:
-        """Return the numeric gamma of the resolved kernel, or `self.gamma` for kernels without it."""
+        """Return the numeric gamma of the resolved kernel; `self.gamma` if it has no gamma."""
         if not isinstance(self.gamma, str) and not isinstance(self._kernel_spec, Kernel):
             return 1.0 / getattr(self, "n_features_in_", 1) if self.gamma is None else self.gamma
         if hasattr(kernel, "gamma"):

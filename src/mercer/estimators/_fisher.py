@@ -17,7 +17,7 @@ from ..gram import TiledGram, gram
 from ..kernels import Kernel, unwrap
 from ..solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
 from ._base import KernelEstimator, KernelLike, Landmarked, NamedKernel
-from ._decisions import Outputs
+from ._decisions import DecisionMixin
 from ._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, solver
 from ._sample import Sample
 
@@ -42,7 +42,7 @@ class IndicatorRegression:
 
 @estimator()
 class KernelFisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Outputs, Landmarked, NamedKernel
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DecisionMixin, Landmarked, NamedKernel
 ):
     """Fisher discriminant analysis in the feature space of a kernel.
 

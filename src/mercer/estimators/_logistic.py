@@ -27,7 +27,7 @@ from ..solvers import (
     whiten,
 )
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._coding import Coding
+from ._coding import LabelEncoding
 from ._decisions import Decisions, coded
 from ._in_blocks import require_landmarks, sampled
 from ._parameters import COUNT, POSITIVE, estimator, fitting, parameter, solver
@@ -323,7 +323,7 @@ class KernelLogisticRegression(LogisticEstimator):
         """Fit to data in blocks on landmarks, with one pass over the blocks per Newton step."""
         require_landmarks(self)
         blocks, row_sample = sampled(X, self._chosen, y, sample_weight)
-        encoding = Coding.of(blocks, self.class_weight, type(self).__name__)
+        encoding = LabelEncoding.of(blocks, self.class_weight, type(self).__name__)
         sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False)
         sample = sample.with_classes(
             encoding.classes, encoding.class_indices(row_sample.y), encoding.factors
