@@ -441,7 +441,7 @@ def test_compress_keeps_the_mean(data):
 def test_bad_input(data):
     X, y = data
     for alpha, text in (
-        (np.full(40, -1.0), "not negative, got a minimum of -1"),
+        (np.full(40, -1.0), "not negative, because .*; got a minimum of -1"),
         (np.full(40, np.nan), "finite"),
         (np.ones((40, 1)), r"array of shape \(40,\), got shape \(40, 1\)"),
         (np.ones(3), r"alpha must be a scalar or an array with same number.*\(3 != 40\)"),

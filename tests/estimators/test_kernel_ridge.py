@@ -249,7 +249,7 @@ def test_points_of_any_kind():
     model = KernelRidge(0.1, kernel=overlap).fit(words, np.arange(6.0))
     assert model.predict(["kern"]).shape == (1,)
     assert not hasattr(model, "n_features_in_")
-    with pytest.raises(ValueError, match="6 points, but 5 targets"):
+    with pytest.raises(ValueError, match="6 points, but y has 5 targets"):
         KernelRidge(kernel=overlap).fit(words, np.arange(5.0))
     with pytest.raises(ValueError, match="at least one point"):
         KernelRidge(kernel=overlap).fit([], [])

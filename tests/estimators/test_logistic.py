@@ -342,7 +342,7 @@ def test_words():
         half.decision_function(words),
         KernelLogisticRegression(kernel=count).fit(words[:6], y[:6]).decision_function(words),
     )
-    with pytest.raises(ValueError, match="8 points, but 3 labels"):
+    with pytest.raises(ValueError, match="8 points, but y has 3 labels"):
         KernelLogisticRegression(kernel=count).fit(words, y[:3])
     best = KernelLogisticRegressionCV([0.1, 1.0], kernel=count, cv=2).fit(words, y)
     assert best.score(words, y) == 1.0

@@ -173,7 +173,7 @@ def test_new_points_where_the_map_is_exact():
 
 def test_blocks_do_not_matter(model, monkeypatch):
     before = model.transform(NEW)
-    monkeypatch.setattr("mercer.estimators._mds._NUMBERS", 100)
+    monkeypatch.setattr("mercer.estimators._mds._MAX_BLOCK_ENTRIES", 100)
     np.testing.assert_allclose(model.transform(NEW), before, atol=1e-12)
 
 
