@@ -138,7 +138,7 @@ class KernelEstimator(BaseEstimator):
     @property
     def _precomputed(self) -> bool:
         """Whether the rows of X are kernel values instead of points."""
-        with suppress(KernelSyntaxError):  # `fit` raises this error
+        with suppress(KernelSyntaxError):  # `fit` reports invalid text
             return self._reads_values(self._kernel_spec)
         return False
 
@@ -182,8 +182,8 @@ class KernelEstimator(BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs at least one point, got none")
         if reset:
             for attribute in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(attribute, None)  # set by an earlier fit on vectors
-        if reset or copy:  # later changes of these objects must not change the fitted model
+                self.__dict__.pop(attribute, None)  # from an earlier fit to vectors
+        if reset or copy:  # so that later changes by the user do not change the fitted model
             X = snapshot(X, arrays=copy)
         if supervised:
             y = validate_data(self, y=y, X="no_validation", **target_options)

@@ -99,9 +99,8 @@ def compress(
             max_memory=max_memory,
         )
 
-    compressed = copy.copy(
-        estimator
-    )  # A shallow copy is enough: attributes are replaced, not modified.
+    # A shallow copy is enough, because attributes are replaced, not modified.
+    compressed = copy.copy(estimator)
     compressed._compress(reduce)
     return compressed
 

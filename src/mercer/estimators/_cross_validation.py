@@ -32,7 +32,7 @@ class Found(NamedTuple):
     scores: np.ndarray  # (n_alphas,), or (n_alphas, q) with a separate alpha per target
     chosen: np.ndarray  # (q,), index of the best alpha for each target
     solution: Solution | None = None
-    errors: np.ndarray | None = None  # (n_alphas, n, q)
+    errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)
 
     @property
     def best(self) -> float:

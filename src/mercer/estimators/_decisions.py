@@ -144,6 +144,5 @@ class Decisions(DecisionMixin):
         self._learn(sample, Y, loss)
         self.classes_ = sample.classes
         if isinstance(loss, Softmax):
-            self.intercept_ -= (
-                self.intercept_.mean()
-            )  # the softmax does not depend on a common constant
+            # The softmax does not depend on a constant common to all classes.
+            self.intercept_ -= self.intercept_.mean()

@@ -197,7 +197,7 @@ class KernelFisherDiscriminant(
         else:
             self._decide = discriminants.decisions(priors)
         for name in ("alphas_", "scores_", "leave_one_out_"):
-            self.__dict__.pop(name, None)  # set by an earlier fit
+            self.__dict__.pop(name, None)  # remove results of an earlier fit
         if regression.errors is not None:
             self.leave_one_out_ = sample.scatter(sample.targets - regression.errors)
             self.alphas_, self.scores_ = regression.alphas, regression.scores

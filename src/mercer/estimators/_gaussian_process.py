@@ -209,7 +209,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         self.log_marginal_likelihood_value_ = np.float64(value)
         coefficients = posterior.expansion.coefficients
         self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
-        self.__dict__.pop("L_", None)  # set by an earlier fit with another solver
+        self.__dict__.pop("L_", None)  # remove the factor of an earlier fit
         if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
             self.L_ = posterior.covariance.factor
         objective = self._spelled.objective

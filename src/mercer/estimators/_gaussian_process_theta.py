@@ -278,7 +278,9 @@ class SpelledObjective:
 
         The fitted model keeps this objective, so it must not hold the memory of the fit.
         """
-        objective = copy(self.objective)  # keeps the landmarks and random probes
+        objective = copy(
+            self.objective
+        )  # a shallow copy, with the same landmarks and random probes
         objective.__dict__["kernel"] = unwrap(objective.kernel)
         return replace(self, objective=objective)
 

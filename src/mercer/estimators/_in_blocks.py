@@ -98,9 +98,8 @@ def sampled(
         count = max(count, PER_LANDMARK * rank)
     seed = getattr(landmarks, "random_state", None)
     if isinstance(seed, np.random.RandomState):
-        seed = int(
-            seed.get_state(legacy=False)["state"]["key"][0]
-        )  # read without advancing the generator
+        # Read the state without advancing the generator.
+        seed = int(seed.get_state(legacy=False)["state"]["key"][0])
     row_sample = draw(blocks, count, 0 if seed is None else int(seed))
     if not len(row_sample.places):
         raise ValueError("Sample weights must contain at least one non-zero number.")

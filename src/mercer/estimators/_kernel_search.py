@@ -168,8 +168,8 @@ def _default_base(X: np.ndarray) -> list[Kernel]:
     base: list[Kernel] = []
     for j, std in enumerate(X.std(axis=0).tolist()):
         if std > 0:
-            # Bound the length scale: a long one would make a Periodic kernel constant, and its
-            # products with other kernels trends.
+            # A Periodic kernel with a long length scale is nearly constant, and its products with
+            # other kernels would fit trends instead of periods.
             span = float(np.ptp(X[:, j]))
             periodic = Bounded(Periodic(std, 1.0), ((1e-4 * span, span), (0.1, 2.0)))
             kernels = [RBF(std), Linear(), periodic, RationalQuadratic(std)]

@@ -134,7 +134,7 @@ class KernelKMeans(
 
     @property
     def _order(self) -> int | None:
-        return 1  # only distances are used
+        return 1  # sufficient, because k-means uses only distances
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -218,9 +218,8 @@ class KernelKMeans(
                 weights=sample.weights,
                 say=self._teller,
             )
-            initial_coordinates = (
-                phi.factor.T @ clustering.coefficients
-            )  # coefficients to coordinates
+            # Convert coefficients of landmarks to coordinates in the feature map phi.
+            initial_coordinates = phi.factor.T @ clustering.coefficients
         else:
             initial_coordinates = phi.features(start).T
         clustering = cluster_blocks(phi, blocks, lloyd, initial_coordinates, start, self._teller)
@@ -236,9 +235,9 @@ class KernelKMeans(
         self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
         self.inertia_history_, self.report_ = clustering.history, clustering.report
         self.n_iter_ = clustering.report.n_iter
-        self.__dict__.pop(
-            "labels_", None
-        )  # n labels may not fit into memory; `predict` returns blocks
+        # Remove the labels of an earlier fit. Those of blocks may not fit into memory; `predict`
+        # returns them in blocks.
+        self.__dict__.pop("labels_", None)
 
     def _make_lloyd(self) -> Lloyd:
         """Return the user's `Lloyd` object, or one made from the parameters."""

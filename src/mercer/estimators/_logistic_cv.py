@@ -83,7 +83,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     )
     refit: bool = parameter("boolean", default=True)
 
-    _extra_copies_of_F = 1  # the training rows of a fold
+    _extra_copies_of_F = 1  # each fold copies its training rows
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -292,9 +292,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         elif self._columns is not None:
             values = np.sort(values, axis=1)[:, self._columns]
         if isinstance(self.loss_, Poisson):
-            with np.errstate(
-                over="ignore"
-            ):  # the prediction may overflow far from the training points
+            # Predictions may overflow to infinity far from the training points.
+            with np.errstate(over="ignore"):
                 values = np.exp(values)
         return values
 

@@ -126,7 +126,7 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
 
     @property
     def _order(self) -> int | None:
-        return 1  # only distances are used
+        return 1  # sufficient for an embedding of distances
 
     @fitting
     def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
@@ -148,9 +148,8 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         n, q = len(sample), self._number_of_components(sample.points)
         if n < 2:
             raise ValueError("an embedding needs at least 2 points, got n_samples=1")
-        n_condensed = (
-            3 + (weights is not None) + (self.stress == "sammon")
-        )  # arrays of n^2 / 2 entries
+        # The number of condensed arrays, each with about n^2 / 2 entries.
+        n_condensed = 3 + (weights is not None) + (self.stress == "sammon")
         check_budget(4 * n_condensed * n * n, self.max_memory, f"all pairs of {n} points")
         if precomputed:
             delta = _to_condensed(sample.points, "dissimilarities", zero_diagonal=True)
