@@ -317,7 +317,7 @@ def test_what_has_no_primal():
         to_primal(KernelRidge(kernel="rbf").fit(X, y))
     with pytest.raises(TypeError, match="takes a kernel machine of mercer"):
         to_primal(Ridge().fit(X, y))
-    with pytest.raises(TypeError, match=r"standard deviations .* need its points"):
+    with pytest.raises(TypeError, match=r"standard deviations .* need its training points"):
         to_primal(GaussianProcessRegressor(Linear() + 1.0, alpha=0.1, optimizer=None).fit(X, y))
     with pytest.raises(TypeError, match="answers by its points themselves"):
         to_primal(KernelKNeighborsRegressor(kernel="linear").fit(X, y))

@@ -126,7 +126,7 @@ def test_far_away_minima_are_found_in_few_passes():
 
 def test_labels_that_name_no_classes():
     model = KernelLogisticRegression(solver="nystroem", rank=9)
-    with pytest.raises(ValueError, match=r"labels y are numbers such as .*take a regressor"):
+    with pytest.raises(ValueError, match=r"labels y are numbers such as .*use a regressor"):
         model.fit(Blocks.of(X), NUMBERS)
     with pytest.raises(ValueError, match=r"at least 2 classes.*all of one class: \[1.0\]"):
         model.fit(Blocks.of(X), np.ones(n))
@@ -233,16 +233,16 @@ def test_float32_stays_float32():
 
 
 def test_what_has_no_form_in_blocks_names_what_has():
-    with pytest.raises(TypeError, match=r"GaussianProcessRegressor has no form .*KernelPCA, Kern"):
+    with pytest.raises(TypeError, match=r"Regressor does not support .*KernelPCA, Kern"):
         GaussianProcessRegressor().fit(Blocks.of(X), NUMBERS)
 
 
 def test_what_needs_k_in_one_place():
     with pytest.raises(ValueError, match=r"landmarks: set solver='nystroem'.*needs all points"):
         KernelRidgeCV(kernel="rbf").fit(Blocks.of(X), NUMBERS)
-    with pytest.raises(ValueError, match=r"solver='cg'; solver='cholesky' needs K in one place"):
+    with pytest.raises(ValueError, match=r"solver='cg' .*; solver='cholesky' needs K in one array"):
         KernelRidge(solver="cholesky").fit(Blocks.of(X), NUMBERS)
-    with pytest.raises(ValueError, match=r"eigen_solver='krylov'; eigen_solver='dense' needs K in"):
+    with pytest.raises(ValueError, match=r"eigen_solver='krylov' .*; eigen_solver='dense' needs"):
         KernelPCA(2, eigen_solver="dense").fit(Blocks.of(X))
 
 
@@ -312,9 +312,9 @@ def test_one_column_is_no_points():
 
 def test_other_methods_take_arrays():
     model = fitted("pca", X, None)
-    with pytest.raises(TypeError, match=r"KernelPCA.inverse_transform takes arrays; with one row"):
+    with pytest.raises(TypeError, match=r"KernelPCA.inverse_transform takes arrays; blocks are"):
         model.inverse_transform(on_dask(X))
-    with pytest.raises(TypeError, match="ask for its values alone"):
+    with pytest.raises(TypeError, match="request only the predictions"):
         fitted("ridge", X, NUMBERS).predict(on_dask(X), return_std=True)
 
 
@@ -361,7 +361,7 @@ def test_a_data_frame_of_dask():
 def test_a_machine_is_not_gathered_silently():
     from mercer import MemoryBudgetError
 
-    with pytest.raises(ValueError, match="set solver='nystroem' to say so"):
+    with pytest.raises(ValueError, match="set solver='nystroem'; solver="):
         SVC().fit(on_dask(X), on_dask(NUMBERS > 0))
     with pytest.raises(MemoryBudgetError, match="the features of 1500 points on 60 landmarks"):
         fitted("svc", on_dask(X), on_dask(THREE), max_memory=200_000)
@@ -420,5 +420,5 @@ def test_columns_of_a_data_frame_of_dask_are_compared_and_what_is_missing_is_nam
 def test_answers_in_blocks_are_arrays():
     pytest.importorskip("pandas")
     model = KernelPCA(2, eigen_solver="nystroem", rank=20).set_output(transform="pandas").fit(X)
-    with pytest.raises(TypeError, match=r"set_output.* asks for a DataFrame; set it to"):
+    with pytest.raises(TypeError, match=r"set_output.* requests a DataFrame; set it to"):
         model.transform(Blocks.of(X, ROWS))

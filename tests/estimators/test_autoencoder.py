@@ -136,7 +136,7 @@ def test_verbose(capsys):
     Autoencoder(1, **QUICK, n_init=2, verbose=1).fit(X)
     out = capsys.readouterr().out
     assert "[Autoencoder] restart 1 of 2, step 1: " in out and " of the variance lost" in out
-    assert "by the best of 2" in out
+    assert "in the best of 2 restarts" in out
 
 
 @pytest.mark.parametrize(

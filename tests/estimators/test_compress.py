@@ -93,9 +93,9 @@ def test_precomputed_ridge():
     kernel = RBF(1.0)
     K, new = kernel(X), waves(20, seed=1)[0]
     model = KernelRidge(alpha=0.1, kernel="precomputed").fit(K, y)
-    with pytest.raises(ValueError, match=r"give the matrix that fit was given: compress\(.*K=K\)"):
+    with pytest.raises(ValueError, match=r"the matrix that was passed to fit: compress\(.*K=K\)"):
         compress(model, 15)
-    with pytest.raises(ValueError, match=r"K has shape \(5, 5\), but fit was given 80"):
+    with pytest.raises(ValueError, match=r"K has shape \(5, 5\), but the estimator was fitted"):
         compress(model, 15, K=np.eye(5))
     small = compress(model, 15, K=K)
     assert small.X_fit_.shape == (15,) and small.kernel_ == Precomputed()
@@ -314,7 +314,7 @@ def test_pca_of_a_conditional_kernel_is_refused(digits):
 
 def test_what_cannot_be_compressed():
     X, y = waves(30)
-    with pytest.raises(TypeError, match=r"takes a kernel machine of mercer, got Ridge\(\)"):
+    with pytest.raises(TypeError, match=r"a fitted kernel estimator of mercer, got Ridge\(\)"):
         compress(Ridge().fit(X, y), 5)
     with pytest.raises(NotFittedError):
         compress(KernelRidge(), 5)

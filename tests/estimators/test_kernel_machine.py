@@ -421,7 +421,7 @@ def test_points_of_any_kind():
     labels = np.array(["b" in word for word in words])
     classes = KernelMachineClassifier(alpha=1e-3, kernel=Callable(shared)).fit(words, labels)
     assert classes.score(words, labels) == 1.0
-    with pytest.raises(ValueError, match="6 points, but 5 labels"):
+    with pytest.raises(ValueError, match="6 points, but y has 5 labels"):
         classes.fit(words, labels[:5])
 
 

@@ -249,7 +249,7 @@ def test_points_of_any_kind():
     model = KernelRidge(0.1, kernel=overlap).fit(words, np.arange(6.0))
     assert model.predict(["kern"]).shape == (1,)
     assert not hasattr(model, "n_features_in_")
-    with pytest.raises(ValueError, match="6 points, but 5 targets"):
+    with pytest.raises(ValueError, match="6 points, but y has 5 targets"):
         KernelRidge(kernel=overlap).fit(words, np.arange(5.0))
     with pytest.raises(ValueError, match="at least one point"):
         KernelRidge(kernel=overlap).fit([], [])
@@ -330,7 +330,9 @@ def test_nothing_is_left_of_an_earlier_fit():
 
 
 def test_parameters_of_a_name():
-    with pytest.raises(ValueError, match="the kernel is the name 'rbf', whose parameters are"):
+    with pytest.raises(
+        ValueError, match="kernel='rbf' is a kernel given by name, whose parameters"
+    ):
         KernelRidge(kernel="rbf").set_params(kernel__length_scale=2.0)
     with pytest.raises(ValueError, match="The 'gamma' parameter of KernelRidge must be"):
         KernelRidge(kernel="rbf", gamma=0).fit(X, y)

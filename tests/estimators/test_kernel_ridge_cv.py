@@ -184,7 +184,7 @@ def test_scores_that_cannot_be_had():
         KernelRidgeCV([1.0], kernel="rbf", cv=LeaveOneOut(), scoring=nothing).fit(X[:10], y[:10])
     with pytest.raises(ValueError, match="needs at least two points, got n_samples = 1"):
         KernelRidgeCV(kernel="rbf", fit_intercept=True).fit(X[:1], y[:1])
-    with pytest.raises(TypeError, match="scoring='neg_max_error' does not take sample_weight"):
+    with pytest.raises(TypeError, match="scoring='neg_max_error' does not accept sample_weight"):
         KernelRidgeCV(kernel="rbf", scoring="neg_max_error").fit(X, y, W)
     with pytest.raises(ValueError, match="points to train and"):
         KernelRidgeCV(kernel="rbf", cv=KFold(3)).fit(X[:9], y[:9], [0, 0, 0, 1, 1, 1, 1, 1, 1])

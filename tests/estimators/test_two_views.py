@@ -273,7 +273,7 @@ def test_pipelines_and_searches(curve):
     assert line.score(X, Y) > 0.9
     model = KernelCCA(kernel_y=RBF(2.0)).set_params(kernel_y__length_scale=0.5)
     assert model.kernel_y == RBF(0.5)
-    with pytest.raises(ValueError, match=r"the kernel_y is the name 'rbf'.*length_scale"):
+    with pytest.raises(ValueError, match=r"kernel_y='rbf' is a kernel given by name.*length_scale"):
         KernelCCA().set_params(kernel_y__length_scale=0.5)
     names = KernelCCA(2).fit(X, Y).get_feature_names_out()
     assert names.tolist() == ["kernelcca0", "kernelcca1"]

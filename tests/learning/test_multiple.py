@@ -225,7 +225,7 @@ def test_likelihood_beats_other_weights():
     ids=lambda model: type(model).__name__,
 )
 @pytest.mark.filterwarnings("ignore:The optimal value found")
-@pytest.mark.filterwarnings("ignore:the search for the best theta")
+@pytest.mark.filterwarnings("ignore:the optimisation of theta")
 def test_every_supervised_estimator_learns_weights(model):
     kernel = MultipleKernel(VIEWS, "alignf")
     y = TWO if is_classifier(model) else NUMBERS

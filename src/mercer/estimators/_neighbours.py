@@ -80,8 +80,8 @@ class Neighbours(NamedKernel):
             )
         if X is None:
             return self.X_fit_, None, self._norms
-        X = self._new(X)
-        return X, self.X_fit_, self._own(X, self._norms, what)
+        X = self._check_new(X)
+        return X, self.X_fit_, self._self_kernel(X, self._norms, what)
 
     def _weights(self, distances: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return the weights of neighbours; `group` is the place of the point that each is of."""
@@ -126,7 +126,7 @@ class KNeighbours(Neighbours):
         """
         check_is_fitted(self)
         if not return_distance and self._precomputed and X is not None:
-            X = self._new(X)
+            X = self._check_new(X)
             k = self._count(n_neighbors, self.n_samples_fit_, length(X))
             return nearest(self.kernel_, X, self.X_fit_, k, self._norms)[1]
         X, Z, own = self._points_and_norms(X, "distances")

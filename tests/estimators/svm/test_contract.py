@@ -128,7 +128,7 @@ def test_precomputed_values(Machine, moons):
 
 
 def test_words_need_as_many_targets():
-    with pytest.raises(ValueError, match="2 points, but 3 labels"):
+    with pytest.raises(ValueError, match="2 points, but y has 3 labels"):
         SVC(kernel=lambda s, t: float(s == t)).fit(["a", "b"], [0, 1, 1])
 
 

@@ -88,13 +88,13 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     )
     verbose: int = False
 
-    _vectors: ClassVar[dict[str, Any]] = {
+    _vector_validation: ClassVar[dict[str, Any]] = {
         "dtype": np.float64,
         "order": "C",
         "accept_sparse": "csr",
         "accept_large_sparse": False,
     }
-    _numbers: ClassVar[dict[str, Any]] = {"y_numeric": True}
+    _target_validation: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
     n_support_: np.ndarray = learned()
     classes_: np.ndarray = learned()
