@@ -184,7 +184,7 @@ def test_an_asymmetric_precomputed_matrix_is_said_and_symmetrised():
 def test_a_released_gram_says_so():
     held = gram(RBF(), X[:20])
     held.release()
-    with pytest.raises(RuntimeError, match="has given its array to a solver"):
+    with pytest.raises(RuntimeError, match="was released to a solver"):
         held @ np.ones(20)
 
 

@@ -405,7 +405,7 @@ def test_landmarks_that_make_no_sense():
     with pytest.raises(ValueError, match=message):
         choose_landmarks(RBF(), X, 5, "random")
     for bad in (4, 5.5, True, "all"):
-        with pytest.raises(ValueError, match="at least the 5 landmarks to choose among them, got"):
+        with pytest.raises(ValueError, match="at least 5, the number of landmarks, got"):
             choose_landmarks(RBF(), X, 5, candidates=bad)
     with pytest.raises(ValueError, match="a rule that needs data"):
         choose_landmarks(RBF("median"), X, 5)
@@ -492,6 +492,6 @@ def test_a_rank_that_is_none(rank):
 
 
 def test_a_rank_that_the_points_do_not_have():
-    with pytest.raises(ValueError, match="rank=9 landmarks are to be chosen among 4 points"):
+    with pytest.raises(ValueError, match="rank=9 landmarks cannot be chosen among 4 points"):
         Landmarks(9).require(4)
     Landmarks(9, X[:3]).require(4)

@@ -101,7 +101,7 @@ def test_residuals_are_not_negative(n, m, columns, scale, seed):
 
 
 def test_blocks_are_the_features_in_parts(monkeypatch):
-    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)
+    monkeypatch.setattr(_feature_map, "_STRIP_BYTES", 2**15)
     phi = NystroemMap.on(RBF(3.0), S)
     F = phi.features(X)
     for rows in (None, 1000, 193):
@@ -114,7 +114,7 @@ def test_blocks_are_the_features_in_parts(monkeypatch):
 
 
 def test_the_bits_do_not_depend_on_the_threads(monkeypatch):
-    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)
+    monkeypatch.setattr(_feature_map, "_STRIP_BYTES", 2**15)
     V = rng.normal(size=(700, 3))
     for memory in (None, SMALL):
         grams = [
@@ -259,7 +259,7 @@ def test_noise_makes_landmarks_other_observations():
 
 @pytest.mark.parametrize("memory", [None, SMALL])
 def test_the_laws_of_a_gram(memory, monkeypatch):
-    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)  # several strips
+    monkeypatch.setattr(_feature_map, "_STRIP_BYTES", 2**15)  # several strips
     kernel = RBF(3.0) + 0.1 * Linear()
     K = LowRankGram(kernel, X, n_landmarks=80, random_state=0, max_memory=memory)
     assert (K._F is None) == (memory is not None)
@@ -400,7 +400,9 @@ def test_wishes_that_make_no_sense():
         phi.features(X[:, :3])
     with pytest.raises(TypeError, match="LowRankGram needs a Kernel, got 'rbf'"):
         LowRankGram("rbf", X)
-    with pytest.raises(ValueError, match=r"n_landmarks=5 is for landmarks that a method chooses"):
+    with pytest.raises(
+        ValueError, match=r"n_landmarks=5 is the number of landmarks that a method chooses"
+    ):
         LowRankGram(RBF(), X, S, n_landmarks=5)
     with pytest.raises(ValueError, match="more landmarks than points"):
         LowRankGram(RBF(), X[:5], n_landmarks=6)
@@ -408,7 +410,7 @@ def test_wishes_that_make_no_sense():
         LowRankGram(RBF(), X, [3, 700])
     with pytest.raises(ValueError, match="a mask of 5 landmarks does not fit 700 points"):
         LowRankGram(RBF(), X, np.ones(5, dtype=bool))
-    with pytest.raises(ValueError, match="no method 'best' to choose landmarks"):
+    with pytest.raises(ValueError, match="unknown method 'best' to choose landmarks"):
         LowRankGram(RBF(), X, "best")
     with pytest.raises(
         KernelMismatchError, match=r"the map belongs to the kernel RBF.*3\.0\), not"

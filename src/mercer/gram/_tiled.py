@@ -22,7 +22,7 @@ import numpy as np
 from .._errors import MemoryBudgetError
 from .._runtime import budget_in_bytes, entry_point, in_words, one_blas_thread, run, slices
 from ..kernels import Kernel, Prepared, pair
-from ._operator import GramOperator, points_length
+from ._operator import GramOperator, gram_shape
 from ._products import few_columns, padded, product, products, weighted_squares
 
 __all__ = ["TiledGram", "elsewhere", "fill", "working_bytes"]
@@ -374,7 +374,7 @@ def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) ->
     >>> working_bytes(RBF(), np.zeros((10_000, 5)), None, columns=1, threads=1) < 2**24
     True
     """
-    n, m = points_length(X, Z)
+    n, m = gram_shape(X, Z)
     width = X.shape[1] + 3 if hasattr(X, "shape") and len(X.shape) == 2 else 1
     points = (n if Z is None else n + m) * width * 8 * _leaves(kernel)
     tile = 2 * _ROWS * _COLS + _COLS * width if max(n, m) > _COLS else 0

@@ -294,7 +294,7 @@ def test_more_components_than_landmarks():
         LowRankEigen(rank=20, random_state=0).eigenpairs(centred(Linear(), X), 4)
     with pytest.raises(ValueError, match="must lie between 1 and n = 200"):
         LowRankEigen(rank=3).eigenpairs(centred(RBF(), X), 0)
-    with pytest.raises(ValueError, match="rank=201 landmarks are to be chosen among 200 points"):
+    with pytest.raises(ValueError, match="rank=201 landmarks cannot be chosen among 200 points"):
         LowRankEigen(rank=201, landmarks="uniform").eigenpairs(centred(RBF(), X), 2)
     with pytest.raises(ValueError, match="no method 'best'"):
         LowRankEigen(rank=20, landmarks="best").eigenpairs(centred(RBF(), X), 2)
