@@ -272,12 +272,12 @@ def test_points_that_are_too_large_to_broadcast(monkeypatch):
 
 
 def test_groups_of_tiles_depend_on_the_number_of_points_alone():
-    from mercer.gram._tiled import _COLS, _groups_elsewhere
+    from mercer.gram._tiled import _TILE_COLUMNS, _distributed_groups
 
     for count in (1, 383, 385, 5000, 10**5, 10**6):
-        groups = _groups_elsewhere(count)
+        groups = _distributed_groups(count)
         assert groups[0][0] == 0
-        assert groups[-1][1] == -(-count // _COLS) * _COLS
+        assert groups[-1][1] == -(-count // _TILE_COLUMNS) * _TILE_COLUMNS
         assert all(a[1] == b[0] for a, b in pairwise(groups))
         assert len(groups) <= 64
         work = [b**2 - a**2 for a, b in groups]

@@ -276,7 +276,9 @@ def test_wishes_that_make_no_sense():
         with pytest.raises(ValueError, match="rank must be a positive integer, got"):
             rpcholesky(K, bad)
     for bad in (-0.1, 1.0, np.nan):
-        with pytest.raises(ValueError, match=r"tol is a part of the trace of K, in \[0, 1\), got"):
+        with pytest.raises(
+            ValueError, match=r"tol is a fraction of the trace of K, in \[0, 1\), got"
+        ):
             rpcholesky(K, 2, tol=bad)
     with pytest.raises(ValueError, match="needs a symmetric Gram"):
         rpcholesky(gram(RBF(), X[:20], X[:5]), 2)
@@ -431,7 +433,7 @@ def test_points_are_doubled_only_where_needed():
 @pytest.mark.parametrize("locked", [False, True])
 def test_triangular_solves(locked, monkeypatch):
     if locked:  # a SciPy without the table of routines
-        monkeypatch.setattr(triangular, "_unlocked", lambda routine: None)
+        monkeypatch.setattr(triangular, "_gil_free_routine", lambda routine: None)
     L = np.asfortranarray(np.tril(rng.normal(size=(7, 7))) + 5 * np.eye(7))
     for B in (rng.normal(size=(30, 7)), rng.normal(size=(1, 7)), rng.normal(size=(30, 9))[:, 1:8]):
         wanted = np.linalg.solve(L, B.T).T
@@ -450,8 +452,11 @@ def test_signatures_are_read_before_a_routine_is_called():
         "void (char *, char *, char *, char *, int *, int *, __pyx_t_cython_blas_d *, "
         "__pyx_t_cython_blas_d *, int *, __pyx_t_cython_blas_d *, int *)"
     )
-    assert triangular._kinds(scipys) == triangular._KINDS
-    assert triangular._kinds(scipys.replace("int *", "int64_t *")) != triangular._KINDS
+    assert triangular._argument_kinds(scipys) == triangular._EXPECTED_KINDS
+    assert (
+        triangular._argument_kinds(scipys.replace("int *", "int64_t *"))
+        != triangular._EXPECTED_KINDS
+    )
 
 
 # ---------------------------------------------------------------------- the choice as a value

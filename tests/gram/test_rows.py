@@ -1,5 +1,7 @@
 """Rows of K through a cache: whatever is kept or dropped, they are the rows of K."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -95,11 +97,11 @@ def test_classes_that_do_not_fit_give_way():
         view = rows.view(*classes)
         index = np.concatenate([np.arange(*rows.ends[c : c + 2]) for c in classes])
         assert np.allclose(view.matrix(), K[np.ix_(index, index)], rtol=1e-5)
-    assert sum(c.bytes for c in rows._own.values()) <= 2 * 40 * 40 * 8
+    assert sum(c.bytes for c in rows._class_caches.values()) <= 2 * 40 * 40 * 8
 
 
 def test_large_problems_are_kept_in_single_precision(monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
     view, out = rows.view(), np.zeros(90)
@@ -217,7 +219,7 @@ def test_a_view_whose_memory_another_has_taken():
     old = rows.view(0, 1)
     old.fetch(np.arange(70))
     rows.view(0, 2).fetch(np.arange(60))
-    with pytest.raises(RuntimeError, match=r"another view has taken the memory.*fetch them again"):
+    with pytest.raises(RuntimeError, match=r"another view has reused the memory.*fetch them again"):
         old.add(np.arange(70), np.ones(70), np.zeros(70))
     old.fetch(np.arange(70))
     out = np.zeros(70)
@@ -230,6 +232,7 @@ def test_a_cache_stays_within_the_memory():
     rows = KernelRows(Polynomial(2), Z, **wish, max_memory=3_500_000)
     held = 8 * 400 * rows.view().capacity
     assert 8 * 400 * 64 <= held < 8 * 400 * 400
-    assert held + rows.block_bytes <= rows.room < 3_500_000 - 8 * 2 * 384**2  # tiles count
+    limit = 3_500_000 - 8 * 2 * 384**2  # tiles count
+    assert held + rows.block_bytes <= rows.available_bytes < limit
     with pytest.raises(MemoryBudgetError, match="a support vector machine on 400 points needs 3"):
         KernelRows(Polynomial(2), Z, **wish, max_memory=3_000_000)

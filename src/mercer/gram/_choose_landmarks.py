@@ -23,7 +23,7 @@ from .._points import doubled, length, sliceable, take
 from .._runtime import entry_point, generator, is_count, one_blas_thread, quiet, run, slices
 from ..kernels import Kernel, reads_all
 from ._operator import GramOperator
-from ._pivots import pivots_one_by_one
+from ._pivots import sequential_rpcholesky
 from ._rpcholesky import columns_of, rpcholesky, sample_by_rejection, significance
 from ._tiled import TiledGram
 
@@ -184,7 +184,7 @@ def choose_by_residual(
     floor, negative = (np.abs(diagonal).max() * fraction for fraction in significance(np.float64))
     pivots, residual = np.empty(0, dtype=np.intp), diagonal
     if len(residual) <= _MAX_DENSE_POINTS:
-        pivots, residual = pivots_one_by_one(kernel(X), m, floor, rng)
+        pivots, residual = sequential_rpcholesky(kernel(X), m, floor, rng)
     # `rpcholesky` handles many points, and raises an error if k is not positive semidefinite.
     if not len(pivots) or not residual.min() >= -negative:
         cholesky = rpcholesky(TiledGram(kernel, X), m, random_state=rng, n_threads=n_threads)

@@ -255,13 +255,13 @@ def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray,
 
 
 def without_rounding(
-    left: np.ndarray, diagonal: np.ndarray, kernel: Kernel, dtype: Any = float
+    residual: np.ndarray, diagonal: np.ndarray, kernel: Kernel, dtype: Any = float
 ) -> np.ndarray:
     """Set slightly negative residuals k(x, x) - |phi(x)|^2 to 0, in place.
 
     Parameters
     ----------
-    left : ndarray of shape (n,)
+    residual : ndarray of shape (n,)
         The residuals.
     diagonal : ndarray of shape (n,)
         k(x, x).
@@ -273,7 +273,7 @@ def without_rounding(
     Returns
     -------
     ndarray of shape (n,)
-        The array `left`.
+        The array `residual`.
 
     Raises
     ------
@@ -288,11 +288,11 @@ def without_rounding(
     >>> without_rounding(np.array([-1e-17, 0.2]), np.ones(2), RBF())
     array([0. , 0.2])
     """
-    largest, lowest = np.abs(diagonal).max(initial=0.0), left.min(initial=0.0)
+    largest, lowest = np.abs(diagonal).max(initial=0.0), residual.min(initial=0.0)
     if lowest < -significance(dtype)[1] * largest:
         raise NotPositiveDefiniteError(
             f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
             f"{largest:.3g}: {kernel} is not positive semidefinite on points and "
             f"landmarks; choose a Mercer kernel"
         )
-    return np.maximum(left, 0.0, out=left)
+    return np.maximum(residual, 0.0, out=residual)
