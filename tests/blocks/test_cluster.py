@@ -199,8 +199,8 @@ def test_a_cluster_without_workers(client, monkeypatch):
     late.start()
     assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # it waits for a worker
     with_workers(client, 0)
-    monkeypatch.setattr("mercer.blocks._dask._PATIENCE", 0.2)
-    with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait for ever"):
+    monkeypatch.setattr("mercer.blocks._dask._WORKER_TIMEOUT", 0.2)
+    with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait forever"):
         fitted("pca", on_dask(X), None)
     with_workers(client, 2)
 

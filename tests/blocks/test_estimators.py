@@ -212,7 +212,7 @@ def test_a_pass_says_where_it_is(capsys):
     fitted("pca", Blocks.of(X, ROWS), None, verbose=1, n_jobs=1)
     assert "[KernelPCA] 1200 of 1500 points" in capsys.readouterr().out
     fitted("pca", on_dask(X), None, verbose=1)
-    assert "[KernelPCA] a pass over 4 blocks, by Dask" in capsys.readouterr().out
+    assert "[KernelPCA] a pass over 4 blocks with Dask" in capsys.readouterr().out
 
 
 def test_fit_transform_of_dask_is_lazy():
@@ -266,7 +266,7 @@ def test_points_that_are_too_large_to_broadcast(monkeypatch):
     from mercer import MemoryBudgetError
     from mercer.blocks import _dask
 
-    monkeypatch.setattr(_dask, "_least_memory", lambda: 100_000)
+    monkeypatch.setattr(_dask, "_min_worker_memory", lambda: 100_000)
     with pytest.raises(MemoryBudgetError, match=r"each worker would hold .* too large to br"):
         KernelPCA(2, kernel="rbf").fit(on_dask(X))
 
@@ -337,7 +337,9 @@ def test_bad_collections_of_dask():
     lies = wide.map_blocks(lambda a: a[:, :2], dtype=float, chunks=wide.chunks)
     with pytest.raises(ValueError, match=r"block \d has the shape \(400, 2\), but the first one"):
         clone(model).fit(lies)
-    with pytest.raises(ValueError, match="y is cut into 1 blocks, and X into 4; block 0 has 1500"):
+    with pytest.raises(
+        ValueError, match="y is split into 1 blocks, and X into 4; block 0 has 1500"
+    ):
         clone(MODELS["ridge"][0]).fit(D, da.from_array(NUMBERS))
 
 
@@ -354,7 +356,7 @@ def test_a_data_frame_of_dask():
     empty = table[table["a"] > 100.0]
     with pytest.raises(ValueError, match="block 0 of 3 of X has no rows"):
         clone(MODELS["ridge"][0]).fit(empty[["a", "b", "c"]], empty["y"])
-    with pytest.raises(ValueError, match=r"block \d holds what is no number"):
+    with pytest.raises(ValueError, match=r"block \d contains values that are not numbers"):
         clone(MODELS["pca"][0]).fit(table.assign(word="no")[["a", "word"]])
 
 
@@ -413,7 +415,7 @@ def test_columns_of_a_data_frame_of_dask_are_compared_and_what_is_missing_is_nam
         model.predict(table[["c", "b", "a"]])
     frame = frame.astype("Float64")
     frame.loc[777, "b"] = pd.NA
-    with pytest.raises(ValueError, match=r"X holds <NA> in block 1, row 277, column 1"):
+    with pytest.raises(ValueError, match=r"X contains <NA> in block 1, row 277, column 1"):
         model.fit(dd.from_pandas(frame, npartitions=3), NUMBERS)
 
 
