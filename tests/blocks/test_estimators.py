@@ -1,4 +1,4 @@
-"""The same estimators on points in blocks: as the plain ones, and with the same bits anywhere."""
+"""Test estimators on blocks: same results as on arrays, bit-for-bit identical everywhere."""
 
 from itertools import pairwise
 
@@ -116,7 +116,7 @@ def test_labels_and_certificates(name):
 
 
 def test_far_away_minima_are_found_in_few_passes():
-    """Where classes can be separated, full steps raise margins by 1 only."""
+    """If the classes are separable, full Newton steps increase margins only by 1."""
     model = KernelLogisticRegression(1e6, gamma=0.3, solver="nystroem", rank=60)
     plain, blocked = clone(model).fit(X, THREE), clone(model).fit(Blocks.of(X, ROWS), THREE)
     a, b = plain.report_.certificate["objective"], blocked.report_.certificate["objective"]
@@ -229,7 +229,7 @@ def test_float32_stays_float32():
     assert model.transform(on_dask(X.astype(np.float32))).dtype == np.float32
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 def test_what_has_no_form_in_blocks_names_what_has():

@@ -1,4 +1,4 @@
-"""Landmarks as centroids: where they may be used, and what they are worth."""
+"""Test k-means landmarks: when they are available, and their residual."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How K is held: the rule table, tiles, budgets, determinism, centring."""
+"""Test Gram operators: choice of storage, tiles, memory budgets, determinism, centring."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from mercer.gram import _tiled as tiled_module
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1300, 11))  # several tiles, none of them full at the end
+X = rng.normal(size=(1300, 11))  # several tiles, the last ones incomplete
 Z = rng.normal(size=(700, 11))
 V = rng.normal(size=(1300, 3))
 
@@ -110,7 +110,7 @@ def test_pullback_of_a_gram():
         gram(kernel, X).pullback(V, V[:5])
 
 
-# ---------------------------------------------------------------------- the rule table
+# ---------------------------------------------------------------------- choice of storage
 
 
 def test_the_rule_table():
@@ -238,7 +238,7 @@ def test_no_points():
 
 
 def test_sums_across_tiles_are_float64():
-    # each tile but the first adds 0.0384 to 10^6, which float32 would not notice
+    # each tile except the first adds 0.0384 to 10^6, which would be lost in float32
     column = np.full((3072, 1), 1e-4)
     column[0] = 1e6
     total = (TiledGram(RBF(), np.zeros((3072, 1), dtype=np.float32)) @ column)[0, 0]

@@ -1,4 +1,4 @@
-"""Pivots of a small matrix: the law of `rpcholesky`, and its refusals."""
+"""Test RPCholesky of small matrices: the same distribution and errors as `rpcholesky`."""
 
 import numpy as np
 import pytest

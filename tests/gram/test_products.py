@@ -1,4 +1,4 @@
-"""Products of a tile with few columns, against the BLAS."""
+"""Test products of a tile with few columns against the BLAS."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_padding():
     V = np.ones((4, 5))
     assert pad_columns(V).shape == (4, 6)
     assert np.array_equal(pad_columns(V)[:, 5], np.zeros(4))
-    assert pad_columns(V[:, :3]).base is V  # nothing to add, nothing copied
+    assert pad_columns(V[:, :3]).base is V  # already a multiple of three, so nothing is copied
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 17, 48, 49])

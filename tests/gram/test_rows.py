@@ -1,4 +1,4 @@
-"""Rows of K through a cache: whatever is kept or dropped, they are the rows of K."""
+"""Test cached rows of K: results do not depend on what is in the cache."""
 
 from dataclasses import replace
 
@@ -49,14 +49,14 @@ def test_a_weighted_sum_of_rows(kernel, form):
 @given(st.lists(st.lists(st.integers(0, 89), min_size=1, max_size=64, unique=True), max_size=12))
 @settings(max_examples=40, deadline=None)
 def test_the_least_recently_used_make_room(requests):
-    rows = KernelRows(RBF(), X, cache_bytes=1)  # as few as there may be
+    rows = KernelRows(RBF(), X, cache_bytes=1)  # the minimum size of the cache
     view, K = rows.view(), RBF()(X)
     assert view.capacity == 64
     for points in map(np.array, requests):
         view.fetch(points)
         out = np.zeros(90)
         view.add(points, np.ones(len(points)), out)
-        assert np.allclose(out, K[points].sum(axis=0), rtol=1e-5)  # kept in float32
+        assert np.allclose(out, K[points].sum(axis=0), rtol=1e-5)  # cached in float32
     assert rows.requests == sum(map(len, requests))
     assert rows.entries == 90 * (rows.requests - rows.hits)
 
@@ -109,10 +109,10 @@ def test_large_problems_are_kept_in_single_precision(monkeypatch):
     view.add(np.arange(64), np.ones(64), out)
     K = RBF()(X)[:, :64]
     error = np.abs(out - K.sum(axis=1))
-    assert error.max() > 1e-12  # single precision indeed
+    assert error.max() > 1e-12  # confirms single precision
     assert np.all(error <= rows.error * K.sum(axis=1))
     w = np.r_[np.ones(64), np.zeros(26)]
-    assert np.allclose(view.product(w), K.sum(axis=1), rtol=1e-13)  # not of this one
+    assert np.allclose(view.product(w), K.sum(axis=1), rtol=1e-13)  # products use float64
     assert KernelRows(Polynomial(2), X).dtype == np.float64  # no bound on its error is known
 
 
@@ -232,7 +232,7 @@ def test_a_cache_stays_within_the_memory():
     rows = KernelRows(Polynomial(2), Z, **wish, max_memory=3_500_000)
     held = 8 * 400 * rows.view().capacity
     assert 8 * 400 * 64 <= held < 8 * 400 * 400
-    limit = 3_500_000 - 8 * 2 * 384**2  # tiles count
+    limit = 3_500_000 - 8 * 2 * 384**2  # tiles are part of the budget
     assert held + rows.block_bytes <= rows.available_bytes < limit
     with pytest.raises(MemoryBudgetError, match="a support vector machine on 400 points needs 3"):
         KernelRows(Polynomial(2), Z, **wish, max_memory=3_000_000)

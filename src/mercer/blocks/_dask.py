@@ -334,8 +334,8 @@ def _chunk_sizes(X: Any, what: str) -> tuple[int, ...]:
         )
     if other_axes and len(other_axes[0]) > 1:
         raise ValueError(
-            f"the columns of {what} are in {len(other_axes[0])} chunks of sizes {other_axes[0]}, but "
-            f"a row must be in one chunk; rechunk it: {what}.rechunk({{1: -1}})"
+            f"the columns of {what} are in {len(other_axes[0])} chunks of sizes {other_axes[0]}, "
+            f"but a row must be in one chunk; rechunk it: {what}.rechunk({{1: -1}})"
         )
     _check_not_empty(sizes, what)
     return tuple(int(size) for size in sizes)

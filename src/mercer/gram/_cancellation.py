@@ -35,7 +35,7 @@ class _CancellationTuning:
     chunk_entries: int = 2**20
     # Number of points whose distances are compared with the rounding error of k(x, x).
     n_points: int = 16
-    # Number of pairs at distance 0 that are extrapolated to decide whether the distance was lost.
+    # Number of close pairs that are extrapolated to decide whether their distance was lost.
     n_pairs: int = 16
     # Multiples t of z - x at which a distance that is not exactly 0 must exceed its rounding error.
     extrapolation_factors: tuple[float, ...] = (1e3, 1e6)

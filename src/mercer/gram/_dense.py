@@ -15,7 +15,7 @@ from ._tiled import fill
 __all__ = ["DenseGram"]
 
 _STRIP_ROWS = 512  # rows of a product that one task computes
-_MIN_THREADED_ENTRIES = 2**22  # below this size of K, one BLAS call is faster than threads
+_MIN_THREADED_ENTRIES = 2**22  # a smaller K is multiplied by one BLAS call, without threads
 
 
 @entry_point

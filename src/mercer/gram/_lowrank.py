@@ -33,7 +33,9 @@ from ._operator import GramOperator
 
 __all__ = ["LowRankGram"]
 
-_DEFAULT_LANDMARKS = 100  # a low default, because the memory of F grows with it
+_DEFAULT_LANDMARKS = (
+    100  # default number of columns of F; more are more accurate and need more memory
+)
 _CHUNK_ROWS = 1024  # points processed at a time, for derivatives and diagonals
 
 

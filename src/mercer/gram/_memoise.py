@@ -15,8 +15,8 @@ _BUDGET_DIVISOR = 4  # tables may use 1/4 of the budget, because K and the solve
 def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:
     """Return a kernel that caches its values on n points, if the cache fits the memory budget.
 
-    Only costly kernels, such as those on strings or graphs, are cached; other kernels are returned
-    unchanged.
+    Only parts of the kernel that are marked as costly are cached.  A kernel without such parts is
+    returned unchanged.
 
     Examples
     --------

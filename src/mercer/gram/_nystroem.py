@@ -146,7 +146,7 @@ class NystroemMap(FeatureMap):
         Q = self._sparse_landmarks if sp.issparse(X) else self._landmarks
         P = self.kernel.prepare(doubled(take(X, rows)), like=Q)
         tile = max(1, _TILE_BYTES // (8 * len(self)))
-        with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             for i in range(0, len(out), tile):
                 self.kernel.tile(P[i : i + tile], Q, out[i : i + tile])
         if whiten and self._inverse is not None:

@@ -26,7 +26,7 @@ _ROW_UNROLL, _COLUMN_UNROLL = 4, 3  # rows and columns per loop step; the loops 
 
 
 def is_faster_than_blas(V: np.ndarray) -> bool:
-    """Whether these loops are faster than the BLAS: for 2 to 48 columns."""
+    """Whether `tile_product` and `tile_products` are faster than the BLAS: for 2 to 48 columns."""
     return 2 <= V.shape[1] <= 48
 
 
@@ -123,7 +123,7 @@ def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
 
 def weighted_squares(T: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
     """Return sum_ij left_i right_j T_ij^2, accumulated in float64."""
-    with np.errstate(over="ignore", invalid="ignore"):  # callers check the result
+    with np.errstate(over="ignore", invalid="ignore"):  # callers check that the result is finite
         if left[0] == right[0] and np.all(left == left[0]) and np.all(right == left[0]):
             # Each row is summed in the precision of T, and the rows in float64, so that rounding
             # errors of a float32 tile do not accumulate.

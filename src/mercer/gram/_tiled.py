@@ -449,7 +449,7 @@ def _count_leaves(kernel: Kernel) -> int:
 def _tile(kernel: Kernel, P: Prepared, Q: Prepared, scratch: np.ndarray) -> np.ndarray:
     """Return k(P, Q) in the memory of `scratch`."""
     T = scratch[: len(P) * len(Q)].reshape(len(P), len(Q))
-    with np.errstate(over="ignore", invalid="ignore"):  # solvers and estimators check later
+    with np.errstate(over="ignore", invalid="ignore"):  # solvers and estimators check for this
         kernel._tile(P, Q, T)
     return T
 
