@@ -143,7 +143,7 @@ class TiledGram(GramOperator):
         if (needed := n * m * self.dtype.itemsize) > self._budget:
             raise MemoryBudgetError(
                 f"the array of the {n} x {m} matrix K needs {in_words(needed)}, but the budget is "
-                f"{in_words(self._budget)}; choose a solver that works with tiles (for kernel PCA, "
+                f"{in_words(self._budget)}; choose a solver that works on tiles (for kernel PCA, "
                 f"eigen_solver='krylov' with n_components), or raise max_memory"
             )
         out = np.empty(self.shape, dtype=self.dtype)
