@@ -369,7 +369,7 @@ def test_the_budget_of_the_array():
 
 def test_kernels_that_are_not_positive_semidefinite():
     for kernel in (Sigmoid(gamma=0.3, coef0=-0.5), Distance()):
-        with pytest.raises(NotPositiveDefiniteError, match=r"landmarks leave an eigenvalue of -"):
+        with pytest.raises(NotPositiveDefiniteError, match=r"others has an eigenvalue of -"):
             NystroemMap.on(kernel, S)
     K = LowRankGram(Sigmoid(gamma=1.0, coef0=-0.2), np.array([[1.0], [9.0]]), [1])
     with pytest.raises(NotPositiveDefiniteError, match=r"k\(x, x\) - \|phi\(x\)\|\^2 goes down to"):
@@ -413,6 +413,6 @@ def test_wishes_that_make_no_sense():
     with pytest.raises(ValueError, match="unknown method 'best' to choose landmarks"):
         LowRankGram(RBF(), X, "best")
     with pytest.raises(
-        KernelMismatchError, match=r"the map belongs to the kernel RBF.*3\.0\), not"
+        KernelMismatchError, match=r"the map was made for the kernel RBF.*3\.0\), not"
     ):
         LowRankGram(RBF(2.0), X, phi)

@@ -127,6 +127,6 @@ class Landmarks:
         if Z.shape[1] != X.shape[1]:
             raise ValueError(
                 f"landmarks have {Z.shape[1]} columns, but X has {X.shape[1]}; both need the same "
-                f"columns"
+                f"features"
             )
         return Z
