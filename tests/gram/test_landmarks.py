@@ -408,7 +408,7 @@ def test_landmarks_that_make_no_sense():
         with pytest.raises(ValueError, match="number of landmarks must be a positive integer, got"):
             choose_landmarks(RBF(), X, bad)
     message = (
-        "unknown method 'random' .* one of 'uniform', 'rpcholesky', 'kmeans\\+\\+', 'leverage'"
+        "unknown method 'random' .* of 'uniform', 'rpcholesky', 'kmeans\\+\\+', 'leverage'"
     )
     with pytest.raises(ValueError, match=message):
         choose_landmarks(RBF(), X, 5, "random")
