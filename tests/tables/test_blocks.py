@@ -115,7 +115,7 @@ def test_what_is_not_there(folder, parquet):
         open_blocks(parquet, columns=["a", "d"])
     with pytest.raises(IndexError, match="there are 4 columns, got 4"):
         open_blocks(folder / "all.npy", columns=4)
-    with pytest.raises(TypeError, match="columns of arrays have numbers, got 'a'"):
+    with pytest.raises(TypeError, match="selected by integer indices, got 'a'"):
         open_blocks(folder / "all.npy", columns="a")
 
 
