@@ -511,7 +511,7 @@ def test_what_cannot_be_had_is_said():
         KernelRidge(0.1, solver="krill").fit(X, y).predict(Z, return_std=True)
     with pytest.raises(ValueError, match="a fit on landmarks needs alpha > 0, got 0"):
         KernelRidge(0.0, solver="nystroem").fit(X, y)
-    with pytest.raises(ValueError, match="rank=90 landmarks are to be chosen among 80 points"):
+    with pytest.raises(ValueError, match="rank=90 landmarks cannot be chosen among 80 points"):
         KernelRidge(0.1, solver="nystroem", rank=90).fit(X, y)
 
 

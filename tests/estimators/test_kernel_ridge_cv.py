@@ -268,7 +268,7 @@ def test_distances_are_shared(kernel):
         ({"alphas": ["a"]}, "alphas must be positive and finite numbers"),
         ({"gammas": [1.0, 2.0], "kernel": "linear"}, "and this one is 'linear'"),
         ({"gammas": [1.0, 2.0], "kernel": "precomputed"}, "and this one is 'precomputed'"),
-        ({"solver": "nystroem", "rank": 100}, "rank=100 landmarks are to be chosen among 60"),
+        ({"solver": "nystroem", "rank": 100}, "rank=100 landmarks cannot be chosen among 60"),
     ],
 )
 def test_bad_input(change, message):

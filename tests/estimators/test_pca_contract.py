@@ -839,7 +839,7 @@ def test_bad_weights_of_words(weights, text):
 
 
 def test_landmarks_that_cannot_be():
-    with pytest.raises(ValueError, match="rank=130 landmarks are to be chosen among 120 points"):
+    with pytest.raises(ValueError, match="rank=130 landmarks cannot be chosen among 120 points"):
         make("nystroem", rank=130).fit(X)
     with pytest.raises(ValueError, match="'landmarks' parameter of KernelPCA must be a str among"):
         make("nystroem", landmarks="best").fit(X)

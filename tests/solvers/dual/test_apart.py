@@ -1,5 +1,6 @@
 """Pairs of classes whose K is not held as a whole: the same minima, one pair at a time."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -39,7 +40,7 @@ def solved(X, duals, kernel=GAUSS, solver=SMO, **options):
 def no_matrix(monkeypatch):
     """No K is small enough to be held; count who solves instead."""
     made, init = [], _apart.Apart.__init__
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     monkeypatch.setattr(
         _apart.Apart, "__init__", lambda self, *given: made.append(1) or init(self, *given)
     )
@@ -106,7 +107,7 @@ def test_a_machine_of_many_classes(no_matrix, monkeypatch):
     y = np.repeat(np.arange(4), SIZES)
     apart = SVC(C=2.0, decision_function_shape="ovo").fit(X, y)
     assert len(no_matrix) == 1
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 2**26)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=2**26))
     together = SVC(C=2.0, decision_function_shape="ovo").fit(X, y)
     assert len(no_matrix) == 1
     f, h = apart.decision_function(X), together.decision_function(X)

@@ -86,7 +86,7 @@ def test_blocks_find_the_same_minimum(kind, small_blocks):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_costs_no_accuracy(kind, small_blocks, monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     _, X, dual = problem(kind, 3, n=200)
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
@@ -96,7 +96,7 @@ def test_single_precision_costs_no_accuracy(kind, small_blocks, monkeypatch):
 
 
 def test_single_precision_at_once(monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     _, X, dual = problem("classify", 3, n=200)
     found = BlockSMO(tol=1e-5).minimize(KernelRows(RBF(), X), dual)
     f = RBF()(X) @ found.coefficients
