@@ -166,4 +166,4 @@ main()
                 os.kill(run.pid, signal.SIGINT)
             said = run.communicate(timeout=20)[1]
     assert run.returncode == 130 and "Traceback" not in said
-    assert "interrupted; the running computation was dropped" in said
+    assert "interrupted; the running computation was cancelled" in said
