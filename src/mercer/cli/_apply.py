@@ -149,6 +149,7 @@ def predict(
     r"""Predict the target of each row of DATA with a saved MODEL.
 
     \b
+    Example:
       mercer predict model.mercer new.csv > predictions.csv
     """
     lines = ['values = {"prediction": model.predict(X)}']
@@ -195,7 +196,10 @@ def predict(
 def transform(
     session: Session, model: str, data: Data, output: str | None, show_code: bool
 ) -> None:
-    """Compute the components of each row of DATA with a saved PCA, Fisher or k-means MODEL."""
+    """Compute the components of each row of DATA.
+
+    MODEL is a saved kernel PCA, Fisher discriminant or kernel k-means model.
+    """
     lines = [
         "scores = model.transform(X)",
         'values = {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}',
@@ -249,7 +253,10 @@ def denoise(session: Session, model: str, data: Data, output: str | None, show_c
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
 ) -> None:
-    """Approximate a saved MODEL with fewer points, and print a bound on the resulting error."""
+    """Approximate a saved MODEL with fewer points.
+
+    Prints the error of the approximation.
+    """
     import mercer
 
     from ..tables import load_trained, save_trained
@@ -280,7 +287,10 @@ def compress(
 @session_options
 @model_argument
 def info(session: Session, model: str) -> None:
-    """Show a saved MODEL: estimator, solver report and preprocessing of the columns."""
+    """Show the contents of a saved MODEL.
+
+    Prints the estimator, its solver report and the preprocessing of the columns.
+    """
     from ..tables import load_trained
 
     trained = load_trained(model)

@@ -85,9 +85,13 @@ def compare(
     output: str | None,
     show_code: bool,
 ) -> None:
-    r"""Embed the rows of DATA with several models, and measure the quality of each embedding.
+    r"""Compare embeddings of the rows of DATA by several models.
+
+    The table shows how well each embedding preserves the neighbours of the data, and the error of
+    reconstructing the data from it.
 
     \b
+    Examples:
       mercer compare data.csv --color label -o out
       mercer compare data.csv --models "PCA,Sammon,autoencoder"
       mercer compare dna.fasta --kernel "Normalized(Spectrum(3))"

@@ -107,13 +107,14 @@ def explore(
     export: str | None,
     preimages: int,
 ) -> None:
-    r"""Explore the rows of DATA in a browser: two embeddings with a linked selection.
+    r"""Explore the rows of DATA interactively in a browser.
 
-    Click anywhere in an embedding to see the pre-image of that position. Change the kernel to see
+    The page shows two embeddings with a linked selection. Click anywhere in an embedding to see the pre-image of that position. Change the kernel to see
     how the embedding changes. The server accepts connections only from this computer and runs until
     Ctrl-C. Its address contains a token, and requests without the token are rejected.
 
     \b
+    Examples:
       mercer explore data.csv --color label
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """

@@ -100,13 +100,14 @@ def fit(
     output: str | None,
     show_code: bool,
 ) -> None:
-    r"""Fit a model to the rows of DATA, and save it together with the preprocessing.
+    r"""Fit a model to DATA, and save it with its preprocessing.
 
     The default kernel is RBF(length_scale='median'). A Gaussian process (gp) adds White(noise=0.1)
     and optimises the parameters of its kernel. Regression models centre the target: ridge and svr
     have an intercept, gp subtracts the mean and divides by the standard deviation.
 
     \b
+    Examples:
       mercer fit ridge houses.csv --target price --standardize -o model.mercer
       mercer fit svc cells.parquet --target kind --set C=10 -o model.mercer
     """
@@ -217,13 +218,14 @@ def score(
     seed: int,
     cv: int,
 ) -> None:
-    r"""Score a method by cross-validation on DATA, or score a saved model on DATA.
+    r"""Cross-validate a method on DATA, or score a saved model.
 
     MODEL is a method (ridge, gp, logistic, svc, svr or fisher), which is cross-validated, or a
     model file written by `mercer fit`. Cross-validation fits the preprocessing on the training rows
     of each fold. The score is R^2 for regression and accuracy for classification.
 
     \b
+    Examples:
       mercer score ridge houses.csv --target price --standardize
       mercer score model.mercer new-houses.csv
     """
@@ -328,7 +330,7 @@ def tune(
     objective: str,
     output: str | None,
 ) -> None:
-    """Optimise the kernel parameters and the regularisation by gradients, and print them.
+    """Optimise kernel parameters and regularisation by gradients.
 
     The output can be used as options of `mercer fit`.
     """

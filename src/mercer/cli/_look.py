@@ -17,12 +17,13 @@ from ._session import OutputPath, Session, session_options
 @click.argument("expression")
 @click.pass_context
 def check(ctx: click.Context, session: Session, expression: str) -> None:
-    r"""Check whether the kernel EXPRESSION is positive semi-definite (a Mercer kernel).
+    r"""Check whether a kernel is positive semi-definite.
 
-    The result is a proof, a counterexample, or undecided. The exit code is 0 for a proof, 1 for a
-    counterexample and 3 if neither was found.
+    The result for the kernel EXPRESSION is a proof, a counterexample, or undecided. The exit code
+    is 0 for a proof, 1 for a counterexample and 3 if undecided.
 
     \b
+    Examples:
       mercer check "RBF() + 2*Linear()"
       mercer check "Sigmoid()"
     """
@@ -42,7 +43,10 @@ def check(ctx: click.Context, session: Session, expression: str) -> None:
 @session_options
 @click.argument("name", required=False)
 def kernels(session: Session, name: str | None) -> None:
-    """List all kernels with their formulas, or show the documentation of the kernel NAME."""
+    """List the kernels, or show the documentation of one.
+
+    Without NAME, all kernels are listed with their formulas.
+    """
     from .. import kernels as package
     from ..kernels import Kernel, as_kernel, parse_kernel
 
@@ -87,7 +91,10 @@ def _entry(doc: str) -> tuple[str, list[str]]:
 @app.command("compile")
 @session_options
 def compile_(session: Session) -> None:
-    """Compile all numba functions now, so that later commands start faster."""
+    """Compile all numba functions ahead of time.
+
+    Later commands then start without waiting for compilation.
+    """
     from ..compile import compile_loops
 
     with session.progress("compiling") as update:
@@ -115,7 +122,10 @@ def _fraction(step: str) -> float | None:
     help="Folder for the data, the figure, the model and the report.",
 )
 def demo(session: Session, output: str) -> None:
-    """Run kernel PCA on 1797 handwritten digits; write a figure, a model and a report."""
+    """Run kernel PCA on a data set of handwritten digits.
+
+    Writes the 1797 images as a CSV file, and an embedding, a figure, a model and a report.
+    """
     from sklearn.datasets import load_digits
 
     from ..tables import Table

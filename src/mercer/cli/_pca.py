@@ -107,6 +107,7 @@ def pca(
     the TUDataset layout, or - for standard input.
 
     \b
+    Examples:
       mercer pca data.csv -k 2 --color label -o out
       mercer pca dna.fasta --kernel "Normalized(Spectrum(3))" > embedding.csv
     """
@@ -159,7 +160,10 @@ def plan(
     rank: int | None,
     max_memory: str | None,
 ) -> None:
-    """Show what each method of `mercer pca` would cost on DATA, without computing anything."""
+    """Show the cost of each method of `mercer pca` on DATA.
+
+    The costs are estimated; nothing is computed.
+    """
     import numpy as np
 
     from ..estimators import KernelPCA

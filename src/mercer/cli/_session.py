@@ -133,6 +133,9 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         command(session, *args, **options)
         return session.exit_code
 
+    # In raw docstrings "\b", which tells click to keep the line breaks of examples, is two
+    # characters; click expects the backspace character.
+    run.__doc__ = (command.__doc__ or "").replace(r"\b", "\b")
     return run
 
 

@@ -14,7 +14,7 @@ from ._session import Session, session_options
 
 @app.group(cls=CommandGroup)
 def test() -> None:
-    """Kernel hypothesis tests: `two-sample` (MMD) and `independence` (HSIC)."""
+    """Kernel two-sample and independence tests (MMD, HSIC)."""
 
 
 permutations_option = click.option(
@@ -54,7 +54,10 @@ def _print_result(session: Session, result: Any, significant: str, not_significa
 def two_sample(
     session: Session, data: Data, other: str, kernel: str, permutations: int, seed: int
 ) -> None:
-    """Test whether the rows of DATA and OTHER come from the same distribution (MMD)."""
+    """Test whether two files have the same distribution (MMD).
+
+    The null hypothesis is that the rows of DATA and OTHER come from one distribution.
+    """
     from ..means import two_sample_test
     from ..tables import Table, TableError
 
@@ -140,7 +143,7 @@ def independence(
     permutations: int,
     seed: int,
 ) -> None:
-    """Test whether some columns of DATA are independent of others (HSIC)."""
+    """Test whether columns of DATA are independent (HSIC)."""
     import numpy as np
 
     from ..means import independence_test
