@@ -147,7 +147,9 @@ def test_what_else_a_model_can_say(mercer, people):
     assert (
         "does not provide standard deviations" in mercer("predict", "l.mercer", people, "--std").err
     )
-    assert "has no method transform; try mercer predict" in mercer("transform", "r.mercer", people).err
+    assert (
+        "has no method transform; try mercer predict" in mercer("transform", "r.mercer", people).err
+    )
     mercer("pca", people, "--columns", "age,price", "--standardize", "-o", "out", "-q")
     clean = columns(mercer("denoise", "out/model.mercer", people).out)
     given = columns(people.read_text())

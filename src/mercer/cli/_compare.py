@@ -133,7 +133,7 @@ def compare(
         comparison.summary() if output is None else "",
         files=[] if output is None else [str(Path(output) / name) for name in FILES],
         rows=comparison.n_points,
-        asked=comparison.n_asked,
+        evaluated=comparison.n_evaluated,
         neighbors=comparison.n_neighbors,
         models=table_rows,
         left_out=comparison.left_out,

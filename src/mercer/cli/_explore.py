@@ -109,9 +109,10 @@ def explore(
 ) -> None:
     r"""Explore the rows of DATA interactively in a browser.
 
-    The page shows two embeddings with a linked selection. Click anywhere in an embedding to see the pre-image of that position. Change the kernel to see
-    how the embedding changes. The server accepts connections only from this computer and runs until
-    Ctrl-C. Its address contains a token, and requests without the token are rejected.
+    The page shows two embeddings with a linked selection. Click anywhere in an embedding to see the
+    pre-image of that position. Change the kernel to see how the embedding changes. The server
+    accepts connections only from this computer and runs until Ctrl-C. Its address contains a token,
+    and requests without the token are rejected.
 
     \b
     Examples:
