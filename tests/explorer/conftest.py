@@ -15,8 +15,8 @@ FIND = """() => {
 
 
 def _chromium():
-    places = ["chromium", "chromium-browser", "google-chrome", "chrome"]
-    return next((found for name in places if (found := shutil.which(name))), None)
+    coordinates = ["chromium", "chromium-browser", "google-chrome", "chrome"]
+    return next((found for name in coordinates if (found := shutil.which(name))), None)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from mercer import KernelPCA, explore
 from mercer.datasets import circles
 from mercer.explorer import Explorer
-from mercer.explorer._map import Map, Plane
+from mercer.explorer._map import Embedding, IdentityEmbedding
 from mercer.explorer._scene import Scene
 from mercer.tables import Table
 
@@ -81,12 +81,12 @@ def test_a_page_asks_nobody_and_hostile_text_stays_text(page, saved):
 
 
 def test_a_lasso_holds_what_numpy_says_and_is_saved_as_csv(page, rings):
-    places = rings.scene.maps[0].places.astype(np.float32)
-    middle, reach = places.mean(axis=0), np.ptp(places, axis=0)
+    coordinates = rings.scene.embeddings[0].coordinates.astype(np.float32)
+    middle, reach = coordinates.mean(axis=0), np.ptp(coordinates, axis=0)
     turn = np.linspace(0, 2 * np.pi, 7)
     polygon = middle + 0.5 * reach * np.column_stack([np.cos(turn), np.sin(2 * turn)])  # crosses
     seen = np.array(page.lasso(polygon.tolist()))
-    expected = np.flatnonzero(inside(*places.T, seen))
+    expected = np.flatnonzero(inside(*coordinates.T, seen))
     assert 5 < len(expected) < 295
     assert page("Array.from(ex.ids())") == expected.tolist()
     assert page.status.startswith(f"{len(expected)} of 300 points selected: inside of the lasso.")
@@ -115,7 +115,7 @@ def test_panes_share_selection_and_hover_and_the_rest_is_grey(page, rings):
     inner = "ffb27200"  # the colour of the first class, which is not selected
     count = "([k, c]) => ex.panes[k].pixels.filter(p => p.toString(16) === c).length"
     assert page(count, [0, inner]) == page(count, [1, inner]) == 0
-    x, y = rings.scene.maps[0].places[5]
+    x, y = rings.scene.embeddings[0].coordinates[5]
     page.page.mouse.move(*page.place(x, y))
     page.until("ex.hovered >= 0")
     assert "point" in page.page.locator(".tip").inner_text()
@@ -312,7 +312,7 @@ def test_a_walk_by_keys_alone(page, rings):
             key(move)
         key("Enter")
     key("l")
-    chosen = inside(*rings.scene.maps[0].places.astype(np.float32).T, np.array(page("ex.polygon")))
+    chosen = inside(*rings.scene.embeddings[0].coordinates.astype(np.float32).T, np.array(page("ex.polygon")))
     assert page("Array.from(ex.ids())") == np.flatnonzero(chosen).tolist()
     key("Enter")
     assert page.status.startswith("A saved page holds no model. The nearest: Row")
@@ -325,8 +325,8 @@ def plain(n, columns=None, **more):
     """Return a scene of random places, without any model."""
     rng = np.random.default_rng(0)
     table = Table({"class": rng.integers(0, 8, n).astype(float), **(columns or {})})
-    maps = [Map(name, Plane(), rng.normal(size=(n, 2))) for name in ("one", "two")]
-    return Scene("many", table, np.zeros((n, 1)), tuple(maps), color="class", **more)
+    embeddings = [Embedding(name, IdentityEmbedding(), rng.normal(size=(n, 2))) for name in ("one", "two")]
+    return Scene("many", table, np.zeros((n, 1)), tuple(embeddings), color="class", **more)
 
 
 def test_a_million_points(opened, tmp_path):
@@ -347,7 +347,7 @@ def test_a_million_points(opened, tmp_path):
         frames.append(page(moving))
         taken.append(page(around, polygon.tolist()))
     found = page("() => [ex.count, ex.ids().reduce((code, i) => (code * 31 + i) % 1000003, 7)]")
-    expected = np.flatnonzero(inside(*scene.maps[0].places.astype(np.float32).T, polygon))
+    expected = np.flatnonzero(inside(*scene.embeddings[0].coordinates.astype(np.float32).T, polygon))
     code = 7
     for i in expected.tolist():
         code = (code * 31 + i) % 1000003
@@ -367,7 +367,7 @@ def test_a_page_is_not_much_larger_than_its_data(kind, tmp_path):
         "texts": {"words": np.array([f"word {k}" for k in rng.integers(0, 9999, n)], dtype=object)},
     }[kind]
     scene = plain(n, columns)
-    held = sum(one.coordinates(side).nbytes for one in scene.maps for side in (0, 1))
+    held = sum(one.axis_values(side).nbytes for one in scene.embeddings for side in (0, 1))
     file = io.StringIO()
     scene.table.write(file)
     size = len(Explorer(scene).html().encode())
@@ -379,12 +379,12 @@ def test_a_page_is_not_much_larger_than_its_data(kind, tmp_path):
 def test_places_that_were_looked_at_beforehand(rings, opened, tmp_path):
     rings.save(tmp_path / "grid.html", preimages=5)
     page = opened.go(tmp_path / "grid.html")
-    one = rings.scene.maps[0]
-    places, _ = one.grid(5, 0.0)
-    x, y = places[7]
+    one = rings.scene.embeddings[0]
+    coordinates, _ = one.grid(5, 0.0)
+    x, y = coordinates[7]
     page.page.mouse.click(*page.place(x + 0.02, y - 0.02))
-    expected = one.answers(places[7:8])[0]
-    told = [float(text) for text in page.page.locator(".answer dd").all_inner_texts()]
-    np.testing.assert_allclose(told, expected.points[0], rtol=1e-3, atol=1e-5)
+    expected = one.preimages(coordinates[7:8])[0]
+    message = [float(text) for text in page.page.locator(".answer dd").all_inner_texts()]
+    np.testing.assert_allclose(message, expected.points[0], rtol=1e-3, atol=1e-5)
     assert f"= {expected.residual:.4g} in the feature space" in page.status
     assert "The nearest of 5 × 5 places" in page.status

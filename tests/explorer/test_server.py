@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("tornado")
 from mercer import KernelPCA, explore
 from mercer.explorer import serve
-from mercer.explorer._map import Map, Plane
+from mercer.explorer._map import Embedding, IdentityEmbedding
 from mercer.explorer._scene import Scene
 from mercer.tables import Recipe, Table
 
@@ -33,7 +33,7 @@ def blobs():
 def served(blobs, tmp_path_factory):
     path = tmp_path_factory.mktemp("file") / "blobs.csv"
     path.write_text("here\n")
-    serving = serve(lambda: blobs.scene, title="blobs", reread=lambda: blobs.scene, watched=path)
+    serving = serve(lambda: blobs.scene, title="blobs", reload=lambda: blobs.scene, watched=path)
     serving.start()
     serving.path = path
     yield serving
@@ -61,10 +61,10 @@ def test_a_click_gives_the_preimage_of_the_expansion(page, blobs):
     page.page.mouse.click(*page.place(0.1, -0.2))
     page.until("ex.card.querySelector('dl')")
     x, y = page("ex.panes[0].place")
-    model = blobs.scene.maps[0].model
+    model = blobs.scene.embeddings[0].model
     expected = model.decode([[x, y, 0.0]]).preimage()
-    told = page.page.locator(".answer dd").all_inner_texts()
-    np.testing.assert_allclose(np.array(told, dtype=float), expected.points[0], rtol=1e-4)
+    message = page.page.locator(".answer dd").all_inner_texts()
+    np.testing.assert_allclose(np.array(message, dtype=float), expected.points[0], rtol=1e-4)
     assert f"= {expected.residuals[0]:.4g} in the feature space" in page.status
     page.page.mouse.click(*page.place(0.5, 0.5, pane=1))
     page.until("ex.card.textContent.includes('Expected by the model')")
@@ -161,7 +161,7 @@ def test_a_page_that_is_loaded_again_shows_the_file_as_it_is_now(blobs, tmp_path
     path.write_text("old\n")
     X, _ = three_blobs(30)
     new = explore(KernelPCA(2, kernel="RBF(1.5)").fit(X), X, title="new").scene
-    serving = serve(lambda: blobs.scene, reread=lambda: new, watched=path).start()
+    serving = serve(lambda: blobs.scene, reload=lambda: new, watched=path).start()
     try:
         assert opened.go(serving.url)("ex.n") == 240
         path.write_text("new rows\n")
@@ -191,8 +191,8 @@ def test_columns_that_models_give_and_lines(page, blobs):
 
     page.page.get_by_label("Colour by").select_option("trustworthiness in probabilistic PCA")
     page.until("ex.meaning.kind === 'numbers'")
-    other = blobs.scene.maps[1]
-    quality = embedding_quality(blobs.scene.points, other.places[:, :2].astype(np.float32))
+    other = blobs.scene.embeddings[1]
+    quality = embedding_quality(blobs.scene.points, other.coordinates[:, :2].astype(np.float32))
     found = page("Array.from(ex.column('trustworthiness in probabilistic PCA').data)")
     np.testing.assert_allclose(found, quality.points.trustworthiness, atol=1e-5)
     page.page.get_by_label("Lines in probabilistic PCA").select_option("eigenfunction 1")
@@ -242,8 +242,8 @@ def test_a_hundred_thousand_points_are_drawn_soon(opened):
     columns = {name: rng.normal(size=n) for name in ("a", "b", "c")}
     table = Table(columns)
     recipe = Recipe().fit(table)
-    maps = tuple(Map(name, Plane(), rng.normal(size=(n, 2))) for name in ("one", "two"))
-    scene = Scene("many", table, recipe.transform(table), maps, recipe=recipe, color="a")
+    embeddings = tuple(Embedding(name, IdentityEmbedding(), rng.normal(size=(n, 2))) for name in ("one", "two"))
+    scene = Scene("many", table, recipe.transform(table), embeddings, recipe=recipe, color="a")
     serving = serve(lambda: scene)
     serving.start()
     try:

@@ -169,7 +169,7 @@ def explore(
         lambda: scene,
         port=port,
         title=scene.title,
-        reread=None if watched is None else lambda: read()[1],
+        reload=None if watched is None else lambda: read()[1],
         watched=watched,
         stamp=stamp,
     ).start()
