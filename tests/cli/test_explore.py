@@ -45,7 +45,10 @@ def test_a_page(mercer, flowers, tmp_path):
         (("--color", "kin"), "has no column 'kin'; did you mean 'kind'?"),
         ((), "column 'kind': holds text"),
         (("--ignore", "kind", "--image-shape", "2x2"), "images of 2x2 have 4 pixels, but points"),
-        (("--ignore", "kind", "--second", "gtm"), "there is no second embedding 'gtm' of these points"),
+        (
+            ("--ignore", "kind", "--second", "gtm"),
+            "there is no second embedding 'gtm' of these points",
+        ),
         (("--ignore", "kind", "--kernel", "RBF(("), "RBF(("),
         (("--ignore", "kind", "--kernel", "RBF(1e9)"), "does not distinguish any of the"),
         (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv is not there"),

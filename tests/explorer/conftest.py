@@ -79,7 +79,8 @@ class Opened:
     def place(self, x, y, pane=0):
         """Return where on the screen a place of a map is."""
         px, py = self(
-            f"([x, y]) => ex.panes[{pane}].to(x, y).map(p => p / ex.panes[{pane}].dense)", [x, y]
+            "([k, x, y]) => ex.panes[k].toPixels(x, y).map(p => p / ex.panes[k].pixelRatio)",
+            [pane, x, y],
         )
         box = self.box(pane)
         return box["x"] + px, box["y"] + py

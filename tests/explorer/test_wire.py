@@ -12,13 +12,16 @@ def restored(message):
     message = unpack(pack(message))
     data = message["data"]
     absent = (
-        np.zeros(len(data), dtype=bool) if message.get("missing") is None else data == message["missing"]
+        np.zeros(len(data), dtype=bool)
+        if message.get("missing") is None
+        else data == message["missing"]
     )
     if message["type"] == "text":
         return [
-            None if gone else message["values"][code] for code, gone in zip(data, absent, strict=True)
+            None if gone else message["values"][code]
+            for code, gone in zip(data, absent, strict=True)
         ]
-    values = data / message["over"] if message.get("over", 1) != 1 else data.astype(float)
+    values = data / message["divisor"] if message.get("divisor", 1) != 1 else data.astype(float)
     return np.where(absent, np.nan, values)
 
 
