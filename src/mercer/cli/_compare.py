@@ -210,7 +210,7 @@ def _code(
     """Return the Python code that is equivalent to the command."""
     from ._code import open_table_code
 
-    options = "".join(f", {name}={value!r}" for name, value in options.items())
+    arguments = "".join(f", {name}={value!r}" for name, value in options.items())
     y = "None" if color is None else f"label_values(table.column({color!r}))[recipe.kept(table)]"
     lines = [
         f'"""Embeddings of {source.title}: equivalent of `mercer compare`."""',
@@ -221,7 +221,7 @@ def _code(
         f"table = {open_table_code(source, data.read_options)}.table()",
         f"recipe = {recipe!r}.fit(table)",
         f"y = {y}",
-        f"comparison = compare(recipe.transform(table), y{options})",
+        f"comparison = compare(recipe.transform(table), y{arguments})",
         "print(comparison)",
         'comparison.plot()[0].figure.savefig("comparison.png", dpi=150)',
     ]
