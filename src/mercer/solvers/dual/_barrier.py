@@ -80,8 +80,8 @@ class Barrier(BoxProgram):
         w = pulled(self.F, self.by_point(v)) - self.centre * v.sum()
         return np.concatenate([w, self.summed(v)])
 
-    def away(self, point: Point) -> np.ndarray:
-        away = super().away(point)
+    def primal_residual(self, point: Point) -> np.ndarray:
+        away = super().primal_residual(point)
         # The sums are computed afresh: steps that are added up lose their last digits.
         away[self.m :] = self.summed(self.variables(point.a, point.c)) - self.sums[self.m :]
         return away
@@ -151,7 +151,7 @@ class Barrier(BoxProgram):
 
     def falls(self, before: Point, after: Point) -> bool:
         """Tell whether the products, or the difference of w and F^T v, fell."""
-        apart = [np.linalg.norm(self.away(point)[: self.m]) for point in (before, after)]
+        apart = [np.linalg.norm(self.primal_residual(point)[: self.m]) for point in (before, after)]
         return bool(after.products < 0.9 * before.products or apart[1] < 0.9 * apart[0])
 
     def inside(self, point: Point) -> np.ndarray:
