@@ -272,7 +272,7 @@ class _CholeskyFactor(Factor):
         self._rcond, _ = lapack_routine("pocon", K)(self._L, norm, uplo="L")
         if self._rcond < np.finfo(K.dtype).eps:
             raise self._failure(
-                f"the reciprocal condition number is {self._rcond:.1e}, below machine precision",
+                f"the reciprocal condition number is {self._rcond:.1e}, below machine eps",
                 norm,
                 shift,
             )
@@ -282,8 +282,8 @@ class _CholeskyFactor(Factor):
         relative_shift = float(np.min(shift)) / max(float(norm), 1e-300)
         return NotPositiveDefiniteError(
             f"K + shift is not positive definite: {cause}. The usual cause is a shift that is too "
-            f"small ({relative_shift:.1e} of |K|) for repeated or very close points, or a kernel that "
-            f"is not positive semidefinite. Try a larger alpha, or solver='lstsq'"
+            f"small ({relative_shift:.1e} of |K|) for repeated or very close points, or a kernel "
+            f"that is not positive semidefinite. Try a larger alpha, or solver='lstsq'"
         )
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:

@@ -111,7 +111,7 @@ class ShiftedLowRank:
         """Return V - F^T C."""
         out = np.empty_like(V)
 
-        def group(strip: slice) -> None:
+        def subtract_strip(strip: slice) -> None:
             np.subtract(V[strip], self.F[:, strip].T @ C, out=out[strip])
 
         work = float(self.F.size) * V.shape[1]
