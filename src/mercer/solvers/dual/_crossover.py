@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._runtime.linalg import lapack, qr
 from .._row_blocks import pulled, times
-from ._dual import Dual, filled
+from ._dual import Dual, fill_in_order
 
 __all__ = ["Corner", "at", "better", "corner"]
 
@@ -112,7 +112,7 @@ def _repaired(dual: Dual, v: np.ndarray) -> np.ndarray:
         for among in (members[dual.free(v)[members]], members):
             room = dual.upper[among] - v[among] if short > 0 else v[among] - dual.lower[among]
             order = np.argsort(-room, kind="stable")
-            part = np.copysign(filled(room[order], abs(short)), short)
+            part = np.copysign(fill_in_order(room[order], abs(short)), short)
             v[among[order]] += part
             short -= float(part.sum())
     return np.clip(v, dual.lower, dual.upper)

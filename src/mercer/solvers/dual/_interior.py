@@ -29,7 +29,7 @@ from .._report import Report, Status
 from .._row_blocks import pulled, row_norms, times
 from ._barrier import Barrier
 from ._crossover import Corner, at, better
-from ._dual import HIDDEN, Dual, DualSolution
+from ._dual import MAX_HIDDEN_VIOLATION, Dual, DualSolution
 from ._smo import BlockSMO, Follow, Progress
 
 __all__ = ["BoxInterior"]
@@ -181,7 +181,7 @@ class BoxInterior:
 def _known(F: np.ndarray, dual: Dual, found: Corner, tol: float) -> float:
     """Return the violation; that in extended precision, where rounding has hidden much of it."""
     v, largest = found.v, float(row_norms(F).max(initial=0.0))
-    if not np.isfinite(found.violation) or dual.hidden(v, largest, tol) < 0.0:
+    if not np.isfinite(found.violation) or dual.hidden_violation(v, largest, tol) < 0.0:
         return found.violation
     c, step = dual.coefficients(v), max(1, _BLOCK_BYTES // (16 * max(1, F.shape[1])))
     blocks = [slice(start, start + step) for start in range(0, len(F), step)]
@@ -190,7 +190,7 @@ def _known(F: np.ndarray, dual: Dual, found: Corner, tol: float) -> float:
         w += c[rows] @ F[rows].astype(np.longdouble)
     f = np.concatenate([F[rows].astype(np.longdouble) @ w for rows in blocks])
     violation = float(dual.violation(v, dual.gradient(f)))
-    return violation if violation > HIDDEN * tol else found.violation
+    return violation if violation > MAX_HIDDEN_VIOLATION * tol else found.violation
 
 
 def _later(follow: Follow, point: Point, watch: Stopwatch) -> Follow:

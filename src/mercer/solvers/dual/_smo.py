@@ -29,7 +29,7 @@ from ...gram import KernelRows, RowsView
 from .._report import Report, Status
 from ._active_set import Programs, polish
 from ._apart import Apart
-from ._dual import HIDDEN, Dual, Duals, DualSolution
+from ._dual import MAX_HIDDEN_VIOLATION, Dual, Duals, DualSolution
 from ._smo_block import solve_block
 from ._solutions import DualSolutions, Reports
 from ._together import Together
@@ -149,7 +149,7 @@ class BlockSMO:
             at = Together(K, given, d.start, self.tol, self.max_iter)
         elif (
             largest <= _ONE_BLOCK
-            and (pairs := duals.classes(rows.ends)) is not None
+            and (pairs := duals.class_pairs(rows.ends)) is not None
             and (lanes := rows.lanes(pairs))
         ):
             at = Apart(rows, pairs, lanes, given, d.start, self.tol, self.max_iter)
@@ -159,7 +159,7 @@ class BlockSMO:
             return DualSolutions.of(one, duals)
         size = np.add.reduceat(np.abs(at.v), duals.ends[:-1])
         hidden = 4.0 * np.finfo(float).eps * rows.largest * size
-        violation = np.where(hidden > HIDDEN * self.tol, hidden, -np.inf)
+        violation = np.where(hidden > MAX_HIDDEN_VIOLATION * self.tol, hidden, -np.inf)
         violation = np.maximum(at.violation, violation)
         n, share = len(duals), 1.0 / len(duals)
         entries = (rows.entries - seen) * share
@@ -176,7 +176,7 @@ class BlockSMO:
                 "curvature": at.curvature,
             },
         )
-        found = DualSolutions.proved(duals, at.v, at.g, at.multipliers, reports)
+        found = DualSolutions.with_certificates(duals, at.v, at.g, at.multipliers, reports)
         for p in np.flatnonzero(~(violation <= self.tol)).tolist():
             search = _Search(self, view(p), duals[p], follow(p) if follow else None)
             found.put(p, search.resumed(found[p].variables, at, p))
@@ -361,7 +361,7 @@ class _Search:
         if not (self.solver.shrinking and view.capacity < dual.n):
             return False
         active = np.zeros(len(dual), dtype=bool)
-        for members, low, up in dual.bounds(self.v, g):
+        for members, low, up in dual.multiplier_bounds(self.v, g):
             active |= members & (self.v < dual.upper) & (g <= low)
             active |= members & (self.v > dual.lower) & (g >= up)
         some = np.unique(dual.points[active])
@@ -400,7 +400,7 @@ class _Search:
             return False
         g = dual.gradient(self.f)
         near = self.v != 0.0
-        for members, low, up in dual.bounds(self.v, g):
+        for members, low, up in dual.multiplier_bounds(self.v, g):
             near |= members & (self.v < dual.upper) & (g <= up + 2.0 * error)
             near |= members & (self.v > dual.lower) & (g >= low - 2.0 * error)
         some = np.unique(dual.points[near])
@@ -465,7 +465,7 @@ class _Search:
     def solution(self) -> DualSolution:
         """Return what was found, and its certificate."""
         dual, v, f = self.dual, self.v, self.f
-        hidden = dual.hidden(v, self.view.rows.largest, self.tol)
+        hidden = dual.hidden_violation(v, self.view.rows.largest, self.tol)
         violation = max(dual.violation(v, dual.gradient(f)), hidden)
         status, message = Status.CONVERGED, ""
         if not violation <= self.tol:

@@ -51,7 +51,7 @@ class WorkingSet:
         """Return W, with the variables in it that violate the conditions most."""
         dual, self._now = self.dual, self._now + 1
         places, variables = [], []
-        for k, (_, low, up) in enumerate(dual.bounds(v, g)):
+        for k, (_, low, up) in enumerate(dual.multiplier_bounds(v, g)):
             if not low > up:
                 continue
             part = slice(*dual.starts[k : k + 2])
