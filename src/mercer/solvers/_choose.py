@@ -400,4 +400,4 @@ def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any =
     largest = n if largest is None else largest
     if largest <= _TUNING.max_smo_points or m >= largest or not fits:
         return "smo"
-    return "either" if largest < n or Relay.is_open(n, m) else "primal"
+    return "either" if largest < n or Relay.can_afford_smo(n, m) else "primal"

@@ -22,7 +22,7 @@ v_s = upper_s.  For any v in the box and any m,
 
     sum_s (g_s - m)_+ (v_s - lower_s) + (m - g_s)_+ (upper_s - v_s)
 
-is exactly the duality gap, the primal minus the dual objective.  It is zero at the minimum, and never
+is exactly the duality gap, the primal minus the dual objective: zero at the minimum, and never
 negative.
 """
 
