@@ -305,7 +305,7 @@ def test_an_interrupt_while_points_are_left_out(small_blocks, monkeypatch):
 
     def stopped(self, *args):
         part = original(self, *args)
-        part.blocks = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+        part.solve_in_blocks = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
         return part
 
     monkeypatch.setattr(_smo._SMOState, "subset_search", stopped)
