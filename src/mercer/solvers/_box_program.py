@@ -32,7 +32,8 @@ from .._runtime.linalg import lapack
 __all__ = ["BoxProgram", "Point", "factored"]
 
 _BOUNDARY_FRACTION = 0.995  # a step goes at most this fraction of the way to the boundary
-_MAX_REFINEMENTS = 3  # of the linear system, which becomes ill-conditioned as the products go to 0
+# Iterative refinement steps of a direction; near the minimum, the linear system is ill-conditioned.
+_MAX_REFINEMENTS = 3
 _EXACT_RESIDUAL = 1e-9  # a step with this relative residual needs no refinement
 _TINY = float(np.finfo(float).tiny)
 

@@ -59,6 +59,8 @@ MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000
 
 @dataclass(frozen=True)
 class _ChooserTuning:
+    """Tuning constants of the choice of a solver."""
+
     # Points up to which a float64 Cholesky factor is cheap, so that nothing else is tried.
     max_direct_points: int = 2000
     # Fraction of the cost of a factorisation that conjugate gradients may spend on pivots.

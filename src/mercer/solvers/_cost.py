@@ -31,9 +31,8 @@ _SECONDS_PER_UNIT = {  # in the order of the fields of Cost
     "calls": 3e-5,  # per call of NumPy or LAPACK on a small array
 }
 CACHE = 2**25  # assumed size of the last-level cache, in bytes
-_STRUCTURED_ENTRY_FACTOR = (
-    1000  # time per entry of a kernel on strings, graphs, ... relative to vectors
-)
+# Time per entry of a kernel on strings, graphs and the like, relative to one on vectors.
+_STRUCTURED_ENTRY_FACTOR = 1000
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ __all__ = ["cross_gram", "pulled", "row_norms", "times", "weighted_gram"]
 
 @dataclass(frozen=True)
 class _BlockSizes:
+    """Sizes that trade the overhead of a call against cache misses and interrupt latency."""
+
     # Multiplications above which a product uses several BLAS threads.
     min_threaded_work: int = 10**9
     # Entries per block of such a product: one call should last for several scheduler time slices.
@@ -64,9 +66,8 @@ def weighted_gram(F: np.ndarray, h: np.ndarray, centre: np.ndarray | None = None
     for rows in _blocks(F, _SIZES.threaded_entries if threaded else _SIZES.cached_entries):
         block = root[rows] * (F[rows] if centre is None else F[rows] - centre)
         fortran_order = not block.flags.c_contiguous
-        block = (
-            block if fortran_order else block.T
-        )  # dsyrk needs Fortran order; neither layout is copied
+        # dsyrk needs Fortran order; the transpose avoids a copy of a block in C order.
+        block = block if fortran_order else block.T
         with all_blas_threads if threaded else nullcontext():
             A = blas.dsyrk(1.0, block, beta=1.0, c=A, trans=fortran_order, lower=1, overwrite_c=1)
     return A

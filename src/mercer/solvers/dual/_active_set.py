@@ -25,6 +25,8 @@ __all__ = ["QPBatch", "refine_numpy"]
 
 @dataclass(frozen=True)
 class _RefinementTuning:
+    """Tuning constants of the refinement."""
+
     # Solves of the linear equations; each but the last ends when a variable reaches a bound.
     max_rounds: int = 10
     # Relative residual of a linear solve above which the matrix is treated as singular.
@@ -92,9 +94,8 @@ class QPBatch:
         n, m = len(K), len(self)
         if m == 1:
             return (K @ np.bincount(self.rows, v, n))[self.rows] + self.linear
-        if (
-            m * n**2 > _TUNING.max_wasted_products * (self.sizes**2).sum()
-        ):  # they use only a small part of K
+        # If the programs use only a small part of K, multiply each of them separately.
+        if m * n**2 > _TUNING.max_wasted_products * (self.sizes**2).sum():
             g = self.linear.copy()
             for first, last in zip(self.program_starts, self.starts[2::2], strict=True):
                 rows = self.rows[first:last]

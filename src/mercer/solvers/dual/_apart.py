@@ -22,9 +22,8 @@ from ._smo_block import take_steps
 __all__ = ["StreamedSMO"]
 
 _STEPS_PER_CALL = 10_000  # SMO steps per pair in one compiled call, which cannot be interrupted
-_TOL_FRACTION = (
-    0.5  # SMO solves to this times tol, because the final check considers all free variables
-)
+# SMO solves to this fraction of tol, because the final check considers all free variables.
+_TOL_FRACTION = 0.5
 
 
 class StreamedSMO:

@@ -53,9 +53,7 @@ class InteriorPointQP(BoxProgram):
             dual.points[self.variable_indices],
             dual.groups[self.variable_indices],
         )
-        self.one_per_point = np.array_equal(
-            self.points, np.arange(dual.n)
-        )  # one variable for each point
+        self.one_per_point = np.array_equal(self.points, np.arange(dual.n))
         self.m = F.shape[1]
         constant = np.where(np.isnan(self.determined), 0.0, self.determined)
         sums = np.bincount(dual.groups, dual.start - constant, minlength=dual.n_groups)

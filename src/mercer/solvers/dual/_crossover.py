@@ -32,6 +32,8 @@ __all__ = ["VertexSolution", "better_of", "evaluate_at", "find_vertex"]
 
 @dataclass(frozen=True)
 class _CrossoverTuning:
+    """Tuning constants of the crossover."""
+
     # Rounds of the active set method.
     max_rounds: int = 30
     # Violation, relative to tol, at which a vertex is not improved further.
@@ -109,7 +111,7 @@ def better_of(one: VertexSolution, other: VertexSolution, tol: float) -> VertexS
 
 
 def _at_wrong_bound(dual: Dual, current: VertexSolution, tol: float, max_count: int) -> np.ndarray:
-    """Return a mask of the variables that should leave their bounds, at most `room` of them."""
+    """Return a mask of the variables that should leave their bounds, at most `max_count` of them."""
     v, g = current.v, current.g
     difference = g - dual.multipliers(v, g)[dual.groups]
     wrong = np.where(v <= dual.lower, -difference, np.where(v >= dual.upper, difference, 0.0))

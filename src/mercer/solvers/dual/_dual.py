@@ -38,9 +38,8 @@ from .._report import Report
 
 __all__ = ["MAX_HIDDEN_VIOLATION", "Dual", "DualSolution", "Duals", "fill_in_order"]
 
-MAX_HIDDEN_VIOLATION = (
-    10.0  # times tol: a solution counts as converged only if rounding can hide no more
-)
+# A solution counts as converged only if rounding hides a violation of at most this times tol.
+MAX_HIDDEN_VIOLATION = 10.0
 
 
 class DualSolution(NamedTuple):

@@ -38,6 +38,8 @@ __all__ = ["BoxInterior"]
 
 @dataclass(frozen=True)
 class _InteriorTuning:
+    """Tuning constants of the interior-point method."""
+
     # Steps without progress that end the iteration; with infinite boxes, the first ones make none.
     max_stalled_steps: int = 15
     # Attempts to find a vertex, each at an error a thousand times smaller than the previous one.
@@ -265,7 +267,7 @@ def _width(dual: Dual) -> np.ndarray:
 
 
 def _overflows(F: np.ndarray, dual: Dual) -> bool:
-    """Whether K v overflows for some v in the box; for infinite boxes, for v = 1."""
+    """Whether K v may overflow for some v in the box; infinite bounds are replaced by 1."""
     width = _width(dual)
     total = np.where(np.isinf(width), 1.0, width).sum()
     return not np.isfinite(row_norms(F).max(initial=0.0) * total)

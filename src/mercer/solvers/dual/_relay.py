@@ -25,6 +25,8 @@ __all__ = ["Relay"]
 
 @dataclass(frozen=True)
 class _RelayTuning:
+    """Tuning constants of the switch from SMO to the interior-point method."""
+
     # Fraction of the cost of the interior-point method that SMO may spend.
     smo_budget: float = 0.15
     # SMO is tried only if it can afford this many rows of K and this many steps.

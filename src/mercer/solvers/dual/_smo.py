@@ -40,6 +40,8 @@ __all__ = ["BlockSMO", "Progress", "ProgressCallback"]
 
 @dataclass(frozen=True)
 class _SMOTuning:
+    """Tuning constants of block SMO."""
+
     # Up to this many variables form a single block, for which all of K is stored.
     max_single_block: int = 2200
     # Fraction of the initial violation of a block at which the next block is chosen.
@@ -276,9 +278,8 @@ class _SMOState:
         self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, objective
         self.curvature = 0.0
         self.K = np.empty((0, 0))  # the full matrix, for a small problem
-        self.subset_origin: tuple[float, np.ndarray, np.ndarray] | None = (
-            None  # objective, v and f at the start of a search over a subset
-        )
+        # Objective, v and f at the start of a search over a subset of the points.
+        self.subset_origin: tuple[float, np.ndarray, np.ndarray] | None = None
 
     def subset_search(self, subset: np.ndarray, members: np.ndarray) -> _SMOState:
         """Return a search over a subset of the points, with all other variables fixed.

@@ -25,6 +25,8 @@ __all__ = ["BatchedSMO"]
 
 @dataclass(frozen=True)
 class _BatchedTuning:
+    """Tuning constants of batched SMO."""
+
     # SMO steps per program in one compiled call, which cannot be interrupted.
     steps_per_call: int = 10_000
     # Rounds of SMO steps and refinement.

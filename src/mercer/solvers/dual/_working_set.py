@@ -13,9 +13,8 @@ from ._dual import Dual
 __all__ = ["WorkingSet"]
 
 _MAX_VARIABLES = 2048  # variables; their block takes 16 MiB in float32
-_MEMORY_FACTOR = (
-    1.5  # memory in units of the block: the block, and rows of new variables before they are copied
-)
+# Memory in units of the block: the block itself, and rows of new variables before they are copied.
+_MEMORY_FACTOR = 1.5
 _MAX_NEW_VARIABLES = 512  # largest number of variables that are exchanged at a time
 
 

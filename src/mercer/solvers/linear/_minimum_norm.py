@@ -12,9 +12,8 @@ from ..._runtime.linalg import eigh, lstsq
 
 __all__ = ["minimum_norm"]
 
-_REFINEMENT_STEPS = (
-    3  # the steps after the first correct the error of squaring the condition number of F
-)
+# The steps after the first correct the error that squaring the condition number of F causes.
+_REFINEMENT_STEPS = 3
 
 
 @entry_point

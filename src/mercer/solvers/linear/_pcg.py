@@ -25,7 +25,7 @@ from .._report import Status, enough
 from ._cholesky import Factor, relative
 
 __all__ = [
-    "Iterates",
+    "CGResult",
     "PreconditionedFactor",
     "Recurrence",
     "check_stopping",
@@ -37,6 +37,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _CGTuning:
+    """Tuning constants of conjugate gradients."""
+
     # Largest number of steps, if the solver has max_iter=None.
     max_steps: int = 500
     # Steps between two computations of the true residual.
@@ -57,7 +59,7 @@ _INDEFINITE_MESSAGE = (
 )
 
 
-class Iterates(NamedTuple):
+class CGResult(NamedTuple):
     """The result of conjugate gradients."""
 
     a: np.ndarray  # the solution
@@ -78,7 +80,7 @@ def conjugate_gradients(
     dtype: Any = float,
     patient: bool = True,
     say: Callable[[str], None] | None = None,
-) -> Iterates:
+) -> CGResult:
     """Solve A a = y until |y - A a| <= tol |y|, or as far as rounding allows.
 
     The limit of rounding is reached when the true residual is no longer halved, although the
@@ -108,7 +110,7 @@ def conjugate_gradients(
 
     Returns
     -------
-    found : Iterates
+    found : CGResult
 
     Raises
     ------
@@ -144,7 +146,7 @@ def conjugate_gradients(
         unsolved = norm_r > (goals if fresh else 0.5 * goals)
         recurrence_done = not unsolved.any()
         if fresh and recurrence_done:
-            return Iterates(run.X, run.R, run.n_iter, True)
+            return CGResult(run.X, run.R, run.n_iter, True)
         give_up = run.n_iter >= max_iter
         give_up = give_up or (
             not patient and _is_too_slow(norm_r, norm_y, goals, run.n_iter, max_iter)
@@ -171,7 +173,7 @@ def conjugate_gradients(
         near_end = recurrence_done or at_rounding
         stuck = near_end and worst_ratio > 0.5 * best_ratio
         if give_up or stuck or worst_ratio <= 1.0:
-            return Iterates(run.X, run.R, run.n_iter, worst_ratio <= 1.0 or stuck)
+            return CGResult(run.X, run.R, run.n_iter, worst_ratio <= 1.0 or stuck)
         best_ratio = min(best_ratio, worst_ratio) if near_end else best_ratio
         run.restart(forget=recurrence_done)
 
@@ -264,7 +266,7 @@ class PreconditionedFactor(Factor):
         super().__init__(repr(options), gram.shape[0], gram.dtype)
         self._tol, self._note = options.tol, ""
         self._gram, self._shift, self._options = gram, shift, options
-        self._rounding = rounding_of(gram)
+        self._rounding = rounding_scale(gram)
 
     @abstractmethod
     def _precondition(self, R: np.ndarray) -> np.ndarray:
@@ -316,12 +318,12 @@ def check_stopping(solver: Any) -> None:
         raise ValueError(f"{name}: max_iter must be at least 1, got {solver.max_iter!r}")
 
 
-def ended(found: Iterates, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
+def ended(found: CGResult, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
     """Return the status and the message of a finished iteration.
 
     Parameters
     ----------
-    found : Iterates
+    found : CGResult
     residual : float
         The true relative residual.
     tol : float
@@ -345,7 +347,7 @@ def ended(found: Iterates, residual: float, tol: float, note: str = "") -> tuple
     return Status.NOT_CONVERGED, "; ".join(filter(None, [text, note]))
 
 
-def rounding_of(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
+def rounding_scale(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that estimates |K| |a|, the scale of rounding errors of products with K.
 
     The estimate uses |K_ij| <= sqrt(K_ii K_jj).  It is divided by 8, because n rounding errors of
