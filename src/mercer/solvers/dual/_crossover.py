@@ -111,7 +111,7 @@ def better_of(one: VertexSolution, other: VertexSolution, tol: float) -> VertexS
 
 
 def _at_wrong_bound(dual: Dual, current: VertexSolution, tol: float, max_count: int) -> np.ndarray:
-    """Return a mask of the variables that should leave their bounds, at most `max_count` of them."""
+    """Return a mask of the variables, at most `max_count`, that should leave their bounds."""
     v, g = current.v, current.g
     difference = g - dual.multipliers(v, g)[dual.groups]
     wrong = np.where(v <= dual.lower, -difference, np.where(v >= dual.upper, difference, 0.0))

@@ -17,9 +17,8 @@ from ._pcg import PreconditionedFactor
 __all__ = ["Cascade"]
 
 _STEPS_SAFETY_FACTOR = 2.0  # a solver may take this many times the expected number of steps
-_MIN_ITERATIVE_SHIFT = (
-    1e-10  # relative to the largest k(x, x); for a smaller shift, CG would not converge
-)
+# Relative to the largest k(x, x): for a smaller shift, iterative solvers would not converge.
+_MIN_ITERATIVE_SHIFT = 1e-10
 
 
 @entry_point
@@ -80,6 +79,8 @@ class Cascade:
 
 
 class _CascadeFactor(Factor):
+    """The factor of the solver that is tried at present, with the remaining solvers."""
+
     _status = Status.CONVERGED
     _factor: Any = None
 
@@ -153,6 +154,7 @@ class _CascadeFactor(Factor):
         self._ensure_factor()
 
     def _record_failure(self, reason: Any) -> None:
+        """Add the first sentence of the reason to the message of the report."""
         name, first_sentence = self.solver.partition("(")[0], str(reason).partition(". ")[0]
         self._history += f"{name} was given up: {first_sentence}. "
 

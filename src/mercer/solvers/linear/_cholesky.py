@@ -260,6 +260,8 @@ class Cholesky:
 
 
 class _CholeskyFactor(Factor):
+    """The Cholesky factor L of K + diag(shift), in one triangle of the array of K."""
+
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray) -> None:
@@ -347,6 +349,8 @@ class LeastSquares:
 
 
 class _SpectralFactor(Factor):
+    """The eigenvalues and eigenvectors of K + diag(shift)."""
+
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:

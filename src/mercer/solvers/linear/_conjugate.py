@@ -163,6 +163,8 @@ def expected_steps(ratio: float) -> float:
 
 
 class _IterativeFactor(PreconditionedFactor):
+    """Conjugate gradients with the low-rank preconditioner of `ConjugateGradient`."""
+
     expected_steps = 0.0  # without a preconditioner there is no estimate
     _advice = (
         "The usual cause is a shift that is smaller than many eigenvalues of K. Increase rank or "

@@ -123,6 +123,8 @@ class MixedCholesky:
 
 
 class _MixedFactor(PreconditionedFactor):
+    """Conjugate gradients with a float32 Cholesky factor as the preconditioner."""
+
     _advice = (
         "The usual cause is a shift that is tiny compared to the largest eigenvalue of K. Try a "
         "larger shift, or solver='cholesky'"
@@ -201,9 +203,9 @@ def _float32_matrix(gram: GramOperator, scale: np.ndarray) -> np.ndarray:
 
 
 def _factor_with_jitter(A: Triangle) -> tuple[np.ndarray, float]:
-    """Return the float32 Cholesky factor of A + jitter I, and the smallest jitter that works.
+    """Return the float32 Cholesky factor of A + jitter I, and the jitter.
 
-    The jitter is 0 if A is positive definite in float32.
+    The jitter is 0 if A is positive definite in float32; else it grows by factors of 4 until A is.
     """
     jitter = 0.0
     while True:

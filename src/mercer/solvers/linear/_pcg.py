@@ -219,7 +219,7 @@ class Recurrence:
         return self.Y - self.times(self.X)
 
     def restart(self, *, forget: bool) -> None:
-        """Continue from the current R; with `forget`, from the preconditioned steepest descent."""
+        """Continue from the current R; with `forget`, discard the previous search directions."""
         Z = self.precondition(self.R)
         if forget:
             self.P = Z.copy(order="K")  # the memory layout can affect the rounding of products

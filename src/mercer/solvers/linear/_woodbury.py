@@ -24,7 +24,7 @@ _STRIPS = 8  # column strips of F; their products are added in a fixed order, wh
 
 @entry_point
 class ShiftedLowRank:
-    """The matrix P = F^T F + shift I, with solves and the log determinant in O(n k^2).
+    """The matrix P = F^T F + shift I, with fast solves and log determinant.
 
     It serves as a preconditioner of K + shift I.  With F from `rpcholesky`,
     P <= K + shift I <= (1 + trace / shift) P, where `trace` is the trace of K - F^T F.
