@@ -32,7 +32,7 @@ from .._runtime.linalg import lapack
 __all__ = ["BoxProgram", "Point", "factored"]
 
 _BOUNDARY_FRACTION = 0.995  # a step goes at most this fraction of the way to the boundary
-# Iterative refinement steps of a direction; near the minimum, the linear system is ill-conditioned.
+# Iterative refinement steps of a direction, needed because h grows without bound where v is free.
 _MAX_REFINEMENTS = 3
 _EXACT_RESIDUAL = 1e-9  # a step with this relative residual needs no refinement
 _TINY = float(np.finfo(float).tiny)

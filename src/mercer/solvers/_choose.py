@@ -109,8 +109,7 @@ def choose(
 ) -> Any:
     """Return the solver for a problem, by name or by predicted cost.
 
-    The table shows which solver is returned.  The conditions of "auto" for LINEAR are tested from
-    top to bottom.
+    The table shows which solver is returned.
 
     ========= ========== ============================================ =================
     problem   spec       when                                         solver
@@ -136,7 +135,7 @@ def choose(
     used; `MixedCholesky` depends little on the spectrum.  All of them reach about the residual of a
     float64 Cholesky factor, and this residual is checked.
 
-    Processor time including the evaluation of K, relative to `Cholesky` (RBF kernel, 20 features,
+    Processor time including the evaluation of K, relative to `Cholesky` (RBF kernel, 20 columns,
     alpha = 1, single-threaded BLAS; medians of 5, 3 and 1 runs).  The first number is for a
     spectrum that decays fast, the second for one that decays slowly:
 
@@ -388,8 +387,9 @@ def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any =
     -------
     name : {"smo", "primal", "either"}
         "smo", which works on rows of K, for few points, more features than points, or too little
-        memory for an interior-point method.  "primal", which works on the features, if an
-        interior-point method costs less than starting SMO.  Otherwise "either", a `Relay` that
+        memory for an interior-point method.  "primal", which works on the features, if
+        SMO could not even start within its budget, a fraction of the cost of an interior-point
+        method.  Otherwise "either", a `Relay` that
         tries SMO first.
 
     Examples

@@ -267,7 +267,7 @@ def _width(dual: Dual) -> np.ndarray:
 
 
 def _overflows(F: np.ndarray, dual: Dual) -> bool:
-    """Whether K v may overflow for some v in the box; infinite bounds are replaced by 1."""
+    """Whether K v may overflow for some v in the box; infinite widths count as 1."""
     width = _width(dual)
     total = np.where(np.isinf(width), 1.0, width).sum()
     return not np.isfinite(row_norms(F).max(initial=0.0) * total)

@@ -22,7 +22,7 @@ from ..._runtime import jit, larger, smaller
 
 __all__ = ["MAX_FREE", "refine_numba"]
 
-MAX_FREE = 160  # free variables; for more, the solver based on LAPACK is faster
+MAX_FREE = 160  # free variables; a problem with more of them is not refined here
 _MAX_ROUNDS = 110  # solves per problem; each but the last ends when a variable reaches a bound
 _DEPENDENT_PIVOT = 1e-12  # relative to the diagonal entry: a smaller pivot means linear dependence
 
