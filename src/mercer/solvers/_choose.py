@@ -387,10 +387,9 @@ def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any =
     -------
     name : {"smo", "primal", "either"}
         "smo", which works on rows of K, for few points, more features than points, or too little
-        memory for an interior-point method.  "primal", which works on the features, if
-        SMO could not even start within its budget, a fraction of the cost of an interior-point
-        method.  Otherwise "either", a `Relay` that
-        tries SMO first.
+        memory for an interior-point method.  "primal", which works on the features, if SMO
+        could not even start within its budget, a fraction of the cost of an interior-point method.
+        Otherwise "either", a `Relay` that tries SMO first.
 
     Examples
     --------
