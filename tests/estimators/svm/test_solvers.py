@@ -321,7 +321,7 @@ def test_a_search_that_gets_nowhere_is_given_up_early():
     X, y = make_friedman1(300, random_state=0)
     model = SVR(kernel="poly", gamma=1.0)
     said = (
-        r"Solver terminated early \(max_iter=-1\).*given up: all 10000000 that max_iter=-1 allows"
+        r"Solver terminated early \(max_iter=-1\).*all 10000000 steps that max_iter=-1 allows"
     )
     with pytest.warns(ConvergenceWarning, match=said):
         model.fit(100.0 * X, y)

@@ -39,10 +39,10 @@ def solved(X, duals, kernel=GAUSS, solver=SMO, **options):
 @pytest.fixture
 def no_matrix(monkeypatch):
     """No K is small enough to be held; count who solves instead."""
-    made, init = [], _apart.Apart.__init__
+    made, init = [], _apart.StreamedSMO.__init__
     monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     monkeypatch.setattr(
-        _apart.Apart, "__init__", lambda self, *given: made.append(1) or init(self, *given)
+        _apart.StreamedSMO, "__init__", lambda self, *args: made.append(1) or init(self, *args)
     )
     return made
 
@@ -84,7 +84,7 @@ def test_a_start_at_the_minimum_takes_no_step(no_matrix):
 
 
 def test_steps_beyond_those_of_one_call_are_taken_alone(no_matrix, monkeypatch):
-    monkeypatch.setattr(_apart, "_STEPS", 3)
+    monkeypatch.setattr(_apart, "_STEPS_PER_CALL", 3)
     X, duals = classes()
     _, found = solved(X, duals)
     assert set(found.reports.status) == {Status.CONVERGED}
