@@ -167,7 +167,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         numbers = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
         if missed is None:
             with np.errstate(over="ignore"):
-                missed = phi.missed(C * found.dual)
+                missed = phi.approximation_bound(C * found.dual)
         numbers["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
         if not phi.approximate and missed > _MOST_MISSED * numbers["objective"]:
@@ -295,14 +295,14 @@ class KernelLogisticRegression(LogisticEstimator):
         solver = NewtonInPasses(self.tol, self.max_iter or 100)
         risk = RiskInBlocks(phi, blocks, coding, loss, outputs, 1.0, self.fit_intercept)
         found, sums = self._centred(risk, solver)
-        residual = sums.left / max(sums.trace, float(np.finfo(float).tiny))
+        residual = sums.residual_trace / max(sums.trace, float(np.finfo(float).tiny))
         text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
         empty = np.empty((0, len(phi)))
         text = "; ".join([text, *phi.flaws])
         seen = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, text)
         if found.report.status is Status.NOT_CONVERGED:
             warn_caller(found.report.message, ConvergenceWarning)
-        missed = 0.5 * float(np.square(self.C * sums.missed).sum())
+        missed = 0.5 * float(np.square(self.C * sums.residual_bound).sum())
         problem = Problem(kernel, solver, seen, coding.classes, empty, None)
         self._keep(problem, found, self._certified(problem, found, self.C, missed))
 

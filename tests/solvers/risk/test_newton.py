@@ -357,7 +357,7 @@ def test_descent_meets_newton(loss):
 
 def test_descent_says_when_it_fails():
     F, Y, v = Whitened.exact(RBF(1.5), X).F, targets(Logistic()), np.ones(60)
-    with pytest.warns(ConvergenceWarning, match=r"took 7 iterations \(max_iter=7\).*L / mu is"):
+    with pytest.warns(ConvergenceWarning, match=r"after 7 iterations \(max_iter=7\).*L / mu = "):
         found = GradientDescent(max_iter=7).minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-5))
     assert found.report.status is Status.NOT_CONVERGED
     with pytest.raises(TypeError, match=r"no Lipschitz constant of SquaredHinge\(\)"):
