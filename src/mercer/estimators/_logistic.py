@@ -296,7 +296,7 @@ class KernelLogisticRegression(LogisticEstimator):
         risk = RiskInBlocks(phi, blocks, coding, loss, outputs, 1.0, self.fit_intercept)
         found, sums = self._centred(risk, solver)
         residual = sums.residual_trace / max(sums.trace, float(np.finfo(float).tiny))
-        text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
+        text = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
         empty = np.empty((0, len(phi)))
         text = "; ".join([text, *phi.flaws])
         seen = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, text)

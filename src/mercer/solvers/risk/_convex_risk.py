@@ -128,7 +128,7 @@ class Machine:
             penalty.check(t)
             dual, loss_slope = solution.dual / shift, shift * t
         else:  # f = 0: the coefficients are 0, also if a kink of the loss allows other slopes
-            dual, loss_slope = np.zeros_like(solution.dual), risk.pull(solution.dual)
+            dual, loss_slope = np.zeros_like(solution.dual), risk.loss_slope(solution.dual)
         penalty_slope = penalty.slope(t)
         stationarity = _stationarity(risk, solution, penalty_slope)
         not_stationary = (
@@ -178,7 +178,7 @@ def _stationarity(risk: RegularisedRisk, solution: Minimum, penalty_slope: float
         return gradient_norm / max(penalty_slope, _TINY)
     # If alpha g'(0) is 0, the slope of the losses is only rounding: compare with its terms.
     scale = penalty_slope or float(np.linalg.norm(risk.F) * np.linalg.norm(solution.dual))
-    return max(risk.pull(solution.dual) - penalty_slope, 0.0) / max(scale, _TINY)
+    return max(risk.loss_slope(solution.dual) - penalty_slope, 0.0) / max(scale, _TINY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,10 +270,10 @@ class _ShiftSearch:
         if not slope_at_zero > 0.0:
             return None
         risk, zero, tangent = self.risk, self.zero_solution, self.solution_at(x)
-        if risk.pull(zero.dual) <= slope_at_zero:
+        if risk.loss_slope(zero.dual) <= slope_at_zero:
             return zero
         loss_slope, risk_at_zero = (
-            risk.pull(tangent.dual),
+            risk.loss_slope(tangent.dual),
             risk.losses(zero.weights, zero.intercept),
         )
         gap = max(

@@ -22,7 +22,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ..._runtime import Step, entry_point
 from ._losses import Logistic, Softmax
-from ._regularised_risk import RiskSearchResult, RegularisedRisk, RiskSolver, Start
+from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
 
 __all__ = ["GradientDescent"]
 
