@@ -515,7 +515,9 @@ def test_a_wrong_penalty_is_refused(penalty, says):
 def test_a_penalty_without_hold_is_said():
     F, Y = problem(m=2)
     flat = Penalty.of((lambda t: 0.0, lambda t: 0.0), 1.0)
-    with pytest.warns(ConvergenceWarning, match="The usual cause is a penalty that is flat") as seen:
+    with pytest.warns(
+        ConvergenceWarning, match="The usual cause is a penalty that is flat"
+    ) as seen:
         found = Machine().minimize(RegularisedRisk(F, Y, Squared(), np.ones(len(F))), flat)
     assert found.report.status is Status.NOT_CONVERGED
     assert seen[0].filename == __file__

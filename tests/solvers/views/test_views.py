@@ -176,7 +176,9 @@ def test_what_is_not_there_is_refused():
             how.relate(x, View.of(G[:-1]))
         with pytest.raises(ValueError, match="n_samples = 1 have no covariance"):
             how.relate(View.of(F[:1]), View.of(G[:1]))
-        with pytest.raises(ValueError, match="y is constant: its 40 points differ in feature space by less"):
+        with pytest.raises(
+            ValueError, match="y is constant: its 40 points differ in feature space by less"
+        ):
             how.relate(x, View.of(np.full((40, 1), 7.0)))
 
 
