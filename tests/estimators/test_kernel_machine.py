@@ -561,7 +561,7 @@ def test_the_budget_counts_functions():
     one = KernelMachineRegressor("quantile", **options).fit(X, y)
     assert one.report_.status is Status.CONVERGED
     seven = KernelMachineRegressor("quantile", quantile=np.linspace(0.1, 0.9, 7), **options)
-    said = r"300 points are too many for solver='auto' to be exact, .* Use solver='exact' for the exact solution"
+    said = r"300 points are too many for solver='auto' to be exact, .* solver='exact' for the exact"
     with pytest.warns(UserWarning, match=said) as seen:
         seven.fit(X, y)
     assert seen[0].filename == __file__ and str(seen[0].message) in seven.report_.message

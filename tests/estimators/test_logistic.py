@@ -136,7 +136,7 @@ def test_landmarks_given():
 
 
 def test_auto_says_that_it_approximates(monkeypatch):
-    said = r"120 points are too many for solver='auto' .*Nyström on \d+ landmarks, relative trace error"
+    said = r"120 points are too many for solver='auto' .*Nyström on \d+ landmarks, relative trace"
     with pytest.warns(UserWarning, match=said) as seen:
         small = KernelLogisticRegression(max_memory="300 kB").fit(X, LABELS[2])
     assert seen[0].filename == __file__

@@ -283,7 +283,7 @@ class Target:
 
 
 def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
-    """Return k', f and c with kernel = f k' + c; k' has no factor or constant of its own."""
+    """Return k', f and c with kernel = f k' + c; k' itself has no factor or constant."""
     factor, constant = 1.0, 0.0
     while True:
         if isinstance(kernel, (Fixed, Bounded)):

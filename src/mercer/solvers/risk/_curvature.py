@@ -20,7 +20,7 @@ import numpy as np
 
 from ..._runtime.linalg import blas, cho_solve, lapack
 from .._row_blocks import weighted_gram
-from ._losses import Local
+from ._losses import LocalLoss
 
 __all__ = ["BlockPreconditioner", "JointPreconditioner", "is_coupled", "newton_direction"]
 
@@ -33,7 +33,7 @@ class BlockPreconditioner:
     """
 
     def __init__(
-        self, F: np.ndarray, weights: np.ndarray, local: Local, shift: float, intercept: bool
+        self, F: np.ndarray, weights: np.ndarray, local: LocalLoss, shift: float, intercept: bool
     ) -> None:
         curvature = weights[:, None] * local.diagonal
         if is_coupled(local):
@@ -80,7 +80,7 @@ class JointPreconditioner:
     """Inverse of the joint Hessian of all outputs, applied in the same way."""
 
     def __init__(
-        self, F: np.ndarray, weights: np.ndarray, local: Local, shift: float, intercept: bool
+        self, F: np.ndarray, weights: np.ndarray, local: LocalLoss, shift: float, intercept: bool
     ) -> None:
         n, m = F.shape
         A = np.column_stack([F, np.ones(n)]) if intercept else F
@@ -104,7 +104,7 @@ class JointPreconditioner:
         return (x[:-1], x[-1]) if self.intercept else (x, np.zeros_like(s))
 
 
-def is_coupled(local: Local) -> bool:
+def is_coupled(local: LocalLoss) -> bool:
     """Return True if changing the first output changes the slopes of the other outputs."""
     V = np.zeros(local.slopes.shape)
     V[:, 0] = 1.0

@@ -42,7 +42,7 @@ _EXCUSED_GAP = 1e-6  # relative gap that is accepted without a warning once roun
 _TINY = float(np.finfo(float).tiny)
 
 # Maps the rows of a block to their targets (n, q) and weights (n,).
-TargetEncoder = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
+RowEncoder = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class RiskInBlocks:
 
     phi: NystroemMap
     blocks: Blocks
-    coding: TargetEncoder
+    coding: RowEncoder
     loss: Loss
     outputs: int
     shift: float
@@ -88,13 +88,13 @@ class RiskInBlocks:
 
     def evaluate(
         self, w: np.ndarray, b: np.ndarray, step: np.ndarray | None = None, say: Any = None
-    ) -> Sums:
+    ) -> RiskSums:
         """Return the sums over all rows at (w, b), in one pass.
 
         If `step` is the step that led to (w, b), the losses at other lengths of it are included.
         """
         shared = (self.phi, self.coding, self.loss, w, b, step)
-        total: Sums = self.blocks.reduce(_block_sums, Sums.merge, *shared, say=say)
+        total: RiskSums = self.blocks.reduce(_block_sums, RiskSums.merge, *shared, say=say)
         return total
 
     def ridge_penalty(self, w: np.ndarray) -> float:
@@ -103,7 +103,7 @@ class RiskInBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class RiskSums:
     """Sums over rows: losses, derivatives with respect to [w; b], and the Nyström error."""
 
     value: float
@@ -115,7 +115,7 @@ class Sums:
     rows: int  # number of rows with positive weight
     along: np.ndarray  # the losses at all trial lengths of a step
 
-    def merge(self, other: Sums) -> Self:
+    def merge(self, other: RiskSums) -> Self:
         """Return the sums over the rows of both."""
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
@@ -123,12 +123,12 @@ class Sums:
 def _block_sums(
     rows: Rows,
     phi: NystroemMap,
-    coding: TargetEncoder,
+    coding: RowEncoder,
     loss: Loss,
     w: np.ndarray,
     b: np.ndarray,
     step: np.ndarray | None,
-) -> Sums:
+) -> RiskSums:
     Y, v = coding(rows)
     is_weighted = v > 0.0
     (m, q), diagonal = w.shape, phi.kernel.diag(doubled(rows.X))
@@ -164,7 +164,7 @@ def _block_sums(
             H[c, :, a] = H[a, :, c].T
     size, trace = (m + 1) * q, float(diagonal @ is_weighted)
     H = H.reshape(size, size)
-    return Sums(
+    return RiskSums(
         value, gradient, H, residual_bound, residual_trace, trace, int(is_weighted.sum()), along
     )
 
@@ -218,7 +218,7 @@ class NewtonInPasses:
     @one_blas_thread
     def minimize(
         self, risk: RiskInBlocks, say: Callable[[str], None] | None = None, max_memory: Any = None
-    ) -> tuple[Minimum, Sums]:
+    ) -> tuple[Minimum, RiskSums]:
         """Return the minimum of J, and the sums over the rows at the last point evaluated."""
         m, q = len(risk.phi), risk.outputs
         check_budget(
@@ -271,7 +271,7 @@ class NewtonInPasses:
 
     @staticmethod
     def _derivatives(
-        risk: RiskInBlocks, sums: Sums, w: np.ndarray
+        risk: RiskInBlocks, sums: RiskSums, w: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradient and the Hessian of J, the latter made positive definite."""
         (m, q), g, H = w.shape, sums.gradient.copy(), sums.hessian.copy()
@@ -305,7 +305,7 @@ class NewtonInPasses:
         d: np.ndarray,
         value: float,
         expected_decrease: float,
-    ) -> tuple[np.ndarray, np.ndarray, Sums, int]:
+    ) -> tuple[np.ndarray, np.ndarray, RiskSums, int]:
         """Return the new w, b, their sums, and the number of passes that the step took.
 
         The length is 1 if that is near the minimum along d, else the best of the trial lengths.
