@@ -185,7 +185,7 @@ def test_repr():
 def test_the_dual_of_what_was_not_trained_on_these_points():
     p = Primal(QUADRATIC, np.arange(10.0))
     assert_allclose(p.to_dual(X)(NEW), p(NEW), atol=1e-9)  # ten features, sixty points
-    with pytest.raises(ValueError, match=r"these 4 points: .* of .w. = 16.88, .* tol=1e-06"):
+    with pytest.raises(ValueError, match=r"these 4 points: .* with .w. = 16.88, .* tol=1e-06"):
         p.to_dual(X[:4])
     g = p.to_dual(X[:4], tol=1.0)  # the projection agrees where the points are
     assert_allclose(g(X[:4]), p(X[:4]), atol=1e-9)

@@ -620,7 +620,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(RBF(), X3),
             {"candidates": X3[:, :2]},
             ValueError,
-            "candidates have shape \\(4, 2\\), but the points \\(4, 3\\)",
+            "candidates have shape \\(4, 2\\), but the points have shape \\(4, 3\\)",
         ),
     ],
 )

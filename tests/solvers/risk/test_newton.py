@@ -186,7 +186,7 @@ def test_the_certificate_holds(loss):
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
     least = Newton(tol=1e-14).minimize(RegularisedRisk(F, Y, loss, v, 1e-6)).value
     for steps in (1, 2):
-        with pytest.warns(ConvergenceWarning, match=rf"took {steps} steps \(max_iter={steps}\)"):
+        with pytest.warns(ConvergenceWarning, match=rf"after {steps} steps \(max_iter={steps}\)"):
             some = Newton(tol=1e-16, max_iter=steps).minimize(RegularisedRisk(F, Y, loss, v, 1e-6))
         assert 1e-9 * least < some.value - least <= some.report.certificate["gap"]
         assert some.report.status is Status.NOT_CONVERGED
@@ -251,7 +251,7 @@ def test_path(loss):
     n = 1 + int(np.log10(most / 1e-4))
     assert stages.report.message.startswith(f"a path of {n} shifts from 1.0e")
     assert n <= stages.n_iter <= 2 * n + 3
-    with pytest.warns(ConvergenceWarning, match="took 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 steps"):
         Newton(max_iter=2, path=0.1).minimize(
             RegularisedRisk(F, targets(Logistic()), Logistic(), v, 1e-6)
         )
@@ -363,5 +363,5 @@ def test_descent_says_when_it_fails():
     with pytest.warns(ConvergenceWarning, match=r"after 7 iterations \(max_iter=7\).*L / mu = "):
         found = GradientDescent(max_iter=7).minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-5))
     assert found.report.status is Status.NOT_CONVERGED
-    with pytest.raises(TypeError, match=r"no Lipschitz constant of SquaredHinge\(\)"):
+    with pytest.raises(TypeError, match=r"Lipschitz constants are known, got SquaredHinge\(\)"):
         GradientDescent().minimize(RegularisedRisk(F, Y, SquaredHinge(), v, 1.0))
