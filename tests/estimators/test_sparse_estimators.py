@@ -533,7 +533,7 @@ def test_kernels_that_cannot_be_learned_with(estimator):
 
 @pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_sigmoid_at_given_vectors_is_refused_too():
-    with pytest.raises(NotPositiveDefiniteError, match="has a second derivative of -"):
+    with pytest.raises(NotPositiveDefiniteError, match="has eigenvalues from -"):
         SparseKernelRegressor(
             init=X[:20], kernel=Sigmoid(gamma=2.0, coef0=-1.0), alpha=100.0, max_iter=0
         ).fit(X, y)

@@ -106,7 +106,7 @@ class ShortExpansionRisk:
     >>> X = np.array([[0.0], [1.0]])
     >>> Y, w = np.array([[1.0], [3.0]]), np.full(2, 0.5)
     >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, alpha=1e-9)
-    >>> risk.best(X).intercept.round(4)
+    >>> risk.fit_weights(X).intercept.round(4)
     array([2.])
     """
 
