@@ -22,7 +22,7 @@ __all__ = ["conformal", "convex", "distance", "has_distance", "nearest"]
 _MIN_KERNEL_VALUE = 1e-6
 # Relative cut-off of the singular values of the neighbours; below it directions are undetermined.
 _SINGULAR_VALUE_CUTOFF = 1e-8
-# The same for eigenvalues, the squares of singular values, which have only half the digits.
+# Relative cut-off of eigenvalues, which are squares of singular values with half the digits.
 _EIGENVALUE_CUTOFF = 1e-13
 _RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # ridges that `conformal` tries
 

@@ -16,7 +16,7 @@ from ._functions import TargetFunctions
 
 __all__ = ["kmeans"]
 
-_LLOYD_ITERATIONS = 10  # iterations of Lloyd's algorithm
+_LLOYD_ITERATIONS = 10  # of Lloyd's algorithm; more take longer and may improve the centres
 
 
 def kmeans(f: TargetFunctions, n_points: int, random_state: Any) -> np.ndarray:

@@ -25,7 +25,8 @@ __all__ = ["reduce"]
 class _ReduceTuning:
     """Numerical constants of the choice of a reduced set."""
 
-    # "auto" uses "construct" if n m (d + 50) is at most this: about half a second per step.
+    # "auto" uses "construct" if n m (d + 50) is at most this, for n points, m new points and d
+    # columns: about half a second per step.
     max_auto_work: int = 10**9
     # Number of L-BFGS steps from each of the two starts, before only the better one continues.
     trial_steps: int = 30

@@ -77,7 +77,11 @@ class _FactoredBlock(NamedTuple):
 
 
 class JointPreconditioner:
-    """Inverse of the joint Hessian of all outputs, applied in the same way."""
+    """Inverse of the joint Hessian of all outputs, with all their couplings.
+
+    Calling it with the residuals r (m, q) of the weights and s (q,) of the intercepts applies the
+    inverse.
+    """
 
     def __init__(
         self, F: np.ndarray, weights: np.ndarray, local: LocalLoss, shift: float, intercept: bool

@@ -283,7 +283,7 @@ class NewtonInPasses:
             g[m] = 0.0
             H[intercepts], H[:, intercepts] = 0.0, 0.0
             H[intercepts, intercepts] = 1.0
-        elif q > 1:  # softmax ignores a constant added to all outputs: make it definite there
+        elif q > 1:  # H is singular: softmax ignores a constant added to all outputs
             H[np.ix_(intercepts, intercepts)] += H[intercepts, intercepts].mean()
         return g, H
 

@@ -210,7 +210,7 @@ class PiecewiseQuadratic(Loss):
         self.epsilon, self.bend = float(epsilon), float(bend)
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
-        """Return the values and derivatives; at a kink the slope is the mid-subgradient."""
+        """Return the values and derivatives; at a kink the slope is the mean of both sides."""
         residual = Y - F
         values, slopes, second = np.zeros(len(F)), np.zeros_like(F), np.zeros_like(F)
         for sign, max_slope in ((1.0, self.above), (-1.0, self.below)):

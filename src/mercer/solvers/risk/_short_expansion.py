@@ -75,7 +75,7 @@ class ExpansionFit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ShortExpansionRisk:
-    """Regularised risk of an expansion in few vectors z_j that are not training points.
+    """Regularised risk of an expansion in few vectors z_j, which need not be training points.
 
         J(Z, B) = sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2,    f = sum_j b_j k(z_j, .) + c
 
