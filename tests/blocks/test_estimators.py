@@ -140,7 +140,7 @@ def test_a_fit_that_has_not_converged_warns():
     from sklearn.exceptions import ConvergenceWarning
 
     model = KernelLogisticRegression(solver="nystroem", rank=9, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match=r"took 1 steps \(max_iter=1\) and ended"):
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 steps \(max_iter=1\)"):
         model.fit(Blocks.of(X), TWO)
 
 

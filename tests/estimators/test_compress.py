@@ -321,7 +321,9 @@ def test_what_cannot_be_compressed():
     with pytest.raises(TypeError, match=r"thin\(X, m\).*expansion_\.compress\(m\).*negative"):
         compress(ParzenDensity().fit(X), 5)
     model = KernelRidge(kernel=Linear()).fit(X, y)
-    with pytest.raises(ValueError, match="n_points=30 is not fewer than the 30 points"):
+    with pytest.raises(
+        ValueError, match="n_points=30 is not smaller than the present number of points, 30"
+    ):
         compress(model, 30)
     model = KernelRidge(kernel=Linear()).fit(X, y)
     del model.expansion_

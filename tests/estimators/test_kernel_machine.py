@@ -513,7 +513,7 @@ class Broken(Square):
     [
         (Broken(value=lambda y, f: np.log(f)), "is -inf at y"),
         (Broken(gradient=lambda y, f: np.full(len(f), np.inf)), "gradient of .* is inf"),
-        (Broken(gradient=lambda y, f: f - y), "differences of its value say"),
+        (Broken(gradient=lambda y, f: f - y), "finite differences of its value give"),
         (Broken(curvature=lambda y, f: np.full(len(f), -2.0)), "not convex"),
         (Broken(value=lambda y, f: np.zeros(3)), r"shape \(3,\) for 80 points"),
     ],
@@ -561,7 +561,7 @@ def test_the_budget_counts_functions():
     one = KernelMachineRegressor("quantile", **options).fit(X, y)
     assert one.report_.status is Status.CONVERGED
     seven = KernelMachineRegressor("quantile", quantile=np.linspace(0.1, 0.9, 7), **options)
-    said = r"300 points are too many for solver='auto' to be exact, .* solver='exact' is exact"
+    said = r"300 points are too many for solver='auto' to be exact, .* solver='exact' for the exact"
     with pytest.warns(UserWarning, match=said) as seen:
         seven.fit(X, y)
     assert seen[0].filename == __file__ and str(seen[0].message) in seven.report_.message

@@ -329,7 +329,7 @@ def test_bad_input_is_named(Model, curve):
         Model().fit(np.ones((120, 2)), Y)
     with pytest.raises(ValueError, match="n_components=4, but"):
         Model(4).fit(X[:3], Y[:3])
-    with pytest.raises(ValueError, match=r"n_components=3, but X varies in 2|at most 2"):
+    with pytest.raises(ValueError, match=r"n_components=3, but X has 2|at most 2"):
         Model(3, **LINEAR).fit(X, Y)
     with pytest.raises(ValueError, match="n_samples = 1"):
         Model().fit(X[:1], Y[:1])

@@ -175,7 +175,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         certificate = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
         if missed is None:
             with np.errstate(over="ignore"):
-                missed = phi.missed(C * minimum.dual)
+                missed = phi.approximation_bound(C * minimum.dual)
         certificate["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
         if not phi.approximate and missed > _MAX_RELATIVE_MISSED * certificate["objective"]:
@@ -335,14 +335,14 @@ class KernelLogisticRegression(LogisticEstimator):
         solver = NewtonInPasses(self.tol, self.max_iter or 100)
         risk = RiskInBlocks(phi, blocks, encoding, loss, outputs, 1.0, self.fit_intercept)
         minimum, sums = self._minimize_blocks(risk, solver)
-        residual = sums.left / max(sums.trace, float(np.finfo(float).tiny))
-        message = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
+        residual = sums.residual_trace / max(sums.trace, float(np.finfo(float).tiny))
+        message = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
         empty = np.empty((0, len(phi)))
         message = "; ".join([message, *phi.flaws])
         whitened = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, message)
         if minimum.report.status is Status.NOT_CONVERGED:
             warn_caller(minimum.report.message, ConvergenceWarning)
-        missed = 0.5 * float(np.square(self.C * sums.missed).sum())
+        missed = 0.5 * float(np.square(self.C * sums.residual_bound).sum())
         problem = LogisticProblem(kernel, solver, whitened, encoding.classes, empty, None)
         self._set_fitted_attributes(
             problem, minimum, self._make_report(problem, minimum, self.C, missed)
