@@ -319,7 +319,7 @@ def test_what_has_no_primal():
         to_primal(Ridge().fit(X, y))
     with pytest.raises(TypeError, match=r"standard deviations .* need its points"):
         to_primal(GaussianProcessRegressor(Linear() + 1.0, alpha=0.1, optimizer=None).fit(X, y))
-    with pytest.raises(TypeError, match="answers by its points themselves"):
+    with pytest.raises(TypeError, match="predicts from its training points"):
         to_primal(KernelKNeighborsRegressor(kernel="linear").fit(X, y))
     with pytest.raises(TypeError, match="RandomFeatures has no expansion_"):
         to_primal(RandomFeatures().fit(X))
