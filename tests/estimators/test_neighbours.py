@@ -246,7 +246,7 @@ def test_more_neighbours_than_points():
     text = "n_neighbors = 10, n_samples_fit = 5, n_samples = 500: only 5 training points"
     with pytest.raises(ValueError, match=text):
         model.predict(Q)
-    with pytest.raises(ValueError, match="only 4 points"):
+    with pytest.raises(ValueError, match="only 4 training points"):
         model.kneighbors(n_neighbors=5)
     with pytest.raises(ValueError, match="n_neighbors must be a positive integer, got 0"):
         model.kneighbors(Q, n_neighbors=0)
@@ -256,7 +256,7 @@ def test_no_neighbour_within_the_radius():
     model = KernelRadiusNeighborsClassifier(0.5).fit(X, y)
     with pytest.raises(ValueError, match=r"No neighbors found for test samples \[1\] \(1 of 2\)"):
         model.predict([[0.0] * 4, [99.0] * 4])
-    with pytest.raises(TypeError, match="outlier_label 'none' is of another type"):
+    with pytest.raises(TypeError, match="outlier_label='none' has a different type"):
         KernelRadiusNeighborsClassifier(outlier_label="none").fit(X, y)
 
 

@@ -611,11 +611,11 @@ def test_contributions_of_a_linear_model_are_those_of_its_axes():
 
 
 def test_contributions_that_cannot_be_had():
-    with pytest.raises(ValueError, match="random features have no gradient here"):
+    with pytest.raises(ValueError, match="gradients of random features are not available"):
         make("features").fit(X).contributions(X)
-    with pytest.raises(ValueError, match="does not hold its training points; give the points X"):
+    with pytest.raises(ValueError, match="does not store its training points; pass the points X"):
         make("nystroem").fit(X).contributions()
-    with pytest.raises(ValueError, match="does not hold its training points"):
+    with pytest.raises(ValueError, match="does not store its training points"):
         KernelPCA(2, kernel="precomputed").fit(RBF()(X)).contributions()
     flat = KernelPCA(1).fit(np.ones((5, 2)))
     assert np.array_equal(flat.contributions(), np.zeros((1, 2)))
