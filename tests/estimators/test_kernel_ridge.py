@@ -497,7 +497,7 @@ def test_what_cannot_be_had_is_said():
     with pytest.raises(ValueError, match="leave-one-out predictions need the kernel matrix"):
         given.leave_one_out()
     small = KernelRidge(0.1, kernel="rbf", solver="nystroem", rank=10).fit(X, y)
-    with pytest.raises(ValueError, match="keeps landmarks, not the training points"):
+    with pytest.raises(ValueError, match="stores landmarks instead of the training points"):
         small.leave_one_out()
     with pytest.raises(ValueError, match="the dual basis needs an exact solver"):
         small.dual_basis()

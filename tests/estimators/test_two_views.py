@@ -245,7 +245,7 @@ def test_strings_beside_vectors(Model):
     S, T = turned.transform(Y[60:], X[60:])
     assert abs(np.corrcoef(S[:, 0], T[:, 0])[0, 1]) > 0.9
     if Model is KernelPLS:
-        with pytest.raises(ValueError, match="y was no dense matrix of numbers"):
+        with pytest.raises(ValueError, match="predictions need a y that is a dense array"):
             turned.predict(Y)
         assert model.predict(X).shape == (80, 2)
 

@@ -548,7 +548,9 @@ class KernelPCA(
         check_is_fitted(self)
         parts = self._components
         if parts.in_features:
-            raise ValueError("gradients of random features are not available; use eigen_solver='nystroem'")
+            raise ValueError(
+                "gradients of random features are not available; use eigen_solver='nystroem'"
+            )
         if parts.in_primal:
             raise ValueError(
                 "contributions are not available after to_primal; use the original model"

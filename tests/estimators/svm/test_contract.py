@@ -45,7 +45,7 @@ def moons():
         (SVC(solver="primal"), "solver='primal' works on the columns of X, which only a linear"),
         (SVC(kernel="precomputed", solver="primal"), "the kernel is Precomputed"),
         (SVC(class_weight={0: 0.0}), "class_weight must be positive, got"),
-        (SVC(class_weight={"no": 2.0}), "but nothing for the classes"),
+        (SVC(class_weight={"no": 2.0}), "but no weight for the classes"),
         (SVC(solver="nystroem", landmarks=np.ones((3, 9))), "landmarks have 9 columns"),
         (SVC(kernel=lambda x, z: x), "keeps neither contract"),
     ],
