@@ -82,9 +82,9 @@ def _explain_bounds(c: Any, exact: bool, k: int) -> list[str]:
     if not exact:
         return [
             "  Guaranteed if the kernel is positive semidefinite: each exact eigenvalue is at",
-            "  least the printed one, and larger by at most `at most +`.  This bound is the exact trace",
-            "  that the landmarks do not explain (the Nystroem sandwich).  More landmarks, that is",
-            "  a larger `rank`, make it smaller.",
+            "  least the printed one, and larger by at most `at most +`.  This bound is the exact",
+            "  trace that the landmarks do not explain (the Nystroem sandwich).  More landmarks,",
+            "  that is a larger `rank`, make it smaller.",
         ]
     lines = [
         "  Guaranteed by theorems, for the kernel matrix as it was evaluated:",
