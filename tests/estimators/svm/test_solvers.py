@@ -272,7 +272,7 @@ def test_classes_that_overlap_too_much_for_nu():
     y = np.where(rng.random(900) < 0.5, -1, 1)
     X = rng.normal(size=(900, 3))
     X[:, 0] += 0.8 * y
-    with pytest.warns(UserWarning, match=r"nu=0.5 leaves no margin: rho is .* Raise nu"):
+    with pytest.warns(UserWarning, match=r"nu=0.5 leaves no margin: rho is .* Increase nu"):
         NuSVC(kernel="linear").fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
