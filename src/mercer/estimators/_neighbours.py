@@ -35,7 +35,7 @@ _BYTES_PER_PAIR = 128  # estimated memory for one pair of points within the radi
 
 
 @estimator(kw_only=True)
-class Neighbours(NamedKernel):
+class NeighborsEstimator(NamedKernel):
     """Base class of the estimators that store the training points and search for neighbours.
 
     Parameters
@@ -125,7 +125,7 @@ class Neighbours(NamedKernel):
 
 
 @estimator(kw_only=True)
-class KNeighbours(Neighbours):
+class KNeighborsEstimator(NeighborsEstimator):
     """Base class of the estimators that use a fixed number of neighbours."""
 
     n_neighbors: int = parameter(COUNT, default=5)
@@ -216,7 +216,7 @@ class KNeighbours(Neighbours):
 
 
 @estimator()
-class KernelKNeighborsClassifier(ClassifierMixin, KNeighbours):
+class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     """Classifier by a vote of the k nearest training points in feature space.
 
         d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)
@@ -287,7 +287,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighbours):
 
 
 @estimator()
-class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
+class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEstimator):
     """Regression by the mean target of the k nearest training points in feature space.
 
         d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)
@@ -348,7 +348,7 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
 
 
 @estimator()
-class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
+class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     """Classifier by a vote of all training points within a radius in feature space.
 
         d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z) <= radius^2

@@ -43,7 +43,7 @@ from .._runtime import (
 from ..blocks import in_blocks
 from ._in_blocks import answered, fitted
 
-__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator"]
+__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "estimator", "exact_as_auto"]
 __all__ += ["fitting", "learned", "parameter", "solver", "threaded"]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -82,7 +82,7 @@ def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
     return parameter(StrOptions({"auto", "exact", *names}), *given, default=default)
 
 
-def by_size(spec: Any) -> Any:
+def exact_as_auto(spec: Any) -> Any:
     """Replace "exact" by "auto", for an estimator whose "auto" chooses among exact solvers only."""
     return "auto" if isinstance(spec, str) and spec == "exact" else spec
 

@@ -38,8 +38,8 @@ from ._in_blocks import exactly, gathered, sampled
 from ._parameters import (
     AT_LEAST_0,
     COUNT,
-    by_size,
     estimator,
+    exact_as_auto,
     fitting,
     learned,
     parameter,
@@ -403,7 +403,7 @@ class KernelPCA(
         """The eigenproblem solver with the parameters of this estimator."""
         return ComponentSearch(
             **{name: getattr(self, name) for name in _SEARCH_PARAMETERS},
-            eigen_solver=by_size(self.eigen_solver),
+            eigen_solver=exact_as_auto(self.eigen_solver),
             drop_zeros=self.remove_zero_eig or self.n_components is None,
             landmarks=self._chosen,
             say=self._teller,

@@ -18,7 +18,7 @@ from ..kernels import Kernel, unwrap
 from ..solvers import ExactRidge, LandmarkRidge
 from ._base import Landmarked, NamedKernel
 from ._in_blocks import exactly, gathered, require_landmarks, sampled
-from ._parameters import AT_LEAST_0, by_size, estimator, fitting, parameter, solver, threaded
+from ._parameters import AT_LEAST_0, estimator, exact_as_auto, fitting, parameter, solver, threaded
 from ._sample import Sample
 
 __all__ = ["KernelRidge", "RidgeEstimator"]
@@ -65,7 +65,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
             return LandmarkRidge(*data, self._chosen, solver == "krill", **common)
         seed = 0 if self.random_state is None else self.random_state
         options = {"rank": self.rank, "random_state": seed}
-        return ExactRidge(*data, solver=by_size(solver), options=options, **common)
+        return ExactRidge(*data, solver=exact_as_auto(solver), options=options, **common)
 
     def _blocks_sample(self, X: Blocks, y: Any, sample_weight: Any) -> tuple[Sample, Blocks]:
         """Return a random sample of points in blocks, and the blocks with targets and weights."""

@@ -154,7 +154,7 @@ class Sample:
         """
         if self.values is not None:
             return kernel
-        w, targets = self.weights, self.learned_from if kernel._unresolved else None
+        w, targets = self.weights, self.targets_for_kernel if kernel._unresolved else None
         if w is not None and np.all(w == 1.0):
             w = None
         kernel = kernel.resolve(self.points, w, targets)
@@ -183,7 +183,7 @@ class Sample:
             self.warned.append(kernel)
 
     @property
-    def learned_from(self) -> np.ndarray | None:
+    def targets_for_kernel(self) -> np.ndarray | None:
         """The targets for kernels that learn from them: numbers, or one-hot encoded classes."""
         if self.targets is None and self.labels is not None:
             return self.with_indicators().targets

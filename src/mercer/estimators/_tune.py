@@ -456,7 +456,7 @@ def _c_times_alpha(model: Any) -> float:
 
 def _targets(sample: Sample) -> np.ndarray:
     """Return the targets or one-hot encoded labels; raise an error if they are constant."""
-    Y = np.asarray(sample.learned_from, dtype=float)
+    Y = np.asarray(sample.targets_for_kernel, dtype=float)
     if np.all(Y[0] == Y):
         raise ValueError(f"all {len(Y)} targets are equal: there is nothing to tune for")
     return Y

@@ -303,7 +303,7 @@ def test_words_are_not_told_to_be_scaled():
 @pytest.mark.filterwarnings("ignore:nu=0.5 leaves no margin")
 def test_advice_is_about_parameters_that_there_are():
     same = np.array([[0.0], [0.0], [1.0], [1.0]])
-    with pytest.raises(ValueError, match=r"rho is 0, and f / rho is not finite.* Raise nu") as said:
+    with pytest.raises(ValueError, match=r"rho is 0, so f / rho is not finite.* Increase nu") as said:
         NuSVC(nu=0.5).fit(same, [0, 1, 0, 1])
     assert "C" not in str(said.value).replace("NuSVC", "")
     rng = np.random.default_rng(0)

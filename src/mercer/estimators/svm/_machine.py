@@ -37,7 +37,7 @@ from ...solvers import (
 )
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._in_blocks import gathered, require_landmarks
-from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
+from .._parameters import POSITIVE, estimator, exact_as_auto, learned, parameter, solver, threaded
 from .._sample import Sample
 from ._pairs import MAX_STORED_ENTRIES, expansion_of_pairs, values_of_pairs
 from ._problem import SVMProblem, describe_scales, merge_reports
@@ -150,7 +150,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         """Choose the solver, and return the training problem in the form that it reads."""
         kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
         values, points = sample.evaluated(kernel, self.max_memory), sample.points
-        name, user_solver = by_size(self.solver), None
+        name, user_solver = exact_as_auto(self.solver), None
         if not isinstance(name, str):
             name, user_solver = "smo" if isinstance(name, BlockSMO) else "primal", name
         elif name == "auto":
@@ -354,7 +354,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     @threaded
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point, shape (n, n_functions)."""
-        X = self._check_new(X)
+        X = self._check_prediction_points(X)
         if isinstance(self.kernel_, Linear):
             return np.asarray(X @ self._weights().T) + self.intercept_
         if self._fits_in_one_block(X):
@@ -372,7 +372,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         is_consistent = dense and len(V) == dual.shape[1] == self.n_support_.sum()
         return is_consistent and len(V) > 0 and len(X) * len(V) <= MAX_STORED_ENTRIES
 
-    def _check_new(self, X: Any) -> Any:
+    def _check_prediction_points(self, X: Any) -> Any:
         """Return checked points for a prediction."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
