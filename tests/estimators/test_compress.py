@@ -174,7 +174,9 @@ def test_pca(digits, method):
     assert hasattr(model, "eigenvectors_") and model.reduction_ is None
     share = np.mean(small.is_outlier(digits))
     assert share == pytest.approx(model.contamination, abs=0.005)
-    assert "reduced    Reduction by" in small.summary() and "Compressed: a var" in small.summary()
+    assert (
+        "reduced    Reduction by" in small.summary() and "Compressed: each var" in small.summary()
+    )
     assert small.contributions(digits[:30]).shape == (10, 64)
     signs = np.sum(small.transform(digits) * model.transform(digits), axis=0)
     assert np.all(signs[:5] > 0)
@@ -302,7 +304,7 @@ def test_pca_of_random_features_is_refused(digits):
 
 def test_pca_of_a_conditional_kernel_is_refused(digits):
     mended = KernelPCA(2, kernel=RBF(2.0), indefinite="clip").fit(digits[:60])
-    with pytest.raises(ValueError, match="indefinite='clip' components are not functions in the"):
+    with pytest.raises(ValueError, match="indefinite='clip' the components are not elements"):
         compress(mended, 10)
     model = KernelPCA(2, kernel=Distance()).fit(digits[:60])
     with pytest.raises(NotPositiveDefiniteError, match="is not positive semidefinite"):

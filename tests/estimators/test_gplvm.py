@@ -145,7 +145,11 @@ def test_an_end_before_convergence_is_said():
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (GAPS, {}, "contains NaN in 3 of 60 rows, and GPLVM places whole.*ProbabilisticPCA takes"),
+        (
+            GAPS,
+            {},
+            "contains NaN in 3 of 60 rows, and GPLVM needs complete.*ProbabilisticPCA accepts",
+        ),
         (np.where(X > 1.4, np.inf, X), {}, "infinity"),
         (X, {"n_components": 5}, "n_components=5, but PCA of 60 points has at most 4 dimensions"),
         (X[:1], {}, "1 sample"),

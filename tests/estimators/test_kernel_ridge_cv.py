@@ -266,8 +266,8 @@ def test_distances_are_shared(kernel):
         ({"solver": "magic"}, "The 'solver' parameter of KernelRidgeCV must be"),
         ({"landmarks": "magic"}, "The 'landmarks' parameter of KernelRidgeCV must be"),
         ({"alphas": ["a"]}, "alphas must be positive and finite numbers"),
-        ({"gammas": [1.0, 2.0], "kernel": "linear"}, "and this one is 'linear'"),
-        ({"gammas": [1.0, 2.0], "kernel": "precomputed"}, "and this one is 'precomputed'"),
+        ({"gammas": [1.0, 2.0], "kernel": "linear"}, "but the kernel is 'linear'"),
+        ({"gammas": [1.0, 2.0], "kernel": "precomputed"}, "but the kernel is 'precomputed'"),
         ({"solver": "nystroem", "rank": 100}, "rank=100 landmarks are to be chosen among 60"),
     ],
 )

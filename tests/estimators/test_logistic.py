@@ -407,7 +407,7 @@ def test_a_fit_that_fails_changes_nothing():
 
 
 def test_class_weight_names():
-    with pytest.raises(ValueError, match=r"class_weight has the keys \['yea', 'no'\], but noth"):
+    with pytest.raises(ValueError, match=r"class_weight has the keys \['yea', 'no'\], but no w"):
         KernelLogisticRegression(class_weight={"yea": 2.0, "no": 1.0}).fit(X, LABELS[2])
     some = KernelLogisticRegression(class_weight={"yes": 2.0}).fit(X, LABELS[2])
     by_point = KernelLogisticRegression().fit(X, LABELS[2], 1.0 + (LABELS[2] == "yes"))

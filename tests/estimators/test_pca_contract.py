@@ -711,8 +711,8 @@ def test_a_summary_of_an_exact_model():
     assert f"{model.report_.n_iter} passes" in text
     assert "the exact total tr(HKH) / (n - 1)" in text
     assert f"{model.explained_variance_ratio_.sum():.2%} of {model.total_variance_:.6g}" in text
-    assert "`explained` is the share of the variance" in text
-    assert "An exact eigenvalue is not smaller than the one printed" in text
+    assert "`explained` is the fraction of the variance" in text
+    assert "Each exact eigenvalue is at least the printed one" in text
     assert "- No larger eigenvalue was overlooked: all others are at most" in text
     assert f"the smallest one kept is {model.certificate_.lower[-1]:.4g}." in " ".join(text.split())
     rows = [line for line in text.splitlines() if line[2:11].strip().isdigit()]

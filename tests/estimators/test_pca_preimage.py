@@ -227,7 +227,7 @@ def test_what_cannot_come_back_says_why():
     with pytest.raises(ValueError, match="method must be one of"):
         model.denoise(X, "magic")
     learned = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X)
-    with pytest.raises(TypeError, match="start: the learned map takes no options; name a method"):
+    with pytest.raises(TypeError, match="start: the learned inverse transform takes no options"):
         learned.inverse_transform(X[:, :2], start=X)
     words = Callable(lambda s, t: float(s[0] == t[0]) + float(s == t), "pair")
     with pytest.raises(TypeError, match="learns points that are vectors, and these are a list"):

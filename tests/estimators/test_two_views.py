@@ -317,7 +317,7 @@ def test_bad_input_is_named(Model, curve):
     bad = Y.copy()
     bad[3, 1] = np.nan
     for y, text in (
-        (None, "requires y to be passed, but the target y is None: it is the second view"),
+        (None, "requires y to be passed, but the target y is None: y is the second view"),
         (Y[:-1], "X has 120 points, but y, the second view, has 119"),
         (bad, "y, the second view .*contains NaN"),
         (["AC"] * 120, "y, the second view .*holds strings.*Spectrum"),

@@ -75,8 +75,8 @@ class NeighborsEstimator(NamedKernel):
     def _points_and_norms(self, X: Any, what: str) -> tuple[Any, Any, np.ndarray]:
         """Return the query points x, the training points z, and the values k(x, x).
 
-        X=None stands for the training points; z is then None.  `what` names the requested
-        quantity in error messages.
+        X=None stands for the training points; z is then None.  Error messages name the requested
+        quantity `what`.
         """
         check_is_fitted(self)
         if X is None and self._precomputed:
@@ -118,8 +118,8 @@ class NeighborsEstimator(NamedKernel):
 
     def _compress(self, shrink: Any) -> None:
         raise TypeError(
-            f"{type(self).__name__} cannot be compressed: it predicts from its training points, "
-            f"and a reduced expansion has other points. Fit it to fewer points instead, such as "
+            f"{type(self).__name__} cannot be compressed or converted to the primal: it "
+            f"predicts from its training points, which would be lost. Fit it to fewer points instead, such as "
             f"those that mercer.thin returns"
         )
 

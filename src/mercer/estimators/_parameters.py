@@ -8,9 +8,9 @@ parameter is written once, in the docstring of the class that declares it.  Subc
 parameters with their constraints and descriptions, and can override the default,
 ``gamma: float | str | None = None``, or the description.
 
-`fitting` decorates every method that fits, `threaded` every method that is slow enough to run in
-several threads.  Both dispatch points in blocks (out-of-core data) to the functions of
-`_in_blocks`.
+One decorator is for the methods that fit, another one for the methods of a fitted estimator that
+are slow enough to run in several threads.  Both dispatch points in blocks (out-of-core data) to
+separate implementations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Base classes of the latent variable models: ProbabilisticPCA, GPLVM and BayesianGPLVM.
 
-`Mapped` implements `transform`, `inverse_transform`, `score_samples` and `sample` with a fitted
-`model_`.  `LatentVariables` adds what the GPLVMs share, which optimise the latent coordinates:
-the checks of the data, the initial coordinates, and the summary.
+The mixin implements `transform`, `inverse_transform`, `score_samples` and `sample` with a fitted
+`model_`.  The base class of the GPLVMs, which optimise the latent coordinates, adds the checks of
+the data, the initial coordinates and the summary.
 """
 
 from __future__ import annotations

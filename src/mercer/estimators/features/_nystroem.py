@@ -313,8 +313,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
 
     def _compress(self, shrink: Any) -> None:
         raise TypeError(
-            "Nystroem features cannot be compressed; choose a smaller n_components, or compress "
-            "the model that is fitted to the features"
+            "Nystroem cannot be compressed or converted to the primal; choose a smaller "
+            "n_components, or convert the model that is fitted to the features"
         )
 
     def __sklearn_is_fitted__(self) -> bool:
