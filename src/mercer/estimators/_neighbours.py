@@ -119,8 +119,8 @@ class NeighborsEstimator(NamedKernel):
     def _compress(self, shrink: Any) -> None:
         raise TypeError(
             f"{type(self).__name__} cannot be compressed or converted to the primal: it "
-            f"predicts from its training points, which would be lost. Fit it to fewer points instead, such as "
-            f"those that mercer.thin returns"
+            f"predicts from its training points, which would be lost. Fit it to fewer points "
+            f"instead, such as those that mercer.thin returns"
         )
 
 
