@@ -373,7 +373,7 @@ def test_what_is_refused():
     y = LABELS[2]
     with pytest.raises(ValueError, match=r"at least 2 classes.* one class: \['yes'\]"):
         KernelLogisticRegression().fit(X, np.full(120, "yes"))
-    with pytest.raises(ValueError, match="needs points of at least 2 classes, but those of posit"):
+    with pytest.raises(ValueError, match="needs points of at least 2 classes, but all points of"):
         KernelLogisticRegression().fit(X, y, (y == "yes").astype(float))
     for C in (0.0, -1.0, np.inf, "1"):
         with pytest.raises(ValueError, match="The 'C' parameter"):

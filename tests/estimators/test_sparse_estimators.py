@@ -555,7 +555,7 @@ def test_a_budget_that_is_too_small():
 
 
 def test_one_class_is_not_enough():
-    with pytest.raises(ValueError, match=r"at least 2 classes.*of one class: \['a'\]"):
+    with pytest.raises(ValueError, match=r"at least 2 classes.*belong to one class: \['a'\]"):
         SparseKernelClassifier(5).fit(X, np.full(150, "a"))
 
 
