@@ -495,7 +495,7 @@ def test_bad_targets():
         KernelMachineRegressor("poisson").fit(X, 0 * y)
     with pytest.raises(ValueError, match="one target at a time"):
         KernelMachineRegressor("quantile", quantile=[0.1, 0.2]).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match="all of one class"):
+    with pytest.raises(ValueError, match="belong to one class"):
         KernelMachineClassifier().fit(X, np.zeros(80))
     with pytest.raises(ValueError, match="class_weight must be positive"):
         KernelMachineClassifier(class_weight={0: -1.0}).fit(X, (y > 0).astype(int))

@@ -499,13 +499,13 @@ def test_what_cannot_be_had_is_said():
     with pytest.raises(ValueError, match="leave-one-out predictions need the kernel matrix"):
         given.leave_one_out()
     small = KernelRidge(0.1, kernel="rbf", solver="nystroem", rank=10).fit(X, y)
-    with pytest.raises(ValueError, match="keeps landmarks, not the training points"):
+    with pytest.raises(ValueError, match="stores landmarks instead of the training points"):
         small.leave_one_out()
     with pytest.raises(ValueError, match="the dual basis needs an exact solver"):
         small.dual_basis()
     with pytest.raises(ValueError, match="one alpha for all targets"):
         KernelRidge([0.1, 0.2]).fit(X, Y).dual_basis()
-    with pytest.raises(ValueError, match="this one is compressed"):
+    with pytest.raises(ValueError, match="not available for a compressed model"):
         compress(KernelRidge(0.1, kernel="rbf").fit(X, y), n_points=20).leave_one_out()
     with pytest.raises(ValueError, match="'krill' keeps no factorisation"):
         KernelRidge(0.1, solver="krill").fit(X, y).predict(Z, return_std=True)

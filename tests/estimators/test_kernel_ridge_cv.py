@@ -151,12 +151,12 @@ def test_a_large_mean_costs_no_digits():
 
 @pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_alphas_below_rounding_are_left_out():
-    with pytest.warns(ConvergenceWarning, match="1 of 2 alphas, up to 1e-20, are left out") as said:
+    with pytest.warns(ConvergenceWarning, match="1 of 2 alphas, up to 1e-20, are skipped") as said:
         model = KernelRidgeCV([1e-20, 0.1], kernel="linear").fit(X, y)
     assert said[0].filename == __file__
     assert model.alpha_ == 0.1
     assert model.scores_[0, 0] == -np.inf
-    with pytest.warns(ConvergenceWarning, match="are left out"):
+    with pytest.warns(ConvergenceWarning, match="are skipped"):
         assert KernelRidgeCV(kernel="sigmoid").fit(X, y).alpha_ > 0.1
     with pytest.raises(NotPositiveDefiniteError, match="is not positive definite"):
         KernelRidgeCV([1e-3], kernel="sigmoid").fit(X, y)
@@ -259,15 +259,15 @@ def test_distances_are_shared(kernel):
         ({"alphas": [1.0, -1.0]}, "alphas must be positive and finite numbers"),
         ({"alphas": []}, "alphas must be positive and finite numbers"),
         ({"gammas": [0.0], "kernel": "rbf"}, "gammas must be positive and finite numbers"),
-        ({"gammas": [1.0], "kernel": RBF()}, "gammas belong to a kernel given by name"),
-        ({"cv": "gcv", "scoring": "r2"}, "cv='gcv' is a score of its own"),
+        ({"gammas": [1.0], "kernel": RBF()}, "gammas need a kernel given by name"),
+        ({"cv": "gcv", "scoring": "r2"}, "cv='gcv' defines the score itself"),
         ({"cv": 3, "store_cv_results": True}, "store_cv_results=True needs leave-one-out"),
         ({"cv": 3, "alpha_per_target": True}, "alpha_per_target=True needs the errors"),
         ({"solver": "magic"}, "The 'solver' parameter of KernelRidgeCV must be"),
         ({"landmarks": "magic"}, "The 'landmarks' parameter of KernelRidgeCV must be"),
         ({"alphas": ["a"]}, "alphas must be positive and finite numbers"),
-        ({"gammas": [1.0, 2.0], "kernel": "linear"}, "and this one is 'linear'"),
-        ({"gammas": [1.0, 2.0], "kernel": "precomputed"}, "and this one is 'precomputed'"),
+        ({"gammas": [1.0, 2.0], "kernel": "linear"}, "but the kernel is 'linear'"),
+        ({"gammas": [1.0, 2.0], "kernel": "precomputed"}, "but the kernel is 'precomputed'"),
         ({"solver": "nystroem", "rank": 100}, "rank=100 landmarks cannot be chosen among 60"),
     ],
 )

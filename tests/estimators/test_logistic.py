@@ -373,7 +373,7 @@ def test_what_is_refused():
     y = LABELS[2]
     with pytest.raises(ValueError, match=r"at least 2 classes.* one class: \['yes'\]"):
         KernelLogisticRegression().fit(X, np.full(120, "yes"))
-    with pytest.raises(ValueError, match="needs points of at least 2 classes, but those of posit"):
+    with pytest.raises(ValueError, match="needs points of at least 2 classes, but all points of"):
         KernelLogisticRegression().fit(X, y, (y == "yes").astype(float))
     for C in (0.0, -1.0, np.inf, "1"):
         with pytest.raises(ValueError, match="The 'C' parameter"):
@@ -407,7 +407,7 @@ def test_a_fit_that_fails_changes_nothing():
 
 
 def test_class_weight_names():
-    with pytest.raises(ValueError, match=r"class_weight has the keys \['yea', 'no'\], but noth"):
+    with pytest.raises(ValueError, match=r"class_weight has the keys \['yea', 'no'\], but no w"):
         KernelLogisticRegression(class_weight={"yea": 2.0, "no": 1.0}).fit(X, LABELS[2])
     some = KernelLogisticRegression(class_weight={"yes": 2.0}).fit(X, LABELS[2])
     by_point = KernelLogisticRegression().fit(X, LABELS[2], 1.0 + (LABELS[2] == "yes"))

@@ -245,7 +245,7 @@ def test_strings_beside_vectors(Model):
     S, T = turned.transform(Y[60:], X[60:])
     assert abs(np.corrcoef(S[:, 0], T[:, 0])[0, 1]) > 0.9
     if Model is KernelPLS:
-        with pytest.raises(ValueError, match="y was no dense matrix of numbers"):
+        with pytest.raises(ValueError, match="predictions need a y that is a dense array"):
             turned.predict(Y)
         assert model.predict(X).shape == (80, 2)
 
@@ -317,7 +317,7 @@ def test_bad_input_is_named(Model, curve):
     bad = Y.copy()
     bad[3, 1] = np.nan
     for y, text in (
-        (None, "requires y to be passed, but the target y is None: it is the second view"),
+        (None, "requires y to be passed, but the target y is None: y is the second view"),
         (Y[:-1], "X has 120 points, but y, the second view, has 119"),
         (bad, "y, the second view .*contains NaN"),
         (["AC"] * 120, "y, the second view .*holds strings.*Spectrum"),

@@ -425,7 +425,7 @@ def test_auto_needs_no_more_than_the_budget():
     for solver in ("auto", "smo"):  # where primal does not fit, "auto" tries the other
         with pytest.raises(MemoryError, match="machine on 1000 points needs"):
             SVC(**small, solver=solver).fit(X, y)
-    with pytest.raises(MemoryError, match="1000 rows and 90 columns without gaps"):
+    with pytest.raises(MemoryError, match="a dense X of 1000 rows and 90 columns"):
         SVC(**small, solver="primal").fit(sp.csr_array(X), y)
 
 
