@@ -169,14 +169,14 @@ class Splits:
 
 def _feature_sums(K: LowRankGram, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return F^T Z and the squared norms of the rows of F, after moving their mean to 0."""
-    mean, d = K._sum(lambda _, F: F.sum(axis=0)) / len(Z), np.empty(len(Z))
+    mean, d = K._sum_over_strips(lambda _, F: F.sum(axis=0)) / len(Z), np.empty(len(Z))
 
     def term(rows: slice, F: np.ndarray) -> np.ndarray:
         F = F - mean
         d[rows] = np.einsum("ij,ij->i", F, F)
         return F.T @ Z[rows]
 
-    return K._sum(term), d
+    return K._sum_over_strips(term), d
 
 
 def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
