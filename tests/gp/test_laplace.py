@@ -166,7 +166,7 @@ def test_what_is_taken_is_what_is_asked_for():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="several with one 1 in each row"):
+    with pytest.raises(ValueError, match="several columns of 0 and 1 with a single 1 in each row"):
         LaplaceLikelihood(KERNEL, X, FOUR + np.eye(4)[(LABELS + 1) % 4])
     with pytest.raises(MemoryBudgetError, match="on 40 points of 4 classes needs 100"):
         LaplaceLikelihood(KERNEL, X, FOUR, max_memory="99 KiB")
@@ -175,7 +175,7 @@ def test_bad_input():
         tight.value_and_gradient()
     wrong = LaplaceLikelihood(50.0 * Sigmoid(1.0, 1.0), X, FOUR)
     assert wrong.value() == -np.inf
-    with pytest.raises(NotPositiveDefiniteError, match="no Mercer kernel"):
+    with pytest.raises(NotPositiveDefiniteError, match="not a Mercer kernel"):
         wrong.posterior()
     assert isinstance(LaplaceLikelihood(KERNEL, X, FOUR).posterior().covariance, ClassCovariance)
 

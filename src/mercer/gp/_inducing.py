@@ -134,7 +134,7 @@ class InducingBound(InducingPointObjective):
         covariance = Conditioned(kernel, Q.map.points, Q.map.factor, factor.R.T)
         return Posterior(mean, covariance, report)
 
-    # ------------------------------------------------------------------ parts
+    # ------------------------------------------------------------------ computations
 
     def _gaussian(self, Q: Projection, factor: TriangularFactor) -> float:
         """Return sum_c log N(y_c | 0, Q + D)."""

@@ -29,7 +29,7 @@ from ..solvers.linear import Recurrence, ShiftedLowRank, columnwise
 from ._posterior import PosteriorKernel
 from ._projection import Projection
 
-__all__ = ["Preconditioned", "CGSolution", "Solved"]
+__all__ = ["CGSolution", "Preconditioned", "Solved"]
 
 
 @dataclass(frozen=True)

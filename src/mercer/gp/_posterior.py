@@ -18,7 +18,7 @@ from ..gram import solve_rows
 from ..kernels import Claims, Kernel, Prepared, node, pair
 from ..solvers import Report
 
-__all__ = ["Conditioned", "PosteriorKernel", "Posterior"]
+__all__ = ["Conditioned", "Posterior", "PosteriorKernel"]
 
 _CHUNK_ROWS = 512  # points whose rows k_S(x) are in memory at a time
 # Negative variances, relative to k(x, x), that are set to 0 without a warning: smaller ones are
@@ -182,7 +182,10 @@ class Conditioned(PosteriorKernel):
         return self.variances(X, self._cross_kernel)
 
     def variances(self, X: Any, cross_kernel: Function[[Any], np.ndarray]) -> np.ndarray:
-        """Return k(x, x | data) with the rows k_S(x) of `sections`, which are overwritten."""
+        """Return k(x, x | data).
+
+        `cross_kernel(points)` returns the rows k_S(x) as an array that may be overwritten.
+        """
         X = doubled(X)
         prior = np.array(self.kernel.diag(X), dtype=float)
         out = prior.copy()
