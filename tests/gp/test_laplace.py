@@ -16,7 +16,7 @@ from mercer.gp import (
     expected_softmax,
     maximise,
 )
-from mercer.gp._search import _Search
+from mercer.gp._search import _ThetaOptimiser
 from mercer.kernels import RBF, Bounded, Linear, Sigmoid, White
 
 rng = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def test_some_observations_lead_all_of_them_nowhere_else():
     objective = Split(kernel, np.zeros((500, 1)), np.arange(500) % 2)
     best = maximise(objective, kernel.theta, kernel.bounds)
     np.testing.assert_allclose(best.theta, [2.0, 2.0], atol=1e-4)
-    search = _Search(objective, kernel.bounds, 100)
+    search = _ThetaOptimiser(objective, kernel.bounds, 100)
     np.testing.assert_array_equal(search.follow(np.zeros(2), np.ones(2)), np.ones(2))
     np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([-1.0, 2.0])), np.zeros(2))
     np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([5.0, 5.0])), np.zeros(2))
