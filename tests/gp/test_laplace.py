@@ -216,6 +216,10 @@ def test_some_observations_lead_all_of_them_nowhere_else():
     best = maximise(objective, kernel.theta, kernel.bounds)
     np.testing.assert_allclose(best.theta, [2.0, 2.0], atol=1e-4)
     search = _ThetaOptimiser(objective, kernel.bounds, 100)
-    np.testing.assert_array_equal(search.follow(np.zeros(2), np.ones(2)), np.ones(2))
-    np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([-1.0, 2.0])), np.zeros(2))
-    np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([5.0, 5.0])), np.zeros(2))
+    np.testing.assert_array_equal(search.follow_direction(np.zeros(2), np.ones(2)), np.ones(2))
+    np.testing.assert_array_equal(
+        search.follow_direction(np.zeros(2), np.array([-1.0, 2.0])), np.zeros(2)
+    )
+    np.testing.assert_array_equal(
+        search.follow_direction(np.zeros(2), np.array([5.0, 5.0])), np.zeros(2)
+    )

@@ -54,7 +54,7 @@ def test_a_gain_that_is_too_small_ends_a_search():
     u = likelihood.joined(Z)
     short = maximise(likelihood, u, likelihood.bounds, first_step="unit", gain=1.0)
     long = maximise(likelihood, u, likelihood.bounds, first_step="unit", gain=1e-3)
-    assert short.converged and short.message == "10 steps gain too little"
+    assert short.converged and short.message == "the last 10 steps gained too little"
     assert short.evaluations < long.evaluations and short.value < long.value
 
 

@@ -231,7 +231,7 @@ def test_what_has_converged_is_flat(kernel):
         left = np.clip(best.theta + gradient, *kernel.bounds.T) - best.theta
         converged += best.converged
         assert not best.converged or np.abs(left).max() <= 0.02 * np.sqrt(30)
-        assert best.converged or "raises it" in best.message or "still rises" in best.message
+        assert best.converged or "no increase" in best.message or "still increases" in best.message
     assert converged >= 2
 
 
@@ -246,7 +246,7 @@ def test_a_search_that_stops_on_a_slope_has_not_converged():
     kernel = 1.0 * RBF() + White()
     best = maximise(Ledge(kernel, X, np.sin(3 * X)), kernel.theta, kernel.bounds)
     assert not best.converged
-    assert "it still rises, with a slope of" in best.message
+    assert "the objective still increases, with a gradient of" in best.message
 
 
 def test_a_wrapped_kernel_has_its_derivatives_from_one_call():
@@ -344,7 +344,7 @@ def test_a_step_of_newtons_that_loses_much_costs_a_value_alone():
     y = np.sin(3 * X[:, 0]) + 0.01 * rng.normal(size=600)
     kernel = 1.0 * RBF() + 1.0 * Matern(nu=1.5) + White()
     objective = Counted(kernel, X, y, 1e-10)
-    _ThetaOptimiser(objective, kernel.bounds, 1000).ascend(kernel.theta, 1e-4)
+    _ThetaOptimiser(objective, kernel.bounds, 1000).newton(kernel.theta, 1e-4)
     best = -np.inf
     for value, known in seen:
         assert known or value < best  # every step that is taken has slopes
@@ -356,7 +356,7 @@ def test_a_start_that_is_singular_is_said():
     X = np.zeros((4, 1))
     best = maximise(MarginalLikelihood(RBF(), X, np.arange(4.0)), RBF().theta, RBF().bounds)
     assert not best.converged and best.value == -np.inf
-    assert best.message == "it is not finite at the start"
+    assert best.message == "the objective is not finite at the start"
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -384,7 +384,7 @@ def test_newton_ends_where_lbfgs_does_in_fewer_evaluations(width):
     kernel = 1.0 * RBF(width) + White()
     objective = MarginalLikelihood(kernel, X, y)
     found = maximise(objective, kernel.theta, kernel.bounds)
-    slow = _ThetaOptimiser(objective, kernel.bounds, 1000).climb(kernel.theta)
+    slow = _ThetaOptimiser(objective, kernel.bounds, 1000).lbfgs(kernel.theta)
     assert found.converged and found.value > slow.value - 1e-6 * abs(slow.value)
     assert found.evaluations < 0.6 * slow.evaluations
     np.testing.assert_array_equal(
@@ -400,7 +400,9 @@ def test_a_noise_falls_along_a_straight_line():
     theta, v = np.array([0.9, np.log(0.8)]), 0.8
     g = np.array([-100.0 * 0.1, v * (100.0 * 0.1 - 1.0)])
     B = 100.0 * np.array([[1.0, -v], [-v, v**2]])
-    model = QuadraticModel(np.array([[-5.0, 5.0], [-9.0, 9.0]]), np.array([False, True]), radius=4.0)
+    model = QuadraticModel(
+        np.array([[-5.0, 5.0], [-9.0, 9.0]]), np.array([False, True]), radius=4.0
+    )
     d, expected = model.step(theta, g, B)
     assert d[1] == pytest.approx(-4.0) and f(theta + d) - f(theta) == pytest.approx(
         expected, abs=1e-9

@@ -320,7 +320,7 @@ class SpelledObjective:
             self,
             start,
             self.translation.bounds,
-            way=way,
+            first_step=way,
             say=None if say is None else lambda at: say(Step(f"start {number}, {at}")),
         )
         if not best.converged:

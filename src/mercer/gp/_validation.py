@@ -112,7 +112,7 @@ class RidgeCriterion(Objective):
         return np.append(kernel_theta, np.log(self.alpha)) if self.free else kernel_theta
 
     @property
-    def count(self) -> int:
+    def n_targets(self) -> int:
         """The number N of targets, minus one per column if an intercept is integrated out."""
         n, q = self.Y.shape
         return q * (n - (self.intercept and self.criterion == "likelihood"))
@@ -121,7 +121,7 @@ class RidgeCriterion(Objective):
         """Return the mean squared error of a value; for "likelihood", the value itself."""
         if self.criterion == "likelihood":
             return value
-        return float(np.exp(-2.0 * value / self.count))
+        return float(np.exp(-2.0 * value / self.n_targets))
 
     @property
     def capabilities(self) -> Capabilities:
@@ -134,7 +134,7 @@ class RidgeCriterion(Objective):
         The mean of N squared normal errors has a relative standard error of sqrt(2 / N).  An
         optimisation can stop when its steps gain much less than this.
         """
-        return float(np.sqrt(0.5 * self.count))
+        return float(np.sqrt(0.5 * self.n_targets))
 
     def split(self, theta: Any) -> tuple[Kernel, float]:
         """Return the kernel and alpha for theta."""
@@ -192,7 +192,7 @@ class RidgeCriterion(Objective):
 
     def _evaluate(self, A: np.ndarray, p: np.ndarray, logdet: float) -> _CriterionValue:
         """Return the criterion as a function of a, p = diag P and the log determinant."""
-        n, N = len(A), self.count
+        n, N = len(A), self.n_targets
         w = np.broadcast_to(1.0 / np.asarray(self.noise), (n,))
         with np.errstate(all="ignore"):
             if self.criterion == "likelihood":
