@@ -75,7 +75,7 @@ def test_a_plan_that_finds_nothing_says_what_to_do():
     nothing = plan(50_000, 10, max_memory="1 MiB")
     assert nothing.chosen is None
     assert str(nothing).endswith(
-        "  nothing exact fits: raise max_memory, ask for fewer components, or take\n"
+        "  no exact method fits: increase max_memory, request fewer components, or use\n"
         "  eigen_solver='nystroem', whose error is certified"
     )
     with pytest.raises(MemoryBudgetError, match="no exact method fits the memory budget"):

@@ -341,8 +341,10 @@ def test_blocks_of_other_points(kind):
 
 def test_a_first_block_that_is_too_small():
     model = KernelPCA(3, kernel="rbf", eigen_solver="nystroem", rank=50)
-    text = r"rank=50 landmarks are to be chosen among 20 points; ask for fewer, or give more points"
-    with pytest.raises(ValueError, match=text + r" \(partial_fit takes them from the first block"):
+    text = r"rank=50 landmarks are to be chosen among 20 points; ask for fewer, or use more points"
+    with pytest.raises(
+        ValueError, match=text + r" \(partial_fit chooses them from the first block"
+    ):
         model.partial_fit(X[:20])
     with pytest.raises(NotFittedError):
         model.transform(X)
