@@ -373,7 +373,7 @@ def test_the_covariance_keeps_to_the_budget():
     with pytest.raises(MemoryBudgetError, match="posterior covariance of 4000 points given 160"):
         covariance(np.zeros((4000, 3)))
     wide, narrow = (replace(covariance, max_memory=size) for size in ("6 MiB", 5 * 192 * N))
-    assert (wide._columns, narrow._columns) == (64, 5)
+    assert (wide._lockstep_columns, narrow._lockstep_columns) == (64, 5)
     np.testing.assert_allclose(narrow.diag(NEW), wide.diag(NEW), rtol=1e-9)
 
 
