@@ -129,7 +129,7 @@ class Objective(ABC):
 
     @abstractmethod
     def _value(self, theta: Any) -> float:
-        """Return the objective at theta; raise one of the errors in `UNDEFINED` if it has none."""
+        """Return the objective at theta; raise an error in `UNDEFINED` if it is not defined."""
 
     @abstractmethod
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:

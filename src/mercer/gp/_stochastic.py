@@ -204,7 +204,10 @@ class StochasticLikelihood(InducingPointObjective):
         return draws[: len(self.Y)], draws[len(self.Y) :]
 
     def _probes(self, system: Preconditioned) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probes z ~ N(0, P~), scaled to z^T P~^-1 z = n, and P~^-1 z."""
+        """Return the probes z ~ N(0, P~), scaled to z^T P~^-1 z = n, and P~^-1 z.
+
+        C~ and P~ are C and P, multiplied by D^-1/2 from both sides; see `Preconditioned`.
+        """
         on_points, on_landmarks = self._normal_draws
         Z = on_points + system.P.F.T @ on_landmarks[system.Q.map.kept]
         P_inv_Z = system.P.solve(Z)
@@ -214,7 +217,8 @@ class StochasticLikelihood(InducingPointObjective):
     def _solve(self, theta: Any, tol: Any) -> tuple[Preconditioned, np.ndarray, CGSolution]:
         """Return C~, P~^-1 z, and the solution of C~ X = [targets, probes z].
 
-        `tol` is one tolerance, or one for each column.
+        C~ and P~ are C and P, multiplied by D^-1/2 from both sides.  `tol` is one tolerance, or
+        one for each column.
         """
         system = Preconditioned(self._projection(theta), self.noise)
         Z, P_inv_Z = self._probes(system)

@@ -36,9 +36,9 @@ class _PlanTuning:
     feature_block: int = 2**15
     # Rows of K that are summed together.
     sum_strip: int = 512
-    # Size of K in bytes above which storing it must save time to be chosen.
+    # Size of K in bytes above which storing it must save enough time to be chosen.
     large_matrix: int = 2**31
-    # Factor on the time of solvers that store such a large K.
+    # Factor by which the time of solvers that store such a large K is multiplied in the comparison.
     large_matrix_penalty: float = 1.25
     # Typical number of passes over K of the block Krylov solver.
     krylov_passes: int = 5
