@@ -117,7 +117,11 @@ def test_a_million_points():
     assert not roomy.chosen.low_memory and roomy.chosen.exact
     assert option(roomy, "dense", "dense").memory > 8 * 10**12
     tight = plan(1_000_000, 10, columns=20, max_memory=roomy.chosen.memory // 2)
-    assert tight.chosen.low_memory and tight.chosen.storage == "tiled" and tight.chosen.passes == "5-20"
+    assert (
+        tight.chosen.low_memory
+        and tight.chosen.storage == "tiled"
+        and tight.chosen.passes == "5-20"
+    )
     assert tight.chosen.memory < roomy.chosen.memory / 2
     least = tight.chosen.memory
     assert plan(1_000_000, 10, columns=20, max_memory=least).chosen.low_memory
@@ -228,7 +232,9 @@ def test_the_lean_option_is_exact_too():
     assert options["max_memory"] < 8 * 2600**2  # K does not fit, either
     tight = KernelPCA(4, **options)
     chosen = tight.plan(A).chosen
-    assert chosen.low_memory and chosen.storage == "tiled" and chosen.memory <= options["max_memory"]
+    assert (
+        chosen.low_memory and chosen.storage == "tiled" and chosen.memory <= options["max_memory"]
+    )
     model, peak = traced(lambda: tight.fit(A))
     assert model.solver_.rank == 0 and not model.solver_.prove
     assert peak < chosen.memory

@@ -175,9 +175,8 @@ def make_plan(
     threads = check_threads(None)
     tiled_bytes = working_bytes(kernel, X, None, k + 16, threads)
     tile_bytes = 0 if is_precomputed else working_bytes(kernel, X, None, 0, threads)
-    strip_bytes = (
-        8 * n * min(n, _TUNING.sum_strip) * (3 if is_precomputed else 1)
-    )  # weighted sums; a precomputed K is also validated
+    # for weighted sums of rows; a precomputed K is also validated
+    strip_bytes = 8 * n * min(n, _TUNING.sum_strip) * (3 if is_precomputed else 1)
     n_computed = n if wanted is not None and wanted < 1 else k  # LAPACK computes all for a fraction
     krylov, nystroem = BlockKrylov(), LowRankEigen(rank=rank)
     n_landmarks = nystroem.features(n, k)
