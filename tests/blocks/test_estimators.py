@@ -251,8 +251,8 @@ def test_the_plan_of_points_in_blocks_tells_the_law():
     found = model.plan(da.zeros((10**6, 20), chunks=(10**5, 20)))
     assert found.chosen.storage == "tiled"
     assert "cores, krylov: about" in str(found)
-    assert "every worker holds 175.5 MiB of points" in str(found)
-    assert "in blocks" not in str(model.plan(np.zeros((10**4, 20))))
+    assert "every worker stores 175.5 MiB of points" in str(found)
+    assert "distributed" not in str(model.plan(np.zeros((10**4, 20))))
 
 
 def test_points_that_are_too_large_to_gather():

@@ -126,8 +126,8 @@ def test_an_end_before_convergence_is_said():
         (X, {"n_components": 5}, "n_components=5, but PCA of 60 points has at most 4 dimensions"),
         (X[:1], {}, "1 sample"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
-        (X, {"kernel": "Matern()"}, r"known of v\*RBF\(l\) and Stretch.*not of Matern"),
-        (X, {"kernel": "RBF([1.0, 2.0])"}, "2 length scales, but places have 4 dimensions"),
+        (X, {"kernel": "Matern()"}, r"implemented for v\*RBF\(l\) and Stretch.*not for Matern"),
+        (X, {"kernel": "RBF([1.0, 2.0])"}, "2 length scales, but latent points have 4 dimensions"),
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )

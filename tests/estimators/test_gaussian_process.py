@@ -329,7 +329,8 @@ def test_duplicates_with_different_targets():
     np.testing.assert_allclose(model.predict([[0.0], [1.0]]), [1.0, 3.0], atol=0.02)
     # K is singular to rounding here: noise below that is raised, and said
     jittered = held(1e6 * RBF(), alpha=1e-14)
-    with pytest.warns(UserWarning, match="was added to its diagonal, beside a noise of 1.00e-14"):
+    text = "was added to its diagonal, in addition to a noise of 1.00e-14"
+    with pytest.warns(UserWarning, match=text):
         jittered.fit(X, [0.0, 0.0, 1.0, 1.0])
     assert jittered.report_.certificate["jitter"] > 0
     value = jittered.log_marginal_likelihood(jittered.kernel_.theta)

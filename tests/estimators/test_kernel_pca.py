@@ -211,7 +211,9 @@ def test_one_point_bad_numbers_bad_shapes():
         KernelPCA(0).fit(X)
     with pytest.raises(NotFittedError):
         KernelPCA(1).transform(X)
-    with pytest.warns(UserWarning, match="ARPACK finds fewer than n eigenpairs, but 90 of n = 90"):
+    with pytest.warns(
+        UserWarning, match="ARPACK computes fewer than n eigenpairs, but 90 of n = 90"
+    ):
         model = KernelPCA(eigen_solver="arpack", kernel=Linear()).fit(X)
     assert isinstance(model.solver_, DenseEigen)
     for n in (3, 300):  # identical points: nothing varies

@@ -468,12 +468,16 @@ def test_more_components_than_points(solver):
 
 def test_more_components_than_landmarks():
     for solver in ("nystroem", "features"):
-        with pytest.raises(ValueError, match="12 components are asked for, but there are 10 land"):
+        with pytest.raises(
+            ValueError, match="12 components are requested, but there are only 10 land"
+        ):
             make(solver, 12, rank=10).fit(X)
-        with pytest.raises(ValueError, match="12 components are asked for, but there are 10 land"):
+        with pytest.raises(
+            ValueError, match="12 components are requested, but there are only 10 land"
+        ):
             make(solver, 12, rank=10).partial_fit(X)
         assert make(solver, None, rank=10).fit(X).n_components_ == 10
-    with pytest.raises(ValueError, match="12 components are asked for, but there are 7 land"):
+    with pytest.raises(ValueError, match="12 components are requested, but there are only 7 land"):
         make("nystroem", 12, landmarks=X[:7]).fit(X)
     assert make("nystroem", 12).fit(X[:8]).n_components_ <= 8
 
@@ -496,7 +500,9 @@ def test_components_without_variance_have_no_scores_on_new_points_either(solver,
 
 
 def test_arpack_and_all_components():
-    with pytest.warns(UserWarning, match="ARPACK finds fewer than n eigenpairs, but 120 of n = 12"):
+    with pytest.warns(
+        UserWarning, match="ARPACK computes fewer than n eigenpairs, but 120 of n = 12"
+    ):
         model = make("arpack", 120).fit(X)
     assert isinstance(model.solver_, DenseEigen)
 
@@ -794,7 +800,7 @@ def test_all_points_equal(solver):
 def test_one_point(solver):
     options = {"rank": None} if solver == "nystroem" else {}
     if solver == "arpack":
-        with pytest.warns(UserWarning, match="ARPACK finds fewer than n"):
+        with pytest.warns(UserWarning, match="ARPACK computes fewer than n"):
             model = make(solver, 1, **options).fit(X[:1])
     else:
         model = make(solver, 1, **options).fit(X[:1])
@@ -900,7 +906,7 @@ def test_features_need_a_spectrum():
     with pytest.raises(TypeError, match="Polynomial has no random Fourier features"):
         KernelPCA(2, kernel="poly", eigen_solver="features").fit(X)
     for kernel, points in (("precomputed", RBF()(X)), (Callable(letters), WORDS)):
-        with pytest.raises(ValueError, match="random features are functions of vectors"):
+        with pytest.raises(ValueError, match="random features need points that are vectors"):
             KernelPCA(2, kernel=kernel, eigen_solver="features").fit(points)
 
 

@@ -75,7 +75,7 @@ def test_a_plan_that_finds_nothing_says_what_to_do():
     nothing = plan(50_000, 10, max_memory="1 MiB")
     assert nothing.chosen is None
     assert str(nothing).endswith(
-        "  nothing exact fits: raise max_memory, ask for fewer components, or take\n"
+        "  no exact method fits: increase max_memory, request fewer components, or use\n"
         "  eigen_solver='nystroem', whose error is certified"
     )
     with pytest.raises(MemoryBudgetError, match="no exact method fits the memory budget"):
@@ -114,13 +114,17 @@ def test_a_plan_allocates_nothing(k, tmp_path):
 def test_a_million_points():
     roomy = plan(1_000_000, 10, columns=20, max_memory="32 GiB")
     assert (roomy.chosen.eigen_solver, roomy.chosen.storage) == ("krylov", "tiled")
-    assert not roomy.chosen.lean and roomy.chosen.exact
+    assert not roomy.chosen.low_memory and roomy.chosen.exact
     assert option(roomy, "dense", "dense").memory > 8 * 10**12
     tight = plan(1_000_000, 10, columns=20, max_memory=roomy.chosen.memory // 2)
-    assert tight.chosen.lean and tight.chosen.storage == "tiled" and tight.chosen.passes == "5-20"
+    assert (
+        tight.chosen.low_memory
+        and tight.chosen.storage == "tiled"
+        and tight.chosen.passes == "5-20"
+    )
     assert tight.chosen.memory < roomy.chosen.memory / 2
     least = tight.chosen.memory
-    assert plan(1_000_000, 10, columns=20, max_memory=least).chosen.lean
+    assert plan(1_000_000, 10, columns=20, max_memory=least).chosen.low_memory
     assert plan(1_000_000, 10, columns=20, max_memory=least - 1).chosen is None
     assert plan(1_000_000, 10, columns=20, max_memory="1 GiB").chosen is None
     assert option(plan(1_000_000, 10, max_memory="1 GiB"), "nystroem", "low rank").fits
@@ -196,8 +200,8 @@ def test_other_points():
 
 def test_a_storage_that_was_asked_for_says_so():
     made = plan(1000, 5, storage="tiled")
-    assert option(made, "dense", "dense").why_not == "storage is 'tiled'"
-    assert option(made, "krylov", "dense").why_not == "storage is 'tiled'"
+    assert option(made, "dense", "dense").rejection == "storage is 'tiled'"
+    assert option(made, "krylov", "dense").rejection == "storage is 'tiled'"
     assert option(made, "nystroem", "low rank").fits
     assert str(made).count("storage is 'tiled'") == 2
 
@@ -228,7 +232,9 @@ def test_the_lean_option_is_exact_too():
     assert options["max_memory"] < 8 * 2600**2  # K does not fit, either
     tight = KernelPCA(4, **options)
     chosen = tight.plan(A).chosen
-    assert chosen.lean and chosen.storage == "tiled" and chosen.memory <= options["max_memory"]
+    assert (
+        chosen.low_memory and chosen.storage == "tiled" and chosen.memory <= options["max_memory"]
+    )
     model, peak = traced(lambda: tight.fit(A))
     assert model.solver_.rank == 0 and not model.solver_.prove
     assert peak < chosen.memory

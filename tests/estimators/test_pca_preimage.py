@@ -94,7 +94,7 @@ def test_many_points_come_in_blocks(monkeypatch):
     model = KernelPCA(3, kernel="rbf", gamma=0.05).fit(X)
     scores = model.transform(Z)
     whole = model.preimage(scores, start=Z)
-    monkeypatch.setattr(components, "_ENTRIES", 2 * 40)
+    monkeypatch.setattr(components, "_MAX_DECODE_ENTRIES", 2 * 40)
     parts = model.preimage(scores, start=Z)
     np.testing.assert_allclose(parts.points, whole.points, atol=1e-6)
     assert parts.methods == whole.methods and len(parts) == 6
@@ -230,7 +230,7 @@ def test_what_cannot_come_back_says_why():
     with pytest.raises(TypeError, match="start: the learned inverse transform takes no options"):
         learned.inverse_transform(X[:, :2], start=X)
     words = Callable(lambda s, t: float(s[0] == t[0]) + float(s == t), "pair")
-    with pytest.raises(TypeError, match="learns points that are vectors, and these are a list"):
+    with pytest.raises(TypeError, match="requires points that are vectors, got a list"):
         KernelPCA(1, kernel=words, fit_inverse_transform=True).fit(["ab", "cd", "ax"])
 
 

@@ -343,8 +343,10 @@ def test_blocks_of_other_points(kind):
 
 def test_a_first_block_that_is_too_small():
     model = KernelPCA(3, kernel="rbf", eigen_solver="nystroem", rank=50)
-    text = r"rank=50 landmarks cannot be chosen among 20 points; request fewer, or give more points"
-    with pytest.raises(ValueError, match=text + r" \(partial_fit takes them from the first block"):
+    text = r"rank=50 landmarks cannot be chosen among 20 points; request fewer, or use more points"
+    with pytest.raises(
+        ValueError, match=text + r" \(partial_fit chooses them from the first block"
+    ):
         model.partial_fit(X[:20])
     with pytest.raises(NotFittedError):
         model.transform(X)

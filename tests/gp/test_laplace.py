@@ -16,7 +16,7 @@ from mercer.gp import (
     expected_softmax,
     maximise,
 )
-from mercer.gp._search import _Search
+from mercer.gp._search import _ThetaOptimiser
 from mercer.kernels import RBF, Bounded, Linear, Sigmoid, White
 
 rng = np.random.default_rng(0)
@@ -166,7 +166,7 @@ def test_what_is_taken_is_what_is_asked_for():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="several with one 1 in each row"):
+    with pytest.raises(ValueError, match="several columns of 0 and 1 with a single 1 in each row"):
         LaplaceLikelihood(KERNEL, X, FOUR + np.eye(4)[(LABELS + 1) % 4])
     with pytest.raises(MemoryBudgetError, match="on 40 points of 4 classes needs 100"):
         LaplaceLikelihood(KERNEL, X, FOUR, max_memory="99 KiB")
@@ -175,7 +175,7 @@ def test_bad_input():
         tight.value_and_gradient()
     wrong = LaplaceLikelihood(50.0 * Sigmoid(1.0, 1.0), X, FOUR)
     assert wrong.value() == -np.inf
-    with pytest.raises(NotPositiveDefiniteError, match="no Mercer kernel"):
+    with pytest.raises(NotPositiveDefiniteError, match="not a Mercer kernel"):
         wrong.posterior()
     assert isinstance(LaplaceLikelihood(KERNEL, X, FOUR).posterior().covariance, ClassCovariance)
 
@@ -215,7 +215,11 @@ def test_some_observations_lead_all_of_them_nowhere_else():
     objective = Split(kernel, np.zeros((500, 1)), np.arange(500) % 2)
     best = maximise(objective, kernel.theta, kernel.bounds)
     np.testing.assert_allclose(best.theta, [2.0, 2.0], atol=1e-4)
-    search = _Search(objective, kernel.bounds, 100)
-    np.testing.assert_array_equal(search.follow(np.zeros(2), np.ones(2)), np.ones(2))
-    np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([-1.0, 2.0])), np.zeros(2))
-    np.testing.assert_array_equal(search.follow(np.zeros(2), np.array([5.0, 5.0])), np.zeros(2))
+    search = _ThetaOptimiser(objective, kernel.bounds, 100)
+    np.testing.assert_array_equal(search.follow_direction(np.zeros(2), np.ones(2)), np.ones(2))
+    np.testing.assert_array_equal(
+        search.follow_direction(np.zeros(2), np.array([-1.0, 2.0])), np.zeros(2)
+    )
+    np.testing.assert_array_equal(
+        search.follow_direction(np.zeros(2), np.array([5.0, 5.0])), np.zeros(2)
+    )

@@ -52,12 +52,12 @@ def test_no_value_where_the_matrix_is_singular():
 def test_a_gain_that_is_too_small_ends_a_search():
     likelihood = LatentLikelihood(KERNELS[0], Y, 2)
     u = likelihood.joined(Z)
-    short = maximise(likelihood, u, likelihood.bounds, way="cautious", gain=1.0)
-    long = maximise(likelihood, u, likelihood.bounds, way="cautious", gain=1e-3)
-    assert short.converged and short.message == "10 steps gain too little"
+    short = maximise(likelihood, u, likelihood.bounds, first_step="unit", gain=1.0)
+    long = maximise(likelihood, u, likelihood.bounds, first_step="unit", gain=1e-3)
+    assert short.converged and short.message == "the last 10 steps gained too little"
     assert short.evaluations < long.evaluations and short.value < long.value
 
 
 def test_the_budget():
-    with pytest.raises(MemoryBudgetError, match="a latent map of 25 points needs"):
+    with pytest.raises(MemoryBudgetError, match="a latent variable model of 25 points needs"):
         LatentLikelihood(KERNELS[0], Y, 2, max_memory="10 KiB")

@@ -1,12 +1,14 @@
 """The psi statistics against quadrature, and the bound of the Bayesian latent variable model."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import norm
 
+import mercer.gp._latent_bound as _latent_bound
 from mercer.gp import (
     InducingBound,
     LatentBound,
@@ -125,7 +127,7 @@ def test_neither_blocks_nor_threads_matter(monkeypatch):
     kernel = KERNELS[0]
     u = LatentBound(kernel, Y, Q, M).joined(LatentState(MU, S, Z, kernel, 0.3))
     before = LatentBound(kernel, Y, Q, M).value_and_gradient(u)
-    monkeypatch.setattr("mercer.gp._latent_bound._ENTRIES", 20)
+    monkeypatch.setattr(_latent_bound, "_TUNING", replace(_latent_bound._TUNING, block_entries=20))
     one, two = (LatentBound(kernel, Y, Q, M, n).value_and_gradient(u) for n in (1, 2))
     assert one[0] == two[0] == pytest.approx(before[0], rel=1e-12)
     np.testing.assert_array_equal(one[1], two[1])
@@ -148,7 +150,7 @@ def test_memory_grows_with_the_data_alone():
 
 
 def test_no_value_where_the_matrix_is_singular(monkeypatch):
-    monkeypatch.setattr("mercer.gp._latent_bound._JITTER", 0.0)
+    monkeypatch.setattr(_latent_bound, "_TUNING", replace(_latent_bound._TUNING, jitter=0.0))
     bound = LatentBound(KERNELS[0], Y, Q, M)
     u = bound.joined(LatentState(MU, S, np.ones_like(Z), KERNELS[0], 0.3))
     value, gradient = bound.value_and_gradient(u)
@@ -158,7 +160,9 @@ def test_no_value_where_the_matrix_is_singular(monkeypatch):
 def test_kernels_that_have_no_expectations_are_refused():
     assert repr(with_relevance(2.0 * RBF(3.0), 2)) == "2.0*RBF(length_scale=(3.0, 3.0))"
     np.testing.assert_array_equal(length_scales(with_relevance(Linear(), 3)), np.ones(3))
-    with pytest.raises(ValueError, match=r"v\*RBF\(l\) and Stretch.*not of Matern.*GPLVM takes"):
+    with pytest.raises(
+        ValueError, match=r"v\*RBF\(l\) and Stretch.*not for Matern.*GPLVM supports"
+    ):
         with_relevance(Matern(), 2)
-    with pytest.raises(ValueError, match="3 length scales, but places have 2 dimensions"):
+    with pytest.raises(ValueError, match="3 length scales, but latent points have 2 dimensions"):
         with_relevance(RBF([1.0, 2.0, 3.0]), 2)

@@ -10,8 +10,8 @@ from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError
 from mercer.gp import LeaveOneOut, MarginalLikelihood, maximise
-from mercer.gp._newton import Model
-from mercer.gp._search import _Search
+from mercer.gp._newton import QuadraticModel
+from mercer.gp._search import _ThetaOptimiser
 from mercer.kernels import (
     RBF,
     Bounded,
@@ -30,7 +30,7 @@ from mercer.kernels import (
 )
 from mercer.testing._differences import difference
 
-WAYS = ("both", "bold", "cautious")
+FIRST_STEPS = ("both", "gradient", "unit")
 
 KERNELS = [
     1.3 * RBF(0.8) + White(0.1),
@@ -231,7 +231,7 @@ def test_what_has_converged_is_flat(kernel):
         left = np.clip(best.theta + gradient, *kernel.bounds.T) - best.theta
         converged += best.converged
         assert not best.converged or np.abs(left).max() <= 0.02 * np.sqrt(30)
-        assert best.converged or "raises it" in best.message or "still rises" in best.message
+        assert best.converged or "no increase" in best.message or "still increases" in best.message
     assert converged >= 2
 
 
@@ -246,7 +246,7 @@ def test_a_search_that_stops_on_a_slope_has_not_converged():
     kernel = 1.0 * RBF() + White()
     best = maximise(Ledge(kernel, X, np.sin(3 * X)), kernel.theta, kernel.bounds)
     assert not best.converged
-    assert "it still rises, with a slope of" in best.message
+    assert "the objective still increases, with a gradient of" in best.message
 
 
 def test_a_wrapped_kernel_has_its_derivatives_from_one_call():
@@ -268,11 +268,14 @@ def test_restarts_look_behind_a_bound_once():
     X = np.array([[0.0], [1.0], [2.5], [4.0]])
     kernel = Bounded(RBF(0.55), (0.5, 0.6))  # whose best length scale is beyond
     objective = MarginalLikelihood(kernel, X, np.sin(0.3 * X), 1e-6)
-    ends = {way: maximise(objective, kernel.theta, kernel.bounds, way=way) for way in WAYS}
+    ends = {
+        first_step: maximise(objective, kernel.theta, kernel.bounds, first_step=first_step)
+        for first_step in FIRST_STEPS
+    }
     assert len({end.value for end in ends.values()}) == 1
-    assert ends["both"].evaluations > ends["bold"].evaluations
-    with pytest.raises(ValueError, match="way must be"):
-        maximise(objective, kernel.theta, kernel.bounds, way="other")
+    assert ends["both"].evaluations > ends["gradient"].evaluations
+    with pytest.raises(ValueError, match="first_step must be"):
+        maximise(objective, kernel.theta, kernel.bounds, first_step="other")
 
 
 def test_a_sharp_period_keeps_no_other_parameter_from_its_optimum():
@@ -288,7 +291,7 @@ def test_a_sharp_period_keeps_no_other_parameter_from_its_optimum():
         assert best.converged and again.converged
         assert best.value <= again.value < best.value + 2e-3
         _, gradient, B = objective.with_information(best.theta)
-        assert Model(kernel.bounds).step(best.theta, gradient, B)[1] < 1e-2
+        assert QuadraticModel(kernel.bounds).step(best.theta, gradient, B)[1] < 1e-2
 
 
 @pytest.mark.parametrize("kernel", [1.0 * RBF() + White(), 1.0 * RBF((1.0, 1.0)) + White()])
@@ -341,7 +344,7 @@ def test_a_step_of_newtons_that_loses_much_costs_a_value_alone():
     y = np.sin(3 * X[:, 0]) + 0.01 * rng.normal(size=600)
     kernel = 1.0 * RBF() + 1.0 * Matern(nu=1.5) + White()
     objective = Counted(kernel, X, y, 1e-10)
-    _Search(objective, kernel.bounds, 1000).ascend(kernel.theta, 1e-4)
+    _ThetaOptimiser(objective, kernel.bounds, 1000).newton(kernel.theta, 1e-4)
     best = -np.inf
     for value, known in seen:
         assert known or value < best  # every step that is taken has slopes
@@ -353,7 +356,7 @@ def test_a_start_that_is_singular_is_said():
     X = np.zeros((4, 1))
     best = maximise(MarginalLikelihood(RBF(), X, np.arange(4.0)), RBF().theta, RBF().bounds)
     assert not best.converged and best.value == -np.inf
-    assert best.message == "it is not finite at the start"
+    assert best.message == "the objective is not finite at the start"
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -381,7 +384,7 @@ def test_newton_ends_where_lbfgs_does_in_fewer_evaluations(width):
     kernel = 1.0 * RBF(width) + White()
     objective = MarginalLikelihood(kernel, X, y)
     found = maximise(objective, kernel.theta, kernel.bounds)
-    slow = _Search(objective, kernel.bounds, 1000).climb(kernel.theta)
+    slow = _ThetaOptimiser(objective, kernel.bounds, 1000).lbfgs(kernel.theta)
     assert found.converged and found.value > slow.value - 1e-6 * abs(slow.value)
     assert found.evaluations < 0.6 * slow.evaluations
     np.testing.assert_array_equal(
@@ -397,15 +400,17 @@ def test_a_noise_falls_along_a_straight_line():
     theta, v = np.array([0.9, np.log(0.8)]), 0.8
     g = np.array([-100.0 * 0.1, v * (100.0 * 0.1 - 1.0)])
     B = 100.0 * np.array([[1.0, -v], [-v, v**2]])
-    model = Model(np.array([[-5.0, 5.0], [-9.0, 9.0]]), np.array([False, True]), reach=4.0)
+    model = QuadraticModel(
+        np.array([[-5.0, 5.0], [-9.0, 9.0]]), np.array([False, True]), radius=4.0
+    )
     d, expected = model.step(theta, g, B)
     assert d[1] == pytest.approx(-4.0) and f(theta + d) - f(theta) == pytest.approx(
         expected, abs=1e-9
     )
-    straight, short = model.corrected(B), np.array([0.1, -0.3])
+    straight, short = model.bfgs_corrected(B), np.array([0.1, -0.3])
     x, w = theta[0] + 0.1, v * np.exp(-0.3)
     slopes = np.array([-100.0 * (x - w), w * (100.0 * (x - w) - 1.0)])
-    model.judge(short, g, slopes, f(theta + short) - f(theta), 1.0)
+    model.update(short, g, slopes, f(theta + short) - f(theta), 1.0)
     ((e, change),) = model.steps
     np.testing.assert_allclose(change, straight @ e, atol=1e-9)  # as was told
 
@@ -416,7 +421,7 @@ def test_steps_are_the_best_within_the_box(seed):
     R, g = rng.normal(size=(5, 5)), rng.normal(size=5)
     bounds = np.stack([-rng.random(5) * (rng.random(5) < 0.8), rng.random(5)], axis=1)
     H = R @ R.T + 0.1 * np.eye(5)
-    d, gain = Model(bounds).step(np.zeros(5), g, H)
+    d, gain = QuadraticModel(bounds).step(np.zeros(5), g, H)
     best = minimize(lambda d: 0.5 * d @ H @ d - g @ d, np.zeros(5), bounds=bounds, tol=1e-14)
     assert np.all(d >= bounds[:, 0]) and np.all(d <= bounds[:, 1])
     assert gain == pytest.approx(-best.fun, rel=1e-6)

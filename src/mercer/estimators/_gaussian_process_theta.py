@@ -375,7 +375,7 @@ class SpelledObjective:
             self,
             start,
             self.translation.bounds,
-            way=way,
+            first_step=way,
             say=None if log is None else lambda text: log(Step(f"start {number}, {text}")),
         )
         if not optimum.converged:

@@ -1,4 +1,4 @@
-"""Gaussian processes: what a search over theta maximises, and what data leave open."""
+"""Gaussian processes: objectives for fitting kernel parameters (theta), and posteriors."""
 
 from .._lazy import attach
 

@@ -1,4 +1,4 @@
-"""The optional methods of an objective that a search may call."""
+"""The optional methods of an objective that `maximise` may call."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ __all__ = ["Capabilities"]
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Which optional methods an objective has; the default is none of them.
+    """Which optional methods an objective supports; all are False by default.
 
-    `maximise` calls an optional method only if the objective's `capabilities` list it.  An
-    objective that wraps another one lists the methods that it forwards *and* that the inner
-    objective has, so that having a method of some name never stands for being able to call it.
+    `maximise` calls an optional method only if the objective's `capabilities` list it.  A wrapper
+    around another objective may define all of the methods.  It lists only those that the wrapped
+    objective supports as well, because the others would fail.
 
     Attributes
     ----------
     subset : bool
-        ``subset(rows)`` returns the objective on some of the observations.
+        ``subset(rows)`` returns the objective restricted to some of the observations.
     standard_error : bool
-        ``standard_error(theta)`` is the standard error of the value, which is an estimate.
+        The value is an estimate, and ``standard_error(theta)`` returns its standard error.
     information : bool
-        ``with_information(theta, above)`` returns approximate second derivatives as well, and
+        ``with_information(theta, above)`` also returns approximate second derivatives, and
         ``noises`` marks the parameters that are noise variances.
     cheap_information : bool
         ``with_information`` costs about as much as a gradient.

@@ -1,4 +1,4 @@
-"""choose_objective(): the only table from names to the objectives of a Gaussian process."""
+"""The mapping from solver names to objectives of a Gaussian process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from ._system import pullback_workspace
 
 __all__ = ["choose_objective"]
 
-_MOST_EXACT = 10_000  # points up to which "auto" is exact: there a likelihood takes a minute
-_NAMES: dict[str, Any] = {
+# Up to this many points "auto" uses the exact objective.  At this size, evaluating the likelihood
+# once takes about a minute.
+_MAX_EXACT_POINTS = 10_000
+_OBJECTIVES: dict[str, Any] = {
     "cholesky": MarginalLikelihood,
     "exact": MarginalLikelihood,
     "nystroem": InducingBound,
@@ -23,8 +25,24 @@ _NAMES: dict[str, Any] = {
 
 
 def choose_objective(spec: str, n: int, max_memory: Any = None) -> Any:
-    """Return the objective of this name for n points.
+    """Return the objective class for a solver name and a number of points.
 
+    Parameters
+    ----------
+    spec : {"auto", "cholesky", "exact", "nystroem", "cg"}
+        The solver name; see the table.
+    n : int
+        The number of points.
+    max_memory : int, str or None
+        The memory budget, in bytes or as text such as "2 GiB"; used by "auto" only.
+
+    Returns
+    -------
+    type
+        A subclass of `Objective`.
+
+    Notes
+    -----
     =========== ======================================== ====================
     spec        when                                     objective
     =========== ======================================== ====================
@@ -43,14 +61,15 @@ def choose_objective(spec: str, n: int, max_memory: Any = None) -> Any:
     'MarginalLikelihood'
     """
     if spec != "auto":
-        return _NAMES[spec]
-    needed = 16 * n * n + pullback_workspace(n)  # a factor, and a likelihood beside it
-    if n <= _MOST_EXACT and needed <= budget_in_bytes(max_memory):
+        return _OBJECTIVES[spec]
+    # two n x n arrays: the stored Cholesky factor, and the one for evaluating the likelihood
+    needed = 16 * n * n + pullback_workspace(n)
+    if n <= _MAX_EXACT_POINTS and needed <= budget_in_bytes(max_memory):
         return MarginalLikelihood
     warn_caller(
         f"an exact Gaussian process on {n} points takes {in_words(needed)} and about "
-        f"{n**3:.0e} operations for each likelihood, so inducing points are used: the "
-        f"result is approximate. solver='nystroem' asks for that, with `rank` points; "
-        f"solver='cholesky' is exact"
+        f"{n**3:.0e} operations for each evaluation of the likelihood, so inducing points are "
+        f"used: the result is approximate. Set solver='nystroem' to choose this approximation "
+        f"explicitly, with `rank` inducing points, or solver='cholesky' for the exact result"
     )
     return InducingBound

@@ -1,9 +1,10 @@
-"""Classes: the Laplace approximation of Gaussian processes seen through a logistic or a softmax.
+"""Laplace approximation for Gaussian process classification, with a logistic or softmax link.
 
     log q(y) = log p(y | f) - f^T K^-1 f / 2 - log det(I + K W) / 2,
 
-f the most probable values at the points, W the curvature of -log p(y | f) there (Rasmussen and
-Williams, Gaussian Processes for Machine Learning, 2006, chapters 3.4, 3.5 and 5.5).
+where f is the mode: the most probable values at the points.  W is the Hessian of -log p(y | f) at
+the mode (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, sections 3.4, 3.5
+and 5.5).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ._posterior import Posterior
 from ._softmax import SoftmaxCurvature
 from ._system import (
     dense_matrix,
-    fits_at_once,
+    fits_one_block,
     pullback_workspace,
     symmetric_pullback,
     symmetric_tile,
@@ -32,19 +33,31 @@ from ._system import (
 
 __all__ = ["LaplaceLikelihood"]
 
-_HALVINGS = 30  # of a step that does not climb
-_CORRECTIONS = 3  # of a step, with its factor
-_SLACK = 1e-4  # that coefficients at the mode may have
-_ROUNDING = 1e-12  # a climb less than this part of the height is none
+
+@dataclass(frozen=True)
+class _LaplaceTuning:
+    """Limits of the Newton iteration for the mode."""
+
+    # How often a step that decreases the objective is halved before the iteration gives up.
+    max_halvings: int = 30
+    # Further steps with the same factor of I + K W; a new factor costs as much as several of them.
+    max_corrections: int = 3
+    # Largest |K^-1 f - (Y - P)| / |Y - P| at a mode that counts as converged; it is 0 at the mode.
+    max_mode_residual: float = 1e-4
+    # Relative gains of the objective below this are rounding errors.
+    min_relative_gain: float = 1e-12
+
+
+_TUNING = _LaplaceTuning()
 
 
 @dataclass(frozen=True)
 class _Mode:
-    """The most probable f, and what is known there."""
+    """The most probable f, and the quantities at f."""
 
     curvature: Any
-    slope: np.ndarray  # Y - P, which is K^-1 f
-    value: float
+    slope: np.ndarray  # Y - P, which equals K^-1 f at the mode
+    value: float  # the approximate log marginal likelihood
     steps: int
     converged: bool
     slack: float  # |K^-1 f - (Y - P)| relative to |Y - P|
@@ -53,34 +66,42 @@ class _Mode:
 @entry_point
 @dataclass(frozen=True, eq=False)
 class LaplaceLikelihood(Objective):
-    """log q(y | theta) of labels; see the module.
+    """Approximate log marginal likelihood of class labels, by the Laplace approximation.
+
+        log q(y) = log p(y | f) - f^T K^-1 f / 2 - log det(I + K W) / 2
+
+    where f is the posterior mode and W is the Hessian of -log p(y | f) at f.
 
     Parameters
     ----------
     kernel : Kernel
+        The prior covariance of f.
     X : points
+        The n observations.
     Y : array of shape (n,), (n, 1) or (n, C)
-        Two classes, 0 or 1, told apart by one f through the logistic function; or for each of C
-        classes a column with 1 for its points and 0 for others, and an f of its own, the softmax of
-        which are the probabilities.  All have the same kernel.
+        The labels: for two classes one column of 0 and 1, with one function f and the logistic
+        link; for C classes C indicator columns, with one function f_c per class and the softmax
+        link.  All functions have the same kernel.
     max_memory : int, str or None
-        For one column 3 arrays of n x n, 4 for a gradient; for C columns C + 4 and C + 5.
-    max_iter : int
-        Newton steps to the mode.
-    warm : bool
-        Whether they begin where the last ones ended, rather than at f = 0.
+        The memory budget.  One column needs 3 arrays of n x n numbers, and 4 for a gradient;
+        C columns need C + 4, and C + 5 for a gradient.
+    max_iter : int, default=100
+        Largest number of Newton steps for finding the mode.
+    warm : bool, default=False
+        Whether the Newton steps start at the previous mode, rather than at f = 0.
 
     Notes
     -----
-    The gradient is one pullback: d log q = sum_ij M_ij dK_ij with
+    The gradient is d log q = sum_ij M_ij dK_ij with
 
         M = sum_c (a_c a_c^T - R_cc + u_c a_c^T + a_c u_c^T) / 2,
         a = K^-1 f = Y - P,    R = (K + W^-1)^-1,    u = (I - R K) s,
 
-    s the slope of -log det(I + K W) / 2 in f, so that no array of n x n x p exists.
+    where s is the derivative of -log det(I + K W) / 2 with respect to f.  No array of size
+    n x n x p is needed.
 
-    Two columns 1 - y, y with the kernel k are one column y with the kernel 2 k: what counts is the
-    difference of both f.
+    Two columns 1 - y, y with the kernel k are equivalent to one column y with the kernel 2 k,
+    because the probabilities depend only on the difference of the two functions.
 
     Examples
     --------
@@ -103,49 +124,51 @@ class LaplaceLikelihood(Objective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one, Y = self.Y.shape[1] == 1, self.Y
-        if not np.all((Y == 0.0) | (Y == 1.0)) or (not one and np.any(Y.sum(axis=1) != 1.0)):
+        is_binary, Y = self.Y.shape[1] == 1, self.Y
+        if not np.all((Y == 0.0) | (Y == 1.0)) or (not is_binary and np.any(Y.sum(axis=1) != 1.0)):
             raise ValueError(
-                "the labels of a LaplaceLikelihood are one column of 0 and 1, or several with one "
-                "1 in each row"
+                "the labels of a LaplaceLikelihood must be one column of 0 and 1, or several "
+                "columns of 0 and 1 with a single 1 in each row"
             )
         n = length(self.X)
         text = f"a Gaussian process on {n} points"
-        check_budget(self._bytes(gradient=False), self.max_memory, text + self._of_classes)
+        check_budget(self._bytes(gradient=False), self.max_memory, text + self._classes_text)
 
     @property
     def _link(self) -> Any:
+        """The class that implements the logistic or the softmax likelihood."""
         return LogisticCurvature if self.Y.shape[1] == 1 else SoftmaxCurvature
 
     @property
-    def _of_classes(self) -> str:
+    def _classes_text(self) -> str:
         q = self.Y.shape[1]
         return "" if q == 1 else f" of {q} classes"
 
     def _bytes(self, *, gradient: bool) -> int:
+        """Return the memory of the n x n arrays in bytes."""
         n, q = self.Y.shape
-        return 8 * n * n * self._link.arrays(q, gradient)
+        return 8 * n * n * self._link.n_square_arrays(q, gradient)
 
     def workspace(self) -> int:
         return self._bytes(gradient=True) + pullback_workspace(length(self.X), self.kernel)
 
     def _require_gradient(self) -> None:
         text = f"a gradient on {length(self.X)} points"
-        check_budget(self.workspace(), self.max_memory, text + self._of_classes)
+        check_budget(self.workspace(), self.max_memory, text + self._classes_text)
 
     def _value(self, theta: Any) -> float:
-        return self._mode(dense_matrix(self._at(theta), self.X, self.max_memory)).value
+        return self._find_mode(dense_matrix(self._kernel_at(theta), self.X, self.max_memory)).value
 
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
-        kernel = self._at(theta)
-        block: Any = kernel.linearise(self.X) if fits_at_once(kernel, self.X) else None
+        kernel = self._kernel_at(theta)
+        block: Any = kernel.linearise(self.X) if fits_one_block(kernel, self.X) else None
         if block is None:
             K = dense_matrix(kernel, self.X, self.max_memory)
         else:
             K = np.asarray(block.values, dtype=np.float64)
-        mode = self._mode(K)
+        mode = self._find_mode(K)
         A = mode.slope
-        U, R = mode.curvature.pull(K)
+        U, R = mode.curvature.gradient_terms(K)
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
             outer = (A[rows] + U[rows]) @ A[cols].T + A[rows] @ U[cols].T
@@ -154,16 +177,20 @@ class LaplaceLikelihood(Objective):
         return mode.value, symmetric_pullback(kernel, self.X, weights, block=block)
 
     def posterior(self, theta: Any = None) -> Posterior:
-        """Return mean and covariance of f given the labels, as Laplace has them."""
-        watch, kernel = Stopwatch(), self._at(theta)
-        mode = self._mode(dense_matrix(kernel, self.X, self.max_memory))
+        """Return the mean and covariance of f given the labels, by the Laplace approximation."""
+        watch, kernel = Stopwatch(), self._kernel_at(theta)
+        mode = self._find_mode(dense_matrix(kernel, self.X, self.max_memory))
         status = Status.CONVERGED if mode.converged else Status.NOT_CONVERGED
         if not mode.converged:
-            few = mode.steps == self.max_iter
+            out_of_steps = mode.steps == self.max_iter
             warn_caller(
-                f"the most probable f has not converged after {mode.steps} Newton steps: its "
-                f"coefficients miss y - p by {mode.slack:.2e}, relatively; "
-                + ("raise max_iter_predict" if few else "K is too large: try a smaller factor")
+                f"the posterior mode of f has not converged after {mode.steps} Newton steps: the "
+                f"relative difference between its coefficients and y - p is {mode.slack:.2e}; "
+                + (
+                    "increase max_iter_predict"
+                    if out_of_steps
+                    else "the kernel values are too large: try a smaller constant factor"
+                )
             )
         covariance = mode.curvature.covariance(kernel, self.X)
         report = Report(
@@ -176,50 +203,54 @@ class LaplaceLikelihood(Objective):
         )
         return Posterior(Expansion(kernel, self.X, mode.slope), covariance, report)
 
-    def _mode(self, K: np.ndarray) -> _Mode:
-        """Climb to the most probable f by Newton's method.
+    def _find_mode(self, K: np.ndarray) -> _Mode:
+        """Return the most probable f, found by Newton's method.
 
-        A factor of I + K W costs as much as several solutions, and serves a few corrections after
-        its own step.  The last step is one of Newton's, which squares what is left.
+        Factorising I + K W costs as much as several solves.  Each factor is therefore used for its
+        Newton step and for a few more corrections.  The iteration ends with a step that uses a
+        new factor, because such a step converges quadratically.
         """
         link, Y = self._link, self.Y
         A = self.__dict__.get("_last", np.zeros(Y.shape))
         F = K @ A
-        height, converged, steps = self._height(A, F), False, 0
+        log_joint, converged, steps = self._log_joint(A, F), False, 0
         while True:
-            here = link(K, F)
-            slope = Y - here.P
+            curvature = link(K, F)
+            slope = Y - curvature.P
             if converged or steps == self.max_iter:
                 break
-            for correction in range(1 + _CORRECTIONS):
-                start, step = height, here.solve(K, Y - link.probabilities(F) - A)
-                A, F, height = self._climb(K, A, F, height, step)
-                level = height - start < _ROUNDING * (1.0 + abs(start))
-                converged = level and not correction
-                if level:
+            for correction in range(1 + _TUNING.max_corrections):
+                previous, step = log_joint, curvature.solve(K, Y - link.probabilities(F) - A)
+                A, F, log_joint = self._line_search(K, A, F, log_joint, step)
+                is_flat = log_joint - previous < _TUNING.min_relative_gain * (1.0 + abs(previous))
+                converged = is_flat and not correction
+                if is_flat:
                     break
             steps += 1
-            del here  # before the next one is made
+            del curvature  # free its arrays before the next one is created
         if self.warm:
-            self.__dict__["_last"] = A  # a hint, no part of the value
+            self.__dict__["_last"] = A  # a start for the next call; the result hardly depends on it
         slack = float(np.linalg.norm(A - slope)) / max(float(np.linalg.norm(slope)), 1e-300)
-        converged = converged and slack <= _SLACK
-        return _Mode(here, slope, height - here.half_logdet, steps, converged, slack)
+        converged = converged and slack <= _TUNING.max_mode_residual
+        return _Mode(curvature, slope, log_joint - curvature.half_logdet, steps, converged, slack)
 
-    def _climb(
-        self, K: np.ndarray, A: np.ndarray, F: np.ndarray, height: float, step: np.ndarray
+    def _line_search(
+        self, K: np.ndarray, A: np.ndarray, F: np.ndarray, log_joint: float, step: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return A, K A and the height after a step, halved until it does not descend."""
-        least = height - _ROUNDING * (1.0 + abs(height))
-        for _ in range(_HALVINGS):
+        """Return A, K A and the log joint density after a step.
+
+        The step is halved until it does not decrease the log joint density.
+        """
+        lowest = log_joint - _TUNING.min_relative_gain * (1.0 + abs(log_joint))
+        for _ in range(_TUNING.max_halvings):
             A_next = A + step
             F_next = K @ A_next
-            reached = self._height(A_next, F_next)
-            if reached >= least:
-                return A_next, F_next, reached
+            value_next = self._log_joint(A_next, F_next)
+            if value_next >= lowest:
+                return A_next, F_next, value_next
             step = 0.5 * step
-        return A, F, height
+        return A, F, log_joint
 
-    def _height(self, A: np.ndarray, F: np.ndarray) -> float:
-        """Return log p(y | f) - f^T K^-1 f / 2."""
+    def _log_joint(self, A: np.ndarray, F: np.ndarray) -> float:
+        """Return log p(y | f) - f^T K^-1 f / 2, where A = K^-1 f."""
         return float(self._link.log_likelihood(F, self.Y)) - 0.5 * float(np.sum(A * F))

@@ -1,4 +1,4 @@
-"""A lower bound on the likelihood of targets whose points are integrated out."""
+"""The variational bound of the Bayesian GPLVM: the latent points are integrated out."""
 
 from __future__ import annotations
 
@@ -13,19 +13,33 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ._capabilities import Capabilities
 from ._posterior import Conditioned
-from ._psi import Expectations, Pulled, expectations, length_scales, with_relevance
+from ._psi import Expectations, PsiPullback, expectations, length_scales, with_relevance
 
 __all__ = ["LatentBound", "LatentState", "RowBound"]
 
-_JITTER = 1e-6  # of the mean k(z, z): inducing values are seen through so much noise
-_ENTRIES = 2**18  # of psi2 row by row, at a time
-_ARRAYS = 4  # of that size, in each thread
-_VECTORS = 70  # like the one that is searched for: 20 steps of L-BFGS, their slopes, and its own
-_GROUPS = 8  # of blocks, each added up by itself, so that threads do not change a sum
+
+@dataclass(frozen=True)
+class _LatentBoundTuning:
+    """Jitter and block sizes of the bound."""
+
+    # Added to the diagonal of K(Z, Z), relative to its mean, so that its Cholesky factor exists.
+    jitter: float = 1e-6
+    # Rows times pairs of inducing points in a block, which limits the memory.
+    block_entries: int = 2**18
+    # Arrays of `block_entries` numbers in each thread, for the memory estimate.
+    arrays_per_thread: int = 4
+    # Vectors of parameters in the optimiser, for the memory estimate: L-BFGS stores 20 steps with
+    # their gradients, and has further work arrays.
+    optimiser_vectors: int = 70
+    # Groups of blocks with separate sums, so that sums do not depend on the number of threads.
+    groups: int = 8
+
+
+_TUNING = _LatentBoundTuning()
 
 
 class LatentState(NamedTuple):
-    """All that the bound depends on: points N(mu, S), inducing points Z, a kernel, the noise.
+    """The variables of `LatentBound`: latent points N(mu, S), inducing points Z, kernel, noise.
 
     Examples
     --------
@@ -34,7 +48,7 @@ class LatentState(NamedTuple):
     >>> from mercer.kernels import RBF
     >>> mu, Z = np.zeros((3, 2)), np.eye(2)
     >>> state = LatentState(mu, mu + 0.5, Z, 1.0 * RBF((1.0, 4.0)), 0.1)
-    >>> state.turned([1, 0]).kernel
+    >>> state.permuted([1, 0]).kernel
     1.0*RBF(length_scale=(4.0, 1.0))
     """
 
@@ -44,8 +58,8 @@ class LatentState(NamedTuple):
     kernel: Kernel
     noise: float
 
-    def turned(self, order: Any) -> LatentState:
-        """Return the same state with its dimensions in another order."""
+    def permuted(self, order: Any) -> LatentState:
+        """Return the same state with its latent dimensions in another order."""
         kernel = with_relevance(self.kernel, len(order), length_scales(self.kernel)[order])
         return LatentState(
             self.mu[:, order], self.S[:, order], self.Z[:, order], kernel, self.noise
@@ -54,20 +68,25 @@ class LatentState(NamedTuple):
 
 @entry_point
 class RowBound:
-    """What a row adds to the bound, once the inducing values are known: N(K alpha, L C^-1 L^T).
+    """Contribution of single rows to the bound, for a fixed distribution of the inducing values.
 
         -1/2 [d log 2 pi s + |y|^2 / s] + g0 psi0 + G1 . psi1 + <G2, psi2> - KL(q(x) || N(0, I))
 
         g0 = -d / 2s,   G1 = alpha y / s,   G2 = (d (K^-1 - L^-T C^-1 L^-1) - alpha alpha^T) / 2s
 
+    The inducing values have the distribution N(K alpha, L C^-1 L^T).  It is used to find the
+    latent distribution of new rows.
+
     Parameters
     ----------
     psi : Expectations
+        The psi statistics of the kernel and the inducing points.
     alpha : ndarray of shape (m, d)
+        The coefficients of the mean of the inducing values.
     factor, inner : ndarrays of shape (m, m)
         L with L L^T = K, and B with B B^T = C = I + L^-1 psi2 L^-T / s.
     noise : float
-        s.
+        The noise variance s.
 
     Examples
     --------
@@ -92,61 +111,67 @@ class RowBound:
         d, a, one = alpha.shape[1], factor.T @ alpha, np.eye(len(alpha))
         root = solve_triangular(inner, one, lower=True)
         self.psi, self.noise, self.d = psi, noise, d
-        self.explained = d * (one - root.T @ root) - a @ a.T  # 2s G2 in whitened coordinates
-        self.zeroth = -0.5 * d / noise
-        self.first = alpha / noise
-        self.second = 0.5 / noise * whitened_back(factor, self.explained)
+        self.whitened_weights = d * (one - root.T @ root) - a @ a.T  # 2s G2 in whitened coordinates
+        self.psi0_weight = -0.5 * d / noise
+        self.psi1_weight = alpha / noise
+        self.psi2_weight = 0.5 / noise * unwhiten(factor, self.whitened_weights)
 
-    def pulled(self, Y: np.ndarray, mu: np.ndarray, S: np.ndarray) -> Pulled:
-        """Return the part with psi of each row, and its derivatives."""
-        return self.psi.pullback(mu, S, self.zeroth, Y @ self.first.T, self.second)
+    def pullback(self, Y: np.ndarray, mu: np.ndarray, S: np.ndarray) -> PsiPullback:
+        """Return the terms of each row that contain psi statistics, and their derivatives."""
+        return self.psi.pullback(mu, S, self.psi0_weight, Y @ self.psi1_weight.T, self.psi2_weight)
 
     def value_and_slopes(
         self, Y: np.ndarray, mu: np.ndarray, S: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return all of it of each row, and the derivatives in mu and log S."""
-        found = self.pulled(Y, mu, S)
-        value = found.rows - divergences(mu, S) - 0.5 * self.d * np.log(2.0 * np.pi * self.noise)
+        """Return the contribution of each row, and its derivatives in mu and log S."""
+        terms = self.pullback(Y, mu, S)
+        value = terms.rows - kl_divergences(mu, S) - 0.5 * self.d * np.log(2.0 * np.pi * self.noise)
         value -= 0.5 / self.noise * np.sum(Y**2, axis=1)
-        return value, found.mu - mu, S * found.S - 0.5 * (S - 1.0)
+        return value, terms.mu - mu, S * terms.S - 0.5 * (S - 1.0)
 
 
-class _Inner(NamedTuple):
-    """The m x m part: K = L L^T, C = I + A = B B^T, alpha = (s K + psi2)^-1 psi1^T Y."""
+class _InducingSystem(NamedTuple):
+    """The m x m matrices: K = L L^T, C = I + A = B B^T, alpha = (s K + psi2)^-1 psi1^T Y."""
 
     L: np.ndarray
     A: np.ndarray
     B: np.ndarray
     alpha: np.ndarray
-    value: float  # without the divergence
+    value: float  # the bound without the KL divergence of the latent points
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class LatentBound:
-    """log p(Y) >= sum_c <log N(y_c; f(X), s)> - KL(q || p), the points X integrated out.
+    """Lower bound on the log likelihood of the Bayesian GPLVM, with its gradient.
+
+        log p(Y) >= F = sum_c <log N(y_c; f(X), s)> - KL(q || p)
 
         F = -1/2 [nd log 2 pi s + d log |I + A| - d tr A + (|Y|^2 + d psi0) / s]
             + 1/2 tr Y^T psi1 (s K + psi2)^-1 psi1^T Y / s - 1/2 sum (S + mu^2 - log S - 1)
 
-    with A = L^-1 psi2 L^-T / s and K = k(Z, Z) = L L^T, to which a millionth of its mean diagonal
-    is added, as if inducing values were seen through noise: it stays a bound.  It is that of
-    Titsias & Lawrence (2010), for q(x_i) = N(mu_i, diag S_i), a prior N(0, I) and m inducing points
-    Z, whose values are integrated out at their best.  Points are read in blocks of rows: nothing
-    larger than Y, mu or m x m is held, whatever n is.
+    with A = L^-1 psi2 L^-T / s and K = k(Z, Z) = L L^T.  The latent points X are integrated out
+    with q(x_i) = N(mu_i, diag S_i) and the prior N(0, I); the values at the m inducing points Z
+    have their optimal distribution (Titsias & Lawrence, 2010).
 
-    What is searched for is one vector: mu, log S, Z, the theta of the kernel, log s.
+    The parameters are one vector u: mu, log S, Z, the theta of the kernel, and log s.
 
     Parameters
     ----------
     kernel : Kernel
-        v*RBF(l) or Stretch(Linear(), l), as `with_relevance` makes it.
+        v*RBF(l) or Stretch(Linear(), l), as returned by `with_relevance`.
     Y : array of shape (n, d)
-        About 0.
+        The observed data, centred.
     n_components, n_inducing : int
-        The columns of mu, and the rows of Z.
+        The number of columns of mu, and of rows of Z.
     n_threads : int, optional
-        All processors by default; results do not depend on it.
+        By default, all processors.  The results do not depend on it.
+
+    Notes
+    -----
+    A millionth of its mean diagonal is added to the diagonal of K.  F is still a bound, because
+    this is equivalent to observing the inducing values with noise.  Rows are processed in blocks:
+    no array is larger than Y, mu or m x m, apart from the blocks.
 
     Examples
     --------
@@ -172,19 +197,20 @@ class LatentBound:
 
     @property
     def X(self) -> np.ndarray:
-        """The observations, of which there are as many as points."""
+        """The data Y; `maximise` reads the number of observations from it."""
         return self.Y
 
     @property
     def _sizes(self) -> list[int]:
+        """The lengths of the parts of u: mu, log S, Z, theta and log s."""
         n, q, m = len(self.Y), self.n_components, self.n_inducing
         return [n * q, n * q, m * q, self.kernel.theta.size, 1]
 
     @property
     def bounds(self) -> np.ndarray:
-        """Those of theta; log S and log s are kept where they can be squared."""
-        far, log = [-np.inf, np.inf], [-30.0, 30.0]
-        parts = [[far], [log], [far], None, [[-200.0, 200.0]]]
+        """The bounds of u: those of theta, and limits of log S and log s that avoid overflow."""
+        unbounded, log_range = [-np.inf, np.inf], [-30.0, 30.0]
+        parts = [[unbounded], [log_range], [unbounded], None, [[-200.0, 200.0]]]
         return np.concatenate(
             [
                 self.kernel.bounds if part is None else np.tile(part, (size, 1))
@@ -193,14 +219,14 @@ class LatentBound:
         )
 
     def joined(self, state: LatentState) -> np.ndarray:
-        """Return a state as one vector."""
+        """Return the vector u of a state."""
         mu, S, Z, kernel, noise = state
         return np.concatenate(
             [mu.ravel(), np.log(S).ravel(), Z.ravel(), kernel.theta, [np.log(noise)]]
         )
 
     def split(self, u: np.ndarray) -> LatentState:
-        """Return the state that a vector stands for."""
+        """Return the state of a vector u."""
         mu, log_S, Z, theta, log_s = np.split(u, np.cumsum(self._sizes)[:-1])
         q = self.n_components
         kernel = self.kernel.with_theta(theta)
@@ -208,70 +234,75 @@ class LatentBound:
         return LatentState(mu.reshape(-1, q), S, Z.reshape(-1, q), kernel, noise)
 
     def value_and_gradient(self, u: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the bound and its derivatives; -inf and 0 where K is not definite."""
+        """Return the bound and its gradient; -inf and 0 if K is not positive definite."""
         mu, S, Z, kernel, s = state = self.split(u)
         psi = expectations(kernel, Z)
         try:
-            inner = self._inner(state, psi)
+            inner = self._inducing_system(state, psi)
         except np.linalg.LinAlgError:
             return -np.inf, np.zeros_like(u)
-        (n, d), cut = self.Y.shape, Z.size
+        (n, d), n_inducing_entries = self.Y.shape, Z.size
         row = RowBound(psi, inner.alpha, inner.L, inner.B, s)
         on_mu, on_S = np.empty_like(mu), np.empty_like(S)
 
-        def term(rows: slice) -> np.ndarray:
-            found = row.pulled(self.Y[rows], mu[rows], S[rows])
-            on_mu[rows], on_S[rows] = found.mu - mu[rows], S[rows] * found.S - 0.5 * (S[rows] - 1.0)
-            return np.concatenate([found.Z.ravel(), found.theta, [found.rows.sum()]])
+        def block_sums(rows: slice) -> np.ndarray:
+            terms = row.pullback(self.Y[rows], mu[rows], S[rows])
+            on_mu[rows], on_S[rows] = terms.mu - mu[rows], S[rows] * terms.S - 0.5 * (S[rows] - 1.0)
+            return np.concatenate([terms.Z.ravel(), terms.theta, [terms.rows.sum()]])
 
-        sums = ordered_sum(term, self.blocks, _GROUPS, self.n_threads, self._work)
-        on_K = 0.5 * whitened_back(inner.L, row.explained - d * inner.A)
-        jitter = np.full(len(Z), _JITTER * float(np.trace(on_K)) / len(Z))
-        on_Z = sums[:cut].reshape(Z.shape) + 2.0 * kernel.input_gradient(Z, Z, on_K)
+        sums = ordered_sum(block_sums, self.blocks, _TUNING.groups, self.n_threads, self._work)
+        on_K = 0.5 * unwhiten(inner.L, row.whitened_weights - d * inner.A)
+        jitter = np.full(len(Z), _TUNING.jitter * float(np.trace(on_K)) / len(Z))
+        on_Z = sums[:n_inducing_entries].reshape(Z.shape) + 2.0 * kernel.input_gradient(Z, Z, on_K)
         on_Z += kernel._diag_gradient(Z, jitter)
-        theta = sums[cut:-1] + kernel.pullback(Z, None, on_K + np.diag(jitter))
+        theta = sums[n_inducing_entries:-1] + kernel.pullback(Z, None, on_K + np.diag(jitter))
         on_s = 0.5 * float(np.sum(self.Y**2)) / s - 0.5 * n * d - sums[-1]
-        value = inner.value - float(divergences(mu, S).sum())
+        value = inner.value - float(kl_divergences(mu, S).sum())
         parts = (on_mu.ravel(), on_S.ravel(), on_Z.ravel(), theta, [on_s])
         return value, np.concatenate(parts)
 
     def posterior(self, state: LatentState) -> tuple[Expansion, Conditioned]:
-        """Return mean and covariance of f at the best values of the inducing points."""
-        inner = self._inner(state, expectations(state.kernel, state.Z))
+        """Return the mean and covariance of f, for the optimal distribution of inducing values."""
+        inner = self._inducing_system(state, expectations(state.kernel, state.Z))
         mean = Expansion(state.kernel, state.Z, inner.alpha)
         return mean, Conditioned(state.kernel, state.Z, inner.L, inner.B)
 
     def workspace(self) -> int:
-        """Return the bytes that a search takes: what L-BFGS remembers, and a few blocks."""
-        blocks = _ARRAYS * max(_ENTRIES, self.n_inducing**2) * check_threads(self.n_threads)
-        return 8 * (_VECTORS * sum(self._sizes) + blocks)
+        """Return the memory of an optimisation in bytes: vectors of L-BFGS, and some blocks."""
+        blocks = (
+            _TUNING.arrays_per_thread
+            * max(_TUNING.block_entries, self.n_inducing**2)
+            * check_threads(self.n_threads)
+        )
+        return 8 * (_TUNING.optimiser_vectors * sum(self._sizes) + blocks)
 
     @property
     def _work(self) -> float:
-        """The multiplications that the expectations of all rows take."""
+        """The number of multiplications for the psi statistics of all rows."""
         return ENTRY_WORK * len(self.Y) * self.n_inducing**2
 
     @property
     def blocks(self) -> list[slice]:
-        """The rows, as many at a time as have `_ENTRIES` pairs of inducing points."""
+        """Slices of rows, such that rows times pairs of inducing points are `block_entries`."""
         pairs = self.n_inducing * (self.n_inducing + 1) // 2
-        return slices(len(self.Y), max(1, _ENTRIES // pairs))
+        return slices(len(self.Y), max(1, _TUNING.block_entries // pairs))
 
-    def _inner(self, state: LatentState, psi: Expectations) -> _Inner:
+    def _inducing_system(self, state: LatentState, psi: Expectations) -> _InducingSystem:
+        """Return the m x m matrices of a state, and the bound without the KL divergence."""
         mu, S, Z, kernel, s = state
         (n, d), m = self.Y.shape, len(Z)
 
-        def term(rows: slice) -> np.ndarray:
-            first = psi.psi1(mu[rows], S[rows]).T @ self.Y[rows]
-            second = psi.psi2(mu[rows], S[rows])
+        def block_sums(rows: slice) -> np.ndarray:
+            projected = psi.psi1(mu[rows], S[rows]).T @ self.Y[rows]
+            psi2 = psi.psi2(mu[rows], S[rows])
             return np.concatenate(
-                [first.ravel(), second.ravel(), [psi.psi0(mu[rows], S[rows]).sum()]]
+                [projected.ravel(), psi2.ravel(), [psi.psi0(mu[rows], S[rows]).sum()]]
             )
 
-        sums = ordered_sum(term, self.blocks, _GROUPS, self.n_threads, self._work)
+        sums = ordered_sum(block_sums, self.blocks, _TUNING.groups, self.n_threads, self._work)
         P, psi2, psi0 = sums[: m * d].reshape(m, d), sums[m * d : -1].reshape(m, m), sums[-1]
         K = np.array(kernel(Z), dtype=np.float64)
-        K[np.diag_indices(m)] += _JITTER * np.trace(K) / m
+        K[np.diag_indices(m)] += _TUNING.jitter * np.trace(K) / m
         L = np.linalg.cholesky(K)
         half = solve_triangular(L, psi2, lower=True)
         A = solve_triangular(L, half.T, lower=True) / s
@@ -281,15 +312,15 @@ class LatentBound:
         alpha = solve_triangular(L.T, solve_triangular(B.T, c))
         value = n * d * np.log(2.0 * np.pi * s) + 2.0 * d * np.sum(np.log(B.diagonal()))
         value += (np.sum(self.Y**2) + d * psi0) / s - np.sum(c**2) - d * np.trace(A)
-        return _Inner(L, A, B, alpha, -0.5 * float(value))
+        return _InducingSystem(L, A, B, alpha, -0.5 * float(value))
 
 
-def whitened_back(L: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Return L^-T M L^-1, symmetric as M is."""
+def unwhiten(L: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """Return L^-T M L^-1 for a symmetric M."""
     half = solve_triangular(L, M, lower=True, trans="T")
     return np.asarray(solve_triangular(L, half.T, lower=True, trans="T"))
 
 
-def divergences(mu: np.ndarray, S: np.ndarray) -> np.ndarray:
-    """Return KL(N(mu_i, S_i) || N(0, I)) of each row."""
+def kl_divergences(mu: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Return KL(N(mu_i, S_i) || N(0, I)) for each row."""
     return np.asarray(0.5 * np.sum(S + mu**2 - np.log(S) - 1.0, axis=1))

@@ -1,4 +1,4 @@
-"""Steps of Newton's within bounds, from a curvature that is only roughly known."""
+"""Trust-region Newton steps within bounds, with approximate second derivatives."""
 
 from __future__ import annotations
 
@@ -6,106 +6,155 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Model"]
+__all__ = ["QuadraticModel"]
 
-_LONGEST = 2.0  # in log parameters: no step is longer
-_LEAST = 1e-12  # information, below which nothing is known of a parameter
-_ROUNDING = 1e-9  # of the slopes
-_FLAT = 1e-9  # curvature, as a part of the largest, below which a direction counts as this curved
-_LINEAR = 0.5  # along longer steps the curvature changes too much to be learned
-_KEPT = 3  # steps from which it is
-_NEAR = 0.6  # within this factor of each other, what was told and what was seen agree
-_AGREED = 0.05  # a change of slope below this part of the expected is no curvature to learn
+
+@dataclass(frozen=True)
+class _TrustRegionTuning:
+    """Tolerances and limits of the trust-region steps; theta are logarithms of parameters."""
+
+    # Largest trust-region radius, in log parameters.
+    max_step: float = 2.0
+    # Lower limit of the diagonal of B, so that parameters without information can be scaled.
+    min_information: float = 1e-12
+    # Multipliers of active bounds below this, relative to the largest gradient entry, count as 0.
+    gradient_rounding: float = 1e-9
+    # Lower limit of the eigenvalues of the scaled B, relative to the largest one.
+    min_relative_curvature: float = 1e-9
+    # Largest step, in log parameters, from which curvature is learned: along longer steps it
+    # changes too much.
+    max_learning_step: float = 0.5
+    # Number of recent steps that correct B.
+    n_corrections: int = 3
+    # A step corrects B only if the ratio of observed and predicted curvature is below this value,
+    # or above its inverse.
+    agreement_ratio: float = 0.6
+    # Observed curvature below this fraction of the predicted one is not used: BFGS updates need
+    # positive curvature.
+    min_curvature_ratio: float = 0.05
+
+
+_TUNING = _TrustRegionTuning()
 
 
 @dataclass
-class Model:
-    """What is believed of a function near theta: v + g^T e - 1/2 e^T B e of a step d.
+class QuadraticModel:
+    """Quadratic model v + g^T e - 1/2 e^T B e of an objective near theta, for steps d.
 
-        e = exp(d) - 1 for a noise, else e = d
+        e = exp(d) - 1 for a noise variance, else e = d
 
-    K + noise is linear in a noise itself, and so nearly is the function where little of it is left,
-    which in its logarithm levels off like an exponential: there every step would be a short one.
+    theta contains the logarithms of the parameters.  K + noise is linear in the noise variance, and
+    if this variance is small, the objective is nearly linear in it as well.  In the logarithm of
+    the variance, the objective would be flat like an exponential, and all steps would be short.
 
-    The information B is known roughly at every theta, and well along the short steps that were
-    taken, where the slopes at both ends tell: where these disagree, they correct it (BFGS).
+    B approximates minus the second derivatives.  Along recent short steps, the gradients at both
+    ends give the exact curvature.  Where it differs from B, it corrects B by BFGS updates.
 
     Parameters
     ----------
     bounds : ndarray of shape (p, 2)
-    noises : ndarray of shape (p,)
-        Which parameters are variances of noise.
+        The bounds of theta.
+    noise_mask : ndarray of shape (p,), optional
+        Which parameters are noise variances.
+    radius : float or ndarray of shape (p,), default=1
+        The trust-region radius for each parameter; `update` adapts it.
+    steps : list of pairs of ndarrays
+        Recent steps e, with the decrease of the gradient along each.
     """
 
     bounds: np.ndarray
-    noises: np.ndarray | bool = False
-    reach: float | np.ndarray = 1.0  # of each parameter
+    noise_mask: np.ndarray | bool = False
+    radius: float | np.ndarray = 1.0
     steps: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
-    def corrected(self, B: np.ndarray) -> np.ndarray:
-        """Return B with the curvature seen along the last steps."""
-        for s, y in self.steps[-_KEPT:]:
+    def bfgs_corrected(self, B: np.ndarray) -> np.ndarray:
+        """Return B with BFGS corrections for the curvature along the last steps."""
+        for s, y in self.steps[-_TUNING.n_corrections :]:
             Bs = B @ s
-            seen, told = s @ y, s @ Bs
-            if seen > _AGREED * told > 0.0 and not _NEAR * told < seen < told / _NEAR:
-                B = B - np.outer(Bs, Bs) / told + np.outer(y, y) / seen
+            observed, predicted = s @ y, s @ Bs
+            if (
+                observed > _TUNING.min_curvature_ratio * predicted > 0.0
+                and not _TUNING.agreement_ratio * predicted
+                < observed
+                < predicted / _TUNING.agreement_ratio
+            ):
+                B = B - np.outer(Bs, Bs) / predicted + np.outer(y, y) / observed
         return B
 
     def step(self, theta: np.ndarray, g: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the best step within bounds and within reach, and what it is expected to gain."""
-        scale = np.sqrt(np.maximum(B.diagonal(), _LEAST))
+        """Return the best step d within the bounds and the trust region, and its predicted gain."""
+        scale = np.sqrt(np.maximum(B.diagonal(), _TUNING.min_information))
         w, V = np.linalg.eigh(B / np.outer(scale, scale))
-        # w[-1] >= 1, unless B itself vanishes: the objective is then flat, and H stays invertible
-        H = (V * np.maximum(w, _FLAT * max(w[-1], 1.0))) @ V.T
-        low, high = np.clip(self.bounds.T - theta, -self.reach, self.reach)
-        least, most = self._straight(low), self._straight(high)
-        e = np.clip(_within(H, g / scale, least * scale, most * scale) / scale, least, most)
-        d = np.where(self.noises, np.log1p(np.where(self.noises, e, 0.0)), e)
+        # w[-1] >= 1, unless B is 0, where the objective is flat; max(w[-1], 1) keeps H invertible
+        H = (V * np.maximum(w, _TUNING.min_relative_curvature * max(w[-1], 1.0))) @ V.T
+        low, high = np.clip(self.bounds.T - theta, -self.radius, self.radius)
+        e_low, e_high = self._to_model_step(low), self._to_model_step(high)
+        e = np.clip(
+            _maximise_in_box(H, g / scale, e_low * scale, e_high * scale) / scale, e_low, e_high
+        )
+        d = np.where(self.noise_mask, np.log1p(np.where(self.noise_mask, e, 0.0)), e)
         return np.clip(d, low, high), float(g @ e - 0.5 * e @ B @ e)
 
-    def _straight(self, d: np.ndarray) -> np.ndarray:
-        """Return e for d."""
-        return np.where(self.noises, np.expm1(d), d)
+    def _to_model_step(self, d: np.ndarray) -> np.ndarray:
+        """Return e = exp(d) - 1 for noise variances, else e = d."""
+        return np.where(self.noise_mask, np.expm1(d), d)
 
-    def least(self, s: np.ndarray, expected: float) -> float:
-        """Return the gain above which a step s is taken, or at least learned from."""
-        return -expected if np.abs(s).max() < _LINEAR else 0.0
+    def min_useful_gain(self, s: np.ndarray, predicted_gain: float) -> float:
+        """Return the gain above which derivatives at the end of a step s are needed.
 
-    def judge(
-        self, s: np.ndarray, g: np.ndarray, slopes: np.ndarray, gained: float, expected: float
+        They are needed if the step is accepted, or if it is so short that the model learns from it.
+        """
+        return -predicted_gain if np.abs(s).max() < _TUNING.max_learning_step else 0.0
+
+    def update(
+        self,
+        s: np.ndarray,
+        g: np.ndarray,
+        new_gradient: np.ndarray,
+        actual_gain: float,
+        predicted_gain: float,
     ) -> bool:
-        """Learn from a step s, from slopes g to others; return whether to take it."""
-        e = self._straight(s)
-        if np.abs(s).max() < _LINEAR and slopes.any():  # of a step that lost much there are none
-            ratio = np.where(self.noises, 1.0 + e, 1.0)  # de/dd
-            self.steps.append((e, g - slopes / ratio))
-        if gained < 0.25 * expected:
-            # where the parabola through both values is highest, but not too near
-            rise = g @ e
-            part = 0.5 * rise / (rise - gained) if -np.inf < gained < rise else 0.0
-            self.reach = np.minimum(self.reach, min(max(part, 0.1), 0.5) * np.abs(s))
-        elif gained > 0.5 * expected:
-            self.reach = np.minimum(_LONGEST, 4.0 * self.reach)
-        return gained > 0.0
+        """Update the model after a step s from gradient g; return whether to accept the step."""
+        e = self._to_model_step(s)
+        if np.abs(s).max() < _TUNING.max_learning_step and new_gradient.any():  # 0 if not computed
+            ratio = np.where(self.noise_mask, 1.0 + e, 1.0)  # de/dd
+            self.steps.append((e, g - new_gradient / ratio))
+        if actual_gain < 0.25 * predicted_gain:
+            # Shrink to the maximum of the parabola through both values, within [0.1, 0.5].
+            linear_gain = g @ e
+            fraction = (
+                0.5 * linear_gain / (linear_gain - actual_gain)
+                if -np.inf < actual_gain < linear_gain
+                else 0.0
+            )
+            self.radius = np.minimum(self.radius, min(max(fraction, 0.1), 0.5) * np.abs(s))
+        elif actual_gain > 0.5 * predicted_gain:
+            self.radius = np.minimum(_TUNING.max_step, 4.0 * self.radius)
+        return actual_gain > 0.0
 
 
-def _within(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the d in a box around 0 that maximises g^T d - 1/2 d^T H d, by active sets."""
+def _maximise_in_box(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the d in a box around 0 that maximises g^T d - 1/2 d^T H d.
+
+    This is an active-set method: `free` marks the variables that are not fixed at a bound.
+    """
     d = np.zeros(g.size)
     free = ((low < 0.0) | (g > 0.0)) & ((high > 0.0) | (g < 0.0))
     for _ in range(4 * g.size + 4):
         move = np.zeros(g.size)
         move[free] = np.linalg.solve(H[np.ix_(free, free)], (g - H @ d)[free])
-        room = np.where(move > 0.0, high - d, np.where(move < 0.0, low - d, np.inf))
-        share = np.divide(room, move, out=np.full(g.size, np.inf), where=move != 0.0)
-        if share.min(initial=np.inf) < 1.0:  # the first bound on the way is kept from here on
-            first = int(np.argmin(share))
-            d = np.clip(d + max(share[first], 0.0) * move, low, high)
-            d[first], free[first] = (high if move[first] > 0.0 else low)[first], False
+        distance = np.where(move > 0.0, high - d, np.where(move < 0.0, low - d, np.inf))
+        fraction = np.divide(distance, move, out=np.full(g.size, np.inf), where=move != 0.0)
+        if fraction.min(initial=np.inf) < 1.0:  # stop at the first bound and fix that variable
+            blocking = int(np.argmin(fraction))
+            d = np.clip(d + max(fraction[blocking], 0.0) * move, low, high)
+            d[blocking], free[blocking] = (high if move[blocking] > 0.0 else low)[blocking], False
             continue
         d = d + move
-        pull = np.where(free, 0.0, (g - H @ d) * np.where(d >= high, -1.0, 1.0))
-        if not pull.max(initial=0.0) > _ROUNDING * np.abs(g).max(initial=0.0):
+        multipliers = np.where(free, 0.0, (g - H @ d) * np.where(d >= high, -1.0, 1.0))
+        if not multipliers.max(initial=0.0) > _TUNING.gradient_rounding * np.abs(g).max(
+            initial=0.0
+        ):
             break
-        free[np.argmax(pull)] = True  # a bound that holds it back from where it gains
+        free[np.argmax(multipliers)] = True  # release the bound with the largest gain
     return d

@@ -1,4 +1,4 @@
-"""What objectives share: data, checked once, the kernel at a theta; landmarks, if they have any."""
+"""Base classes of the objectives: validated data, the kernel at a theta, and landmarks."""
 
 from __future__ import annotations
 
@@ -15,21 +15,37 @@ from .._runtime import check_budget, entry_point, generator
 from ..gram import Landmarks
 from ..kernels import Kernel, on_indices
 from ._capabilities import Capabilities
-from ._noise import signal
+from ._noise import without_noise
 from ._projection import Projection
 
-__all__ = ["UNDEFINED", "Landmarked", "Objective"]
+__all__ = ["UNDEFINED", "InducingPointObjective", "Objective"]
 
-UNDEFINED = (NotPositiveDefiniteError, KernelRangeError)  # the objective has no value at a theta
+# Errors that mean that the objective has no value at a theta.
+UNDEFINED = (NotPositiveDefiniteError, KernelRangeError)
 
-_RANK = 500  # landmarks by default, few because a search passes over them dozens of times
-_LARGEST_TARGET = 1e100  # its square, and quotients of squares, do not overflow
+# Default number of landmarks: small, because an optimisation evaluates the objective dozens of
+# times, and the cost of each evaluation grows with the square of this number.
+_DEFAULT_RANK = 500
+_MAX_TARGET = 1e100  # squares of larger targets, and quotients of squares, could overflow
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Objective(ABC):
-    """An objective in theta, of points X with targets Y.
+    """Base class of the objectives: a function of theta for points X with targets Y.
+
+    theta is the vector of the logarithms of the free kernel parameters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The prior covariance.
+    X : points
+        The n observations.
+    Y : array of shape (n,) or (n, q)
+        Their targets.
+    noise : float or array of shape (n,), default=0
+        Variance added to the diagonal of K; not part of theta.
 
     Examples
     --------
@@ -47,7 +63,8 @@ class Objective(ABC):
     Y: np.ndarray
     noise: Any = 0.0
 
-    remedy: ClassVar[str] = (  # for a matrix that is not positive definite, in scikit-learn's words
+    # Advice if K + noise is not positive definite; the same text as in scikit-learn.
+    remedy: ClassVar[str] = (
         "gradually increasing the 'alpha' parameter of your GaussianProcessRegressor estimator"
     )
 
@@ -57,11 +74,14 @@ class Objective(ABC):
         n, Y = length(self.X), np.asarray(self.Y, dtype=float)
         Y = Y[:, None] if Y.ndim == 1 else Y
         if Y.ndim != 2 or len(Y) != n or not n:
-            raise ValueError(f"targets of shape {Y.shape} do not fit {n} points: one row each")
+            raise ValueError(
+                f"targets of shape {Y.shape} do not fit {n} points: there must be at least one "
+                f"point, and one row of targets for each"
+            )
         if not np.all(np.isfinite(Y)):
             raise ValueError("some targets are not finite; remove those observations")
         largest = float(np.abs(Y).max(initial=0.0))
-        if largest > _LARGEST_TARGET:
+        if largest > _MAX_TARGET:
             raise ValueError(
                 f"targets as large as {largest:.1e} overflow when they are squared; divide them by "
                 f"a constant"
@@ -76,27 +96,31 @@ class Objective(ABC):
 
     @abstractmethod
     def workspace(self) -> int:
-        """Return the bytes that a value with its gradient takes."""
+        """Return the memory, in bytes, that a value with its gradient needs."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """The optional methods that a search may call."""
+        """The optional methods that `maximise` may call."""
         return Capabilities(subset=True)
 
     @property
     def start(self) -> np.ndarray:
-        """The theta that was given."""
+        """The theta of the kernel that the objective was created with."""
         return self.kernel.theta
 
     def value(self, theta: Any = None) -> float:
-        """Return the objective at theta, -inf where it is lost in rounding: see `_value`."""
+        """Return the objective at theta, or -inf where it is not defined.
+
+        It is not defined if K + noise is not numerically positive definite, or if kernel values
+        overflow.
+        """
         try:
             return self._value(theta)
         except UNDEFINED:
             return -np.inf
 
     def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:
-        """Return the objective and its derivatives in theta; -inf and 0 where it has no value."""
+        """Return the objective and its derivatives in theta; -inf and 0 if it is not defined."""
         self._require_gradient()
         try:
             return self._value_and_gradient(theta)
@@ -105,33 +129,37 @@ class Objective(ABC):
 
     @abstractmethod
     def _value(self, theta: Any) -> float:
-        """Return the objective; an error of `UNDEFINED` if it has no value at theta."""
+        """Return the objective at theta; raise an error in `UNDEFINED` if it is not defined."""
 
     @abstractmethod
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
-        """Return the objective and its derivatives."""
+        """Return the objective and its derivatives in theta; raise errors as `_value` does."""
 
     @abstractmethod
     def _require_gradient(self) -> None:
-        """Refuse a gradient that cannot be had, or takes too much."""
+        """Raise an error if a gradient is impossible or exceeds the memory budget."""
 
     def subset(self, rows: np.ndarray) -> Self:
-        """Return the objective of some of the observations, on the same landmarks if it has any."""
+        """Return the objective restricted to the observations `rows`, with the same landmarks."""
         noise = self.noise if np.ndim(self.noise) == 0 else self.noise[rows]
         X, Y = take(self.X, rows), self.Y[rows]
-        return replace(self, X=X, Y=Y, noise=noise, **self._held_still())
+        return replace(self, X=X, Y=Y, noise=noise, **self._fixed_choices())
 
-    def _held_still(self) -> dict[str, Any]:
-        """Return what was chosen for all observations, and stays for some of them."""
+    def _fixed_choices(self) -> dict[str, Any]:
+        """Return the fields, such as landmarks, that a subset takes over from all observations."""
         return {}
 
-    def _at(self, theta: Any) -> Kernel:
+    def _kernel_at(self, theta: Any) -> Kernel:
+        """Return the kernel with the parameters theta; None means its current parameters."""
         return self.kernel if theta is None else self.kernel.with_theta(theta)
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarked(Objective):
-    """An objective on landmarks S, chosen once for the kernel given and held still from then on."""
+class InducingPointObjective(Objective):
+    """Base class of the objectives that use landmarks S (inducing points).
+
+    The landmarks are chosen once, for the initial kernel, and do not change with theta.
+    """
 
     rank: int | None = None
     landmarks: Any = "auto"
@@ -144,42 +172,48 @@ class Landmarked(Objective):
         self.kernel._require_resolved()
         try:
             generator(self.random_state)
-        except (TypeError, ValueError) as why:
+        except (TypeError, ValueError) as error:
             raise ValueError(
                 f"random_state must be None, an integer of at least 0, or a generator, got "
                 f"{self.random_state!r}"
-            ) from why
-        m, drawing = self._chosen.count(len(self.Y)), 4 * self._chosen.workspace(len(self.Y))
-        needed = max(drawing, self.workspace())
+            ) from error
+        m, selection = (
+            self._landmark_choice.count(len(self.Y)),
+            4 * self._landmark_choice.workspace(len(self.Y)),
+        )
+        needed = max(selection, self.workspace())
         check_budget(needed, self.max_memory, f"{type(self).__name__} on {m} landmarks")
 
     def workspace(self) -> int:
-        (n, q), m = self.Y.shape, self._chosen.count(len(self.Y))
+        (n, q), m = self.Y.shape, self._landmark_choice.count(len(self.Y))
         return Projection.workspace(n, m, q, self.n_threads)
 
     @cached_property
     def points(self) -> Any:
-        """The landmarks S, in the order of their choice."""
+        """The landmarks S, in the order in which they were chosen."""
         kernel, X = on_indices(self.kernel, self.X)
-        if self._chosen.given or self._chosen.count(length(X)) < length(X):
-            X = self._chosen.draw(signal(kernel), X, self.n_threads)
+        if self._landmark_choice.given or self._landmark_choice.count(length(X)) < length(X):
+            X = self._landmark_choice.draw(without_noise(kernel), X, self.n_threads)
         return doubled(sliceable(X))
 
-    def _held_still(self) -> dict[str, Any]:
+    def _fixed_choices(self) -> dict[str, Any]:
         return {"landmarks": self.points}
 
     @property
-    def _chosen(self) -> Landmarks:
-        rank = _RANK if self.rank is None else self.rank
+    def _landmark_choice(self) -> Landmarks:
+        """The method that chooses the landmarks."""
+        rank = _DEFAULT_RANK if self.rank is None else self.rank
         return Landmarks(rank, self.landmarks, self.random_state)
 
     def _projection(self, theta: Any) -> Projection:
-        return Projection.on(self._at(theta), self.X, self.noise, self.points, self.n_threads)
+        return Projection.on(
+            self._kernel_at(theta), self.X, self.noise, self.points, self.n_threads
+        )
 
     def _require_gradient(self) -> None:
         if self.kernel.theta.size and not self.kernel.pullback_in_tiles:
             raise NotDifferentiableError(
-                f"{self.kernel} has derivatives of k(X) alone, not of its tiles, and all of them "
-                f"at once would need n x n numbers; use a kernel of mercer's own, "
+                f"{self.kernel} has derivatives of the whole matrix k(X) only, not of its tiles, "
+                f"and the whole matrix would need n x n numbers; use a mercer kernel, "
                 f"solver='cholesky', or optimizer=None"
             )

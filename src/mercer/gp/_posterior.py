@@ -1,4 +1,4 @@
-"""A Gaussian process given data: its mean is an expansion, its covariance is a kernel."""
+"""The posterior of a Gaussian process: its mean is an expansion, its covariance a kernel."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ from ..gram import solve_rows
 from ..kernels import Claims, Kernel, Prepared, node, pair
 from ..solvers import Report
 
-__all__ = ["Conditioned", "GivenData", "Posterior"]
+__all__ = ["Conditioned", "Posterior", "PosteriorKernel"]
 
-_ROWS = 512  # points whose k_S(x) is held at a time
-_ROUNDING = 1e-6  # a variance below minus this part of k(x, x) is worth a warning
-_LONG = 64  # points beyond which a repr lists nothing
+_CHUNK_ROWS = 512  # points whose rows k_S(x) are in memory at a time
+# Negative variances, relative to k(x, x), that are set to 0 without a warning: smaller ones are
+# normal rounding errors.
+_MAX_NEGATIVE_VARIANCE = 1e-6
+_MAX_REPR_POINTS = 64  # with more points, the repr does not list their values
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """f given the data: mean and covariance of a Gaussian process.
+    """Posterior mean and covariance of a Gaussian process.
 
     Attributes
     ----------
     expansion : Expansion
-        The mean, one function per target.
+        The posterior mean, one function per target.
     covariance : Kernel or ClassCovariance
-        The covariance of f(x) and f(z), usually `Conditioned`; the same for all targets.  Of the
-        functions of several classes, which are not independent, that at each point.
+        The posterior covariance of f(x) and f(z), usually `Conditioned`; the same for all targets.
+        For several classes it is a `ClassCovariance`: the covariance matrix of the class functions
+        at each point.
     report : Report
-        How they were found.
+        How the posterior was computed, with its residuals.
 
     Examples
     --------
@@ -56,23 +59,26 @@ class Posterior:
     report: Report
 
     def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return means (n, q) and variances (n,), both from one k_S(x), if it is `Conditioned`."""
+        """Return the means (n, q) and variances (n,) at X, with one evaluation of k_S(x).
+
+        The covariance must be `Conditioned`.
+        """
         f, means = self.expansion, []
 
-        def sections(some: Any) -> np.ndarray:
-            K = near(f, f.kernel, some, f.points)
+        def cross_kernel(points: Any) -> np.ndarray:
+            K = near(f, f.kernel, points, f.points)
             means.append(K @ f.coefficients)
             return np.array(K, dtype=float, order="C")
 
-        variances = self.covariance.variances(X, sections)
+        variances = self.covariance.variances(X, cross_kernel)
         return np.concatenate([np.zeros((0, len(f))), *means]), variances
 
 
 @node
-class GivenData(Kernel):
-    """The covariance of a process with prior covariance `kernel` once data on `points` are known.
+class PosteriorKernel(Kernel):
+    """Base class of posterior covariances: `kernel` is the prior, `points` are the observations.
 
-    The prior and what the data say of it belong together: `theta` is empty.
+    `theta` is empty, because the prior cannot change without repeating the computations.
     """
 
     kernel: Kernel
@@ -85,7 +91,7 @@ class GivenData(Kernel):
 
     @abstractmethod
     def _features(self, X: Any) -> tuple[np.ndarray, ...]:
-        """Return the rows of what data tell of each x, from which tiles are made."""
+        """Return the arrays, with one row per point x, from which tiles are computed."""
 
     def _free(self) -> Any:
         self._require_resolved()
@@ -101,24 +107,24 @@ class GivenData(Kernel):
 
 @entry_point
 @node
-class Conditioned(GivenData):
-    """k(x, z | data) = k(x, z) - phi(x) . phi(z) + psi(x) . psi(z), what data leave open.
+class Conditioned(PosteriorKernel):
+    """Posterior covariance of a Gaussian process, as a kernel.
 
+        k(x, z | data) = k(x, z) - phi(x) . phi(z) + psi(x) . psi(z)
         phi(x) = L^-1 k_S(x),     psi(x) = B^-1 phi(x),     k_S(x) = (k(s, x) for s in S)
 
-    The covariance of a Gaussian process with prior covariance k after the values on the points S
-    became known, exactly or through noise: then L L^T = K_SS + noise, and there is no psi.  Of a
-    process known through inducing points S, L L^T = K_SS, and B B^T tells how well the data have
-    fixed the values there.
+    If the observations S are used directly, L L^T = K_SS + noise, and there is no psi.  If S are
+    inducing points, L L^T = K_SS, and B B^T = I + L^-1 K_Sn D^-1 K_nS L^-T, where D is the noise
+    of the observations.
 
-    The prior and the factors belong together: `theta` is empty.
+    `theta` is empty, because the factors are valid for this prior only.
 
     Parameters
     ----------
     kernel : Kernel
-        The prior k.
+        The prior covariance k.
     points : points
-        S, m of them.
+        The m points S.
     factor : array of shape (m, m)
         L, lower triangular.
     inner : array of shape (m, m), optional
@@ -159,10 +165,10 @@ class Conditioned(GivenData):
     def _claims(self, *inner: Claims) -> Claims:
         if inner[0].order != 0:
             return Claims()
-        K = self.kernel(self.points, self.points)  # as in k_S(x): without the noise of White
+        K = self.kernel(self.points, self.points)  # two arguments: without the noise of White
         lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
-        known = lowest >= -1e-10 * np.abs(K).max()
-        return Claims.of(inner, "Schur complement, since L L^T >= K_SS", 0 if known else None)
+        is_valid = lowest >= -1e-10 * np.abs(K).max()
+        return Claims.of(inner, "Schur complement, since L L^T >= K_SS", 0 if is_valid else None)
 
     # ------------------------------------------------------------------ evaluation
 
@@ -173,35 +179,38 @@ class Conditioned(GivenData):
             out += P.arrays[1] @ Q.arrays[1].T
 
     def _diag(self, X: Any) -> np.ndarray:
-        return self.variances(X, self._sections)
+        return self.variances(X, self._cross_kernel)
 
-    def variances(self, X: Any, sections: Function[[Any], np.ndarray]) -> np.ndarray:
-        """Return k(x, x | data) with the rows k_S(x) of `sections`, which are overwritten."""
+    def variances(self, X: Any, cross_kernel: Function[[Any], np.ndarray]) -> np.ndarray:
+        """Return k(x, x | data).
+
+        `cross_kernel(points)` returns the rows k_S(x) as an array that may be overwritten.
+        """
         X = doubled(X)
         prior = np.array(self.kernel.diag(X), dtype=float)
         out = prior.copy()
-        for start in range(0, len(out), _ROWS):
-            rows = slice(start, start + _ROWS)
-            phi, *psi = self._solved(sections(take(X, rows)))
+        for start in range(0, len(out), _CHUNK_ROWS):
+            rows = slice(start, start + _CHUNK_ROWS)
+            phi, *psi = self._solve_features(cross_kernel(take(X, rows)))
             out[rows] -= np.einsum("ij,ij->i", phi, phi)
             for part in psi:
                 out[rows] += np.einsum("ij,ij->i", part, part)
-        return _not_negative(out, prior)
+        return _clip_variance(out, prior)
 
     def _features(self, X: Any) -> tuple[np.ndarray, ...]:
-        return self._solved(self._sections(X))
+        return self._solve_features(self._cross_kernel(X))
 
-    def _sections(self, X: Any) -> np.ndarray:
-        """Return the rows k_S(x)."""
+    def _cross_kernel(self, X: Any) -> np.ndarray:
+        """Return the rows k_S(x) as a new array."""
         P, Q = pair(self.kernel, X, self.points)
         K = np.empty((len(P), len(Q)))
-        for start in range(0, len(P), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for start in range(0, len(P), _CHUNK_ROWS):
+            rows = slice(start, start + _CHUNK_ROWS)
             self.kernel._tile(P[rows], Q, K[rows])
         return K
 
-    def _solved(self, phi: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the rows phi(x), and psi(x) if there is one, in the place of k_S(x)."""
+    def _solve_features(self, phi: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the rows phi(x), and psi(x) if B exists.  phi(x) overwrites the rows k_S(x)."""
         solve_rows(self.factor, phi)
         if self.inner is None:
             return (phi,)
@@ -212,16 +221,16 @@ class Conditioned(GivenData):
     # ------------------------------------------------------------------ derivatives
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        # k_S(x) moves with x: it meets L^-T (B^-T B^-1 - I) sum_j W_ij phi(z_j)
+        # The derivative of k_S(x_i) has the weights L^-T (B^-T B^-1 - I) sum_j W_ij phi(z_j).
         phi = self._features(doubled(X if Z is None else Z))[0]
         G = W @ phi
         if self.inner is not None:
             G -= _solve(self.inner, _solve(self.inner, G), transposed=True)
-        meets = _solve(self.factor, G, transposed=True)
-        direct = self.kernel.input_gradient(X, Z, W)
-        return direct - self.kernel.input_gradient(X, self.points, meets)
+        point_weights = _solve(self.factor, G, transposed=True)
+        prior_gradient = self.kernel.input_gradient(X, Z, W)
+        return prior_gradient - self.kernel.input_gradient(X, self.points, point_weights)
 
-    # ------------------------------------------------------------------ a value
+    # ------------------------------------------------------------------ equality and repr
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Conditioned):
@@ -237,21 +246,22 @@ class Conditioned(GivenData):
         return hash((Conditioned, self.kernel, tuple(self.factor.diagonal().tolist())))
 
     def __repr__(self) -> str:
-        return super().__repr__() if len(self.factor) <= _LONG else f"<{self}>"
+        return super().__repr__() if len(self.factor) <= _MAX_REPR_POINTS else f"<{self}>"
 
 
 def _solve(L: np.ndarray, G: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """Return the rows L^-1 g, or L^-T g, of the rows g of G."""
+    """Return L^-1 g, or L^-T g if `transposed`, for each row g of G."""
     return solve_triangular(L, G.T, lower=True, trans=int(transposed), check_finite=False).T
 
 
-def _not_negative(variance: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Return variances with what rounding made negative at 0, and a warning if it is much."""
-    lowest = np.min(variance + _ROUNDING * prior, initial=0.0)
+def _clip_variance(variance: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Set negative variances to 0, in place; warn if they are larger than rounding errors."""
+    lowest = np.min(variance + _MAX_NEGATIVE_VARIANCE * prior, initial=0.0)
     if lowest < 0.0:
         warn_caller(
             f"Predicted variances smaller than 0. Setting those variances to 0. "
             f"({np.sum(variance < 0)} of {len(variance)}, the lowest {variance.min():.3g}.) The "
-            f"usual cause is a nearly singular kernel matrix: try a larger alpha, or a White() part"
+            f"usual cause is a nearly singular kernel matrix: try a larger alpha, or add White() "
+            f"to the kernel"
         )
     return np.maximum(variance, 0.0, out=variance)

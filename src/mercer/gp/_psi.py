@@ -1,14 +1,15 @@
-"""Expectations of kernels at points that are known up to a Gaussian: the psi statistics.
+"""Psi statistics: expectations of kernels at points with a Gaussian distribution.
 
     psi0_i = <k(x_i, x_i)>,   psi1_ia = <k(x_i, z_a)>,   psi2_ab = sum_i <k(x_i, z_a) k(x_i, z_b)>
 
-for x_i ~ N(mu_i, diag S_i) and inducing points z_a.  For an RBF with length scales l both are made
-of bumps exp(-(x - t)^2 / 2h): psi1 of those about z_a with h = l^2, and psi2 of those about
-(z_a + z_b) / 2 with h = l^2 / 2, because a product of two is a bump again.  Their expectations,
+for x_i ~ N(mu_i, diag S_i) and inducing points z_a.  For an RBF kernel with length scales l, psi1
+and psi2 are expectations of Gaussian bumps exp(-(x - t)^2 / 2h).  For psi1 the centres t are the
+z_a, with h = l^2.  For psi2 the centres are (z_a + z_b) / 2, with h = l^2 / 2, because the product
+of two bumps is a bump.  The expectation of a bump is
 
-    prod_q (1 + S / h)^-1/2 exp(-(mu - t)^2 / 2(S + h)),
+    prod_q (1 + S / h)^-1/2 exp(-(mu - t)^2 / 2(S + h))
 
-have exponents that are one matrix product, and so are all their derivatives.
+The exponents for all points and centres are one matrix product, and so are all derivatives.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ import numpy as np
 
 from ..kernels import RBF, Kernel, Linear, Scale, Stretch, exp_inplace
 
-__all__ = ["Expectations", "Pulled", "expectations", "length_scales", "with_relevance"]
+__all__ = ["Expectations", "PsiPullback", "expectations", "length_scales", "with_relevance"]
 
 
-class Pulled(NamedTuple):
-    """What weights make of the statistics of some rows: values, and derivatives in all there is."""
+class PsiPullback(NamedTuple):
+    """A weighted sum of the psi statistics for each row, and the derivatives of their total."""
 
     rows: np.ndarray  # (n,), g0 psi0_i + G1_i . psi1_i + <G2, psi2 of row i>
-    mu: np.ndarray
+    mu: np.ndarray  # derivative with respect to mu, and likewise below
     S: np.ndarray
     Z: np.ndarray
     theta: np.ndarray
 
 
 class Expectations(ABC):
-    """The statistics of a kernel with inducing points Z, of as many rows as are given."""
+    """Base class: the psi statistics of a kernel with inducing points Z, for blocks of rows."""
 
     def __init__(self, kernel: Kernel, Z: np.ndarray) -> None:
         self.Z = Z
@@ -54,46 +55,48 @@ class Expectations(ABC):
     @abstractmethod
     def pullback(
         self, mu: np.ndarray, S: np.ndarray, g0: float, G1: np.ndarray, G2: np.ndarray
-    ) -> Pulled:
-        """Return g0 sum psi0 + <G1, psi1> + <G2, psi2> row by row, and its derivatives.
+    ) -> PsiPullback:
+        """Return g0 sum psi0 + <G1, psi1> + <G2, psi2> for each row, and its derivatives.
 
-        G1 is (n, m), and G2 (m, m) symmetric; derivatives are in mu, S, Z and the theta of the
-        kernel.
+        G1 has shape (n, m); G2 has shape (m, m) and is symmetric.  The derivatives are with
+        respect to mu, S, Z and the theta of the kernel.
         """
 
 
-class _Moved(NamedTuple):
-    """Derivatives of sum_ip T_ip, T = W * bumps; `total` has the sums of rows, `at` of columns."""
+class _BumpGradients(NamedTuple):
+    """Sums and derivatives of the weighted bumps T_ip = W_ip * bump_ip."""
 
-    total: np.ndarray
-    at: np.ndarray
-    mu: np.ndarray
+    total: np.ndarray  # (n,), sums over p
+    column_sums: np.ndarray  # (p,), sums over i
+    mu: np.ndarray  # derivative of sum_ip T_ip with respect to mu, and likewise below
     S: np.ndarray
     h: np.ndarray
     t: np.ndarray
 
 
-class _Bumps:
-    """Expectations of exp(-(x - t_p)^2 / 2h) for centres t, (p, q), and squared widths h, (q,)."""
+class _GaussianBumps:
+    """Expectations of exp(-(x - t_p)^2 / 2h) for centres t (p, q) and squared widths h (q,)."""
 
     def __init__(self, t: np.ndarray, h: np.ndarray) -> None:
         self.t, self.h = t, h
-        self._powers = np.concatenate([t, t**2, np.ones((len(t), 1))], axis=1)  # of a parabola
+        # The exponents are quadratic in t; these are the powers of t in them.
+        self._polynomial = np.concatenate([t, t**2, np.ones((len(t), 1))], axis=1)
 
     def __call__(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
         D = 1.0 / (S + self.h)
         level = -0.5 * np.sum(np.log1p(S / self.h) + D * mu**2, axis=1, keepdims=True)
-        return exp_inplace(np.concatenate([D * mu, -0.5 * D, level], axis=1) @ self._powers.T)
+        return exp_inplace(np.concatenate([D * mu, -0.5 * D, level], axis=1) @ self._polynomial.T)
 
-    def moved(self, mu: np.ndarray, S: np.ndarray, W: np.ndarray) -> _Moved:
-        """Return the derivatives, for weights (n, p) or (p,)."""
+    def pullback_terms(self, mu: np.ndarray, S: np.ndarray, W: np.ndarray) -> _BumpGradients:
+        """Return the sums and derivatives for weights W of shape (n, p) or (p,)."""
         T, q, D = self(mu, S), self.t.shape[1], 1.0 / (S + self.h)
         T *= W
-        moments = T @ self._powers
+        moments = T @ self._polynomial
         first, second, total = moments[:, :q], moments[:, q:-1], moments[:, -1:]
-        spread = D**2 * (mu**2 * total - 2.0 * mu * first + second)  # of (mu - t)^2 / (S + h)^2
+        # weighted sums of (mu - t)^2 / (S + h)^2
+        spread = D**2 * (mu**2 * total - 2.0 * mu * first + second)
         sums = T.T @ np.concatenate([D * mu, D], axis=1)
-        return _Moved(
+        return _BumpGradients(
             total[:, 0],
             T.sum(axis=0),
             D * (first - mu * total),
@@ -103,53 +106,65 @@ class _Bumps:
         )
 
 
-class _OfRBF(Expectations):
-    """v exp(-sum_q (x - z)^2 / 2 l^2)."""
+class _RBFExpectations(Expectations):
+    """Psi statistics of the kernel v exp(-sum_q (x - z)^2 / 2 l^2)."""
 
     def __init__(self, kernel: Any, Z: np.ndarray) -> None:
         super().__init__(kernel, Z)
         self.v = float(kernel.factor)
-        self.square = length_scales(kernel) ** 2
-        self.centre = Z.mean(axis=0)  # near 0 the parabolas of the exponents do not cancel
+        self.squared_scales = length_scales(kernel) ** 2
+        self.centre = Z.mean(axis=0)  # centring avoids cancellation in the quadratic exponents
         z = Z - self.centre
         self.a, self.b = np.triu_indices(len(Z))
-        self.apart = z[self.a] - z[self.b]
-        self.single = _Bumps(z, self.square)
-        self.double = _Bumps(0.5 * (z[self.a] + z[self.b]), 0.5 * self.square)
-        self.factor = self.v**2 * np.exp(-0.25 * np.sum(self.apart**2 / self.square, axis=1))
+        self.differences = z[self.a] - z[self.b]
+        self.bumps = _GaussianBumps(z, self.squared_scales)
+        self.pair_bumps = _GaussianBumps(0.5 * (z[self.a] + z[self.b]), 0.5 * self.squared_scales)
+        self.pair_factor = self.v**2 * np.exp(
+            -0.25 * np.sum(self.differences**2 / self.squared_scales, axis=1)
+        )
 
     def psi0(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
         return np.full(len(mu), self.v)
 
     def psi1(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return self.v * self.single(mu - self.centre, S)
+        return self.v * self.bumps(mu - self.centre, S)
 
     def psi2(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
         out = np.empty((len(self.Z), len(self.Z)))
-        out[self.a, self.b] = self.factor * self.double(mu - self.centre, S).sum(axis=0)
+        out[self.a, self.b] = self.pair_factor * self.pair_bumps(mu - self.centre, S).sum(axis=0)
         out[self.b, self.a] = out[self.a, self.b]
         return out
 
     def pullback(
         self, mu: np.ndarray, S: np.ndarray, g0: float, G1: np.ndarray, G2: np.ndarray
-    ) -> Pulled:
+    ) -> PsiPullback:
         mu = mu - self.centre
-        one = self.single.moved(mu, S, self.v * G1)
-        twice = np.where(self.a == self.b, 1.0, 2.0)  # of each pair one is kept
-        two = self.double.moved(mu, S, twice * self.factor * G2[self.a, self.b])
-        rows = g0 * self.v + one.total + two.total
+        psi1_terms = self.bumps.pullback_terms(mu, S, self.v * G1)
+        multiplicity = np.where(self.a == self.b, 1.0, 2.0)  # only pairs a <= b are stored
+        psi2_terms = self.pair_bumps.pullback_terms(
+            mu, S, multiplicity * self.pair_factor * G2[self.a, self.b]
+        )
+        rows = g0 * self.v + psi1_terms.total + psi2_terms.total
         pairs = np.zeros((2, *G2.shape, mu.shape[1]))
-        pairs[0][self.a, self.b] = 0.5 * two.t
-        pairs[1][self.a, self.b] = -0.5 * two.at[:, None] * self.apart / self.square
-        Z = one.t + (pairs[0] + pairs[1]).sum(axis=1) + (pairs[0] - pairs[1]).sum(axis=0)
-        width = 2.0 * self.square * one.h + self.square * two.h
-        width += 0.5 * (two.at @ self.apart**2) / self.square
-        height = g0 * self.v * len(mu) + one.total.sum() + 2.0 * two.total.sum()
-        return Pulled(rows, one.mu + two.mu, one.S + two.S, Z, np.append(width, height))
+        pairs[0][self.a, self.b] = 0.5 * psi2_terms.t
+        pairs[1][self.a, self.b] = (
+            -0.5 * psi2_terms.column_sums[:, None] * self.differences / self.squared_scales
+        )
+        Z = psi1_terms.t + (pairs[0] + pairs[1]).sum(axis=1) + (pairs[0] - pairs[1]).sum(axis=0)
+        on_scales = 2.0 * self.squared_scales * psi1_terms.h + self.squared_scales * psi2_terms.h
+        on_scales += 0.5 * (psi2_terms.column_sums @ self.differences**2) / self.squared_scales
+        on_variance = g0 * self.v * len(mu) + psi1_terms.total.sum() + 2.0 * psi2_terms.total.sum()
+        return PsiPullback(
+            rows,
+            psi1_terms.mu + psi2_terms.mu,
+            psi1_terms.S + psi2_terms.S,
+            Z,
+            np.append(on_scales, on_variance),
+        )
 
 
-class _OfLinear(Expectations):
-    """sum_q x z / l^2."""
+class _LinearExpectations(Expectations):
+    """Psi statistics of the kernel sum_q x z / l^2."""
 
     def __init__(self, kernel: Any, Z: np.ndarray) -> None:
         super().__init__(kernel, Z)
@@ -168,23 +183,35 @@ class _OfLinear(Expectations):
 
     def pullback(
         self, mu: np.ndarray, S: np.ndarray, g0: float, G1: np.ndarray, G2: np.ndarray
-    ) -> Pulled:
+    ) -> PsiPullback:
         mu, S, P = mu / self.scale, S / self.scale**2, self.psi1(mu, S)
         Gz = G2 @ self.z
-        own = g0 + np.einsum("aq,aq->q", self.z, Gz)  # of S
-        meets = G1 + P @ (2.0 * G2)
-        rows = S @ own + g0 * np.sum(mu**2, axis=1)
-        rows += np.einsum("ia,ia->i", P, 0.5 * (G1 + meets))
-        on_mu, on_S = 2.0 * g0 * mu + meets @ self.z, np.broadcast_to(own, S.shape)
-        on_Z = meets.T @ mu + 2.0 * Gz * S.sum(axis=0)
+        S_weights = g0 + np.einsum("aq,aq->q", self.z, Gz)
+        psi1_weights = G1 + P @ (2.0 * G2)
+        rows = S @ S_weights + g0 * np.sum(mu**2, axis=1)
+        rows += np.einsum("ia,ia->i", P, 0.5 * (G1 + psi1_weights))
+        on_mu, on_S = 2.0 * g0 * mu + psi1_weights @ self.z, np.broadcast_to(S_weights, S.shape)
+        on_Z = psi1_weights.T @ mu + 2.0 * Gz * S.sum(axis=0)
         theta = -np.sum(mu * on_mu + 2.0 * S * on_S, axis=0) - np.sum(self.z * on_Z, axis=0)
-        return Pulled(rows, on_mu / self.scale, on_S / self.scale**2, on_Z / self.scale, theta)
+        return PsiPullback(rows, on_mu / self.scale, on_S / self.scale**2, on_Z / self.scale, theta)
 
 
 def with_relevance(kernel: Kernel, q: int, scales: Any = None) -> Kernel:
-    """Return v*RBF(l), or Stretch(Linear(), l), with a length scale for each of q dimensions.
+    """Return the kernel with one length scale for each of q dimensions (ARD).
 
-    They are those of the kernel, or `scales`.
+    Parameters
+    ----------
+    kernel : Kernel
+        RBF(l), v*RBF(l), Linear() or Stretch(Linear(), l).
+    q : int
+        The number of dimensions.
+    scales : float or array of shape (q,), optional
+        The length scales; by default, those of the kernel.
+
+    Returns
+    -------
+    Kernel
+        v*RBF(l) or Stretch(Linear(), l), with q length scales.
 
     Examples
     --------
@@ -200,21 +227,23 @@ def with_relevance(kernel: Kernel, q: int, scales: Any = None) -> Kernel:
         node = Stretch(node, 1.0)
     if isinstance(node, RBF):
         node = Scale(node, 1.0)
-    linear = isinstance(node, Stretch) and isinstance(node.kernel, Linear)
-    if not linear and not (isinstance(node, Scale) and isinstance(node.kernel, RBF)):
+    is_linear = isinstance(node, Stretch) and isinstance(node.kernel, Linear)
+    if not is_linear and not (isinstance(node, Scale) and isinstance(node.kernel, RBF)):
         raise ValueError(
-            f"expectations under a Gaussian are known of v*RBF(l) and Stretch(Linear(), l), and "
-            f"not of {kernel}; GPLVM takes any kernel with derivatives in its points"
+            f"expectations under a Gaussian are implemented for v*RBF(l) and Stretch(Linear(), l), "
+            f"and not for {kernel}; GPLVM supports any kernel with derivatives in its points"
         )
-    own = length_scales(node) if scales is None else np.asarray(scales, dtype=np.float64)
-    if own.size not in (1, q):
-        raise ValueError(f"{own.size} length scales, but places have {q} dimensions")
-    own = np.broadcast_to(own, (q,)).copy()
-    return Stretch(Linear(), own) if linear else Scale(RBF(own), node.factor)
+    new_scales = length_scales(node) if scales is None else np.asarray(scales, dtype=np.float64)
+    if new_scales.size not in (1, q):
+        raise ValueError(
+            f"there are {new_scales.size} length scales, but latent points have {q} dimensions"
+        )
+    new_scales = np.broadcast_to(new_scales, (q,)).copy()
+    return Stretch(Linear(), new_scales) if is_linear else Scale(RBF(new_scales), node.factor)
 
 
 def length_scales(kernel: Any) -> np.ndarray:
-    """Return the length scales of a kernel as `with_relevance` makes it.
+    """Return the length scales of a kernel that `with_relevance` returned.
 
     Examples
     --------
@@ -228,7 +257,19 @@ def length_scales(kernel: Any) -> np.ndarray:
 
 
 def expectations(kernel: Kernel, Z: np.ndarray) -> Expectations:
-    """Return the statistics of a kernel as `with_relevance` makes it.
+    """Return the psi statistics of a kernel that `with_relevance` returned.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        v*RBF(l) or Stretch(Linear(), l), with one length scale per dimension.
+    Z : ndarray of shape (m, q)
+        The inducing points.
+
+    Returns
+    -------
+    Expectations
+        An object with the methods `psi0`, `psi1`, `psi2` and `pullback`.
 
     Examples
     --------
@@ -240,4 +281,6 @@ def expectations(kernel: Kernel, Z: np.ndarray) -> Expectations:
     >>> psi.psi1(mu, S).round(4)
     array([[0.5   , 0.4412]])
     """
-    return _OfRBF(kernel, Z) if isinstance(kernel, Scale) else _OfLinear(kernel, Z)
+    return (
+        _RBFExpectations(kernel, Z) if isinstance(kernel, Scale) else _LinearExpectations(kernel, Z)
+    )

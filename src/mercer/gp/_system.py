@@ -1,4 +1,4 @@
-"""C = K + noise, factorised in place: what every exact objective needs of it."""
+"""Cholesky factorisation of C = K + noise in place, and derivatives of K by tiles."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from ..kernels import Kernel, reads_all
 from ..solvers.linear import Triangle, relative
 
 __all__ = [
-    "System",
+    "FactorizedCovariance",
     "dense_matrix",
-    "fits_at_once",
+    "fits_one_block",
     "pullback_workspace",
     "symmetric_pullback",
     "symmetric_tile",
 ]
 
-_TILE = 512  # rows and columns of a tile of a pullback, so large that the cost per tile is small
-_SMALL = _TILE  # points that are not worth the start of threads
-_ARRAYS = 8  # arrays of the size of a tile that a pullback holds in each thread
+_TILE = 512  # rows and columns of a tile; large, so that the overhead per tile is negligible
+_MAX_SINGLE_BLOCK_POINTS = _TILE  # up to this size, starting threads costs more than it saves
+_TILE_ARRAYS_PER_THREAD = 8  # arrays of the size of a tile that a pullback needs in each thread
 
 
-class System:
-    """C = K + diag(noise) = L L^T in one n x n array, and what follows from it.
+class FactorizedCovariance:
+    """Cholesky factorisation of C = K + diag(noise) = L L^T in one n x n array.
 
     Parameters
     ----------
     kernel : Kernel
-        Resolved.
+        Its parameters must be numbers, not rules that need data.
     X : points
     noise : float or ndarray of shape (n,)
+        Added to the diagonal of K.
     max_memory : int, str or None
-    at_once : bool
-        Whether K is made together with its `derivatives`, from the same distances, which takes
-        `fits_at_once`; otherwise these are made when they are asked for.
+        The memory budget.
+    single_block : bool
+        Whether to compute K together with its derivatives, from the same distances.  This
+        requires `fits_one_block`.  Otherwise, `derivatives` evaluates the kernel again.
 
     Raises
     ------
@@ -50,11 +52,17 @@ class System:
     """
 
     def __init__(
-        self, kernel: Kernel, X: Any, noise: Any, max_memory: Any = None, *, at_once: bool = False
+        self,
+        kernel: Kernel,
+        X: Any,
+        noise: Any,
+        max_memory: Any = None,
+        *,
+        single_block: bool = False,
     ) -> None:
         self.kernel, self.X = kernel, X
         self._block: Any = None
-        if at_once:
+        if single_block:
             self._block = kernel.linearise(X)
             K = np.array(self._block.values, dtype=np.float64)
         else:
@@ -62,19 +70,15 @@ class System:
         self._C = Triangle(K, noise)
         self.L, info = lapack.dpotrf(self._C.work, lower=1, clean=0, overwrite_a=1)
         if info != 0 or not np.isfinite(self.L[-1, -1]):
-            where = f"pivot {info} of {len(self.L)} is not positive" if info > 0 else "not finite"
-            raise NotPositiveDefiniteError(f"K + noise is not positive definite: {where}")
+            reason = f"pivot {info} of {len(self.L)} is not positive" if info > 0 else "not finite"
+            raise NotPositiveDefiniteError(f"K + noise is not positive definite: {reason}")
 
     def solve(self, Y: np.ndarray) -> np.ndarray:
         """Return C^-1 Y."""
         return np.asarray(lapack.dpotrs(self.L, Y, lower=1)[0])
 
-    def halve(self, Y: np.ndarray) -> np.ndarray:
-        """Return L^-1 Y."""
-        return np.asarray(lapack.dtrtrs(self.L, Y, lower=1)[0])
-
     def residual(self, A: np.ndarray, Y: np.ndarray) -> float:
-        """Return the largest |Y - C A| / |Y| of a column, with C itself; before `lower`."""
+        """Return the largest |Y - C A| / |Y| of a column.  Call it before `lower`."""
         return relative(Y - self._C.times(A), Y)
 
     def logdet(self) -> float:
@@ -82,45 +86,48 @@ class System:
         return 2.0 * float(np.sum(np.log(self.L.diagonal())))
 
     def lower(self) -> np.ndarray:
-        """Return L with zeros above its diagonal, in the array itself."""
+        """Set the entries above the diagonal of L to 0, in place, and return L."""
         for start in range(0, len(self.L), _TILE):
             rows = slice(start, start + _TILE)
             self.L[rows, start + _TILE :] = 0.0
-            square = self.L[rows, rows]
-            square[np.triu_indices(len(square), 1)] = 0.0
+            diagonal_tile = self.L[rows, rows]
+            diagonal_tile[np.triu_indices(len(diagonal_tile), 1)] = 0.0
         return self.L
 
     def derivatives(
         self, weights: Any, A: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return sum_ij W_ij dK_ij / d theta, and dK / d theta A if A is given."""
+        """Return sum_ij W_ij dK_ij / d theta, and (dK / d theta) A if A is not None."""
         return derivatives(self.kernel, self.X, weights, A, block=self._block)
 
     def invert(self) -> np.ndarray:
-        """Return C^-1, of which the lower triangle is right, in the array of L, which is gone."""
+        """Return C^-1, valid in its lower triangle only.  It overwrites L."""
         inverse, _ = lapack.dpotri(self.L, lower=1, overwrite_c=1)
         del self.L, self._C
         return np.asarray(inverse)
 
 
 def dense_matrix(kernel: Kernel, X: Any, max_memory: Any) -> np.ndarray:
-    """Return K as an array of its own."""
-    if fits_at_once(kernel, X):
+    """Return K as a new float64 array."""
+    if fits_one_block(kernel, X):
         return np.asarray(kernel(X), dtype=np.float64)
     K = gram(kernel, X, storage="dense", max_memory=max_memory)
     array = K.release() if isinstance(K, DenseGram) else K.to_array()
     return array.astype(np.float64, copy=False)
 
 
-def fits_at_once(kernel: Kernel, X: Any) -> bool:
-    """Tell whether K and its derivatives are one block: of few points, and of any of them."""
-    return length(X) <= _SMALL and not reads_all(kernel)
+def fits_one_block(kernel: Kernel, X: Any) -> bool:
+    """Whether K and its derivatives can be computed as a single block.
+
+    This requires few points, and a kernel that can be evaluated on any subset of them.
+    """
+    return length(X) <= _MAX_SINGLE_BLOCK_POINTS and not reads_all(kernel)
 
 
 def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
-    """Return a tile, on or above the diagonal, of a symmetric matrix known by its lower half.
+    """Return a tile, on or above the diagonal, of a symmetric A with a valid lower triangle.
 
-    What LAPACK leaves is stored by columns, so that these are rows.
+    A comes from LAPACK in Fortran order, so that the rows of A.T are contiguous.
     """
     tile = A.T[rows, cols]
     if rows == cols:
@@ -140,16 +147,23 @@ def _mirror(A: Any) -> None:
 def pullback_workspace(
     n: int, kernel: Kernel | None = None, *, n_threads: int | None = None
 ) -> int:
-    """Return the bytes that `symmetric_pullback` takes: a few tiles in each thread.
+    """Return the memory of `symmetric_pullback` in bytes.
 
-    For a kernel whose derivatives do not come in tiles, the tensor, its temporaries, and W.
+    This is a few tiles in each thread.  For a kernel whose derivatives cannot be computed by
+    tiles, it is the tensor dK / d theta, its temporaries, and W.
     """
-    if kernel is not None and not _in_tiles(kernel):
+    if kernel is not None and not _has_tiled_derivatives(kernel):
         return 8 * n * n * (2 + 3 * kernel.theta.size)
-    return 8 * _ARRAYS * min(n, _TILE) ** 2 * min(check_threads(n_threads), -(-n // _TILE))
+    return (
+        8
+        * _TILE_ARRAYS_PER_THREAD
+        * min(n, _TILE) ** 2
+        * min(check_threads(n_threads), -(-n // _TILE))
+    )
 
 
-def _in_tiles(kernel: Kernel) -> bool:
+def _has_tiled_derivatives(kernel: Kernel) -> bool:
+    """Whether the derivatives of K can be computed tile by tile."""
     return kernel.pullback_in_tiles and not reads_all(kernel)
 
 
@@ -158,8 +172,8 @@ def symmetric_pullback(
 ) -> np.ndarray:
     """Return sum_ij W_ij dk(x_i, x_j) / d theta for a symmetric W, from half of its tiles.
 
-    `weights(rows, cols)` returns the tile of W, which is on or above the diagonal.  Nothing of
-    the size of W is formed here, but for kernels whose derivatives do not come in tiles.
+    `weights(rows, cols)` returns a tile of W on or above the diagonal.  The whole W is formed
+    only for kernels whose derivatives cannot be computed by tiles.
     """
     return derivatives(kernel, X, weights, None, n_threads, block)[0]
 
@@ -172,20 +186,20 @@ def derivatives(
     n_threads: int | None = None,
     block: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `symmetric_pullback` does, and dK / d theta A, shape (p, n, q), if A is given.
+    """Return the result of `symmetric_pullback`, and the products (dK / d theta) A.
 
-    Both in one pass over the tiles of K, in which each is evaluated once.  `block` is
-    ``kernel.linearise(X)`` if that is known.
+    The products have shape (p, n, q), with q = 0 if A is None.  Both results come from one pass
+    over the tiles of K.  `block` is ``kernel.linearise(X)`` if the caller has computed it.
     """
     p, n, q = kernel._freedom, length(X), 0 if A is None else A.shape[1]
     if not p:
         return np.zeros(0), np.zeros((0, n, q))
-    if block is None and fits_at_once(kernel, X):
+    if block is None and fits_one_block(kernel, X):
         block = kernel.linearise(X)
     if block is not None:
         pulled = block.pullback(weights(slice(0, n), slice(0, n)))
         return pulled, np.zeros((p, n, 0)) if A is None else block.tangents(A)
-    if not _in_tiles(kernel):
+    if not _has_tiled_derivatives(kernel):
         W = np.empty((n, n))
         for i in range(0, n, _TILE):
             for j in range(i, n, _TILE):
@@ -194,23 +208,23 @@ def derivatives(
                 W[cols, rows] = W[rows, cols].T
         block = kernel.linearise(X)
         return block.pullback(W), np.zeros((p, n, 0)) if A is None else block.tangents(A)
-    parts = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
-    # each row of tiles by itself, so that sums do not depend on which thread was first
-    pulled, moved = np.zeros((len(parts), p)), np.zeros((len(parts), p, n, q))
+    tile_slices = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
+    # One accumulator per row of tiles, so that the sums do not depend on the order of the threads.
+    pulled, products = np.zeros((len(tile_slices), p)), np.zeros((len(tile_slices), p, n, q))
 
-    def row(r: int) -> Iterator[None]:
-        rows, T = parts[r], moved[r]
+    def process_tile_row(r: int) -> Iterator[None]:
+        rows, T = tile_slices[r], products[r]
         Xi = take(X, rows)
-        for cols in parts[r:]:
+        for cols in tile_slices[r:]:
             yield
-            W, same = weights(rows, cols), cols == rows
-            # the same observations on both sides are one collection, as White must see
-            block = kernel.linearise(Xi, None if same else take(X, cols))
-            pulled[r] += block.pullback(W) if same else 2.0 * block.pullback(W)
+            W, is_diagonal_tile = weights(rows, cols), cols == rows
+            # On the diagonal both arguments are the same observations; None lets White see that.
+            block = kernel.linearise(Xi, None if is_diagonal_tile else take(X, cols))
+            pulled[r] += block.pullback(W) if is_diagonal_tile else 2.0 * block.pullback(W)
             if A is not None:
                 T[:, rows] += block.tangents(A[cols])
-                if not same:
+                if not is_diagonal_tile:
                     T[:, cols] += block.tangents(A[rows], transposed=True)
 
-    run(row, range(len(parts)), n_threads, work=ENTRY_WORK * p * n * n)
-    return pulled.sum(axis=0), moved.sum(axis=0)
+    run(process_tile_row, range(len(tile_slices)), n_threads, work=ENTRY_WORK * p * n * n)
+    return pulled.sum(axis=0), products.sum(axis=0)

@@ -1,16 +1,19 @@
-"""What a ridge is chosen by: errors of leave-one-out, their generalisation, and the likelihood.
+"""Criteria for choosing the parameters of kernel ridge regression, with gradients.
 
     min_f,b  sum_i w_i |y_i - f(x_i) - b|^2 + alpha |f|^2,     C = K + alpha diag(1/w)
     P = C^-1 - u u^T / 1^T u,  u = C^-1 1   (without b, P = C^-1),     a = P y,     p = diag P
 
-    "loo"         sum_i w_i e_i^2 / sum w,    e_i = a_i / p_i: the error of a fit without point i
-    "gcv"         n sum_i w_i r_i^2 / (sum_i 1 - h_i)^2,  r_i = alpha a_i / w_i the residuals,
-                  h_i = 1 - alpha p_i / w_i: leave-one-out that does not depend on the coordinates
-    "likelihood"  det(C / c)^-1/2 exp(-y^T C^-1 y / 2 c), with the best c; b is integrated out
+    "loo"         leave-one-out: sum_i w_i e_i^2 / sum w, where e_i = a_i / p_i is the error at
+                  point i of a fit without this point
+    "gcv"         generalised cross-validation: n sum_i w_i r_i^2 / (sum_i 1 - h_i)^2, with the
+                  residuals r_i = alpha a_i / w_i and the leverages h_i = 1 - alpha p_i / w_i; it is
+                  invariant to rotations of the observations
+    "likelihood"  marginal likelihood det(C / c)^-1/2 exp(-y^T C^-1 y / 2 c), maximised over the
+                  scale c; the intercept b is integrated out
 
-All three are functions of a, p and log det C (with an intercept the determinant that restricted
-likelihood has, det C times 1^T u).  Since dP = -P dC P, one formula gives all gradients: with
-U, v and c the derivatives in a, p and the log determinant, and B = P U,
+All three are functions of a, p and log det C.  (With an intercept, det C is replaced by the
+determinant of the restricted likelihood, det C times 1^T u.)  Because dP = -P dC P, one formula
+gives all gradients: if U, v and c are the derivatives in a, p and the log determinant, and B = P U,
 
     d value = sum_ij W_ij dC_ij,     W = -1/2 (B a^T + a B^T) - P diag(v) P + c P
 """
@@ -30,15 +33,15 @@ from ..kernels import Kernel
 from ..solvers.linear import mirror
 from ._capabilities import Capabilities
 from ._objective import Objective
-from ._system import System, pullback_workspace, symmetric_pullback, symmetric_tile
+from ._system import FactorizedCovariance, pullback_workspace, symmetric_pullback, symmetric_tile
 
 __all__ = ["CRITERIA", "RidgeCriterion"]
 
 CRITERIA = ("loo", "gcv", "likelihood")
 
 
-class _Judgement(NamedTuple):
-    """A value with its derivatives in a, in p, and in the log determinant."""
+class _CriterionValue(NamedTuple):
+    """A criterion with its derivatives in a, in p, and in the log determinant."""
 
     value: float
     by_a: np.ndarray
@@ -49,22 +52,27 @@ class _Judgement(NamedTuple):
 @entry_point
 @dataclass(frozen=True, eq=False)
 class RidgeCriterion(Objective):
-    """-N/2 log of the mean squared error of leave-one-out, or of another criterion: see the module.
+    """Objective for choosing kernel parameters and alpha of kernel ridge regression.
 
-    As a logarithm it is on the scale of a log likelihood, which `maximise` expects.  N is the
-    number of targets, n q.  theta is that of the kernel and then, if it is searched for, log alpha.
+    For "loo" and "gcv" the value is -N/2 log(mean squared error), where N = n q is the number of
+    targets; this is on the scale of a log likelihood, as `maximise` expects.  For "likelihood" it
+    is the log marginal likelihood.  theta contains the parameters of the kernel and, if `free`,
+    log alpha.
 
     Parameters
     ----------
     kernel, X, Y, max_memory
-        As those of `MarginalLikelihood`.
+        See `MarginalLikelihood`.
     noise : float or array of shape (n,), default=0
-        1 / w; 0 stands for 1.
-    alpha : float
-    free : bool
-        Whether alpha is a part of theta.
-    intercept : bool
-    criterion : {"loo", "gcv", "likelihood"}
+        The inverse sample weights 1 / w; 0 means 1.
+    alpha : float, default=1
+        The regularisation.
+    free : bool, default=True
+        Whether log alpha is part of theta.
+    intercept : bool, default=False
+        Whether the model has an intercept.
+    criterion : {"loo", "gcv", "likelihood"}, default="loo"
+        Leave-one-out error, generalised cross-validation, or marginal likelihood.
 
     Examples
     --------
@@ -100,51 +108,53 @@ class RidgeCriterion(Objective):
 
     @property
     def start(self) -> np.ndarray:
-        own = self.kernel.theta
-        return np.append(own, np.log(self.alpha)) if self.free else own
+        kernel_theta = self.kernel.theta
+        return np.append(kernel_theta, np.log(self.alpha)) if self.free else kernel_theta
 
     @property
-    def count(self) -> int:
-        """N: targets, less one of each column for an intercept that is integrated out."""
+    def n_targets(self) -> int:
+        """The number N of targets, minus one per column if an intercept is integrated out."""
         n, q = self.Y.shape
         return q * (n - (self.intercept and self.criterion == "likelihood"))
 
     def error(self, value: float) -> float:
-        """Return the mean squared error that a value stands for; the value itself, a likelihood."""
+        """Return the mean squared error of a value; for "likelihood", the value itself."""
         if self.criterion == "likelihood":
             return value
-        return float(np.exp(-2.0 * value / self.count))
+        return float(np.exp(-2.0 * value / self.n_targets))
 
     @property
     def capabilities(self) -> Capabilities:
-        """The optional methods that a search may call."""
+        """The optional methods that `maximise` may call."""
         return Capabilities(subset=True, standard_error=True)
 
     def standard_error(self, theta: Any = None) -> float:
-        """Return about how much the value would differ for other data of the same kind.
+        """Return the approximate standard deviation of the value over data sets of this size.
 
-        The mean of N squares of normal errors is known to a part sqrt(2 / N) of it.  A search that
-        gains much less than this has nothing left to find.
+        The mean of N squared normal errors has a relative standard error of sqrt(2 / N).  An
+        optimisation can stop when its steps gain much less than this.
         """
-        return float(np.sqrt(0.5 * self.count))
+        return float(np.sqrt(0.5 * self.n_targets))
 
     def split(self, theta: Any) -> tuple[Kernel, float]:
-        """Return the kernel and the alpha of a theta."""
+        """Return the kernel and alpha for theta."""
         theta = self.start if theta is None else np.asarray(theta, dtype=float)
-        own = theta[:-1] if self.free else theta
-        return self.kernel.with_theta(own), float(np.exp(theta[-1])) if self.free else self.alpha
+        kernel_theta = theta[:-1] if self.free else theta
+        return self.kernel.with_theta(kernel_theta), float(
+            np.exp(theta[-1])
+        ) if self.free else self.alpha
 
     def _value(self, theta: Any) -> float:
-        return self._projected(theta)[-1].value
+        return self._solve(theta)[-1].value
 
     def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
-        kernel, shift, A, P, found = self._projected(theta)
-        B = blas.dsymm(1.0, P, found.by_a, lower=1)
-        diagonal = found.by_logdet * P.diagonal() - np.einsum("ic,ic->i", A, B)
+        kernel, regularisation, A, P, result = self._solve(theta)
+        B = blas.dsymm(1.0, P, result.by_a, lower=1)
+        diagonal = result.by_logdet * P.diagonal() - np.einsum("ic,ic->i", A, B)
         squares: Any = None
-        if found.by_p is not None:
+        if result.by_p is not None:
             mirror(P)
-            root = np.multiply(P, np.sqrt(found.by_p), out=P)
+            root = np.multiply(P, np.sqrt(result.by_p), out=P)
             squares = blas.dsyrk(1.0, root, lower=1)
             diagonal -= squares.diagonal()
 
@@ -153,20 +163,20 @@ class RidgeCriterion(Objective):
             tile += B[rows] @ A[cols].T
             tile *= -0.5
             if squares is None:
-                return tile + found.by_logdet * symmetric_tile(P, rows, cols)
+                return tile + result.by_logdet * symmetric_tile(P, rows, cols)
             return tile - symmetric_tile(squares, rows, cols)
 
         gradient = symmetric_pullback(kernel, self.X, weights)
         if self.free:
-            gradient = np.append(gradient, np.sum(diagonal * shift))
-        return found.value, gradient
+            gradient = np.append(gradient, np.sum(diagonal * regularisation))
+        return result.value, gradient
 
-    def _projected(self, theta: Any) -> tuple[Kernel, np.ndarray, np.ndarray, Any, _Judgement]:
-        """Return the kernel, alpha / w, a, P (its lower half is right), and what they are worth."""
+    def _solve(self, theta: Any) -> tuple[Kernel, np.ndarray, np.ndarray, Any, _CriterionValue]:
+        """Return the kernel, alpha / w, a, P (valid in its lower triangle), and the criterion."""
         kernel, alpha = self.split(theta)
         n, Y = length(self.X), self.Y
-        shift = np.broadcast_to(alpha * np.asarray(self.noise), (n,))
-        system = System(kernel, self.X, shift, self.max_memory)
+        regularisation = np.broadcast_to(alpha * np.asarray(self.noise), (n,))
+        system = FactorizedCovariance(kernel, self.X, regularisation, self.max_memory)
         logdet = system.logdet()
         solved = system.solve(np.column_stack([np.ones(n), Y]))
         P, u, A = system.invert(), solved[:, 0], solved[:, 1:]
@@ -175,19 +185,20 @@ class RidgeCriterion(Objective):
             A = A - np.outer(u, u @ Y / total)
             P = blas.dsyr(-1.0 / total, u, lower=1, a=P, overwrite_a=1)
             logdet += np.log(total)
-        found = self._judge(A, P.diagonal().copy(), logdet)
-        if not np.isfinite(found.value):
-            raise NotPositiveDefiniteError("the criterion is lost in rounding")
-        return kernel, shift, A, P, found
+        result = self._evaluate(A, P.diagonal().copy(), logdet)
+        if not np.isfinite(result.value):
+            raise NotPositiveDefiniteError("the criterion is not finite because of rounding errors")
+        return kernel, regularisation, A, P, result
 
-    def _judge(self, A: np.ndarray, p: np.ndarray, logdet: float) -> _Judgement:
-        n, N = len(A), self.count
+    def _evaluate(self, A: np.ndarray, p: np.ndarray, logdet: float) -> _CriterionValue:
+        """Return the criterion as a function of a, p = diag P and the log determinant."""
+        n, N = len(A), self.n_targets
         w = np.broadcast_to(1.0 / np.asarray(self.noise), (n,))
         with np.errstate(all="ignore"):
             if self.criterion == "likelihood":
                 S, q = float(np.sum(self.Y * A)), self.Y.shape[1]
                 value = -0.5 * (N * (np.log(2.0 * np.pi * S / N) + 1.0) + q * logdet)
-                return _Judgement(value, -0.5 * N / S * self.Y, None, -0.5 * q)
+                return _CriterionValue(value, -0.5 * N / S * self.Y, None, -0.5 * q)
             if self.criterion == "loo":
                 errors = w[:, None] * A**2 / p[:, None] ** 2
                 S = float(errors.sum())
@@ -197,4 +208,4 @@ class RidgeCriterion(Objective):
                 S, T = float(np.sum(A**2 / w[:, None])), float(np.sum(p / w))
                 by_a = -N / S * A / w[:, None]
                 by_p, mean = N / (T * w), n * S / (T**2 * A.shape[1])
-            return _Judgement(-0.5 * N * np.log(mean), by_a, by_p, 0.0)
+            return _CriterionValue(-0.5 * N * np.log(mean), by_a, by_p, 0.0)

@@ -246,7 +246,7 @@ def _made(bound: LatentBound, state: LatentState, mean: np.ndarray, unit: float)
         places, variances, _ = found._searched(bound.Y)
         found = replace(found, places=places, variances=variances)
     order = np.argsort(-found.relevance, kind="stable")
-    turned = state.turned(order)
+    turned = state.permuted(order)
     return replace(
         found,
         expansion=replace(f, kernel=turned.kernel, points=turned.Z),

@@ -215,7 +215,7 @@ def fit_latent(
         likelihood,
         u,
         likelihood.bounds,
-        way="cautious",
+        first_step="unit",
         say=say,
         max_iter=max_iter,
         gain=tol * Y.size,

@@ -1,4 +1,4 @@
-"""What a kernel PCA learns, as a value: spectrum, scores, errors, moments to merge."""
+"""Kernel PCA: search for the components, and the fitted components as a value."""
 
 from ._components import Components
 from ._inverse import LearnedInverse

@@ -1,4 +1,4 @@
-"""The spectrum of a kernel PCA: is it that of a kernel, and what to do if it is not."""
+"""Validation of the eigenvalues of a kernel PCA, and repair of indefinite spectra."""
 
 from __future__ import annotations
 
@@ -8,21 +8,42 @@ import numpy as np
 
 from ..solvers import EigenPairs, certify
 
-__all__ = ["POLICIES", "checked_spectrum", "gains_of", "how_many", "mended", "noise_of"]
+__all__ = [
+    "POLICIES",
+    "check_psd_eigenvalues",
+    "gains_of",
+    "n_components_for",
+    "repair_spectrum",
+    "rounding_floor",
+]
 
 POLICIES = ("raise", "clip", "flip", "shift")
 
 
-def checked_spectrum(values: np.ndarray, size: float) -> np.ndarray:
-    """Return eigenvalues of a matrix that ought to be positive semidefinite, without the noise.
+def check_psd_eigenvalues(values: np.ndarray, uncentred_trace: float) -> np.ndarray:
+    """Return the eigenvalues of a positive semidefinite matrix, with rounding errors set to 0.
 
-    Values within rounding of 0 become 0: relative to the largest 1e-12 (2e-7 in float32), or
-    relative to `size`, the trace of the matrix before centring, eight machine epsilons.  A clearly
-    negative one (1e-5 of the largest, 5e-3 in float32) is an error: its component has no variance.
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        The computed eigenvalues.
+    uncentred_trace : float
+        The trace of the matrix before centring, which determines the size of rounding errors.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Values below the `rounding_floor` are 0.
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is significantly negative: below -1e-5 times the largest one (-5e-3 in
+        float32).
     """
-    single = values.dtype == np.float32
-    significant = 5e-3 if single else 1e-5
-    rounding = float(np.finfo(values.dtype).eps) * size
+    is_float32 = values.dtype == np.float32
+    max_negative = 5e-3 if is_float32 else 1e-5
+    rounding = float(np.finfo(values.dtype).eps) * uncentred_trace
     largest, smallest = values.max(initial=0.0), values.min(initial=0.0)
     if smallest < -10.0 * rounding:
         if largest <= rounding:
@@ -30,75 +51,100 @@ def checked_spectrum(values: np.ndarray, size: float) -> np.ndarray:
                 f"All eigenvalues are negative (the largest is {values.max():.3g}). "
                 f"The kernel is not positive semidefinite on these points"
             )
-        if smallest < -significant * largest:
+        if smallest < -max_negative * largest:
             raise ValueError(
                 f"There are significant negative eigenvalues ({-smallest / largest:g} of the "
                 f"maximum positive). Either the kernel is not positive semidefinite on these "
-                f"points (the sigmoid kernel never is), or the matrix is not a kernel matrix. "
-                f"Ask for fewer components, choose another kernel, or say what to do with them: "
-                f"indefinite='clip', 'flip' or 'shift'"
+                f"points (the sigmoid kernel usually is not), or the matrix is not a kernel "
+                f"matrix. Request fewer components, choose another kernel, or choose how to repair "
+                f"the spectrum: indefinite='clip', 'flip' or 'shift'"
             )
     values = values.copy()
-    values[values < noise_of(values, largest, size)] = 0.0
+    values[values < rounding_floor(values, largest, uncentred_trace)] = 0.0
     return values
 
 
-def noise_of(values: np.ndarray, largest: float, size: float) -> float:
-    """Return what an eigenvalue must reach to be told from 0; see `checked_spectrum`."""
+def rounding_floor(values: np.ndarray, largest: float, uncentred_trace: float) -> float:
+    """Return the value below which an eigenvalue cannot be distinguished from 0.
+
+    It is the larger of 1e-12 (2e-7 in float32) times the largest eigenvalue, and eight machine
+    epsilons times the trace of the matrix before centring.
+    """
     relative = 2e-7 if values.dtype == np.float32 else 1e-12
-    return max(relative * largest, 8.0 * float(np.finfo(values.dtype).eps) * size)
+    return max(relative * largest, 8.0 * float(np.finfo(values.dtype).eps) * uncentred_trace)
 
 
-def mended(pairs: EigenPairs, policy: str, size: float) -> tuple[EigenPairs, np.ndarray]:
-    """Turn the whole spectrum of an indefinite matrix into that of a kernel; return the gains too.
+def repair_spectrum(
+    pairs: EigenPairs, policy: str, uncentred_trace: float
+) -> tuple[EigenPairs, np.ndarray]:
+    """Make the complete spectrum of an indefinite matrix nonnegative.
+
+    Returns the changed eigenpairs, and the factors c_j of the scores:
 
     ======= ============================ =================================
-    policy  eigenvalue                   gain of the out-of-sample map
+    policy  eigenvalue                   factor c of the scores
     ======= ============================ =================================
     clip    max(l, 0)                    1 / sqrt(l)
     flip    |l|                          sign(l) / sqrt(|l|)
     shift   l - min l                    sqrt(l - min l) / l
     ======= ============================ =================================
 
-    The score of x is gain_j u_j^T k_c(x): the linear map that gives training points the scores
-    u_j sqrt(new l_j), applied to all points alike.
+    The score of x is c_j u_j^T k_c(x), where k_c is the centred kernel.  On the training points it
+    is u_j sqrt(l_j), with the new eigenvalue l_j; the same linear map is applied to new points.
     """
-    old = pairs.values.astype(float)
-    noise = noise_of(old, float(np.abs(old).max(initial=0.0)), size)
+    eigenvalues = pairs.values.astype(float)
+    floor = rounding_floor(
+        eigenvalues, float(np.abs(eigenvalues).max(initial=0.0)), uncentred_trace
+    )
     if policy == "clip":
-        new = np.maximum(old, 0.0)
+        repaired = np.maximum(eigenvalues, 0.0)
     elif policy == "flip":
-        new = np.abs(old)
+        repaired = np.abs(eigenvalues)
     else:
-        lowest = min(0.0, float(old.min(initial=0.0)))
-        # the constant vector is an eigenvector of centring, and no direction of variance
-        new = np.where(np.abs(old) > noise, old - (lowest if lowest < -noise else 0.0), 0.0)
-    new[new < noise] = 0.0
-    real = (new > 0) & (np.abs(old) > noise)
-    gains = np.divide(np.sqrt(new), old, out=np.zeros_like(new), where=real)
-    order = np.argsort(-new, kind="stable")
-    values, residuals = new[order], pairs.residuals[order]
+        lowest = min(0.0, float(eigenvalues.min(initial=0.0)))
+        # Centring makes the constant vector an eigenvector with eigenvalue 0.  It must stay 0,
+        # because it is not a direction of variance.
+        repaired = np.where(
+            np.abs(eigenvalues) > floor, eigenvalues - (lowest if lowest < -floor else 0.0), 0.0
+        )
+    repaired[repaired < floor] = 0.0
+    has_variance = (repaired > 0) & (np.abs(eigenvalues) > floor)
+    score_factors = np.divide(
+        np.sqrt(repaired), eigenvalues, out=np.zeros_like(repaired), where=has_variance
+    )
+    order = np.argsort(-repaired, kind="stable")
+    values, residuals = repaired[order], pairs.residuals[order]
     certificate = certify(
         values, residuals, len(values), slack=pairs.certificate.slack, following=-np.inf
     )
-    changed = replace(
+    repaired_pairs = replace(
         pairs,
         values=values,
         vectors=pairs.vectors[:, order],
         residuals=residuals,
         certificate=certificate,
     )
-    return changed, gains[order]
+    return repaired_pairs, score_factors[order]
 
 
 def gains_of(values: np.ndarray) -> np.ndarray:
-    """Return 1 / sqrt(l), and 0 where l is 0."""
+    """Return 1 / sqrt(l) for each eigenvalue l, and 0 where l is 0."""
     roots = np.sqrt(values)
     return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
-def how_many(values: np.ndarray, total: float, wanted: int | float | None) -> int:
-    """Return how many components n_components means: a number, a share of the variance, or all."""
+def n_components_for(values: np.ndarray, total: float, wanted: int | float | None) -> int:
+    """Return the number of components for a request `wanted`.
+
+    Parameters
+    ----------
+    values : ndarray
+        The eigenvalues, in descending order.
+    total : float
+        The total variance.
+    wanted : int, float or None
+        A number of components, a fraction of the variance in (0, 1), or None for all.
+    """
     n = len(values)
     if wanted is None:
         return n
