@@ -714,7 +714,8 @@ def test_a_summary_of_an_exact_model():
     assert "`explained` is the share of the variance" in text
     assert "An exact eigenvalue is not smaller than the one printed" in text
     assert "- No larger eigenvalue was overlooked: all others are at most" in text
-    assert f"the smallest one returned is {model.certificate_.lower[-1]:.4g}." in " ".join(text.split())
+    smallest = f"the smallest one returned is {model.certificate_.lower[-1]:.4g}."
+    assert smallest in " ".join(text.split())
     rows = [line for line in text.splitlines() if line[2:11].strip().isdigit()]
     assert len(rows) == 4
     for j, row in enumerate(rows):

@@ -265,7 +265,8 @@ def test_what_it_says():
     assert pairs.report.message == f"20 landmarks leave {left:.3e} of the trace unexplained"
     twice = LowRankEigen(landmarks=np.vstack([X[:7], X[:7]])).eigenpairs(centred(RBF(), X), 2)
     assert re.fullmatch(
-        r"7 landmarks leave \S+ of the trace unexplained; 7 more depended on others and were dropped",
+        r"7 landmarks leave \S+ of the trace unexplained; "
+        r"7 more depended on others and were dropped",
         twice.report.message,
     )
 
