@@ -139,9 +139,9 @@ def cluster(
     if solver == "auto" and n > (max_exact := MOST_EXACT["clusters"]):
         solver = "nystroem"
         message = (
-            f"{n} points, more than {max_exact}: centroids are restricted to the span of landmarks, "
-            f"which is an approximation. Set solver='nystroem' to silence this warning, or "
-            f"solver='exact'"
+            f"{n} points, more than {max_exact}: centroids are restricted to the span of "
+            f"landmarks, which is an approximation. Set solver='nystroem' to silence this warning, "
+            f"or solver='exact'"
         )
         warn_caller(message)
     quarter = budget_in_bytes(lloyd.max_memory) // 4
@@ -224,8 +224,8 @@ def _initial_labels(kernel: Kernel, X: Any, lloyd: Lloyd, start: Any) -> np.ndar
     if is_integer and labels is not None and len(labels) == n:
         if labels.min() < 0 or labels.max() >= C:
             raise ValueError(
-                f"init has labels from {labels.min()} to {labels.max()}, but labels of {C} clusters "
-                f"must be 0 to {C - 1}"
+                f"init has labels from {labels.min()} to {labels.max()}, but labels of {C} "
+                f"clusters must be 0 to {C - 1}"
             )
         return labels
     if length(start) != C:

@@ -148,7 +148,7 @@ def cluster_blocks(
         sums = blocks.reduce(_sum_rows, _IterationSums.merge, phi, centroids, None)
         history.append(sums.inertia + sums.outside)
         if say is not None:
-            say(Step(f"round {iteration}: inertia {history[-1]:.6g}"))
+            say(Step(f"iteration {iteration}: inertia {history[-1]:.6g}"))
         mean = sums.sums.sum(axis=1) / sums.weights.sum()
         explained = sums.spread - sums.weights.sum() * float(mean @ mean) - sums.inertia
         small_decrease = iteration > 1 and history[-2] - history[-1] <= lloyd.tol * max(

@@ -260,7 +260,7 @@ class ExactRidge(_RidgeProblem):
 
     def _dense_gram(self, n_alphas: int, stored: Any = None) -> Any:
         """Return S K S as a dense Gram, S = diag(sqrt(weights))."""
-        # Cholesky overwrites K.  Eigenvectors, or a K that the next alpha needs, are a second array.
+        # Cholesky overwrites K.  Eigenvectors, or a K for the next alpha, need a second array.
         n = length(self.X)
         copies = 1 + (n_alphas > 1 or isinstance(self.chosen, LeastSquares))
         copies += stored is not None and self.weights is not None  # never overwrite user input
