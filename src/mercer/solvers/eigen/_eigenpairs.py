@@ -143,12 +143,9 @@ def assemble_eigenpairs(
         difference = times(vectors[:, columns]) - vectors[:, columns] * values[columns]
         residuals[columns] = np.linalg.norm(difference, axis=0)
     floor = eigenvalue_rounding(dtype, max(norms[1], float(np.abs(values).max(initial=0.0))))
-    too_large = residuals > np.maximum(tol * np.abs(values), floor)
-    if status is Status.CONVERGED and too_large.any():
-        status, worst = (
-            Status.NOT_CONVERGED,
-            relative_residual(residuals[too_large], values[too_large]),
-        )
+    large = residuals > np.maximum(tol * np.abs(values), floor)
+    if status is Status.CONVERGED and large.any():
+        status, worst = Status.NOT_CONVERGED, relative_residual(residuals[large], values[large])
         message = f"relative residual {worst:.1e} after {n_iter} products, {message}".rstrip(", ")
         warn_caller(
             f"{solver.partition('(')[0]} did not converge: largest relative residual {worst:.1e} "

@@ -91,7 +91,7 @@ class PowerPeeling:
             v = _deflate(rng.standard_normal(n), U)
             steps_before, last_residual = steps, np.inf
             for _step in range(max_iter):
-                w = _deflate(np.asarray(gram @ v, dtype=float), U, unit=False)
+                w = _deflate(np.asarray(gram @ v, dtype=float), U, normalise=False)
                 steps += 1
                 t, norm = float(v @ w), float(np.linalg.norm(w))
                 residual = float(np.linalg.norm(w - t * v))

@@ -398,15 +398,15 @@ class LandmarkRidge(_RidgeProblem):
             for alpha in np.unique(self.alphas):
                 columns = np.flatnonzero(self.alphas == alpha)
                 scale = np.maximum(path.objective(alpha)[columns], 0.0) / (alpha * n)
-                explained = path.variance(F, alpha)
-                out[rows, columns] = (outside + explained)[:, None] * scale
+                inside = path.variance(F, alpha)
+                out[rows, columns] = (outside + inside)[:, None] * scale
         return out
 
     def _solve_iteratively(self) -> tuple[np.ndarray, np.ndarray]:
         """Solve by `Krill`.
 
         With an intercept, the system is also solved for the constant target 1, and both solutions
-        are combined so that the residuals sum to 0.
+        are combined so that the weighted residuals sum to 0.
         """
         n, q = self.Y.shape
         rhs = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
