@@ -194,7 +194,7 @@ class Lloyd:
             while len(drawn) < C and np.any(probabilities > 0.0):
                 drawn.append(int(points.draw_points(probabilities, rng.random(1))[0]))
                 probabilities[points.keys == points.keys[drawn[-1]]] = (
-                    0.0  # nor an equal point again
+                    0.0  # never draw an equal point
                 )
             return points.distances(np.array(drawn)).argmin(axis=1)
         trials = 2 + int(np.log(C))

@@ -20,7 +20,7 @@ import numpy as np
 __all__ = ["Rounded"]
 
 _SAMPLED_ROWS = 256  # rows in which the float32 error is measured
-_MIN_POINTS = 32 * _SAMPLED_ROWS  # below this the sampled rows cost too much; 5000 gain nothing
+_MIN_POINTS = 32 * _SAMPLED_ROWS  # fewer points save too little: at 5000, nothing is gained
 _SAFETY_FACTOR = 2.0  # of the estimated error norms
 
 
