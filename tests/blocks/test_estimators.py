@@ -165,7 +165,7 @@ def test_an_empty_cluster_takes_the_farthest_point():
 
 def test_what_clusters_in_blocks_do_not_have():
     model = KernelKMeans(2, solver="nystroem", rank=9)
-    with pytest.raises(ValueError, match="for points in blocks there is algorithm='lloyd'"):
+    with pytest.raises(ValueError, match="not possible for Blocks; use algorithm='lloyd'"):
         clone(model).set_params(algorithm="hartigan").fit(Blocks.of(X))
     with pytest.raises(ValueError, match="init must be points, not labels"):
         clone(model).set_params(init=np.zeros(n, dtype=int)).fit(Blocks.of(X))

@@ -207,7 +207,7 @@ def test_strings():
 
 def test_tiles_and_arrays_agree_whatever_the_threads(monkeypatch):
     held = KernelKMeans(5, kernel=RBF(), tol=0.0).fit(X)
-    monkeypatch.setattr(_cluster, "_HELD", 10)
+    monkeypatch.setattr(_cluster, "_MAX_STORED_POINTS", 10)
     one = KernelKMeans(5, kernel=RBF(), tol=0.0, n_jobs=1).fit(X)
     two = KernelKMeans(5, kernel=RBF(), tol=0.0, n_jobs=2).fit(X)
     np.testing.assert_array_equal(one.labels_, held.labels_)
@@ -263,7 +263,7 @@ def test_more_clusters_than_points():
 
 def test_rounds_that_are_not_enough():
     start = np.arange(300) % 6
-    with pytest.warns(ConvergenceWarning, match="points still moved after 2 rounds"):
+    with pytest.warns(ConvergenceWarning, match="points still moved after 2 iterations"):
         model = KernelKMeans(6, kernel="linear", init=start, max_iter=2, tol=0.0).fit(X)
     assert model.report_.status is Status.NOT_CONVERGED
     assert model.n_iter_ == 2
@@ -273,7 +273,7 @@ def test_rounds_that_are_not_enough():
     ("init", "match"),
     [
         (np.zeros(7, dtype=int), "init must be 3 points, .* or 300 labels, .*got 7"),
-        (np.full(300, 3), "labels from 3 to 3; those of 3 clusters are 0 to 2"),
+        (np.full(300, 3), "labels from 3 to 3, but labels of 3 clusters must be 0 to 2"),
         (X[:2], "init must be 3 points"),
         (X[:3, :2], "init has 2 columns, but X has 3"),
     ],
@@ -299,7 +299,7 @@ def test_kernels_that_are_none():
 def test_says_what_it_does(capsys):
     KernelKMeans(2, verbose=1).fit(X)
     text = capsys.readouterr().out
-    assert "[KernelKMeans] round 1: inertia" in text
+    assert "[KernelKMeans] iteration 1: inertia" in text
     assert "converged" in text
 
 

@@ -62,7 +62,7 @@ def test_the_estimator_survives_large_numbers():
 def test_float32_near_its_rounding_says_so():
     K = CentredGram(gram(RBF(1e3), X[:, :2].astype(np.float32), storage="tiled"))
     pairs = BlockKrylov(random_state=0).eigenpairs(K, 3)
-    assert "above the rounding of K in float32" in pairs.report.message
+    assert "close to the rounding error of K in float32" in pairs.report.message
 
 
 def test_residuals_of_a_chosen_basis_are_true():

@@ -29,7 +29,7 @@ from mercer.solvers import (
     Status,
 )
 from mercer.solvers.eigen import certify, sandwich, unknown
-from mercer.solvers.eigen._certificate import largest
+from mercer.solvers.eigen._certificate import largest_value_bound
 
 ROUNDING = 1e-14
 
@@ -176,7 +176,7 @@ def solve(solver, gram, k):
 
 def refuses(solver, entry, stopped):
     """Tell whether a solver may refuse: landmarks need a Mercer kernel, and enough of them."""
-    few = isinstance(stopped, ValueError) and "components are asked for, but" in str(stopped)
+    few = isinstance(stopped, ValueError) and "components are requested, but" in str(stopped)
     return isinstance(solver, LowRankEigen) and (few or not entry.psd)
 
 
@@ -382,12 +382,12 @@ def test_a_certificate_can_be_read():
     proved = certify(np.array([4.0, 2.0]), np.array([0.0, 0.0]), 1, squared_norm=21.0)
     assert str(proved) == (
         "no larger eigenvalue was overlooked: all others are at most 2, "
-        "and the smallest one kept is 4"
+        "and the smallest one returned is 4"
     )
     open_ = certify(np.array([1.0]), np.array([0.0]), 1, squared_norm=10.0)
     assert str(open_) == (
-        "a larger one may have been overlooked: all others are at most 3, "
-        "and the smallest one kept is 1"
+        "a larger eigenvalue may have been overlooked: all others are at most 3, "
+        "and the smallest one returned is 1"
     )
 
 
@@ -447,11 +447,13 @@ def test_the_largest_of_some_numbers_is_within_its_bound():
         numbers = np.sort(np.abs(numbers) if case % 3 else numbers)[::-1]
         others = numbers[1 : 1 + rng.integers(12)]
         others = np.sort(others - rng.exponential(size=others.shape))[::-1]
-        bound = largest(len(numbers), numbers.sum(), np.sum(numbers**2), others)
+        bound = largest_value_bound(len(numbers), numbers.sum(), np.sum(numbers**2), others)
         assert numbers[0] <= bound + 1e-13 * np.abs(numbers).max()
         assert bound <= np.linalg.norm(numbers) * (1.0 + 1e-15)
 
 
 def test_the_bound_is_attained():
-    assert largest(4, 6.0, 14.0, np.array([2.0, 1.0])) == pytest.approx(3.0)
-    assert largest(100, 3.0 + 99 * 0.5, 9.0 + 99 * 0.25, np.zeros(0)) == pytest.approx(3.0)
+    assert largest_value_bound(4, 6.0, 14.0, np.array([2.0, 1.0])) == pytest.approx(3.0)
+    assert largest_value_bound(100, 3.0 + 99 * 0.5, 9.0 + 99 * 0.25, np.zeros(0)) == pytest.approx(
+        3.0
+    )

@@ -20,7 +20,7 @@ from mercer.solvers import (
     RandomizedEigen,
     Status,
 )
-from mercer.solvers.eigen._basis import Basis
+from mercer.solvers.eigen._basis import RitzBasis
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))
@@ -209,8 +209,8 @@ def test_arpack_repeats_itself_also_where_its_space_is_exhausted():
 def test_thick_restarts(k, rank, monkeypatch):
     """A small block: the basis is cut down to its best vectors again and again."""
     K = CentredGram(TiledGram(SLOW, X))
-    widths, ritz = [], Basis.ritz
-    monkeypatch.setattr(Basis, "ritz", lambda Z: widths.append(len(Z)) or ritz(Z))
+    widths, ritz = [], RitzBasis.ritz
+    monkeypatch.setattr(RitzBasis, "ritz", lambda Z: widths.append(len(Z)) or ritz(Z))
     pairs = BlockKrylov(block=1, rank=rank, random_state=0).eigenpairs(K, k)
     assert max(widths) <= 5 * k + 2
     assert np.sum(np.diff(widths) <= 0) >= 3  # a pass that did not add to what there was
@@ -258,7 +258,7 @@ def test_the_proof_rides_along():
     open_ = BlockKrylov(prove=False, random_state=0).eigenpairs(K, 4)
     assert not open_.certificate.nothing_missed and proved.certificate.nothing_missed
     assert proved.report.n_iter <= open_.report.n_iter
-    assert re.fullmatch(r"\d+ more columns, to prove that nothing was missed", said[1])
+    assert re.fullmatch(r"\d+ extra columns, to prove that nothing was missed", said[1])
     assert str(proved.certificate) == proved.report.certificate["nothing missed"]
 
 
@@ -297,7 +297,7 @@ def test_passes_that_are_too_few_warn_with_numbers():
     K = CentredGram(TiledGram(SLOW, X))
     said = (
         r"block Krylov did not converge: largest relative residual (\d\.\de-\d\d) after 2 passes, "
-        r"1\.0e-08 was asked for; the usual cause is a slowly decaying spectrum\. "
+        r"1\.0e-08 was required; the usual cause is a slowly decaying spectrum\. "
         r"Raise max_iter or tol"
     )
     with pytest.warns(ConvergenceWarning, match=said) as caught:

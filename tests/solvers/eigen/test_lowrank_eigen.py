@@ -262,10 +262,11 @@ def test_what_it_says():
     pairs = solver.eigenpairs(centred(RBF(), X), 2, say=said.append)
     assert said[0] == f"features by {pairs.basis.map!r}"
     left = pairs.basis.moments.residual
-    assert pairs.report.message == f"20 landmarks leave {left:.3e} of the trace"
+    assert pairs.report.message == f"20 landmarks leave {left:.3e} of the trace unexplained"
     twice = LowRankEigen(landmarks=np.vstack([X[:7], X[:7]])).eigenpairs(centred(RBF(), X), 2)
     assert re.fullmatch(
-        r"7 landmarks leave \S+ of the trace; 7 more depended on others and were dropped",
+        r"7 landmarks leave \S+ of the trace unexplained; "
+        r"7 more depended on others and were dropped",
         twice.report.message,
     )
 
@@ -285,8 +286,8 @@ def test_progress_through_many_points(monkeypatch):
 
 def test_more_components_than_landmarks():
     message = (
-        r"5 components are asked for, but <NystroemMap on 3 landmarks, .*> has rank 3; "
-        r"use more landmarks, or ask for fewer"
+        r"5 components are requested, but <NystroemMap on 3 landmarks, .*> has rank 3; "
+        r"use more landmarks or fewer components"
     )
     with pytest.raises(ValueError, match=message):
         LowRankEigen(landmarks=X[:3]).eigenpairs(centred(RBF(), X), 5)
@@ -336,7 +337,7 @@ def test_more_waves_are_closer(method):
 
 def test_of_random_waves_nothing_is_certain():
     pairs = FourierEigen(rank=64, random_state=0).eigenpairs(centred(RBF(), X), 3)
-    assert pairs.report.message == "random features: right in the mean, without bounds"
+    assert pairs.report.message == "random features: unbiased, without error bounds"
     assert str(pairs.certificate) == "no bound is known"
     assert np.all(np.isinf(pairs.residuals))
     np.testing.assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(3), atol=1e-9)

@@ -68,7 +68,7 @@ def test_components_come_one_after_the_other_and_are_told():
 def test_products_that_are_too_few_warn_with_numbers():
     said = (
         r"PowerPeeling did not converge: largest relative residual (\d\.\de-\d\d) "
-        r"after 7 products, 1\.0e-08 was asked for; the usual cause is two eigenvalues that are "
+        r"after 7 products, 1\.0e-08 was required; the usual cause is two eigenvalues that are "
         r"close\. Raise max_iter or tol, or"
     )
     K = held(1.0, 0.99, 0.2)

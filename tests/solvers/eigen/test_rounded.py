@@ -26,7 +26,7 @@ def array(weights=None):
 
 @pytest.fixture(autouse=True)
 def few_points_are_enough(monkeypatch):
-    monkeypatch.setattr(_rounded, "_FEWEST", 2000)
+    monkeypatch.setattr(_rounded, "_MIN_POINTS", 2000)
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_passes_in_float32_change_nothing_that_counts(quick, weights):
 
 
 def test_what_float32_spoils_is_computed_again(quick, monkeypatch):
-    """Corrections too large for float32 are said to be small: the doubts show it afterwards."""
-    monkeypatch.setattr(Rounded, "lost", lambda self, V: np.zeros(V.shape[1]))
+    """Corrections too large for float32 are declared small: the error estimates show it later."""
+    monkeypatch.setattr(Rounded, "expected_error", lambda self, V: np.zeros(V.shape[1]))
     single = CentredGram.rounded
 
     def worse(self):
@@ -87,7 +87,7 @@ def test_the_sample_tells_what_is_lost():
     Y, lost = rounded.times(V)
     true = np.linalg.norm(array() @ V - Y, axis=0)
     assert np.all(true > 0)
-    measured, expected = rounded.sizes(lost), rounded.lost(V)
+    measured, expected = rounded.error_norms(lost), rounded.expected_error(V)
     assert np.all(measured >= 1.4 * true) and np.all(measured <= 2.8 * true)
     assert np.all(expected >= 0.5 * true) and np.all(expected <= 4.0 * true)
 

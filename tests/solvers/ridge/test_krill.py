@@ -88,7 +88,7 @@ def test_what_makes_no_sense():
         with pytest.raises(ValueError, match="Krill needs a positive, finite shift"):
             Krill(10).regress(RBF(), X, Y, bad)
     for bad in (-weights, weights[:3], np.full(1500, np.inf)):
-        with pytest.raises(ValueError, match="weights must be 1500 finite numbers"):
+        with pytest.raises(ValueError, match="weights must be 1500 finite, non-negative numbers"):
             Krill(10).regress(RBF(), X, Y, 0.1, bad)
     with pytest.raises(ValueError, match="rank must be a positive integer or None, got 0"):
         Krill(0)

@@ -141,8 +141,8 @@ def test_a_gram_is_worked_in_only_when_allowed():
 
 
 def test_shifts_that_are_too_small_are_said():
-    with pytest.raises(NotPositiveDefiniteError, match=r"lie in \[-1, 1\].*Try larger alphas"):
+    with pytest.raises(NotPositiveDefiniteError, match=r"lie in \[-1, 1\].*Use larger alphas"):
         Tridiagonal.of(gram(Precomputed(), np.diag([1.0, -1.0]))).logdet([0.5])
     path = NystroemPath(NystroemMap.on(Linear(), X), X, Y, intercept=False)
-    with pytest.warns(ConvergenceWarning, match="below .*, what the rounding of F\\^T F hides"):
+    with pytest.warns(ConvergenceWarning, match="below .*, the rounding error of F\\^T F"):
         path.solve(1e-16)

@@ -1,4 +1,4 @@
-"""Clusters in feature space: k-means from K alone."""
+"""Kernel k-means: clustering in feature space, from the kernel matrix K."""
 
 from ._cluster import Clusters, cluster
 from ._in_blocks import cluster_blocks

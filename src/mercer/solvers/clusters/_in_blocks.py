@@ -1,9 +1,10 @@
-"""K-means on landmarks for points in blocks: a round is one pass, of sums by cluster.
+"""Kernel k-means on landmarks for points in `Blocks`, out of core.
 
-    f_c = sum_{i in c} w_i phi(x_i) / m_c,     i in c where |f_c|^2 - 2 <f_c, phi(x_i)> is least
+    f_c = sum_{i in c} w_i phi(x_i) / m_c,     label_i = argmin_c |f_c|^2 - 2 <f_c, phi(x_i)>
 
-Labels are not kept: where no point moves the sums, added up in the same order, have the same bits,
-and that is what ends the search.
+Here m_c is the total weight of cluster c.  Each iteration is one pass over the points that sums the
+features by cluster.  Labels are not stored.  If no point changes its cluster, the sums, added in
+the same order, are bit-for-bit identical, and the iteration stops.
 """
 
 from __future__ import annotations
@@ -26,62 +27,68 @@ __all__ = ["cluster_blocks"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Round:
-    """Sums over rows: of phi by cluster and their weights, of distances, and the farthest point."""
+class _IterationSums:
+    """Sums over rows of one iteration: features and weights by cluster, inertia, farthest point."""
 
     sums: np.ndarray  # (m, C)
     weights: np.ndarray  # (C,)
     inertia: float  # in the span of the landmarks
-    away: float  # sum of w (k(x, x) - |phi|^2)
+    outside: float  # sum of w (k(x, x) - |phi|^2), the inertia outside the span
     spread: float  # sum of w |phi|^2
-    distance: float  # of the point that is farthest from its centroid
-    farthest: np.ndarray  # phi of it
+    distance: float  # squared, of the point that is farthest from its centroid; -1 if there is none
+    farthest: np.ndarray  # phi of this point
 
-    def merge(self, other: _Round) -> _Round:
-        far = self if self.distance >= other.distance else other
-        return _Round(
+    def merge(self, other: _IterationSums) -> _IterationSums:
+        farther = self if self.distance >= other.distance else other
+        return _IterationSums(
             self.sums + other.sums,
             self.weights + other.weights,
             self.inertia + other.inertia,
-            self.away + other.away,
+            self.outside + other.outside,
             self.spread + other.spread,
-            far.distance,
-            far.farthest,
+            farther.distance,
+            farther.farthest,
         )
 
 
-def _round(rows: Rows, phi: NystroemMap, centroids: np.ndarray, start: Any) -> _Round:
-    """Give the rows of a block to their clusters: by centroids, or first by points given."""
+def _sum_rows(rows: Rows, phi: NystroemMap, centroids: np.ndarray, start: Any) -> _IterationSums:
+    """Assign the rows of a block to clusters, and return their sums.
+
+    Rows are assigned to the nearest centroid or, if `start` is not None, to the nearest of these
+    points.
+    """
     w = np.ones(len(rows.X)) if rows.weights is None else rows.weights
     C = centroids.shape[1]
     norms = np.einsum("ij,ij->j", centroids, centroids)
-    found = _Round(np.zeros(centroids.shape), np.zeros(C), 0.0, 0.0, 0.0, -1.0, np.zeros(len(phi)))
+    sums = _IterationSums(
+        np.zeros(centroids.shape), np.zeros(C), 0.0, 0.0, 0.0, -1.0, np.zeros(len(phi))
+    )
     for part, F in phi.blocks(rows.X):
-        X, u = doubled(rows.X[part]), w[part]
+        X, row_weights = doubled(rows.X[part]), w[part]
         squares = np.einsum("ij,ij->i", F, F)
         scores = norms - 2.0 * (F @ centroids)
         if start is not None:
             labels = (phi.kernel.diag(start) - 2.0 * phi.kernel(X, start)).argmin(axis=1)
         else:
             labels = scores.argmin(axis=1)
-        each = np.arange(len(F))
-        distances = np.maximum(squares + scores[each, labels], 0.0)
-        members = np.zeros((len(F), C))
-        members[each, labels] = u
-        far = int(np.argmax(np.where(u > 0, distances, -1.0)))
-        away = np.maximum(phi.kernel.diag(X) - squares, 0.0)
-        found = found.merge(
-            _Round(
-                F.T @ members,
-                members.sum(axis=0),
-                float(u @ distances),
-                float(u @ away),
-                float(u @ squares),
-                float(distances[far]) if u[far] > 0 else -1.0,
-                F[far].copy(),
+        every = np.arange(len(F))
+        distances = np.maximum(squares + scores[every, labels], 0.0)
+        membership = np.zeros((len(F), C))
+        membership[every, labels] = row_weights
+        farthest = int(np.argmax(np.where(row_weights > 0, distances, -1.0)))
+        outside = np.maximum(phi.kernel.diag(X) - squares, 0.0)
+        sums = sums.merge(
+            _IterationSums(
+                F.T @ membership,
+                membership.sum(axis=0),
+                float(row_weights @ distances),
+                float(row_weights @ outside),
+                float(row_weights @ squares),
+                float(distances[farthest]) if row_weights[farthest] > 0 else -1.0,
+                F[farthest].copy(),
             )
         )
-    return found
+    return sums
 
 
 @entry_point
@@ -94,14 +101,26 @@ def cluster_blocks(
     given: Any = None,
     say: Callable[[str], None] | None = None,
 ) -> Clusters:
-    """Return clusters of points in blocks, with centroids in the span of landmarks.
+    """Cluster points in `Blocks` by kernel k-means, with centroids in the span of landmarks.
 
     Parameters
     ----------
+    phi : NystroemMap
+        The features of the landmarks.
+    blocks : Blocks
+        The points, with their weights.
+    lloyd : Lloyd
+        Parameters; `algorithm` must be "lloyd", and `init` and `n_init` are not used.
     start : ndarray of shape (m, n_clusters)
-        First centroids, in the coordinates of phi.
+        Initial centroids, in the coordinates of phi.
     given : points, optional
-        To which of these a point is nearest is its first cluster, instead.
+        If not None, points are first assigned to the nearest of these points instead.
+    say : callable, optional
+        Called with a progress message after each iteration.
+
+    Returns
+    -------
+    Clusters
 
     Examples
     --------
@@ -118,37 +137,39 @@ def cluster_blocks(
     """
     if lloyd.algorithm != "lloyd":
         raise ValueError(
-            f"algorithm={lloyd.algorithm!r} moves one point after the other; for points in blocks "
-            f"there is algorithm='lloyd'"
+            f"algorithm={lloyd.algorithm!r} moves points one at a time, which is not possible for "
+            f"Blocks; use algorithm='lloyd'"
         )
     watch, centroids, history = Stopwatch(), np.array(start), list[float]()
-    status, round = Status.NOT_CONVERGED, 0
-    found: _Round = blocks.reduce(_round, _Round.merge, phi, centroids, given)
-    for round in range(1, lloyd.max_iter + 1):
-        before, centroids = centroids, _means(found, centroids)
-        found = blocks.reduce(_round, _Round.merge, phi, centroids, None)
-        history.append(found.inertia + found.away)
+    status, iteration = Status.NOT_CONVERGED, 0
+    sums: _IterationSums = blocks.reduce(_sum_rows, _IterationSums.merge, phi, centroids, given)
+    for iteration in range(1, lloyd.max_iter + 1):
+        previous, centroids = centroids, _new_centroids(sums, centroids)
+        sums = blocks.reduce(_sum_rows, _IterationSums.merge, phi, centroids, None)
+        history.append(sums.inertia + sums.outside)
         if say is not None:
-            say(Step(f"round {round}: inertia {history[-1]:.6g}"))
-        mean = found.sums.sum(axis=1) / found.weights.sum()
-        explained = found.spread - found.weights.sum() * float(mean @ mean) - found.inertia
-        small = round > 1 and history[-2] - history[-1] <= lloyd.tol * max(explained, 0.0)
-        if np.array_equal(before, centroids) or (small and lloyd.tol > 0):
+            say(Step(f"iteration {iteration}: inertia {history[-1]:.6g}"))
+        mean = sums.sums.sum(axis=1) / sums.weights.sum()
+        explained = sums.spread - sums.weights.sum() * float(mean @ mean) - sums.inertia
+        small_decrease = iteration > 1 and history[-2] - history[-1] <= lloyd.tol * max(
+            explained, 0.0
+        )
+        if np.array_equal(previous, centroids) or (small_decrease and lloyd.tol > 0):
             status = Status.APPROXIMATE
             break
     squared = np.einsum("ij,ij->j", centroids, centroids)
-    squared = np.where(found.weights > 0, squared, np.inf)
+    squared = np.where(sums.weights > 0, squared, np.inf)
     report = Report(
         repr(replace(lloyd, n_init=1)),
         status,
-        round,
+        iteration,
         seconds=watch.seconds,
-        message="; ".join([f"{round + 1} passes over the points", *phi.flaws]),
-        certificate={"inertia": history[-1], "projected away": found.away},
+        message="; ".join([f"{iteration + 1} passes over the points", *phi.flaws]),
+        certificate={"inertia": history[-1], "projected away": sums.outside},
     )
     order = np.arange(len(squared))
-    if given is None:  # the heaviest first
-        order = np.argsort(-found.weights, kind="stable")
+    if given is None:  # number the clusters by decreasing weight
+        order = np.argsort(-sums.weights, kind="stable")
     return Clusters(
         phi.points,
         phi.expansion_coefficients(centroids[:, order]),
@@ -161,10 +182,13 @@ def cluster_blocks(
     )
 
 
-def _means(found: _Round, before: np.ndarray) -> np.ndarray:
-    """Return the centroids; the first cluster that lost all its points takes the farthest one."""
-    empty = found.weights <= 0.0
-    means = np.where(empty, before, found.sums / np.where(empty, 1.0, found.weights))
-    if empty.any() and found.distance > 0.0:
-        means[:, int(np.argmax(empty))] = found.farthest
+def _new_centroids(sums: _IterationSums, previous: np.ndarray) -> np.ndarray:
+    """Return the new centroids.
+
+    The first cluster without points gets the point that is farthest from its centroid.
+    """
+    empty = sums.weights <= 0.0
+    means = np.where(empty, previous, sums.sums / np.where(empty, 1.0, sums.weights))
+    if empty.any() and sums.distance > 0.0:
+        means[:, int(np.argmax(empty))] = sums.farthest
     return means

@@ -1,4 +1,7 @@
-"""Silhouettes in feature space: how much nearer a point is to its own cluster than to others."""
+"""Silhouette coefficients in feature space.
+
+They compare the distances of a point to its own cluster and to the nearest other cluster.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,30 @@ from ...gram import LOST, ROUNDING, GramOperator, differ, warn_of_cancellation
 
 __all__ = ["silhouette"]
 
-_ROWS, _COLUMNS = 384, 384  # of a tile
+_TILE_ROWS, _TILE_COLUMNS = 384, 384  # size of the tiles of K; limits memory
 
 
 @entry_point
 def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
-    """Return s_i = (b_i - a_i) / max(a_i, b_i), from -1 to 1, for each point; 0 if it is alone.
+    """Return the silhouette coefficient of each point, with distances in feature space.
 
-    a_i is the mean distance |k(x_i, .) - k(x_j, .)| to the other points of its cluster, b_i the
-    mean distance to the points of the nearest other cluster.  All pairs are looked at, in tiles.
+        s_i = (b_i - a_i) / max(a_i, b_i),        -1 <= s_i <= 1
+
+    a_i is the mean distance |k(x_i, .) - k(x_j, .)| to the other points of its cluster, and b_i the
+    mean distance to the points of the nearest other cluster.  All pairs of points are used, in
+    tiles.
 
     Parameters
     ----------
     gram : GramOperator
         K = k(X, X).
     labels : array of shape (n,)
-        At least two different ones.
+        The cluster of each point, with at least two different clusters.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The coefficients; 0 for a point that is the only one of its cluster.
 
     Examples
     --------
@@ -39,20 +50,20 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
     array([0.9 , 0.89, 0.89, 0.9 ])
     """
     n = gram.shape[0]
-    names, places = np.unique(np.asarray(labels), return_inverse=True)
-    if len(places) != n:
-        raise ValueError(f"{len(places)} labels, but there are {n} points")
-    if len(names) < 2:
+    distinct, indices = np.unique(np.asarray(labels), return_inverse=True)
+    if len(indices) != n:
+        raise ValueError(f"{len(indices)} labels, but there are {n} points")
+    if len(distinct) < 2:
         raise ValueError(
-            "silhouettes compare clusters, and there is only one; ask for two clusters or more"
+            "silhouettes compare clusters, but there is only one; use two clusters or more"
         )
     diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
-    member = np.zeros((n, len(names)))
-    member[np.arange(n), places] = 1.0
-    sums, squares = np.zeros((n, len(names))), np.zeros(n)
+    membership = np.zeros((n, len(distinct)))
+    membership[np.arange(n), indices] = 1.0
+    sums, squares = np.zeros((n, len(distinct))), np.zeros(n)
 
     def strip(rows: slice) -> Iterator[None]:
-        for cols in slices(n, _COLUMNS):
+        for cols in slices(n, _TILE_COLUMNS):
             yield
             T = np.asarray(gram.block(rows, cols), dtype=np.float64)
             T *= -2.0
@@ -62,20 +73,22 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
                 np.fill_diagonal(T, 0.0)
             squares[rows] += T.sum(axis=1)
             np.sqrt(np.maximum(T, 0.0, out=T), out=T)
-            sums[rows] += T @ member[cols]
+            sums[rows] += T @ membership[cols]
 
-    run(strip, slices(n, _ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n))
+    run(strip, slices(n, _TILE_ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n))
     error = ROUNDING * float(np.finfo(gram.dtype).eps * np.abs(diagonal).max())
-    squared = float(squares.sum()) / (n * (n - 1))
+    mean_squared = float(squares.sum()) / (n * (n - 1))
     points = np.arange(n), np.zeros(n, dtype=np.intp)
-    if squared * LOST < error and differ(gram.X, gram.X, *points).any():
-        warn_of_cancellation(gram.kernel, "silhouettes are decided by rounding", squared, error)
-    counts, every = np.bincount(places), np.arange(n)
-    alone = counts[places] == 1
-    inside = sums[every, places] / np.maximum(counts[places] - 1, 1)
+    if mean_squared * LOST < error and differ(gram.X, gram.X, *points).any():
+        warn_of_cancellation(
+            gram.kernel, "silhouettes are decided by rounding", mean_squared, error
+        )
+    counts, every = np.bincount(indices), np.arange(n)
+    is_single = counts[indices] == 1
+    inside = sums[every, indices] / np.maximum(counts[indices] - 1, 1)
     means = sums / counts
-    means[every, places] = np.inf
+    means[every, indices] = np.inf
     outside = means.min(axis=1)
     larger = np.maximum(inside, outside)
     score = np.divide(outside - inside, larger, out=np.zeros(n), where=larger > 0.0)
-    return np.where(alone, 0.0, score)
+    return np.where(is_single, 0.0, score)

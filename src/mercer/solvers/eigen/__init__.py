@@ -1,4 +1,7 @@
-"""K u = l u: all pairs or the leading ones, exact or from features, with certificates."""
+"""Eigensolvers for kernel matrices, K u = l u.
+
+Exact and approximate methods for all or the leading eigenpairs, with certified error bounds.
+"""
 
 from ._certificate import Certificate, certify, sandwich, unknown
 from ._eigenpairs import EigenPairs, signs_of

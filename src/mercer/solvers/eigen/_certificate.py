@@ -1,28 +1,29 @@
-"""What is certain about computed eigenpairs, from their residuals and one number of the matrix.
+"""Certified error bounds for computed eigenpairs, from their residuals and the Frobenius norm.
 
 Let t_1 >= ... >= t_j be Ritz values of a symmetric A, with orthonormal Ritz vectors U and the
-residuals R = A U - U T.  In a basis that U begins, A has the blocks T, R and A_perp, and
+residuals R = A U - U T.  In an orthonormal basis that starts with U, A has the blocks T, R and
+A_perp, and
 
     |A|_F^2 = |T|_F^2 + 2 |R|_F^2 + |A_perp|_F^2                       (the Frobenius identity)
 
 gives w_j = |A_perp|_F, which bounds every eigenvalue of A_perp: at most j eigenvalues of A exceed
-w_j.  A smaller w_j follows from the trace, and from what the other eigenvalues of A_perp are at
-least: see `largest`.  If w_j < t_k, then for i <= k
+w_j.  A smaller w_j follows from the trace and from lower bounds on the other eigenvalues of A_perp:
+see `largest_value_bound`.  If w_j < t_k, then for i <= k
 
     t_i <= l_i                                                         (Cauchy)
     l_i <= t_i + 2 |R|^2 / (g + sqrt(g^2 + 4 |R|^2)),  g = t_i - w_j   (Li & Li 2005)
     l_i <= t_i + |r_i|^2 / (t_i - l_{i+1})                             (Kato-Temple)
     sin(u_i, v_i) <= |r_i| / gap_i                                     (Davis-Kahan)
 
-where gap_i is the distance of t_i to the rest of the spectrum.  What is not among the k first lies
-in the complement of their vectors, where A has the blocks t_{k+1} ... t_j, their residuals and
-A_perp; a Schur complement shows that
+where gap_i is the distance of t_i to the rest of the spectrum.  The remaining eigenvalues belong to
+the orthogonal complement of the first k vectors.  There, A has the blocks t_{k+1} ... t_j, their
+residuals and A_perp, and a Schur complement shows that
 
     l_{k+1} <= x   if   sum_{k < i <= j} |r_i|^2 / (x - t_i) <= x - w_j,   x > t_{k+1}, w_j
 
-Nothing was missed if there is such an x that is not above t_k + |r_k|.  Every j >= k is tried: few
-vectors have small residuals, many leave a small A_perp.  Where neighbours cannot be told apart,
-their common subspace is certified instead of each vector.
+No eigenvalue larger than t_k was overlooked if there is such an x <= t_k + |r_k|.  All j >= k are
+tried, because a small j has small residuals and a large j has a small A_perp.  Where neighbouring
+eigenvalues are not separated, their common subspace is certified instead of each vector.
 """
 
 from __future__ import annotations
@@ -34,39 +35,44 @@ import numpy as np
 
 from ..._runtime import entry_point
 
-__all__ = ["Certificate", "certify", "largest", "sandwich", "unknown"]
+__all__ = ["Certificate", "certify", "largest_value_bound", "sandwich", "unknown"]
 
-_ROUNDS = 20  # in which a bound is improved
+# Fixed-point iterations of `largest_value_bound`; each iterate is a valid bound.
+_BOUND_ITERATIONS = 20
 
-_TRIED = 8  # numbers j for which a better bound than |A_perp|_F is asked for
+# Values of j for which the `bound` callable is evaluated, because each call costs an eigenproblem.
+_N_BOUND_CALLS = 8
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds on k eigenpairs of the matrix as it was evaluated, with the rounding of the solver.
+    """Certified bounds on k computed eigenpairs.
+
+    The bounds hold for the matrix as it was evaluated, and include the rounding of the solver.
 
     Attributes
     ----------
     lower, upper : ndarray of shape (k,)
-        The i-th largest eigenvalue lies between them.
+        The i-th largest eigenvalue lies in [lower[i], upper[i]].
     residuals : ndarray of shape (k,)
-        An eigenvalue lies within residuals[i] of the i-th one printed.
+        Some eigenvalue lies within residuals[i] of the i-th computed eigenvalue.
     sines : ndarray of shape (k,)
-        Bounds on the sine of the angle between each computed and exact vector; in a cluster, on
-        the largest one between the two subspaces.  1: nothing is certain.
+        Bounds on the sine of the angle between each computed eigenvector and the exact one; in a
+        cluster, of the largest angle between the two subspaces.  1 means that no bound is known.
     clusters : tuple of (int, int)
-        Half-open ranges of components that cannot be told apart.
+        Half-open ranges of components whose eigenvalues are not separated by their bounds.
     outside : float
-        No eigenvalue beyond the k largest exceeds it.
+        Upper bound on all eigenvalues after the k largest.
     found : int
-        At most this many eigenvalues exceed `rest`, and the k printed are the largest of them.
+        At most this many eigenvalues exceed `rest`; the k returned ones are the largest of them.
     rest : float
-        The bound on all the others, from the Frobenius identity.
+        Upper bound on all other eigenvalues, from the Frobenius identity.
     nothing_missed : bool
-        Whether no larger eigenvalue was overlooked: since rest lies below the k-th, and outside no
-        further above it than its residual; or since a direct method has found them all.
+        Whether it is proved that no larger eigenvalue was overlooked.  The proof is that `rest` is
+        below the k-th eigenvalue and `outside` exceeds it by at most its residual, or that a direct
+        method computed all eigenvalues.
     slack : float
-        What rounding added to each bound.
+        Allowance for rounding that is included in each bound.
 
     Examples
     --------
@@ -91,7 +97,10 @@ class Certificate:
     slack: float
 
     def first(self, k: int) -> Certificate:
-        """Return what is certain about the first k alone; of a cluster that is cut, no angle."""
+        """Return the certificate of the first k pairs.
+
+        If k splits a cluster, no bound on the angles of its remaining vectors is known.
+        """
         sines = self.sines[:k].copy()
         for a, b in self.clusters:
             if a < k < b:
@@ -110,11 +119,13 @@ class Certificate:
         if self.found == 0:
             return "no bound is known"
         verdict = (
-            "no larger eigenvalue was" if self.nothing_missed else "a larger one may have been"
+            "no larger eigenvalue was"
+            if self.nothing_missed
+            else "a larger eigenvalue may have been"
         )
         return (
             f"{verdict} overlooked: all others are at most {max(self.outside, 0.0):.4g}, "
-            f"and the smallest one kept is {self.lower[-1]:.4g}"
+            f"and the smallest one returned is {self.lower[-1]:.4g}"
         )
 
 
@@ -131,27 +142,35 @@ def certify(
     ritz: bool = False,
     bound: Callable[[int, float], float] | None = None,
 ) -> Certificate:
-    """Return what is certain about the first k of the Ritz pairs given.
+    """Return certified bounds for the first k of j >= k Ritz pairs.
 
     Parameters
     ----------
-    values, residuals : ndarray of shape (j,)
-        All Ritz values, descending, and the norms of their residuals; j >= k.
+    values : ndarray of shape (j,)
+        All Ritz values, in descending order.
+    residuals : ndarray of shape (j,)
+        The norms of their residuals A u - t u.
     k : int
-    squared_norm : float
+        Number of pairs to certify.
+    squared_norm : float, default=inf
         |A|_F^2; inf if it is not known.
-    slack : float
-        How far rounding may have moved an eigenvalue.
-    floor : float
-        What rounding may take from |A_perp|_F: the difference of squares is exact to floor^2.
+    slack : float, default=0.0
+        Bound on the change of an eigenvalue by rounding.
+    floor : float, default=0.0
+        Rounding error of |A_perp|_F: the difference of squares is accurate to floor^2.
     following : float, optional
-        The (k+1)-th eigenvalue (-inf if there is none), where a direct method has found it: then
-        nothing needs proof.
-    ritz : bool
-        Whether U^T R is 0 to rounding, as Rayleigh-Ritz leaves it; else |R|^2 counts only once in
-        the identity, which then holds for all orthonormal vectors.
+        The (k+1)-th eigenvalue, if a direct method computed it; -inf if k = n.  Then no proof is
+        needed that no eigenvalue was overlooked.
+    ritz : bool, default=False
+        Whether U^T R = 0 up to rounding, as after the Rayleigh-Ritz procedure.  Otherwise |R|^2
+        counts only once in the identity, which then holds for any orthonormal vectors.
     bound : callable, optional
-        Of j and |A_perp|_F^2: a bound on the largest eigenvalue of A_perp, asked for a few j.
+        bound(j, |A_perp|_F^2) returns an upper bound on the largest eigenvalue of A_perp.  It is
+        called for a few values of j.
+
+    Returns
+    -------
+    Certificate
 
     Examples
     --------
@@ -163,25 +182,41 @@ def certify(
     """
     t, r = np.asarray(values, dtype=float), np.asarray(residuals, dtype=float)
     if following is None:
-        upper, outside, rest, found = _from_norm(t, r, k, squared_norm, floor, ritz, bound)
+        upper, outside, rest, found = _frobenius_bounds(t, r, k, squared_norm, floor, ritz, bound)
         upper, outside, rest = upper + slack, outside + slack, rest + slack
     else:
         upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following + slack, k
     t, r = t[:k], r[:k] + slack
-    upper = np.minimum.accumulate(upper)  # eigenvalues descend, and so do their bounds
+    upper = np.minimum.accumulate(upper)  # bounds descend like eigenvalues
     upper = _kato_temple(t, r, upper, outside, slack)
     proved = bool(rest < t[-1] - slack and outside <= t[-1] + r[-1])
-    return _bounded(t, r, upper, outside, found, rest, following is not None or proved, slack)
+    return _make_certificate(
+        t, r, upper, outside, found, rest, following is not None or proved, slack
+    )
 
 
 def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Certificate:
-    """Return what is certain of A from an approximation A^ below it, with A - A^ of this trace.
+    """Return certified bounds on the eigenvalues of A from an approximation A^ <= A.
 
-    A - A^ is positive semidefinite, so its j-th eigenvalue is at most trace / j, and by Weyl
+    A - A^ must be positive semidefinite.  Its j-th eigenvalue is then at most trace / j, where
+    `trace` is the trace of A - A^, and by Weyl's inequality
 
         l_i(A^) <= l_i(A) <= min_j l_{i-j+1}(A^) + trace / j
 
-    `values` are all eigenvalues of A^, descending; those not given are 0.
+    Parameters
+    ----------
+    values : ndarray
+        The eigenvalues of A^ in descending order; eigenvalues that are not listed are 0.
+    trace : float
+        The trace of A - A^.
+    k : int
+        Number of eigenvalues to certify.
+    slack : float, default=0.0
+        Bound on the change of an eigenvalue by rounding.
+
+    Returns
+    -------
+    Certificate
 
     Examples
     --------
@@ -191,49 +226,53 @@ def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Ce
     >>> found.lower, found.upper, found.nothing_missed
     (array([4.]), array([4.5]), True)
     """
-    known = np.append(np.asarray(values, dtype=float), 0.0)[: k + 1]
+    lower = np.append(np.asarray(values, dtype=float), 0.0)[: k + 1]
     upper = np.array(
-        [np.min(known[i::-1] + trace / np.arange(1, i + 2)) for i in range(len(known))]
+        [np.min(lower[i::-1] + trace / np.arange(1, i + 2)) for i in range(len(lower))]
     )
     upper = np.minimum.accumulate(upper) + slack
-    t = known[:k]
+    t = lower[:k]
     outside = float(upper[k]) if len(upper) > k else float(trace + slack)
     proved, residuals = bool(outside < t[-1] - slack), np.full(k, trace + slack)
-    return _bounded(t, residuals, upper[:k], outside, k, outside, proved, slack)
+    return _make_certificate(t, residuals, upper[:k], outside, k, outside, proved, slack)
 
 
-def largest(count: int, total: float, squares: float, others: np.ndarray) -> float:
-    """Return a bound on the largest of some numbers, from their sum and their sum of squares.
+def largest_value_bound(count: int, total: float, squares: float, others: np.ndarray) -> float:
+    """Return an upper bound on the largest of `count` numbers from their sum and sum of squares.
 
-    If x is the largest, the sum of the squares of all is at least
+    `total` is the sum and `squares` the sum of squares.  If x is the largest number, the sum of
+    squares is at least
 
         x^2 + min { |y|^2 : sum_i y_i = total - x,  y_i >= others_i }
 
-    for the count - 1 that remain, of which the `others`, descending, are bounds from below.  The
-    minimum has y_i = max(others_i, level).  Without any of them that is Samuelson's inequality.
+    over the remaining count - 1 numbers y_i, where `others` are lower bounds on the largest of
+    them, in descending order.  The minimum is at y_i = max(others_i, level) for some common level.
+    With no lower bounds this is Samuelson's inequality.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers.eigen._certificate import largest
-    >>> largest(4, 6.0, 14.0, np.array([2.0, 1.0]))  # 3, 2, 1, 0
+    >>> from mercer.solvers.eigen._certificate import largest_value_bound
+    >>> largest_value_bound(4, 6.0, 14.0, np.array([2.0, 1.0]))  # 3, 2, 1, 0
     3.0
     """
     others = np.asarray(others, dtype=float)[: max(0, count - 2)]
     sums = np.concatenate([[0.0], np.cumsum(others)])
     squared = np.concatenate([[0.0], np.cumsum(others**2)])
-    left = np.maximum(count - 1.0 - np.arange(len(sums)), 1.0)
-    follows = np.append(others, -np.inf)
+    n_remaining = np.maximum(count - 1.0 - np.arange(len(sums)), 1.0)
+    next_bound = np.append(others, -np.inf)
     x = float(np.sqrt(max(squares, 0.0)))
-    for _ in range(_ROUNDS):  # each x is a bound, and makes the next one better
+    for _ in range(_BOUND_ITERATIONS):  # each x is a valid bound, and the next one is tighter
         rest = np.maximum(total - x - sums, 0.0)
-        q = int(np.argmax(follows <= rest / left))  # so many are above the level
-        x = float(np.sqrt(max(squares - squared[q] - rest[q] ** 2 / left[q], 0.0)))
+        q = int(
+            np.argmax(next_bound <= rest / n_remaining)
+        )  # the number of lower bounds above the level
+        x = float(np.sqrt(max(squares - squared[q] - rest[q] ** 2 / n_remaining[q], 0.0)))
     return x
 
 
 def unknown(values: np.ndarray) -> Certificate:
-    """Return the certificate of an approximation about which nothing is certain.
+    """Return the certificate of an approximation without error bounds.
 
     Examples
     --------
@@ -257,7 +296,7 @@ def unknown(values: np.ndarray) -> Certificate:
     )
 
 
-def _bounded(
+def _make_certificate(
     t: np.ndarray,
     r: np.ndarray,
     upper: np.ndarray,
@@ -267,7 +306,7 @@ def _bounded(
     nothing_missed: bool,
     slack: float,
 ) -> Certificate:
-    """Return the certificate of all these bounds, with the angles that follow from them."""
+    """Return the certificate of the given bounds, with the bounds on angles that follow."""
     sines, clusters = _davis_kahan(t, r, upper, outside, slack)
     return Certificate(
         t - slack,
@@ -283,7 +322,7 @@ def _bounded(
     )
 
 
-def _from_norm(
+def _frobenius_bounds(
     t: np.ndarray,
     r: np.ndarray,
     k: int,
@@ -292,7 +331,7 @@ def _from_norm(
     ritz: bool,
     bound: Callable[[int, float], float] | None,
 ) -> tuple[np.ndarray, float, float, int]:
-    """Return upper bounds on l_1 ... l_k and on l_{k+1}, the best w_j, and its j."""
+    """Return upper bounds on l_1 ... l_k and on l_{k+1}, the smallest w_j, and its j."""
     if not np.isfinite(squared_norm):
         return np.full(k, np.inf), np.inf, np.inf, 0
     T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
@@ -300,39 +339,40 @@ def _from_norm(
     first = k - 1  # the index that belongs to j = k
     T, R, perp = T[first:], R[first:], perp[first:]
     if bound is not None:
-        for i in np.unique(np.geomspace(1, len(perp), _TRIED).astype(int) - 1).tolist():
+        for i in np.unique(np.geomspace(1, len(perp), _N_BOUND_CALLS).astype(int) - 1).tolist():
             perp[i] = min(perp[i], bound(k + i, perp[i] ** 2))
-        perp = np.minimum.accumulate(perp)  # each A_perp is a part of the one before
-    # one column per j: the i-th largest of {t_1 ... t_j} and the spectrum of A_perp, at most
+        perp = np.minimum.accumulate(perp)  # A_perp of j + 1 is a submatrix of that of j
+    # One column per j: bounds on the i-th largest of {t_1 ... t_j} and the spectrum of A_perp.
     ranked = np.maximum(t[:k, None], perp)
     gap = t[:k, None] - perp
-    with np.errstate(invalid="ignore", divide="ignore"):  # where the gap is not used
-        apart = 2.0 * R**2 / (gap + np.sqrt(gap**2 + 4.0 * R**2))
-    bounds = ranked + np.where((gap > 0) & (R > 0), apart, R)
-    outside = _beyond(t[k:], r[k:], perp)
+    with np.errstate(invalid="ignore", divide="ignore"):  # only where the gap is unused
+        correction = 2.0 * R**2 / (gap + np.sqrt(gap**2 + 4.0 * R**2))
+    bounds = ranked + np.where((gap > 0) & (R > 0), correction, R)
+    outside = _next_eigenvalue_bound(t[k:], r[k:], perp)
     best = int(np.argmin(perp))
     return bounds.min(axis=1), outside, float(perp[best]), best + first + 1
 
 
-def _beyond(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> float:
-    """Return the least x, to rounding, that bounds l_{k+1} by one of the j; see the module.
+def _next_eigenvalue_bound(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> float:
+    """Return the smallest upper bound x on l_{k+1} over all j, found by bisection.
 
-    `t` and `r` belong to the Ritz vectors k + 1, k + 2 ...; `perp` are w_k, w_{k+1} ...
+    The condition on x is in the module docstring.  `t` and `r` belong to the Ritz vectors k + 1,
+    k + 2, ...; `perp` holds w_k, w_{k+1}, ...
     """
-    high = float(perp[0])  # j = k
+    high = float(perp[0])  # the bound of j = k
     if not len(t):
         return high
     low = max(float(t[0]), float(perp.min()))
     while low < (x := 0.5 * (low + high)) < high:
-        enough = np.cumsum(r**2 / (x - t)) <= x - perp[1:]
-        low, high = (low, x) if enough.any() else (x, high)
+        is_bound = np.cumsum(r**2 / (x - t)) <= x - perp[1:]
+        low, high = (low, x) if is_bound.any() else (x, high)
     return high
 
 
 def _kato_temple(
     t: np.ndarray, r: np.ndarray, upper: np.ndarray, outside: float, slack: float
 ) -> np.ndarray:
-    """Improve the bounds of eigenvalues that are isolated, from the last one upwards."""
+    """Tighten the upper bounds of isolated eigenvalues, from the last one upwards."""
     t, r, below, high = t.tolist(), r.tolist(), outside, upper.tolist()
     for i in range(len(t) - 1, -1, -1):
         above = np.inf if i == 0 else t[i - 1] - slack
@@ -345,17 +385,20 @@ def _kato_temple(
 def _davis_kahan(
     t: np.ndarray, r: np.ndarray, upper: np.ndarray, outside: float, slack: float
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
-    """Return the sines of vectors, or of the subspaces of those that cannot be told apart."""
+    """Return bounds on the sines of the angles, and the clusters.
+
+    In a cluster of eigenvalues that are not separated, the bound is that of the common subspace.
+    """
     k = len(t)
     below = np.append(upper[1:], outside)
-    gaps = (t - below - slack).tolist()  # from each value down to what may follow it
-    least = np.append(r[:-1] + r[1:], 0.0).tolist()
+    gaps = (t - below - slack).tolist()  # from each value to the bound on the next
+    min_gaps = np.append(r[:-1] + r[1:], 0.0).tolist()
     sines = np.ones(k)
     clusters: list[tuple[int, int]] = []
     start = 0
     for i in range(k):
-        if i + 1 < k and gaps[i] <= least[i]:
-            continue  # not told apart from the next
+        if i + 1 < k and gaps[i] <= min_gaps[i]:
+            continue  # not separated from the next eigenvalue
         above = np.inf if start == 0 else t[start - 1] - t[start] - slack
         gap = min(above, gaps[i])
         if gap > 0:

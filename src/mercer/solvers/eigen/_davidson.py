@@ -1,7 +1,8 @@
-"""A = F^T F + small as a preconditioner: (A^ - t)^-1 on the part that the factor F leaves to do.
+"""Davidson preconditioner (A^ - t)^-1 from a low-rank approximation A^ = F^T F of A.
 
-With F F^T = W diag(s) W^T, the eigenpairs of A^ = F^T F are s_j and v_j = F^T w_j / sqrt(s_j).  For
-the directions beyond F a common eigenvalue is assumed: the mean of what is left of the trace.
+With F F^T = W diag(s) W^T, the eigenpairs of A^ are s_j and v_j = F^T w_j / sqrt(s_j).  In the
+directions orthogonal to the rows of F, A is replaced by a common eigenvalue: the trace of A - A^
+divided by the number of these directions.
 """
 
 from __future__ import annotations
@@ -16,27 +17,39 @@ from ..linear import outer
 
 __all__ = ["DavidsonPreconditioner"]
 
-_CLOSEST = 0.05  # the least divisor t - s_j, relative to t, as A^ knows s_j no better
+# Smallest divisor t - s_j, relative to t.  The s_j are only approximate eigenvalues of A, so a
+# smaller difference would be noise.
+_MIN_RELATIVE_DIVISOR = 0.05
 
 
-class Shares(NamedTuple):
-    """Eigenvalues s_j of A^, and the products u_i . v_j of orthonormal vectors u_i with its own."""
+class FactorOverlap(NamedTuple):
+    """Eigenvalues s_j of A^, and the products u_i . v_j of vectors u_i with its eigenvectors."""
 
     s: np.ndarray
     products: np.ndarray
 
-    def beyond(self, j: int) -> np.ndarray:
-        """Return the eigenvalues of P A^ P, descending, P = I - sum_{i <= j} u_i u_i^T.
+    def complement_eigenvalues(self, j: int) -> np.ndarray:
+        """Return the eigenvalues of P A^ P in descending order, P = I - sum_{i <= j} u_i u_i^T.
 
-        They are those of S^1/2 (I - C^T C) S^1/2; and where A - A^ is positive semidefinite, they
-        bound the eigenvalues of P A P from below, one by one.
+        They equal those of S^1/2 (I - C^T C) S^1/2, where S = diag(s) and C holds the products.  If
+        A - A^ is positive semidefinite, the i-th of them is a lower bound on the i-th eigenvalue of
+        P A P.
         """
         C = self.products[:j] * np.sqrt(self.s)
         return np.asarray(eigh(np.diag(self.s) - C.T @ C, eigvals_only=True)[::-1])
 
 
 class DavidsonPreconditioner:
-    """The approximation A^ = F^T F of a Gram, centred as it is, from randomly chosen pivots."""
+    """Preconditioner from a randomly pivoted Cholesky factor of a (centred) Gram matrix.
+
+    Parameters
+    ----------
+    F : ndarray of shape (rank, n)
+        The factor, A ~ A^ = F^T F.
+    tail : float
+        The eigenvalue that is assumed in the directions orthogonal to the rows of F.
+    n_threads : int, optional
+    """
 
     def __init__(self, F: np.ndarray, tail: float, n_threads: int | None = None) -> None:
         self.F = F
@@ -45,42 +58,42 @@ class DavidsonPreconditioner:
         self.s, W = s[keep][::-1], W[:, keep][:, ::-1]
         self.B = W / np.sqrt(self.s)  # v_j = F^T B_j
         self.tail = tail
-        self.used = 0  # how many of the v_j are in the basis from the start
+        self.used = 0  # number of leading v_j that the Krylov basis already contains
 
     @classmethod
     def of(cls, gram: Any, rank: int, rng: Any) -> Self:
-        """Factor a Gram, or the one beneath a CentredGram."""
-        held = getattr(gram, "gram", gram)
-        partial = rpcholesky(held, rank, random_state=rng, n_threads=held.n_threads)
+        """Factor a Gram operator; for a `CentredGram`, centre the factor of the uncentred one."""
+        uncentred = getattr(gram, "gram", gram)
+        partial = rpcholesky(uncentred, rank, random_state=rng, n_threads=uncentred.n_threads)
         F, n = partial.factor, gram.shape[0]
-        if held is not gram:
+        if uncentred is not gram:
             F -= (F @ gram.weights)[:, None]
             F *= gram.scale
-        return cls(F, partial.trace / max(1, n - len(F)), held.n_threads)
+        return cls(F, partial.trace / max(1, n - len(F)), uncentred.n_threads)
 
     def leading(self, b: int) -> np.ndarray:
-        """Return the first b vectors v_j."""
+        """Return the first b vectors v_j, and mark them as part of the basis."""
         self.used = min(b, len(self.s))
         return self.vectors(0, self.used)
 
     def vectors(self, start: int, stop: int) -> np.ndarray:
-        """Return v_j for start <= j < stop."""
+        """Return the vectors v_j for start <= j < stop."""
         return np.asarray(self.F.T @ self.B[:, start:stop])
 
-    def take(self, more: int) -> np.ndarray:
-        """Return the next so many vectors v_j, to be in the basis from now on."""
+    def next_vectors(self, count: int) -> np.ndarray:
+        """Return the next `count` vectors v_j, and mark them as part of the basis."""
         start = self.used
-        self.used = min(start + more, len(self.s))
+        self.used = min(start + count, len(self.s))
         return self.vectors(start, self.used)
 
-    def shares(self, U: np.ndarray) -> Shares:
-        """Return what orthonormal vectors U have of each v_j."""
-        return Shares(self.s, ((self.F @ U).T @ self.B))
+    def overlap(self, U: np.ndarray) -> FactorOverlap:
+        """Return the products of orthonormal vectors U with each v_j."""
+        return FactorOverlap(self.s, ((self.F @ U).T @ self.B))
 
     def solve(self, R: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return (A^ - t_i)^-1 r_i, on the span of the vectors that are not in the basis yet."""
+        """Return (A^ - t_i)^-1 r_i, using only the v_j that are not in the basis yet."""
         scale = np.maximum(np.abs(t), 1e-300)
-        beyond = 1.0 / np.minimum(self.tail - t, -_CLOSEST * scale)
+        outside = 1.0 / np.minimum(self.tail - t, -_MIN_RELATIVE_DIVISOR * scale)
         B = self.B[:, self.used :]
-        inside = 1.0 / np.minimum(self.s[self.used :, None] - t, -_CLOSEST * scale)
-        return R * beyond + self.F.T @ (B @ ((B.T @ (self.F @ R)) * (inside - beyond)))
+        inside = 1.0 / np.minimum(self.s[self.used :, None] - t, -_MIN_RELATIVE_DIVISOR * scale)
+        return R * outside + self.F.T @ (B @ ((B.T @ (self.F @ R)) * (inside - outside)))

@@ -1,10 +1,13 @@
-"""Eigenpairs as every solver returns them: in order, with a sign, a basis and a certificate.
+"""The result type of all eigensolvers, and its conventions for order, signs and equal eigenvalues.
 
-Eigenvalues descend.  A vector's sign makes its entry of largest modulus positive, the first one if
-several are as large.  Where eigenvalues coincide, any basis of their eigenspace is right: the one
-chosen depends on the eigenspace alone, not on the solver (if all of it, up to 64 dimensions, is
-among the k).  Its first vector is the longest projection of a unit vector e_i, i the lowest index
-of those; then the next in what remains.
+Eigenvalues are in descending order.  The sign of each eigenvector makes its entry of largest
+modulus positive (the first such entry if there are ties).
+
+If eigenvalues coincide, any basis of their eigenspace is valid.  The basis returned here depends
+only on the eigenspace and not on the solver, provided that the whole eigenspace is among the k
+pairs and has at most 64 dimensions.  Its first vector is the longest projection of a coordinate
+vector e_i onto the eigenspace (lowest i if there are ties).  The next vectors are found in the same
+way in the orthogonal complement of the previous ones.
 """
 
 from __future__ import annotations
@@ -23,26 +26,38 @@ from ._certificate import Certificate, certify
 
 __all__ = [
     "EigenPairs",
+    "assemble_eigenpairs",
     "check_k",
-    "equal_ranges",
-    "in_order",
-    "measured",
-    "norms_of",
+    "degenerate_ranges",
+    "eigenvalue_rounding",
+    "matrix_norms",
     "relative_residual",
-    "rounding",
     "signs_of",
+    "sort_and_fix_signs",
 ]
 
-_LARGEST = 64  # dimensions of an eigenspace up to which its basis is chosen
-_TIE = 1e-6  # entries this much smaller than the largest, relatively, count as equal to it
+_MAX_EIGENSPACE_DIM = 64  # larger eigenspaces keep the solver's basis, to limit the cost
+_TIE_TOL = 1e-6  # entries within this relative distance of the largest count as equal to it
 
 
 @dataclass(frozen=True)
 class EigenPairs:
-    """Eigenvalues (k,), descending; eigenvectors (n, k); residuals (k,); what was done.
+    """Eigenpairs of a kernel matrix, as returned by every eigensolver.
 
-    `basis` is set by a solver that works in features phi of the points: the feature map and the
-    eigenvectors in feature space.
+    Attributes
+    ----------
+    values : ndarray of shape (k,)
+        Eigenvalues in descending order.
+    vectors : ndarray of shape (n, k)
+        Eigenvectors, one per column.
+    residuals : ndarray of shape (k,)
+        The norms |A u - l u|.
+    report : Report
+        Solver, status and timing.
+    certificate : Certificate
+        Certified bounds on the eigenvalues and on the angles of the eigenvectors.
+    basis : FeatureBasis or None
+        The feature map and the eigenvectors in feature space, for solvers that work on features.
 
     Examples
     --------
@@ -62,7 +77,7 @@ class EigenPairs:
     basis: Any = None
 
     @classmethod
-    def reported(
+    def with_report(
         cls,
         solver: str,
         status: Status,
@@ -76,7 +91,7 @@ class EigenPairs:
         message: str = "",
         basis: Any = None,
     ) -> EigenPairs:
-        """Return the pairs with the report of the solver that found them."""
+        """Return eigenpairs with a report made from the solver name, the status and the timing."""
         largest = max(float(np.abs(values).max(initial=0.0)), 1e-300)
         residual = float(residuals.max(initial=0.0)) / largest
         bounds = {"nothing missed": str(certificate), "bounds": certificate}
@@ -84,7 +99,7 @@ class EigenPairs:
         return cls(values, vectors, residuals, report, certificate, basis)
 
     def first(self, k: int) -> EigenPairs:
-        """Return the first k pairs alone."""
+        """Return the first k pairs."""
         basis = self.basis
         return replace(
             self,
@@ -96,7 +111,7 @@ class EigenPairs:
         )
 
 
-def measured(
+def assemble_eigenpairs(
     solver: str,
     times: Callable[[np.ndarray], np.ndarray],
     values: np.ndarray,
@@ -112,28 +127,29 @@ def measured(
     tol: float = 0.0,
     advice: str = "",
 ) -> EigenPairs:
-    """Order the pairs, recompute their residuals with one more product, and certify them.
+    """Sort the pairs, recompute their residuals with one more product, and certify them.
 
-    `norms` are the squared Frobenius norm of the matrix, and the norm that its rounding goes with;
-    `dtype` is its precision, that of the vectors by default.  An iteration that says it has
-    converged is believed if each residual is at most `tol` times its eigenvalue, or at rounding.
+    `times` multiplies the matrix by a block of vectors.  `norms` is the result of `matrix_norms`.
+    `dtype` is the precision of the matrix, by default that of the vectors.  The status CONVERGED
+    is accepted only if each residual is at most `tol` times its eigenvalue or at the level of
+    rounding.  Otherwise it becomes NOT_CONVERGED, with a warning that ends with `advice`.
     """
     dtype = vectors.dtype if dtype is None else dtype
-    slack = rounding(dtype, norms[1])
-    values, vectors = in_order(values, vectors, slack)
+    slack = eigenvalue_rounding(dtype, norms[1])
+    values, vectors = sort_and_fix_signs(values, vectors, slack)
     residuals = np.empty(len(values))
-    for start in range(0, len(values), 256):  # by columns, so that no second set of vectors appears
-        part = slice(start, start + 256)
-        gap = times(vectors[:, part]) - vectors[:, part] * values[part]
-        residuals[part] = np.linalg.norm(gap, axis=0)
-    floor = rounding(dtype, max(norms[1], float(np.abs(values).max(initial=0.0))))
-    far = residuals > np.maximum(tol * np.abs(values), floor)
-    if status is Status.CONVERGED and far.any():
-        status, left = Status.NOT_CONVERGED, relative_residual(residuals[far], values[far])
-        message = f"relative residual {left:.1e} after {n_iter} products, {message}".rstrip(", ")
+    for start in range(0, len(values), 256):  # in chunks, to avoid a second (n, k) array
+        columns = slice(start, start + 256)
+        difference = times(vectors[:, columns]) - vectors[:, columns] * values[columns]
+        residuals[columns] = np.linalg.norm(difference, axis=0)
+    floor = eigenvalue_rounding(dtype, max(norms[1], float(np.abs(values).max(initial=0.0))))
+    large = residuals > np.maximum(tol * np.abs(values), floor)
+    if status is Status.CONVERGED and large.any():
+        status, worst = Status.NOT_CONVERGED, relative_residual(residuals[large], values[large])
+        message = f"relative residual {worst:.1e} after {n_iter} products, {message}".rstrip(", ")
         warn_caller(
-            f"{solver.partition('(')[0]} did not converge: largest relative residual {left:.1e} "
-            f"after {n_iter} products, {tol:.1e} was asked for; {advice}",
+            f"{solver.partition('(')[0]} did not converge: largest relative residual {worst:.1e} "
+            f"after {n_iter} products, {tol:.1e} was required; {advice}",
             ConvergenceWarning,
         )
     certificate = certify(
@@ -145,8 +161,8 @@ def measured(
         floor=float(np.sqrt(8 * np.finfo(dtype).eps)) * norms[1],
         following=following,
     )
-    found = (values, vectors, residuals, certificate)
-    return EigenPairs.reported(solver, status, watch, *found, n_iter=n_iter, message=message)
+    pairs = (values, vectors, residuals, certificate)
+    return EigenPairs.with_report(solver, status, watch, *pairs, n_iter=n_iter, message=message)
 
 
 def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:
@@ -155,8 +171,12 @@ def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:
         return float(np.max(residuals / np.maximum(np.abs(values), 1e-300)))
 
 
-def norms_of(gram: Any) -> tuple[float, float]:
-    """Return |A|_F^2 and the norm that rounding goes with; for other operators inf and 0."""
+def matrix_norms(gram: Any) -> tuple[float, float]:
+    """Return |A|_F^2 and the norm that scales the rounding error of A.
+
+    For a centred matrix the second norm is that of the uncentred one.  For operators that cannot
+    compute their norm, returns (inf, 0).
+    """
     if hasattr(gram, "uncentred_norm"):
         return gram.squared_norm(), gram.uncentred_norm
     if hasattr(gram, "with_squares"):
@@ -166,42 +186,45 @@ def norms_of(gram: Any) -> tuple[float, float]:
     return float("inf"), 0.0
 
 
-def rounding(dtype: Any, norm: float) -> float:
-    """Return how far rounding may move an eigenvalue of a matrix of this norm."""
+def eigenvalue_rounding(dtype: Any, norm: float) -> float:
+    """Return a bound on the change of an eigenvalue by rounding, for a matrix of the given norm."""
     return 16.0 * float(np.finfo(dtype).eps) * norm
 
 
-def in_order(
+def sort_and_fix_signs(
     values: np.ndarray, vectors: np.ndarray, tolerance: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sort descending, choose the basis of equal eigenvalues, and fix the signs."""
-    order: Any = slice(None, None, -1)  # what LAPACK finds ascends
+    """Sort in descending order, choose the bases of degenerate eigenspaces, and fix the signs.
+
+    Eigenvalues that differ by at most `tolerance` count as equal.
+    """
+    order: Any = slice(None, None, -1)  # LAPACK returns ascending values
     if np.any(values[1:] < values[:-1]):
         order = np.argsort(values, kind="stable")[::-1]
     values, vectors = values[order], vectors[:, order]
-    for start, stop in equal_ranges(values, tolerance):
-        vectors[:, start:stop] = _canonical(vectors[:, start:stop])
+    for start, stop in degenerate_ranges(values, tolerance):
+        vectors[:, start:stop] = _canonical_basis(vectors[:, start:stop])
     vectors *= signs_of(vectors)
     return values, vectors
 
 
-def equal_ranges(values: np.ndarray, tolerance: float) -> list[tuple[int, int]]:
-    """Return the ranges of equal eigenvalues whose basis is chosen.
+def degenerate_ranges(values: np.ndarray, tolerance: float) -> list[tuple[int, int]]:
+    """Return the half-open ranges of equal eigenvalues whose basis is made canonical.
 
-    The null space, and a vast eigenspace, keep the basis they were given.
+    The null space and eigenspaces of more than 64 dimensions are not included.
     """
     ranges, start = [], 0
     for i in range(1, len(values) + 1):
         if i < len(values) and values[i - 1] - values[i] <= tolerance:
             continue
-        if 1 < i - start <= _LARGEST and values[i - 1] > tolerance:
+        if 1 < i - start <= _MAX_EIGENSPACE_DIM and values[i - 1] > tolerance:
             ranges.append((start, i))
         start = i
     return ranges
 
 
 def signs_of(vectors: np.ndarray) -> np.ndarray:
-    """Return the signs that make the first entry of largest modulus positive, column by column.
+    """Return, for each column, the sign that makes its first entry of largest modulus positive.
 
     Examples
     --------
@@ -212,26 +235,26 @@ def signs_of(vectors: np.ndarray) -> np.ndarray:
     """
     if not vectors.size:
         return np.ones(vectors.shape[1], dtype=vectors.dtype)
-    size = np.abs(vectors)
-    first = np.argmax(size >= (1.0 - _TIE) * size.max(axis=0), axis=0)
+    moduli = np.abs(vectors)
+    first = np.argmax(moduli >= (1.0 - _TIE_TOL) * moduli.max(axis=0), axis=0)
     signs = np.sign(vectors[first, np.arange(vectors.shape[1])])
     return np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
 
 
-def _canonical(U: np.ndarray) -> np.ndarray:
-    """Return the basis of span(U) that depends on the span alone; see the module."""
-    rotation, rest = np.zeros((U.shape[1], U.shape[1])), U.astype(float)
+def _canonical_basis(U: np.ndarray) -> np.ndarray:
+    """Return the basis of span(U) that depends only on the span; see the module docstring."""
+    rotation, remainder = np.zeros((U.shape[1], U.shape[1])), U.astype(float)
     for j in range(U.shape[1]):
-        length = np.einsum("ij,ij->i", rest, rest)
-        i = int(np.argmax(length >= (1.0 - _TIE) * length.max()))
-        row = rest[i] - rotation @ (rotation.T @ rest[i])
+        lengths = np.einsum("ij,ij->i", remainder, remainder)
+        i = int(np.argmax(lengths >= (1.0 - _TIE_TOL) * lengths.max()))
+        row = remainder[i] - rotation @ (rotation.T @ remainder[i])
         rotation[:, j] = row / np.linalg.norm(row)
-        rest -= np.outer(rest @ rotation[:, j], rotation[:, j])
+        remainder -= np.outer(remainder @ rotation[:, j], rotation[:, j])
     return (U @ rotation).astype(U.dtype)
 
 
 def check_k(k: int | None, n: int) -> int:
-    """Return the number of eigenpairs wanted, all by default."""
+    """Validate the number of eigenpairs k; None means all n."""
     if k is None:
         return n
     if not 1 <= k <= n:

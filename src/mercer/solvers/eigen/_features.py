@@ -1,10 +1,11 @@
-"""Kernel PCA is the PCA of features: of a Cholesky factor, of landmarks, of random waves.
+"""Approximate eigenpairs of K from explicit features: Nyström landmarks or random Fourier features.
 
     K^ = F F^T,   eigenvectors of K^_c from those of the m x m co-moment  F^T H F
 
-The points are read in blocks, once for the co-moment and once for the eigenvectors, and nothing
-larger than m x m or n x k is held.  With landmarks, K - K^ is positive semidefinite and its trace
-is added up exactly along the way: that brackets every eigenvalue of K.
+F is the (n, m) feature matrix, H the centring matrix and K^_c = H K^ H.  The points are read in
+blocks, once for the co-moment and once for the eigenvectors, and no array larger than m x m or
+n x k is stored.  With landmarks, K - K^ is positive semidefinite and its trace is summed exactly in
+the first pass.  This gives an upper and a lower bound on every eigenvalue of K.
 """
 
 from __future__ import annotations
@@ -36,21 +37,23 @@ __all__ = [
     "moments_of",
 ]
 
-_ROWS = 2**15  # points projected at a time
-_PER_COMPONENT = 10  # landmarks or features for each component, if that is more than usual
+_PROJECTION_ROWS = 2**15  # points per block when eigenvectors are computed; limits memory
+_FEATURES_PER_COMPONENT = 10  # landmarks or features per component, if this exceeds the default
 
 
 class FeatureBasis(NamedTuple):
-    """Where the eigenvectors of a feature solver come from."""
+    """The feature map, the moments and the eigenvectors in feature space of a feature solver."""
 
     map: Any  # NystroemMap or FourierMap
     moments: Moments
     axes: np.ndarray  # (m, k), orthonormal
-    distances: np.ndarray | None = None  # |phi(x_i) - mean|^2 of the points, if they are at hand
+    distances: np.ndarray | None = (
+        None  # |phi(x_i) - mean|^2 for each point, if the points are available
+    )
 
 
 class _FeatureSolver:
-    """A solver on features: those of a `map` that it makes."""
+    """Base class of solvers that work on the explicit features made by their method `map`."""
 
     def eigenpairs(
         self,
@@ -60,22 +63,23 @@ class _FeatureSolver:
         say: Callable[[str], None] | None = None,
         **_: Any,
     ) -> EigenPairs:
-        """Return the k largest eigenpairs of K^; with landmarks they lie below those of K.
+        """Return the k largest eigenpairs of K^.
 
-        Of the Gram only the kernel, the points and the weights are used.
+        With landmarks, each eigenvalue is a lower bound on the eigenvalue of K.  Only the kernel,
+        the points and the weights of `gram` are used.
         """
         n = gram.shape[0]
         k = check_k(k, n)
-        held = getattr(gram, "gram", gram)
+        uncentred = getattr(gram, "gram", gram)
         pairs = eigenpairs_of_points(
             self,
-            held.kernel,
-            held.X,
+            uncentred.kernel,
+            uncentred.X,
             lambda *_: k,
             expected=k,
-            weights=gram.weights * n if held is not gram else None,
-            centred=held is not gram,
-            n_threads=held.n_threads,
+            weights=gram.weights * n if uncentred is not gram else None,
+            centred=uncentred is not gram,
+            n_threads=uncentred.n_threads,
             say=say,
         )
         signs = signs_of(pairs.vectors)
@@ -86,14 +90,16 @@ class _FeatureSolver:
 @entry_point
 @dataclass(frozen=True, repr=False)
 class LowRankEigen(_FeatureSolver):
-    """The eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
+    """Eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
 
     Parameters
     ----------
     rank : int, optional
-        Landmarks; 1000 by default, or 10 k if that is more.
-    landmarks, random_state
-        See `mercer.gram.Landmarks`.
+        Number of landmarks; by default 1000, or 10 k if that is more.
+    landmarks : str or points, default="auto"
+        How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
+    random_state : int or None, default=None
+        Seed for the choice of the landmarks.
 
     Examples
     --------
@@ -113,24 +119,24 @@ class LowRankEigen(_FeatureSolver):
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        Landmarks(self.rank, self.landmarks)  # raises if they cannot be chosen so
+        Landmarks(self.rank, self.landmarks)  # raises if the parameters are invalid
 
     def __repr__(self) -> str:
-        given = self.landmarks  # points are not for people to read
-        shown = repr(given) if isinstance(given, str) else f"<{length(given)} points>"
+        landmarks = self.landmarks  # an array of points would be too long to print
+        shown = repr(landmarks) if isinstance(landmarks, str) else f"<{length(landmarks)} points>"
         return (
             f"LowRankEigen(rank={self.rank}, landmarks={shown}, random_state={self.random_state!r})"
         )
 
     def choice(self, k: int) -> Landmarks:
-        """Return the landmarks for k components: ten for each, if that is more than usual."""
+        """Return the landmark settings for k components: at least 10 k landmarks by default."""
         rank = self.rank
-        if rank is None and _PER_COMPONENT * k > RANK:
-            rank = _PER_COMPONENT * k
+        if rank is None and _FEATURES_PER_COMPONENT * k > RANK:
+            rank = _FEATURES_PER_COMPONENT * k
         return Landmarks(rank, self.landmarks, self.random_state)
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed, those for the choice of the landmarks included."""
+        """Return the bytes needed, including those for choosing the landmarks."""
         return _workspace(n, k, self.features(n, k)) + self.choice(k).workspace(n)
 
     def features(self, n: int, k: int) -> int:
@@ -146,18 +152,20 @@ class LowRankEigen(_FeatureSolver):
 @entry_point
 @dataclass(frozen=True)
 class FourierEigen(_FeatureSolver):
-    """The eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
+    """Eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
 
-    Approximate, without bounds: K^ is K in the mean over the draw, and the error falls with the
-    number of features.  For a stream of points whose landmarks cannot be kept.
+    The result is approximate and has no error bounds: the expectation of K^ is K, and the error
+    decreases with the number of features.  Useful for streams of points, because no landmarks have
+    to be stored.
 
     Parameters
     ----------
     rank : int, optional
-        Features, an even number; 1000 by default, or 10 k if that is more.
-    method : {"auto", "orthogonal", "qmc", "iid"}
-        See `mercer.kernels.random_features`.
-    random_state : int or None
+        Number of features, even; by default 1000, or 10 k if that is more.
+    method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
+        How frequencies are drawn; see `mercer.kernels.random_features`.
+    random_state : int or None, default=None
+        Seed for the frequencies.
 
     Examples
     --------
@@ -181,10 +189,10 @@ class FourierEigen(_FeatureSolver):
 
     def features(self, n: int, k: int) -> int:
         """Return the number of features for k components."""
-        return max(RANK, _PER_COMPONENT * k) if self.rank is None else self.rank
+        return max(RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
-        """Draw the frequencies for points with the columns of X."""
+        """Draw the frequencies for points with as many columns as X."""
         return FourierMap.on(
             kernel,
             X.shape[1],
@@ -195,7 +203,7 @@ class FourierEigen(_FeatureSolver):
 
 
 def _workspace(n: int, k: int, m: int) -> int:
-    """Return the bytes of a few m x m matrices, two blocks of features, some tiles, the vectors."""
+    """Return the bytes of eight m x m matrices, the vectors, two blocks of features and tiles."""
     return 8 * (8 * m * m + n * (k + 2)) + 2 * min(8 * n * m, 2**25) + 2**22
 
 
@@ -213,12 +221,31 @@ def eigenpairs_of_points(
     n_threads: int | None = None,
     say: Callable[[str], None] | None = None,
 ) -> EigenPairs:
-    """Return the eigenpairs of K^ for points that are read in blocks, never prepared as a whole.
+    """Return the eigenpairs of K^ for points that are read in blocks.
 
-    `count(values, total)` tells how many to keep, from all eigenvalues and the trace; landmarks are
-    chosen for the `expected` number.  The signs are those of the axes in feature space, so that a
-    stream of the same points has them too.  The BLAS has one thread, so that the bits do not
-    depend on the number of threads.
+    Signs are fixed in feature space, so that a stream of the same points has the same signs.  The
+    BLAS runs with one thread, so that results are bit-for-bit identical for any number of threads.
+
+    Parameters
+    ----------
+    solver : LowRankEigen or FourierEigen
+    kernel : Kernel
+    X : points
+    count : callable
+        count(values, total) returns the number of pairs to compute, from all eigenvalues of the
+        co-moment and the trace of K.
+    expected : int
+        Expected number of pairs, which determines the default number of landmarks.
+    weights : ndarray of shape (n,), optional
+    centred : bool, default=True
+        Whether to centre K^ in feature space.
+    n_threads : int, optional
+    say : callable, optional
+        Called with progress messages.
+
+    Returns
+    -------
+    EigenPairs
 
     Examples
     --------
@@ -263,7 +290,10 @@ def eigenpairs_of_moments(
     centred: bool = True,
     watch: Stopwatch | None = None,
 ) -> EigenPairs:
-    """Return the eigenpairs in feature space alone; `vectors` has no rows.
+    """Return the eigenpairs in feature space only, from the moments of the features.
+
+    The result has no eigenvectors of K^ (`vectors` has shape (0, k)), because the points are not
+    needed; `basis.axes` holds the eigenvectors in feature space.
 
     Examples
     --------
@@ -286,20 +316,22 @@ def eigenpairs_of_moments(
     k = count(values, float(values.sum()) + moments.residual)
     if k > len(phi):
         raise ValueError(
-            f"{k} components are asked for, but {phi!r} has rank {len(phi)}; "
-            f"use more landmarks, or ask for fewer"
+            f"{k} components are requested, but {phi!r} has rank {len(phi)}; "
+            f"use more landmarks or fewer components"
         )
     if k == 0:
         raise ValueError(
-            "k(x, x) = 0 for every point: there is no landmark to choose; use eigen_solver='dense'"
+            "k(x, x) = 0 for every point, so no landmark can be chosen; use eigen_solver='dense'"
         )
     values, axes, all_values = values[:k], axes[:, :k], values
     axes = axes * signs_of(axes)
     if isinstance(phi, NystroemMap):
-        certificate = sandwich(all_values, moments.residual, k, slack=_rounding(phi, moments))
+        certificate = sandwich(
+            all_values, moments.residual, k, slack=_nystroem_rounding(phi, moments)
+        )
     else:
         certificate = unknown(values)
-    return EigenPairs.reported(
+    return EigenPairs.with_report(
         *(repr(solver), Status.APPROXIMATE, watch, values, np.empty((0, k))),
         *(certificate.residuals, certificate),
         message=_message(phi, moments),
@@ -310,18 +342,18 @@ def eigenpairs_of_moments(
 def _projections(
     phi: Any, X: Any, axes: np.ndarray, n_threads: int | None
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield (rows, phi(x)^T axes, |phi(x)|^2 or what it stands for: k(x, x))."""
+    """Yield (rows, phi(x)^T axes, squared norms): k(x, x) for landmarks, otherwise |phi(x)|^2."""
     if not isinstance(phi, NystroemMap):
         for rows, F in phi.blocks(X, n_threads=n_threads):
             yield rows, F @ axes, np.einsum("ij,ij->i", F, F)
         return
-    # phi(x)^T axes is an expansion on the landmarks: there is no need to solve for phi
+    # phi(x)^T axes is a kernel expansion on the landmarks, so phi itself need not be computed.
     coefficients, points = phi.expansion_coefficients(axes), sliceable(X)
-    for start in range(0, length(X), _ROWS):
-        rows = slice(start, min(start + _ROWS, length(X)))
-        some = doubled(take(points, rows))
-        tiles = TiledGram(phi.kernel, some, phi.points, n_threads=n_threads)
-        yield rows, tiles @ coefficients, phi.kernel.diag(some)
+    for start in range(0, length(X), _PROJECTION_ROWS):
+        rows = slice(start, min(start + _PROJECTION_ROWS, length(X)))
+        block = doubled(take(points, rows))
+        tiles = TiledGram(phi.kernel, block, phi.points, n_threads=n_threads)
+        yield rows, tiles @ coefficients, phi.kernel.diag(block)
 
 
 @entry_point
@@ -333,7 +365,22 @@ def moments_of(
     n_threads: int | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Moments:
-    """Return the moments of the features of X, one block of rows at a time; of all its `Blocks`.
+    """Return the moments of the features of X, reading one block of rows at a time.
+
+    Parameters
+    ----------
+    phi : NystroemMap or FourierMap
+    X : points or Blocks
+        `Blocks` carry their own weights.
+    weights : ndarray of shape (n,), optional
+        Weights of the points, if X is not `Blocks`.
+    n_threads : int, optional
+    say : callable, optional
+        Called with progress messages.
+
+    Returns
+    -------
+    Moments
 
     Examples
     --------
@@ -347,16 +394,16 @@ def moments_of(
     >>> moments.weight, bool(np.allclose(moments.mean, phi.features(X).mean(axis=0)))
     (50.0, True)
     """
-    if isinstance(X, Blocks):  # whose weights are beside its rows
+    if isinstance(X, Blocks):  # each block carries its weights
         moments = X.reduce(_moments_of_rows, Moments.merge, phi, say=say)
         return cast(Moments, moments)
     moments, n = Moments.none(len(phi)), length(X)
     points = sliceable(X)
-    exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 a certain quantity
+    exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 >= 0
     for rows, F in phi.blocks(X, n_threads=n_threads):
         diagonal = phi.kernel.diag(doubled(take(points, rows))) if exact else None
-        some = None if weights is None else weights[rows]
-        part = Moments.of(F, some, diagonal, n_threads=n_threads)
+        block_weights = None if weights is None else weights[rows]
+        part = Moments.of(F, block_weights, diagonal, n_threads=n_threads)
         moments = moments.merge(part)
         if say is not None and rows.stop < n:
             say(Step(f"{rows.stop} of {n} points", rows.stop, n))
@@ -367,11 +414,12 @@ def _moments_of_rows(rows: Rows, phi: Any) -> Moments:
     return moments_of(phi, rows.X, rows.weights)
 
 
-def _rounding(phi: NystroemMap, moments: Moments) -> float:
-    """Return how far rounding may move K^: a part of the trace before centring, and of K_SS.
+def _nystroem_rounding(phi: NystroemMap, moments: Moments) -> float:
+    """Return a bound on the change of K^ by rounding.
 
-    With D for the rounding in L L^T, K^ moves by A^T D A, A = K_SS^-1 K_Sn = L^-T F^T: much where
-    landmarks are close to each other, and far from the points.
+    The bound is the sum of a term for the trace before centring and a term for K_SS = L L^T.  If D
+    is the rounding error of L L^T, K^ changes by A^T D A with A = K_SS^-1 K_Sn = L^-T F^T.  This is
+    large if landmarks are close to each other and far from the points.
     """
     square = moments.comoment + moments.weight * np.outer(moments.mean, moments.mean)  # F^T F
     total = float(np.trace(square)) + moments.residual
@@ -382,6 +430,6 @@ def _rounding(phi: NystroemMap, moments: Moments) -> float:
 
 def _message(phi: Any, moments: Moments) -> str:
     if not isinstance(phi, NystroemMap):
-        return "random features: right in the mean, without bounds"
-    text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace"
+        return "random features: unbiased, without error bounds"
+    text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace unexplained"
     return "; ".join([text, *phi.flaws])

@@ -1,16 +1,18 @@
-"""Exact leading eigenpairs of a matrix that is never held: a few passes over K.
+"""Exact leading eigenpairs of a matrix that is never stored, from a few passes over K.
 
     Z <- [Z, orth(M^-1 R)],    R = A U - U diag(t),    (t, U) = Rayleigh-Ritz of A in span(Z)
 
 One pass computes A times the newest block of Z; everything else works on tall thin arrays.  Z
-starts as the leading eigenvectors of A^ = F F^T, F a randomly pivoted Cholesky factor of some
-hundred columns, and the residuals are preconditioned by the same factor: M = A^ - t I.  A residual
-is then divided by the distances t - l_j of the *other* eigenvalues, as far as A^ knows them, and a
-pass gains about as many digits as A^ has.  Without a factor (the kernel is not positive
-semidefinite) M is left out, and span(Z) is the block Krylov space of a random start.
+starts with the leading eigenvectors of A^ = F^T F, where F is a randomly pivoted Cholesky factor
+with a few hundred rows.  The residuals are preconditioned with the same factor, M = A^ - t I.  The
+component of a residual along another eigenvector is thus divided by the distance t - l_j to its
+eigenvalue, approximated by that of A^.  Each pass then gains about as many digits as A^ has.  If
+the kernel is not positive semidefinite there is no factor.  M is then omitted, and span(Z) is the
+block Krylov space of a random start.
 
-A correction of weight w in the Ritz vectors needs its product to tol / w alone: once the weights
-are small, passes are made in float32 (`_rounded`), and what these lose is added to the residuals.
+A correction with weight w in the Ritz vectors needs its product with A only to a precision of
+tol / w.  Once the weights are small, passes are computed in float32 (`Float32Products`), and the
+estimated error of these passes is added to the residuals.
 """
 
 from __future__ import annotations
@@ -27,30 +29,52 @@ from ..._runtime import Step, Stopwatch, entry_point, generator, one_blas_thread
 from ..._runtime.linalg import lapack, qr, solve_triangular
 from .._cost import Cost
 from .._report import Status
-from ._basis import Basis
-from ._certificate import Certificate, certify, largest
+from ._basis import RitzBasis
+from ._certificate import Certificate, certify, largest_value_bound
 from ._davidson import DavidsonPreconditioner
 from ._eigenpairs import (
     EigenPairs,
     check_k,
-    equal_ranges,
-    in_order,
-    norms_of,
+    degenerate_ranges,
+    eigenvalue_rounding,
+    matrix_norms,
     relative_residual,
-    rounding,
+    sort_and_fix_signs,
 )
 from ._rounded import Rounded
 
 __all__ = ["BlockKrylov"]
 
-_TOL = 1e-8  # what tol = 0 stands for: eigenvalues are then exact to rounding
-_MOST_PASSES = 100  # passes over K at most, by default
-_GUARDS = 2  # Ritz pairs beyond the k wanted that are improved with them
-_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # columns more that may give the proof
-_LITTLE = 0.2  # of the residual that is asked for: what float32 may be expected to add
-_WELL = 1e-5  # of the largest diagonal entry of a factor: what a smaller one divides is lost
-_IN_DOUBLE, _SINGLE = 1.5, 0.56  # passes in float64, on most spectra; what one in float32 takes
-_FEWEST_EXPECTED, _MOST_EXPECTED = 5.5, 11.0  # passes over K, on most spectra; more for more pairs
+
+@dataclass(frozen=True)
+class _KrylovTuning:
+    """Constants of `BlockKrylov` that trade accuracy, memory and time."""
+
+    # Relative residual if tol = 0.  The error of an eigenvalue is about the square of it, so
+    # eigenvalues are then accurate to rounding.
+    default_tol: float = 1e-8
+    # Maximum number of passes over K if max_iter is None.
+    max_passes: int = 100
+    # Ritz pairs after the k-th that are improved too, so that the k-th converges faster.
+    guard_pairs: int = 2
+    # Numbers of extra columns that are considered for the proof that nothing was overlooked.
+    proof_widths: tuple[int, ...] = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+    # Expected float32 error, as a fraction of the allowed residual, below which float32 is used.
+    float32_error_fraction: float = 0.2
+    # Ratio of the smallest to the largest diagonal entry of a Cholesky factor below which
+    # Cholesky QR is too inaccurate.
+    min_cholesky_ratio: float = 1e-5
+    # Cost model: number of float64 passes on most spectra, if float32 is available.
+    float64_passes: float = 1.5
+    # Cost model: time of a float32 pass relative to a float64 pass.
+    float32_pass_cost: float = 0.56
+    # Cost model: number of passes on most spectra is min_expected_passes + log2(k), at most
+    # max_expected_passes.
+    min_expected_passes: float = 5.5
+    max_expected_passes: float = 11.0
+
+
+_TUNING = _KrylovTuning()
 
 
 @entry_point
@@ -60,19 +84,22 @@ class BlockKrylov:
 
     Parameters
     ----------
-    tol : float
-        Stop when every residual |A u - t u| is at most tol times its eigenvalue (or at rounding).
-        The error of an eigenvalue is about the square of that.  0 stands for 1e-8.
+    tol : float, default=0.0
+        Stop when every residual |A u - t u| is at most tol times its eigenvalue (or at the level of
+        rounding).  The relative error of an eigenvalue is about the square of tol.  0 means 1e-8.
     max_iter : int, optional
-        Passes over K; 100 by default.
+        Maximum number of passes over K, 100 by default.
     block : int, optional
-        Columns of the first block, k + max(8, k / 4) by default.
+        Number of columns of the first block, k + max(8, k / 4) by default.
     rank : int, optional
-        Columns of the pivoted Cholesky factor; chosen so that it costs less than a pass by default.
-    prove : bool
-        If the vectors of the first pass do not promise a proof that nothing was missed, let more
-        of them ride along with the second, up to 256, provided that these promise to be enough.
-    random_state : int or None
+        Rank of the pivoted Cholesky factor that preconditions the iteration.  By default, it is
+        chosen so that the factor costs less than a pass.  0 disables the preconditioner.
+    prove : bool, default=True
+        Whether to add up to 256 columns to the second pass in order to prove that no larger
+        eigenvalue was overlooked.  Columns are added only if the first pass does not suffice and
+        an estimate shows that they will.
+    random_state : int or None, default=None
+        Seed for the pivots, random vectors and sampled rows.
 
     Examples
     --------
@@ -95,34 +122,37 @@ class BlockKrylov:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        least = {"tol": 0.0, "max_iter": 1, "block": 1, "rank": 0}
-        for name, bound in least.items():
+        minimum = {"tol": 0.0, "max_iter": 1, "block": 1, "rank": 0}
+        for name, bound in minimum.items():
             value = getattr(self, name)
             if value is not None and not value >= bound:
                 raise ValueError(f"BlockKrylov: {name} must be at least {bound:g}, got {value!r}")
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed beside K: the factor, the basis and its image."""
+        """Return the bytes needed in addition to K: the factor, the basis and its image."""
         b = self._block(n, k)
-        wide = 4 * min(n, _WIDTHS[-1]) if self.prove else 0
-        # twice for basis and image, twice for the moment when they grow
-        return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + wide)
+        proof_columns = 4 * min(n, _TUNING.proof_widths[-1]) if self.prove else 0
+        # A factor 2 for basis and image, and another 2 because they are copied when they grow.
+        return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + proof_columns)
 
     def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
-        """Return what k pairs of n points take if a pass over K takes `read` beside products.
+        """Return the expected cost of k pairs of n points.
 
-        `rounds` says that later passes may be in float32.
+        `read` is the cost of a pass over K without the products; `rounds` is whether later passes
+        may use float32.
         """
         b = self._block(n, k)
-        r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # basis and new columns, on average
-        factor = Cost(thin=2.0 * n * r**2 + 15.0 * r**3)  # pivots, F F^T, its eigenvectors
+        r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # average sizes
+        factor = Cost(thin=2.0 * n * r**2 + 15.0 * r**3)  # pivots, F F^T, eigenvectors
         thin = 4.0 * n * r * new + 14.0 * n * m * new + 4.0 * n * m * b + 5.0 * m**3
-        passes = min(_FEWEST_EXPECTED + float(np.log2(k)), _MOST_EXPECTED)
-        full = passes
-        if rounds and Rounded.enough(n):
-            full = _IN_DOUBLE + _SINGLE * (passes - _IN_DOUBLE)
-        one = read + Cost(products=2.0 * n * n * new)
-        return factor + r / n * read + full * one + passes * Cost(thin=thin, calls=80)
+        passes = min(_TUNING.min_expected_passes + float(np.log2(k)), _TUNING.max_expected_passes)
+        pass_units = passes
+        if rounds and Rounded.is_worthwhile(n):
+            pass_units = _TUNING.float64_passes + _TUNING.float32_pass_cost * (
+                passes - _TUNING.float64_passes
+            )
+        one_pass = read + Cost(products=2.0 * n * n * new)
+        return factor + r / n * read + pass_units * one_pass + passes * Cost(thin=thin, calls=80)
 
     def eigenpairs(
         self,
@@ -133,41 +163,58 @@ class BlockKrylov:
         start: np.ndarray | None = None,
         **_: Any,
     ) -> EigenPairs:
-        """Return the k largest eigenpairs; `say` is told of each pass, `start` begins the basis."""
+        """Return the k largest eigenpairs.
+
+        Parameters
+        ----------
+        gram : GramOperator
+        k : int, optional
+            Number of pairs, all by default.
+        say : callable, optional
+            Called with a progress message after each pass.
+        start : ndarray of shape (n, b), optional
+            Initial basis, for example eigenvectors of a similar matrix.
+
+        Returns
+        -------
+        EigenPairs
+        """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         b = self._block(n, k)
         rng = generator(self.random_state)
-        with one_blas_thread:  # so that the bits do not depend on the number of threads
+        with one_blas_thread:  # results are then identical for any number of threads
             M = self._factor(gram, self._rank(n, b), rng)
             Z = _orthonormal(_first_block(n, b, M, start, rng), np.empty((n, 0)), rng, fill=b)
-            found = self._iterate(gram, Z, k, M, rng, say or (lambda _: None))
-            norm, message = norms_of(gram)[1], ""
-            values, vectors = in_order(found.t[:k], found.U, rounding(float, norm))
-            residuals = found.r[:k].copy()
-            for a, b in equal_ranges(values, rounding(float, norm)):
-                residuals[a:b] = np.linalg.norm(residuals[a:b])  # the basis was rotated
-        certificate = found.certificate
-        status = Status.CONVERGED if found.converged else Status.NOT_CONVERGED
-        blurred = residuals > max(self.tol, 1e-3) * np.abs(values)
-        blurred &= values > 0.01 * certificate.slack  # what is further below is 0
-        if found.converged and blurred.any():
-            message = (
-                f"{message} {int(blurred.sum())} eigenvalues are not far above the rounding of K "
-                f"in {gram.dtype}, {certificate.slack:.1e}: see their residuals"
+            result = self._iterate(gram, Z, k, M, rng, say or (lambda _: None))
+            norm, message = matrix_norms(gram)[1], ""
+            values, vectors = sort_and_fix_signs(
+                result.t[:k], result.U, eigenvalue_rounding(float, norm)
             )
-        if not found.converged:
-            worst = relative_residual(found.r[:k], found.t[:k])
-            message = f"relative residual {worst:.1e} after {found.passes} passes. {message}"
+            residuals = result.r[:k].copy()
+            for a, b in degenerate_ranges(values, eigenvalue_rounding(float, norm)):
+                residuals[a:b] = np.linalg.norm(residuals[a:b])  # their basis was rotated
+        certificate = result.certificate
+        status = Status.CONVERGED if result.converged else Status.NOT_CONVERGED
+        near_rounding = residuals > max(self.tol, 1e-3) * np.abs(values)
+        near_rounding &= values > 0.01 * certificate.slack  # smaller values are 0
+        if result.converged and near_rounding.any():
+            message = (
+                f"{message} {int(near_rounding.sum())} eigenvalues are close to the rounding error "
+                f"of K in {gram.dtype}, {certificate.slack:.1e}: check their residuals"
+            )
+        if not result.converged:
+            worst = relative_residual(result.r[:k], result.t[:k])
+            message = f"relative residual {worst:.1e} after {result.passes} passes. {message}"
             warn_caller(
                 f"block Krylov did not converge: largest relative residual {worst:.1e} after "
-                f"{found.passes} passes, {self.tol or _TOL:.1e} was asked for; the usual cause is "
-                f"a slowly decaying spectrum. Raise max_iter or tol",
+                f"{result.passes} passes, {self.tol or _TUNING.default_tol:.1e} was required; the "
+                f"usual cause is a slowly decaying spectrum. Raise max_iter or tol",
                 ConvergenceWarning,
             )
-        return EigenPairs.reported(
+        return EigenPairs.with_report(
             *(repr(self), status, watch, values, vectors, residuals, certificate),
-            n_iter=found.passes,
+            n_iter=result.passes,
             message=message.strip(),
         )
 
@@ -179,67 +226,86 @@ class BlockKrylov:
         M: DavidsonPreconditioner | None,
         rng: Any,
         say: Callable[[str], None],
-    ) -> _Found:
-        """Iterate until all residuals are small, and nothing was missed or no proof is in sight."""
+    ) -> _KrylovResult:
+        """Iterate until all residuals are small.
+
+        Stops when it is also proved that no eigenvalue was overlooked, or no proof can be expected.
+        """
         n, b = new.shape
-        most, tol = self.max_iter or _MOST_PASSES, self.tol or _TOL
-        capacity, stay, passes = _capacity(n, b), max(b, k + _GUARDS), 0
-        basis, quick = Basis(n), False  # whether float32 will do
+        max_passes, tol = self.max_iter or _TUNING.max_passes, self.tol or _TUNING.default_tol
+        capacity, restart_size, passes = _capacity(n, b), max(b, k + _TUNING.guard_pairs), 0
+        basis, use_float32 = RitzBasis(n), False
         while True:
-            if quick and basis.rounded is not None:
-                basis.append(new, *basis.rounded.times(new))
+            if use_float32 and basis.float32 is not None:
+                basis.append(new, *basis.float32.times(new))
             else:
                 basis.append(new, np.asarray(A @ new, dtype=float))
             passes += 1
             t, W = basis.ritz()
-            kept = W[:, : b if passes == 1 else min(k + _GUARDS, len(t))]
-            U, R = basis.Z @ kept, basis.Y @ kept
-            R -= U * t[: kept.shape[1]]
-            doubts = basis.doubts(kept)[0]
-            r = np.linalg.norm(R, axis=0) + doubts
-            enough = np.maximum(tol * np.abs(t[: len(r)]), _floor(A, t))
-            waiting = np.flatnonzero(r > enough)
-            done = int(np.sum(r[:k] <= enough[:k]))
-            words = (
-                f"pass {passes}: {done} of {k} components converged, largest relative residual "
-                f"{relative_residual(r[:k], t[:k]):.1e}"
+            leading = W[:, : b if passes == 1 else min(k + _TUNING.guard_pairs, len(t))]
+            U, R = basis.Z @ leading, basis.Y @ leading
+            R -= U * t[: leading.shape[1]]
+            float32_errors = basis.error_estimates(leading)[0]
+            r = np.linalg.norm(R, axis=0) + float32_errors
+            allowed = np.maximum(tol * np.abs(t[: len(r)]), _residual_floor(A, t))
+            unconverged = np.flatnonzero(r > allowed)
+            n_converged = int(np.sum(r[:k] <= allowed[:k]))
+            progress = (
+                f"pass {passes}: {n_converged} of {k} components converged, "
+                f"largest relative residual {relative_residual(r[:k], t[:k]):.1e}"
             )
-            say(Step(words))
-            over = passes >= most or len(basis) == n
-            if done == k or over:
-                every, certificate = _certified(A, M, basis, t, W, k)
-                last = over or passes > 1 or not self.prove or certificate.nothing_missed
-                proof = None if last else _more(A, t, r, k, M, basis.Z)
+            say(Step(progress))
+            exhausted = passes >= max_passes or len(basis) == n
+            if n_converged == k or exhausted:
+                all_residuals, certificate = _certify_basis(A, M, basis, t, W, k)
+                no_more_proof = (
+                    exhausted or passes > 1 or not self.prove or certificate.nothing_missed
+                )
+                proof = None if no_more_proof else _proof_vectors(A, t, r, k, M, basis.Z)
                 if proof is None:
-                    return _Found(t, every, U[:, :k], passes, done == k, certificate)
-                say(f"one more pass, of {proof.shape[1]} columns, to prove that nothing was missed")
-                new = proof  # if something was, the next residuals show it
+                    return _KrylovResult(
+                        t, all_residuals, U[:, :k], passes, n_converged == k, certificate
+                    )
+                say(
+                    f"one more pass with {proof.shape[1]} columns, to prove that nothing was missed"
+                )
+                new = proof  # if a larger eigenvalue was missed, the next residuals show it
                 continue
-            if np.any(doubts[:k] > 0.5 * enough[:k]):  # float32 is in the way: begin with U, exact
-                new, basis, quick = basis.Z @ W[:, :stay], Basis(n, basis.rounded), False
+            if np.any(float32_errors[:k] > 0.5 * allowed[:k]):
+                # The float32 error prevents convergence: restart from the Ritz vectors in float64.
+                new, basis, use_float32 = (
+                    basis.Z @ W[:, :restart_size],
+                    RitzBasis(n, basis.float32),
+                    False,
+                )
                 continue
             if M is None:
-                fresh = np.asarray(basis.Y[:, -new.shape[1] :])
+                corrections = np.asarray(basis.Y[:, -new.shape[1] :])
             else:
-                fresh = M.solve(R[:, waiting], t[waiting])
-            if passes == 1 and M is not None and (single := Rounded.of(A, rng)) is not None:
-                basis.measure(single)
-            if basis.rounded is not None and not quick:  # from then on corrections are smaller
-                wanted = waiting < k
-                off = basis.rounded.lost(fresh[:, wanted])
-                quick = bool(np.all(off <= _LITTLE * enough[waiting][wanted]))
-            proof = _more(A, t, r, k, M, basis.Z) if self.prove and passes == 1 else None
+                corrections = M.solve(R[:, unconverged], t[unconverged])
+            if passes == 1 and M is not None and (float32 := Rounded.of(A, rng)) is not None:
+                basis.track_float32_errors(float32)
+            if basis.float32 is not None and not use_float32:  # later corrections are smaller
+                wanted = unconverged < k
+                expected_errors = basis.float32.expected_error(corrections[:, wanted])
+                use_float32 = bool(
+                    np.all(
+                        expected_errors
+                        <= _TUNING.float32_error_fraction * allowed[unconverged][wanted]
+                    )
+                )
+            proof = _proof_vectors(A, t, r, k, M, basis.Z) if self.prove and passes == 1 else None
             if proof is not None:
-                say(f"{proof.shape[1]} more columns, to prove that nothing was missed")
-                capacity, stay = capacity + proof.shape[1], stay + proof.shape[1]
-                fresh = np.hstack([proof, fresh])
-            new = _orthonormal(fresh, basis.Z, rng, fill=1)
-            if len(basis) + new.shape[1] > capacity:  # thick restart: the best Ritz vectors stay
-                basis.restart(t, W[:, :stay])
+                say(f"{proof.shape[1]} extra columns, to prove that nothing was missed")
+                capacity, restart_size = capacity + proof.shape[1], restart_size + proof.shape[1]
+                corrections = np.hstack([proof, corrections])
+            new = _orthonormal(corrections, basis.Z, rng, fill=1)
+            if len(basis) + new.shape[1] > capacity:  # thick restart with the best Ritz vectors
+                basis.restart(t, W[:, :restart_size])
 
     def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
-        held = getattr(gram, "gram", gram)
-        if not hasattr(held, "block") or rank < 1:
+        uncentred = getattr(gram, "gram", gram)
+        if not hasattr(uncentred, "block") or rank < 1:
             return None
         try:
             return DavidsonPreconditioner.of(gram, rank, rng)
@@ -252,13 +318,15 @@ class BlockKrylov:
     def _rank(self, n: int, b: int) -> int:
         if self.rank is not None:
             return min(n, self.rank)
-        # n rank^2 operations against about 100 n^2 of a pass; and not more than 512 MiB
+        # The factor costs n rank^2 operations, a pass about 100 n^2.  At most 512 MiB are used.
         affordable = max(8 * b, min(int(4.0 * np.sqrt(n)), 2**26 // n))
         return min(n // 2, affordable)
 
 
-class _Found(NamedTuple):
-    t: np.ndarray  # all Ritz values, descending
+class _KrylovResult(NamedTuple):
+    """The state of the iteration when it ends."""
+
+    t: np.ndarray  # all Ritz values, in descending order
     r: np.ndarray  # the norms of their residuals
     U: np.ndarray  # the first k Ritz vectors
     passes: int
@@ -279,67 +347,74 @@ def _first_block(
 
 
 def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.ndarray:
-    """Return an orthonormal basis of what N adds to span(Z), with random columns up to `fill`."""
+    """Return an orthonormal basis of the projection of N onto the complement of span(Z).
+
+    If it has fewer than `fill` columns, random ones are added.
+    """
     n = len(N)
     size = np.linalg.norm(N, axis=0)
     N = N[:, size > 0] / size[size > 0]
     N = N - Z @ (Z.T @ N)
-    Q = _by_cholesky(N)
+    Q = _cholesky_qr(N)
     if Q is None:
         Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
         Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
-    Q = Q - Z @ (Z.T @ Q)  # rounding left 1e-16 of Z in N, divided by that diagonal
+    Q = Q - Z @ (Z.T @ Q)  # again, because dividing by a small diagonal magnified rounding
     missing = min(fill, n - Z.shape[1]) - Q.shape[1]
     if missing > 0:
-        everything = np.hstack([Z, Q])
-        Q = np.hstack([Q, _orthonormal(rng.standard_normal((n, missing)), everything, rng)])
-    again = _by_cholesky(Q)
+        all_columns = np.hstack([Z, Q])
+        Q = np.hstack([Q, _orthonormal(rng.standard_normal((n, missing)), all_columns, rng)])
+    again = _cholesky_qr(Q)
     return np.linalg.qr(Q)[0] if again is None else again
 
 
-def _by_cholesky(N: np.ndarray) -> np.ndarray | None:
-    """Return N R^-1 with R^T R = N^T N, an orthonormal basis but for cond(N)^2 eps; or None.
+def _cholesky_qr(N: np.ndarray) -> np.ndarray | None:
+    """Return N R^-1 with R^T R = N^T N (Cholesky QR), or None if N is too ill-conditioned.
 
-    Householder's reflections go through a tall N column by column, this in two products.  It is
-    None where N is too ill-conditioned for a second round to mend.
+    The result is orthonormal up to cond(N)^2 eps, and a second application removes this error.
+    Cholesky QR needs two matrix products, while Householder reflections process a tall N column by
+    column.
     """
     R, info = lapack.dpotrf(N.T @ N, lower=0, clean=1)
-    if info or not N.size or R.diagonal().min() < _WELL * R.diagonal().max():
+    if info or not N.size or R.diagonal().min() < _TUNING.min_cholesky_ratio * R.diagonal().max():
         return None
     return np.ascontiguousarray(solve_triangular(R, N.T, trans="T", check_finite=False).T)
 
 
-def _floor(A: Any, t: np.ndarray) -> float:
-    """Return the residual below which there is only rounding; known after the first product."""
-    norm = norms_of(A)[1] if hasattr(A, "uncentred_norm") else float(np.abs(t).max())
-    return rounding(A.dtype, norm)
+def _residual_floor(A: Any, t: np.ndarray) -> float:
+    """Return the residual below which there is only rounding.
+
+    The norm of A is known only after the first product.
+    """
+    norm = matrix_norms(A)[1] if hasattr(A, "uncentred_norm") else float(np.abs(t).max())
+    return eigenvalue_rounding(A.dtype, norm)
 
 
-def _certified(
+def _certify_basis(
     A: Any,
     M: DavidsonPreconditioner | None,
-    basis: Basis,
+    basis: RitzBasis,
     t: np.ndarray,
     W: np.ndarray,
     k: int,
 ) -> tuple[np.ndarray, Certificate]:
-    """Return the residuals of all Ritz pairs, and what is certain of them."""
-    squared, norm = norms_of(A)
-    slack, total = rounding(A.dtype, norm), _trace(A)
-    shares = M.shares(basis.Z @ W) if M is not None and _is_mercer(A) else None
-    measured, (doubts, shifts) = basis.residuals(t, W), basis.doubts(W)
-    r = measured + doubts
-    # what is subtracted from |A|_F^2, t^2 + 2 r^2, may be too large by this
+    """Return the residuals of all Ritz pairs, and the certificate of the first k."""
+    squared, norm = matrix_norms(A)
+    slack, total = eigenvalue_rounding(A.dtype, norm), _trace(A)
+    overlap = M.overlap(basis.Z @ W) if M is not None and _is_mercer(A) else None
+    norms, (float32_errors, shifts) = basis.residuals(t, W), basis.error_estimates(W)
+    r = norms + float32_errors
+    # Bound on the error of the terms t^2 + 2 r^2 that are subtracted from |A|_F^2.
     floor = 8 * np.finfo(A.dtype).eps * norm**2 + float(
-        np.sum(2.0 * np.abs(t) * shifts + shifts**2 + 2.0 * (r**2 - measured**2))
+        np.sum(2.0 * np.abs(t) * shifts + shifts**2 + 2.0 * (r**2 - norms**2))
     )
 
     def bound(j: int, squares: float) -> float:
         others = np.zeros(0)
-        if shares is not None:
-            others = shares.beyond(j)[1:] - (1.0 + len(shares.s) / 16.0) * slack
+        if overlap is not None:
+            others = overlap.complement_eigenvalues(j)[1:] - (1.0 + len(overlap.s) / 16.0) * slack
         rest = total - len(t) * slack - float(np.sum(t[:j] + shifts[:j]))
-        return largest(len(basis.Z) - j, rest, squares, others)
+        return largest_value_bound(len(basis.Z) - j, rest, squares, others)
 
     certificate = certify(
         t,
@@ -354,7 +429,7 @@ def _certified(
     return r, certificate
 
 
-def _more(
+def _proof_vectors(
     A: Any,
     t: np.ndarray,
     r: np.ndarray,
@@ -362,30 +437,35 @@ def _more(
     M: DavidsonPreconditioner | None,
     Z: np.ndarray,
 ) -> np.ndarray | None:
-    """Return the vectors that promise to bring A_perp below t_k, if they are few enough.
+    """Return extra basis vectors that are expected to reduce the bound on A_perp below t_k.
 
-    (t, r) are the Ritz values and residuals of the first block.  A vector more takes s^2 off
-    |A_perp|_F^2, and about as much beyond that, in units of s, as the last of the block did.
+    Returns None if no extra vectors are needed, or if more than 256 would be.  (t, r) are the Ritz
+    values and residuals of the first block.  An extra vector v_j of the preconditioner reduces
+    |A_perp|_F^2 by about s_j (s_j + gain), where `gain` is estimated from the last half of the
+    block.
     """
-    squared, total = norms_of(A)[0], _trace(A)
+    squared, total = matrix_norms(A)[0], _trace(A)
     if M is None or not np.isfinite(squared) or not t[k - 1] > 0:
         return None
     last = slice(len(r) // 2, min(len(r), M.used))
     gain = float(np.sum(t[last] ** 2 + 2.0 * r[last] ** 2 - M.s[last] ** 2))
     gain = max(gain, 0.0) / max(float(np.sum(M.s[last])), 1e-300)
-    s, known = M.s[M.used :], _is_mercer(A)
+    s, is_mercer = M.s[M.used :], _is_mercer(A)
     total, squared = total - float(np.sum(t)), squared - float(np.sum(t**2))
-    for more in (0, *_WIDTHS):
-        more = min(more, len(s))
-        squares = squared - float(np.sum(s[:more] * (s[:more] + gain)))
-        others = s[more + 1 :] if known else s[:0]
-        count = len(Z) - len(t) - more
-        if largest(count, total - float(np.sum(s[:more])), squares, others) < 0.8 * t[k - 1]:
+    for n_extra in (0, *_TUNING.proof_widths):
+        n_extra = min(n_extra, len(s))
+        squares = squared - float(np.sum(s[:n_extra] * (s[:n_extra] + gain)))
+        others = s[n_extra + 1 :] if is_mercer else s[:0]
+        count = len(Z) - len(t) - n_extra
+        if (
+            largest_value_bound(count, total - float(np.sum(s[:n_extra])), squares, others)
+            < 0.8 * t[k - 1]
+        ):
             break
     else:
         return None
-    proof = _orthonormal(M.take(more), Z, None) if more else np.empty((0, 0))
-    return proof if proof.size else None
+    vectors = _orthonormal(M.next_vectors(n_extra), Z, None) if n_extra else np.empty((0, 0))
+    return vectors if vectors.size else None
 
 
 def _trace(A: Any) -> float:
@@ -393,8 +473,10 @@ def _trace(A: Any) -> float:
 
 
 def _is_mercer(A: Any) -> bool:
-    """Tell whether A is known to be positive semidefinite, and so A >= A^."""
-    held = getattr(A, "gram", A)
-    claims, width = held.kernel.claims, len(getattr(held.X, "shape", ()))
-    within = claims.columns is None or (width == 2 and held.X.shape[1] <= claims.columns)
-    return claims.order == 0 and within
+    """Return True if A is known to be positive semidefinite, so that A - A^ is too."""
+    uncentred = getattr(A, "gram", A)
+    claims, width = uncentred.kernel.claims, len(getattr(uncentred.X, "shape", ()))
+    is_valid_dimension = claims.columns is None or (
+        width == 2 and uncentred.X.shape[1] <= claims.columns
+    )
+    return claims.order == 0 and is_valid_dimension

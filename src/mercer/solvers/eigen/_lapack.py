@@ -1,4 +1,7 @@
-"""The leading eigenpairs of a symmetric operator, K u = l u, by well-known libraries."""
+"""Eigensolvers based on LAPACK, ARPACK and randomised subspace iteration.
+
+All compute the leading eigenpairs of a symmetric operator, K u = l u.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ from ..._runtime.linalg import eigh
 from .._cost import CACHE, Cost
 from .._report import Status
 from ..linear import Triangle, matrix_of
-from ._eigenpairs import EigenPairs, check_k, measured, norms_of
+from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, matrix_norms
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 
-_SMALL = 500  # points up to which three more matrices are no matter
-_PRECISION = 1e-12  # a relative residual that ARPACK may leave where it was asked for none
+_MAX_DIVIDE_AND_CONQUER_POINTS = 500  # above this, its three extra n x n matrices cost too much
+_ARPACK_ZERO_TOL = 1e-12  # relative residual that counts as converged if tol = 0
 
 
 @entry_point
 @dataclass(frozen=True)
 class DenseEigen:
-    """LAPACK on the whole matrix: n^3 operations, 8 n^2 bytes.
+    """Dense eigendecomposition by LAPACK: O(n^3) operations, 8 n^2 bytes.
 
     Examples
     --------
@@ -40,13 +43,14 @@ class DenseEigen:
     """
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed beside K: the vectors, and what LAPACK and sorting take."""
-        return 8 * n * (3 * k + 26 + (3 * n if _at_once(n, k + 1) else 0))
+        """Return the bytes needed in addition to K: vectors and workspace of LAPACK and sorting."""
+        return 8 * n * (3 * k + 26 + (3 * n if _use_divide_and_conquer(n, k + 1) else 0))
 
     def cost(self, n: int, k: int, read: Cost) -> Cost:
-        """Return what k pairs of n points take, K being an array that is read some times."""
+        """Return the cost of k pairs of n points, if reading the stored K once costs `read`."""
         pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
-        # half of the reduction is products with vectors, which read K from memory if it is large
+        # Half of the tridiagonal reduction is matrix-vector products.  They are limited by memory
+        # bandwidth if K does not fit into the cache.
         slow = Cost(read=n**3 / 2.0 if 8 * n * n > CACHE else 0.0)
         return pairs + slow + 10.0 * read
 
@@ -61,18 +65,32 @@ class DenseEigen:
     ) -> EigenPairs:
         """Return the k largest eigenpairs, all by default.
 
-        `overwrite` spends the Gram's array; `keep` is told those eigenvalues, descending, and
-        says how many of the pairs to return.
+        Parameters
+        ----------
+        gram : GramOperator
+        k : int, optional
+            Number of pairs to compute.
+        overwrite : bool, default=False
+            Whether the array of the Gram may be overwritten.
+        keep : callable, optional
+            Called with the k eigenvalues in descending order; returns the number of pairs to
+            return.
+
+        Returns
+        -------
+        EigenPairs
         """
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
-        norms = norms_of(gram)
+        norms = matrix_norms(gram)
         K = Triangle(matrix_of(gram, overwrite))
-        values, vectors = _leading(K, min(k + 1, n))  # one more shows the gap below the last
+        values, vectors = _largest_eigenpairs(
+            K, min(k + 1, n)
+        )  # one more gives the gap below the k-th
         if keep is not None:
             k = keep(values[: -k - 1 : -1])
         following = float(values[-k - 1]) if k < n else -np.inf
-        return measured(
+        return assemble_eigenpairs(
             repr(self),
             K.times,
             values[len(values) - k :],
@@ -84,44 +102,47 @@ class DenseEigen:
         )
 
 
-def _at_once(n: int, more: int) -> bool:
-    """Tell whether to divide and conquer; see `_leading`."""
-    return 6 * more > n and n <= _SMALL
+def _use_divide_and_conquer(n: int, count: int) -> bool:
+    """Return True if all pairs are computed by divide and conquer; see `_largest_eigenpairs`."""
+    return 6 * count > n and n <= _MAX_DIVIDE_AND_CONQUER_POINTS
 
 
-def _leading(K: Triangle, more: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenpairs of K, ascending: all that are asked for, or all there are.
+def _largest_eigenpairs(K: Triangle, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return at least the `count` largest eigenpairs of K, in ascending order.
 
-    A few are found one by one, which from a sixth of them on takes longer than all at once.  Divide
-    and conquer is the fastest for all, and takes three matrices more: for small ones only.
+    A subset of the pairs is computed one by one.  For more than a sixth of all pairs this takes
+    longer than computing all of them.  Divide and conquer is the fastest method for all pairs, but
+    needs three more n x n matrices, so it is used only for small n.
     """
     n = len(K.work)
-    every: dict[str, Any] = {"lower": True, "check_finite": False}
-    if _at_once(n, more):
-        return eigh(K.work, driver="evd", **every)
-    if more < n:
-        values, vectors = eigh(K.work, subset_by_index=(n - more, n - 1), overwrite_a=True, **every)
-        if len(values) == more:  # LAPACK loses pairs of a degenerate spectrum
+    options: dict[str, Any] = {"lower": True, "check_finite": False}
+    if _use_divide_and_conquer(n, count):
+        return eigh(K.work, driver="evd", **options)
+    if count < n:
+        values, vectors = eigh(
+            K.work, subset_by_index=(n - count, n - 1), overwrite_a=True, **options
+        )
+        if len(values) == count:  # LAPACK may return fewer for a degenerate spectrum
             return values, vectors
         K.restore()
-        return eigh(K.work, driver="evd", overwrite_a=True, **every)
-    return eigh(K.work, overwrite_a=True, **every)
+        return eigh(K.work, driver="evd", overwrite_a=True, **options)
+    return eigh(K.work, overwrite_a=True, **options)
 
 
 @entry_point
 @dataclass(frozen=True)
 class Arpack:
-    """Implicitly restarted Lanczos: one product with K per step, no copy of K.
+    """Implicitly restarted Lanczos iteration by ARPACK: one product with K per step, no copy of K.
 
     Parameters
     ----------
-    tol : float
-        Of each residual |A u - t u|, relative to its eigenvalue; 0 for machine precision, which
-        has converged at 1e-12.
+    tol : float, default=0.0
+        Tolerance of each residual |A u - t u|, relative to its eigenvalue.  0 means machine
+        precision; the status is then CONVERGED if the relative residuals are at most 1e-12.
     max_iter : int, optional
-        Restarts; ARPACK's default is 10 n.
-    random_state : int or None
-        Seeds the starting vector, uniform in [-1, 1].
+        Maximum number of restarts; ARPACK's default is 10 n.
+    random_state : int or None, default=None
+        Seed for the starting vector, which is uniform in [-1, 1].
 
     Examples
     --------
@@ -139,7 +160,7 @@ class Arpack:
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed beside K: the space, its images, and the vectors."""
+        """Return the bytes needed in addition to K: the Lanczos basis, its image, the vectors."""
         return 8 * n * (2 * max(2 * k + 1, 20) + 2 * k)
 
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
@@ -148,10 +169,10 @@ class Arpack:
         k = check_k(k, n)
         if k >= n:
             raise ValueError(
-                f"ARPACK finds fewer than n eigenpairs: {k} asked for, n is {n}; "
+                f"ARPACK finds fewer than n eigenpairs, but k = {k} and n = {n}; "
                 f"use eigen_solver='dense' or fewer components"
             )
-        counted = _Counting(gram)
+        counted = _CountingOperator(gram)
         start = generator(self.random_state).uniform(-1.0, 1.0, n).astype(gram.dtype)
         status, message = Status.CONVERGED, ""
         try:
@@ -172,36 +193,41 @@ class Arpack:
         except ArpackError:
             if np.any(gram @ start):
                 raise
-            # K maps the start to 0, as only a K that is 0 does: every vector is an eigenvector
+            # K maps a random vector to 0, so K is 0 and every vector is an eigenvector.
             values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
             message, counted.products = "K is 0", 0
-        return measured(
+        return assemble_eigenpairs(
             repr(self),
             gram.dot,
             values,
             vectors,
-            norms=norms_of(gram),
+            norms=matrix_norms(gram),
             status=status,
             watch=watch,
             n_iter=counted.products,
             message=message,
-            tol=max(self.tol, _PRECISION),
-            advice="the usual cause is a K far from size 1: ARPACK has absolute floors. Scale it",
+            tol=max(self.tol, _ARPACK_ZERO_TOL),
+            advice="the usual cause is a K with very small or large entries, because ARPACK uses "
+            "absolute thresholds. Scale K to entries of about 1",
         )
 
 
 @entry_point
 @dataclass(frozen=True)
 class RandomizedEigen:
-    """Rayleigh-Ritz in the range of K^q times a random block (Halko, Martinsson & Tropp 2011).
+    """Randomised subspace iteration (Halko, Martinsson & Tropp 2011).
+
+    The eigenpairs are approximated by the Rayleigh-Ritz procedure in the range of K^(q + 1) times a
+    random block.
 
     Parameters
     ----------
-    n_iter : int or "auto"
-        q: 4, or 7 if fewer than a tenth of the eigenpairs are asked for.
-    n_oversamples : int
-        Extra columns of the block.
-    random_state : int or None
+    n_iter : int or "auto", default="auto"
+        Number of power iterations q.  "auto" means 7 if k < n / 10, otherwise 4.
+    n_oversamples : int, default=10
+        Extra columns of the random block, in addition to k.
+    random_state : int or None, default=None
+        Seed for the random block.
 
     Examples
     --------
@@ -219,16 +245,16 @@ class RandomizedEigen:
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed beside K: the block, its image, and the vectors."""
+        """Return the bytes needed in addition to K: the block, its image and the vectors."""
         return 8 * n * (3 * (k + self.n_oversamples) + k)
 
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
-        """Return approximations of the k eigenpairs largest in modulus, with their residuals."""
+        """Return approximations of the k eigenpairs of largest modulus, with their residuals."""
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         steps = (7 if k < 0.1 * n else 4) if self.n_iter == "auto" else int(self.n_iter)
         if k + self.n_oversamples >= n and hasattr(gram, "to_array"):
-            values, vectors = eigh(gram.to_array())  # the range of a block as large as K is all
+            values, vectors = eigh(gram.to_array())  # a block of n columns spans everything
         else:
             block = generator(self.random_state).standard_normal((n, k + self.n_oversamples))
             Q = np.linalg.qr(gram @ block[:, :n].astype(gram.dtype))[0]
@@ -239,12 +265,12 @@ class RandomizedEigen:
             vectors = Q @ inner
         chosen = np.sort(np.argsort(np.abs(values))[::-1][:k])
         values, vectors = values[chosen], vectors[:, chosen]
-        return measured(
+        return assemble_eigenpairs(
             repr(self),
             gram.dot,
             values,
             vectors,
-            norms=norms_of(gram),
+            norms=matrix_norms(gram),
             status=Status.APPROXIMATE,
             watch=watch,
             n_iter=steps + 2,
@@ -252,13 +278,13 @@ class RandomizedEigen:
 
 
 def _seed() -> dict[str, Any]:
-    """Return what makes ARPACK repeatable where it draws anew: when its space is exhausted."""
-    known = "rng" in inspect.signature(eigsh).parameters  # since SciPy 1.17
-    return {"rng": np.random.default_rng(0)} if known else {}
+    """Return the arguments that seed the restarts of ARPACK when its Krylov space is exhausted."""
+    has_rng = "rng" in inspect.signature(eigsh).parameters  # since SciPy 1.17
+    return {"rng": np.random.default_rng(0)} if has_rng else {}
 
 
-class _Counting(LinearOperator):
-    """Another operator, counting the columns it is multiplied with."""
+class _CountingOperator(LinearOperator):
+    """Wrapper of an operator that counts the vectors it is multiplied with."""
 
     def __init__(self, inner: LinearOperator) -> None:
         self.inner, self.products = inner, 0

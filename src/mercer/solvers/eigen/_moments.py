@@ -1,12 +1,12 @@
-"""Count, mean and co-moment of features, added up exactly in any order of blocks.
+"""Mergeable moments of features: count, mean and co-moment, accumulated block by block.
 
     W = sum w_i,   m = sum w_i phi_i / W,   C = sum w_i (phi_i - m) (phi_i - m)^T
 
-Two parts merge without loss (Chan, Golub & LeVeque 1983):
+The moments of two sets of points are merged without cancellation (Chan, Golub & LeVeque 1983),
 
     C = C_1 + C_2 + W_1 W_2 / W (m_1 - m_2) (m_1 - m_2)^T
 
-whereas sum w phi phi^T - W m m^T would cancel.
+unlike in the formula sum w phi phi^T - W m m^T.
 """
 
 from __future__ import annotations
@@ -21,24 +21,27 @@ from ..._runtime import cut, ordered_sum, run, slices
 
 __all__ = ["Moments"]
 
-_GROUPS = 4  # of rows
-_STRIP = 256  # columns of the co-moment that one task computes
+# Both values fix the order of summation, so that results do not depend on the number of threads.
+_ROW_GROUPS = 4  # groups of rows that are summed in parallel, if there are few features
+_STRIP_COLUMNS = 256  # columns of the co-moment that one task computes, if there are many
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The moments of some points' features, and what the features leave of k(x, x).
+    """Moments of the features of a set of points.
 
     Attributes
     ----------
     rows : int
-        Points seen.
+        Number of points with a positive weight.
     weight : float
-        W; the number of points if they have no weights.
+        W, the sum of the weights; the number of points if they have no weights.
     mean : ndarray of shape (m,)
+        Weighted mean of the features.
     comoment : ndarray of shape (m, m)
+        C, the weighted sum of outer products of centred features.
     residual : float
-        sum w_i (k(x_i, x_i) - |phi_i|^2).
+        sum w_i (k(x_i, x_i) - |phi_i|^2), the part of the trace that the features do not explain.
 
     Examples
     --------
@@ -59,7 +62,7 @@ class Moments:
 
     @classmethod
     def none(cls, m: int) -> Self:
-        """Return the moments of no points."""
+        """Return the moments of an empty set of points, for m features."""
         return cls(0, 0.0, np.zeros(m), np.zeros((m, m)))
 
     @classmethod
@@ -71,24 +74,27 @@ class Moments:
         *,
         n_threads: int | None = None,
     ) -> Self:
-        """Return the moments of the rows of Phi; `diagonal` holds their k(x, x)."""
+        """Return the moments of the rows of Phi.
+
+        `diagonal` holds k(x, x) for each row; without it, the residual is 0.
+        """
         w = np.ones(len(Phi)) if weights is None else weights
         total = float(w.sum())
         if not total:
             return cls.none(Phi.shape[1])
-        left = 0.0
+        residual = 0.0
         if diagonal is not None:
-            left = float(w @ residuals(Phi, diagonal))
+            residual = float(w @ residuals(Phi, diagonal))
         mean = w @ Phi / total
-        return cls(int(np.sum(w > 0)), total, mean, _scatter(Phi, w, mean, n_threads), left)
+        return cls(int(np.sum(w > 0)), total, mean, _scatter(Phi, w, mean, n_threads), residual)
 
     def times(self, factor: float) -> Moments:
-        """Return the moments of points whose weights are all multiplied by the factor."""
+        """Return the moments for weights that are all multiplied by `factor`."""
         comoment, residual = self.comoment * factor, self.residual * factor
         return Moments(self.rows, self.weight * factor, self.mean, comoment, residual)
 
     def merge(self, other: Moments) -> Moments:
-        """Return the moments of both sets of points together."""
+        """Return the moments of the union of both sets of points."""
         if self.mean.shape != other.mean.shape:
             raise ValueError(
                 f"moments of {len(self.mean)} features cannot be merged with those of "
@@ -97,58 +103,70 @@ class Moments:
         weight = self.weight + other.weight
         if not weight:
             return self
-        apart = other.mean - self.mean
+        difference = other.mean - self.mean
         comoment = self.comoment + other.comoment
         scale = self.weight * other.weight / weight
-        for rows in slices(len(apart), _STRIP):  # no second m x m
-            comoment[rows] += np.outer(apart[rows], apart) * scale
+        for rows in slices(
+            len(difference), _STRIP_COLUMNS
+        ):  # in strips, to avoid a second m x m array
+            comoment[rows] += np.outer(difference[rows], difference) * scale
         return Moments(
             self.rows + other.rows,
             weight,
-            self.mean + apart * (other.weight / weight),
+            self.mean + difference * (other.weight / weight),
             comoment,
             self.residual + other.residual,
         )
 
 
 def residuals(Phi: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Return k(x, x) - |phi(x)|^2; if it is below 0 by more than rounding, k is no kernel."""
-    left = diagonal - np.einsum("ij,ij->i", Phi, Phi)
-    lowest, largest = left.min(initial=0.0), np.abs(diagonal).max(initial=0.0)
-    if lowest < -1e-3 * largest:  # landmarks that nearly coincide magnify rounding up to here
+    """Return k(x, x) - |phi(x)|^2 for each row, clipped at 0.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If a value is negative by more than rounding, so that k is not positive semidefinite.
+    """
+    residual = diagonal - np.einsum("ij,ij->i", Phi, Phi)
+    lowest, largest = residual.min(initial=0.0), np.abs(diagonal).max(initial=0.0)
+    if lowest < -1e-3 * largest:  # nearly equal landmarks can magnify rounding up to this
         raise NotPositiveDefiniteError(
             f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to {largest:.3g}: "
-            f"the kernel is not positive semidefinite on points and landmarks, as Nyström needs. "
-            f"Choose a Mercer kernel, or an exact solver with indefinite='clip', 'flip' or 'shift'"
+            f"the kernel is not positive semidefinite on points and landmarks, which the Nyström "
+            f"approximation requires. Choose a Mercer kernel, or an exact solver with "
+            f"indefinite='clip', 'flip' or 'shift'"
         )
-    return np.maximum(left, 0.0)
+    return np.maximum(residual, 0.0)
 
 
 def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | None) -> np.ndarray:
-    """Return sum w_i (phi_i - m)(phi_i - m)^T, in tasks that the number of threads does not change.
+    """Return sum w_i (phi_i - m)(phi_i - m)^T, computed in parallel.
 
-    Few features: groups of rows, added up.  Many: strips of columns, so that one matrix of m x m is
-    all there is.
+    The tasks do not depend on the number of threads.  With few features, each task sums a group of
+    rows.  With many features, each task computes a strip of columns, so that only one m x m matrix
+    is allocated.
     """
     centred, m = Phi - mean, len(mean)
     centred *= np.sqrt(w)[:, None]
     work = 0.5 * len(Phi) * m * m
-    if m <= _STRIP:
-        parts = cut(len(Phi), _GROUPS)
+    if m <= _STRIP_COLUMNS:
+        parts = cut(len(Phi), _ROW_GROUPS)
         return np.asarray(
-            ordered_sum(lambda rows: _square(centred[rows]), parts, _GROUPS, n_threads, work)
+            ordered_sum(
+                lambda rows: _gram_of_columns(centred[rows]), parts, _ROW_GROUPS, n_threads, work
+            )
         )
     C = np.empty((m, m))
 
     def strip(columns: slice) -> None:
-        mine, beyond = centred[:, columns], slice(columns.stop, m)
-        C[columns, columns] = _square(mine)
-        C[beyond, columns] = centred[:, beyond].T @ mine
-        C[columns, beyond] = C[beyond, columns].T
+        own, below = centred[:, columns], slice(columns.stop, m)
+        C[columns, columns] = _gram_of_columns(own)
+        C[below, columns] = centred[:, below].T @ own
+        C[columns, below] = C[below, columns].T
 
-    run(strip, slices(m, _STRIP), n_threads, work)
+    run(strip, slices(m, _STRIP_COLUMNS), n_threads, work)
     return C
 
 
-def _square(A: np.ndarray) -> np.ndarray:
-    return A.T @ A  # of which NumPy computes one half
+def _gram_of_columns(A: np.ndarray) -> np.ndarray:
+    return A.T @ A  # NumPy detects the symmetry and computes one half

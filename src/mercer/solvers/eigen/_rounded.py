@@ -1,13 +1,14 @@
-"""A in float32 tiles, and what is lost by that: measured, in a sample of rows.
+"""Products with A in float32 tiles, with an error estimate from a random sample of rows.
 
-Let A V be taken from tiles of float32 where the V are corrections, of small weight W in the Ritz
-vectors.  The residuals are then off by E V W, E the error of the tiles.  Entries of E have no
-pattern, so that |E v| is about |E|_F / sqrt(n), far below any bound; it is measured in rows drawn
-at random,
+`BlockKrylov` computes A V in float32 when the columns of V are small corrections.  Let W be their
+weights in the Ritz vectors and E the rounding error of the float32 matrix.  The residuals are then
+off by E x with x = V W.  The entries of E behave like independent noise, so |E x| is about
+|E|_F / sqrt(n) |x|, far below any worst-case bound.  It is therefore estimated for each x from s
+rows drawn at random,
 
     |E x|^2 ~ n / s * sum_{i in sample} (E x)_i^2,
 
-for the very x = V W that are in question, and doubled.
+and multiplied by a safety factor of 2.
 """
 
 from __future__ import annotations
@@ -18,42 +19,42 @@ import numpy as np
 
 __all__ = ["Rounded"]
 
-_SAMPLE = 256  # rows
-_FEWEST = 32 * _SAMPLE  # points of which so many rows cost little: at 5000 nothing is gained
-_DOUBLED = 2.0
+_SAMPLED_ROWS = 256  # rows in which the float32 error is measured
+_MIN_POINTS = 32 * _SAMPLED_ROWS  # fewer points save too little: at 5000, nothing is gained
+_SAFETY_FACTOR = 2.0  # of the estimated error norms
 
 
 class Rounded:
-    """Products with A in tiles of float32, each with what it has lost in some rows."""
+    """Products with A in float32 tiles, each with its error on a sample of rows."""
 
     def __init__(self, A: Any, single: Any, rng: Any) -> None:
         n = A.shape[0]
         self.A, self.single = A, single
-        self.rows = np.sort(rng.choice(n, _SAMPLE, replace=False))
-        self.unit = _DOUBLED * np.sqrt(n / _SAMPLE)
+        self.rows = np.sort(rng.choice(n, _SAMPLED_ROWS, replace=False))
+        self.scale = _SAFETY_FACTOR * np.sqrt(n / _SAMPLED_ROWS)
 
     @staticmethod
-    def enough(n: int) -> bool:
-        """Tell whether n points are so many that a sample of rows costs little."""
-        return n >= _FEWEST
+    def is_worthwhile(n: int) -> bool:
+        """Return True if n is large enough for the sampled rows to cost little."""
+        return n >= _MIN_POINTS
 
     @classmethod
     def of(cls, A: Any, rng: Any) -> Self | None:
-        """Return A in float32 if it can be had, and is worth it."""
-        if not cls.enough(A.shape[0]) or not hasattr(A, "rounded"):
+        """Return the float32 products of A, or None if A does not support them or is too small."""
+        if not cls.is_worthwhile(A.shape[0]) or not hasattr(A, "rounded"):
             return None
         single = A.rounded()
         return None if single is None else cls(A, single, rng)
 
-    def lost(self, V: np.ndarray) -> np.ndarray:
-        """Return |E v| for each column v, before all of the product is computed."""
-        return self.sizes(self.A.part(self.rows, V) - self.single.part(self.rows, V))
+    def expected_error(self, V: np.ndarray) -> np.ndarray:
+        """Return an estimate of |E v| for each column v of V, without computing all of A V."""
+        return self.error_norms(self.A.part(self.rows, V) - self.single.part(self.rows, V))
 
     def times(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return A V, and what it has lost in the sample."""
+        """Return A V computed in float32, and its error on the sampled rows."""
         Y = np.asarray(self.single @ V, dtype=float)
         return Y, self.A.part(self.rows, V) - Y[self.rows]
 
-    def sizes(self, lost: np.ndarray) -> np.ndarray:
-        """Return |E x| for columns E x that are known in the sample."""
-        return np.asarray(self.unit * np.linalg.norm(lost, axis=0))
+    def error_norms(self, sampled_error: np.ndarray) -> np.ndarray:
+        """Return estimates of |E x| from columns E x on the sampled rows."""
+        return np.asarray(self.scale * np.linalg.norm(sampled_error, axis=0))

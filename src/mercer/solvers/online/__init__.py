@@ -1,4 +1,4 @@
-"""Learners that see points one after the other: perceptrons, recursive least squares, NORMA."""
+"""Online learners: perceptrons, kernel recursive least squares and stochastic gradient descent."""
 
 from ._budget_perceptron import BudgetPerceptron
 from ._learner import OnlineLearner, Schedule

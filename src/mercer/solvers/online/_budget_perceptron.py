@@ -1,4 +1,4 @@
-"""A perceptron on a budget of points."""
+"""Kernel perceptron with a limited number of support points."""
 
 from __future__ import annotations
 
@@ -11,29 +11,37 @@ from ..._errors import NotPositiveDefiniteError
 from ..._runtime import entry_point, jit, larger
 from ..._runtime.linalg import lapack
 from ...gram import GramOperator
-from ._learner import BLOCK, Block
-from ._perceptron import Perceptron, correct
+from ._learner import BLOCK_ROWS, LearningBlock
+from ._perceptron import Perceptron, set_corrections
 
 __all__ = ["BudgetPerceptron"]
 
-_DEPENDENT = 1e-7  # of k(x, x): a point that is nearer to the span of others is written in them
-_MOST_JITTER = 1e-9  # of the mean of k(x, x)
+# A point whose squared distance from the span of the support points is below this fraction of
+# k(x, x) is replaced by its projection.
+_DEPENDENCE_TOL = 1e-7
+_MAX_JITTER = 1e-9  # largest jitter added to the diagonal of K, relative to the mean of k(x, x)
 
 
 @entry_point
 @dataclass(eq=False)
 class BudgetPerceptron(Perceptron):
-    """A perceptron on at most `budget` points.
+    """Kernel perceptron with at most `budget` support points.
 
-    A mistake that depends on the points kept is written in them (as in the Projectron of Orabona,
-    Keshet and Caputo, 2009).  One too many takes the place of the point whose loss moves f least:
-    without point s, the nearest function is at the squared distance sum_c A_sc^2 / (K^-1)_ss, and
-    the others take over what they can; with `average` the mean of all f counts beside the last.
-    K^-1 is updated, in O(budget^2) for each mistake, and computed afresh for each block.
+    If a misclassified point is linearly dependent on the support points in feature space, its
+    projection is added to f (as in the Projectron of Orabona, Keshet and Caputo, 2009).  Otherwise
+    it becomes a support point.  If there are then more than `budget`, the support point is removed
+    whose removal changes f least, and f is projected onto the span of the others.  Removing point s
+    changes f by the squared distance sum_c A_sc^2 / (K^-1)_ss.  With `average`, the change of the
+    averaged f is added to that of the last one.
+
+    K^-1 is updated in O(budget^2) operations per mistake, and recomputed for each block.
 
     Parameters
     ----------
-    budget : int
+    n_functions, intercept, average
+        As in `Perceptron`.
+    budget : int, default=100
+        Maximum number of support points.
 
     Examples
     --------
@@ -58,31 +66,31 @@ class BudgetPerceptron(Perceptron):
         self.K = np.zeros((0, 0))
 
     def workspace(self) -> int:
-        """Return the bytes of the state at its largest."""
-        return 8 * (5 * (self.budget + 1) ** 2 + 2 * BLOCK * (self.budget + BLOCK))
+        """Return the maximum number of bytes of the state and a block."""
+        return 8 * (5 * (self.budget + 1) ** 2 + 2 * BLOCK_ROWS * (self.budget + BLOCK_ROWS))
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """How many points were removed, and how far the budget has moved f, all steps added up.
+        """The number of removed points, and the sum of the changes |f - f'| due to the budget.
 
-        Also the most that was added to the diagonal of K for its inverse, mostly nothing.
+        If jitter was added to the diagonal of K to invert it, its maximum is included.
         """
         jitter = {"jitter": self.jitter} if self.jitter else {}
         removed = {"removed": self.removed, "moved": self.moved}
         return {**super().certificate, **removed, **jitter}
 
-    def _learn_block(self, K: GramOperator, block: Block) -> None:
+    def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
         ids, Y, w, active, losses, mistakes = block
         m, q, size = len(self.support), self.n_functions, self.budget + 1
         size = min(size, m + len(ids) + 1)
-        around = self._against(K, ids)
+        kernel_rows = self._kernel_rows(K, ids)
         A, U, slots = np.zeros((size, q)), np.zeros((size, q)), np.zeros(size, dtype=np.intp)
         inner, inverse = np.zeros((size, size)), np.zeros((size, size))
         A[:m], U[:m], slots[:m] = self.A, self.U, np.arange(m)
-        inverse[:m, :m], jitter = inverse_of(self.K)
+        inverse[:m, :m], jitter = inverse_with_jitter(self.K)
         inner[:m, :m], self.jitter = self.K, max(self.jitter, jitter)
-        m, removed, moved = _on_budget(
-            around,
+        m, removed, moved = _learn_rows(
+            kernel_rows,
             m,
             Y,
             w,
@@ -99,7 +107,7 @@ class BudgetPerceptron(Perceptron):
             inner,
             inverse,
             self.budget,
-            _DEPENDENT,
+            _DEPENDENCE_TOL,
             self.average,
             losses,
             mistakes,
@@ -111,8 +119,8 @@ class BudgetPerceptron(Perceptron):
 
 
 @jit("reassoc", "nsz")
-def _on_budget(
-    around: Any,
+def _learn_rows(
+    kernel_rows: Any,
     m: Any,
     Y: Any,
     w: Any,
@@ -129,48 +137,52 @@ def _on_budget(
     inner: Any,
     inverse: Any,
     budget: Any,
-    dependent: Any,
+    dependence_tol: Any,
     average: Any,
     losses: Any,
     mistakes: Any,
 ) -> Any:
-    """Walk through a block with points in slots; `slots` are their columns in `around`."""
+    """Process the points of a block in order; return the new m, and removals and their effect.
+
+    `kernel_rows` is the kernel matrix of the block with the support points and the block itself.
+    `slots` holds the column in it of each of the m support points.
+    """
     n, q = Y.shape
-    before = around.shape[1] - n
+    n_support = kernel_rows.shape[1] - n
     p, g, k, c, r, new = work[0], work[1], rows[0], rows[1], rows[2], rows[3]
     removed, moved = 0, 0.0
     for i in range(n):
         for e in range(q):
             p[e] = b[e]
         for s in range(m):
-            k[s] = around[i, slots[s]]
+            k[s] = kernel_rows[i, slots[s]]
             for e in range(q):
                 p[e] += k[s] * A[s, e]
-        if correct(p, Y[i], w[i], active, g, losses, mistakes):
+        if set_corrections(p, Y[i], w[i], active, g, losses, mistakes):
             for e in range(q):
                 b[e] += step * g[e]
                 ub[e] += step * seen[e] * g[e]
-            kxx = around[i, before + i]
-            left = projected(inverse, inner, k, kxx, m, c, r, new)
-            if left <= dependent * abs(kxx):
+            kxx = kernel_rows[i, n_support + i]
+            residual = project_on_support(inverse, inner, k, kxx, m, c, r, new)
+            if residual <= dependence_tol * abs(kxx):
                 for e in range(q):
-                    moved += np.sqrt(larger(left, 0.0)) * abs(g[e])
+                    moved += np.sqrt(larger(residual, 0.0)) * abs(g[e])
                 for s in range(m):
                     for e in range(q):
                         A[s, e] += c[s] * g[e]
                         U[s, e] += c[s] * seen[e] * g[e]
             else:
-                grow(inverse, c, left, m)
+                extend_inverse(inverse, c, residual, m)
                 for s in range(m):
                     inner[s, m] = inner[m, s] = k[s]
                 inner[m, m] = kxx
-                slots[m] = before + i
+                slots[m] = n_support + i
                 for e in range(q):
                     A[m, e] = g[e]
                     U[m, e] = seen[e] * g[e]
                 m += 1
                 if m > budget:
-                    moved += np.sqrt(_remove(A, U, slots, inner, inverse, m, seen, average))
+                    moved += np.sqrt(_remove_point(A, U, slots, inner, inverse, m, seen, average))
                     m -= 1
                     removed += 1
         for e in range(q):
@@ -180,10 +192,12 @@ def _on_budget(
 
 
 @jit("reassoc", "nsz")
-def _remove(A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any, seen: Any, average: Any) -> Any:
-    """Remove the point that f needs least, and return the squared distance that f moves."""
+def _remove_point(
+    A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any, seen: Any, average: Any
+) -> Any:
+    """Remove the support point that changes f least, and return the squared change of f."""
     q = A.shape[1]
-    least, out = np.inf, 0
+    least, slot = np.inf, 0
     for s in range(m):
         cost = 0.0
         for e in range(q):
@@ -193,36 +207,36 @@ def _remove(A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any, seen: Any, avera
                 cost += mean * mean
         cost /= Q[s, s]
         if cost < least:
-            least, out = cost, s
-    pivot = Q[out, out]
+            least, slot = cost, s
+    pivot = Q[slot, slot]
     for s in range(m):
-        if s != out:
-            share = -Q[s, out] / pivot
+        if s != slot:
+            factor = -Q[s, slot] / pivot
             for e in range(q):
-                A[s, e] += share * A[out, e]
-                U[s, e] += share * U[out, e]
+                A[s, e] += factor * A[slot, e]
+                U[s, e] += factor * U[slot, e]
             for r in range(m):
-                if r != out:
-                    Q[s, r] += share * Q[out, r]
+                if r != slot:
+                    Q[s, r] += factor * Q[slot, r]
     last = m - 1
-    if out != last:  # the last one takes its place
-        slots[out] = slots[last]
+    if slot != last:  # move the last point into the free slot
+        slots[slot] = slots[last]
         for e in range(q):
-            A[out, e], U[out, e] = A[last, e], U[last, e]
+            A[slot, e], U[slot, e] = A[last, e], U[last, e]
         for s in range(last):
-            if s != out:
-                Q[out, s] = Q[s, out] = Q[last, s]
-                K[out, s] = K[s, out] = K[last, s]
-        Q[out, out], K[out, out] = Q[last, last], K[last, last]
+            if s != slot:
+                Q[slot, s] = Q[s, slot] = Q[last, s]
+                K[slot, s] = K[s, slot] = K[last, s]
+        Q[slot, slot], K[slot, slot] = Q[last, last], K[last, last]
     return least
 
 
 @jit("reassoc", "nsz")
-def projected(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any, new: Any) -> Any:
-    """Set c <- K^-1 k, and return k(x, x) - k^T c; r and new are overwritten.
+def project_on_support(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any, new: Any) -> Any:
+    """Set c <- K^-1 k, and return k(x, x) - k^T c; r and new are working arrays.
 
-    That is the squared distance of k(x, .) from the span of m points.  Q is K^-1 after many
-    updates: what their rounding costs, a step of refinement takes back.
+    The return value is the squared distance of k(x, .) from the span of the m support points.  Q is
+    K^-1 after many updates, so one step of iterative refinement removes their rounding error.
     """
     for s in range(m):
         total = 0.0
@@ -234,43 +248,43 @@ def projected(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any, new: Any
         for t in range(m):
             total -= K[s, t] * c[t]
         r[s] = total
-    left = kxx
+    residual = kxx
     for s in range(m):
         total = c[s]
         for t in range(m):
             total += Q[s, t] * r[t]
-        left -= total * k[s]
+        residual -= total * k[s]
         new[s] = total
     for s in range(m):
         c[s] = new[s]
-    return left
+    return residual
 
 
 @jit()
-def grow(Q: Any, c: Any, left: Any, m: Any) -> Any:
-    """Set Q <- the inverse of K with one more row, whose projection is c and residual `left`."""
+def extend_inverse(Q: Any, c: Any, residual: Any, m: Any) -> Any:
+    """Extend the inverse Q of K by a point with projection coefficients c and squared residual."""
     for s in range(m):
         for r in range(m):
-            Q[s, r] += c[s] * c[r] / left
-        Q[s, m] = Q[m, s] = -c[s] / left
-    Q[m, m] = 1.0 / left
+            Q[s, r] += c[s] * c[r] / residual
+        Q[s, m] = Q[m, s] = -c[s] / residual
+    Q[m, m] = 1.0 / residual
 
 
-def inverse_of(K: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return K^-1 of points that do not depend on each other, and the jitter that it took.
+def inverse_with_jitter(K: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return K^-1 of linearly independent points, and the jitter that was needed.
 
-    It is free of the rounding that updates have added up to.
+    Computing it afresh removes the rounding errors that updates have accumulated.
     """
     if not len(K):
         return np.zeros((0, 0)), 0.0
     mean, jitter = float(np.trace(K)) / len(K), 0.0
     L, info = lapack.dpotrf(K, lower=1)
-    while info and jitter < _MOST_JITTER * mean:
+    while info and jitter < _MAX_JITTER * mean:
         jitter = 10.0 * jitter or 1e-14 * mean
         L, info = lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
     if info:
         raise NotPositiveDefiniteError(
-            f"the kernel matrix of the {len(K)} points kept is not positive definite; the usual "
+            f"the kernel matrix of the {len(K)} support points is not positive definite; the usual "
             f"cause is a kernel that is not positive semidefinite: choose a Mercer kernel"
         )
     Q, _ = lapack.dpotri(L, lower=1, overwrite_c=1)

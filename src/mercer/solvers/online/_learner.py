@@ -1,9 +1,9 @@
-"""What all online learners share: blocks of points, passes over them, and when to stop.
+"""Base class of online learners, and the schedule of passes over the points.
 
-A learner holds functions f = sum_s a_s k(x_s, .) + b and sees points one after the other.  To do so
-at the speed of matrices, points come in blocks: the values of k within a block, and between it and
-the points of f, are evaluated at once, and a compiled loop then walks through the rows.  What a
-learner does depends on the order of the points, and not on how they are cut into blocks.
+A learner updates functions f = sum_s a_s k(x_s, .) + b after each point.  For speed, points are
+processed in blocks.  The kernel values within a block, and between the block and the support points
+x_s, are evaluated together, and a compiled loop then processes the points one by one.  The result
+depends on the order of the points, but not on the block size.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from .._report import Report, Status
 
 __all__ = ["OnlineLearner", "Schedule"]
 
-BLOCK = 256  # rows of a block
-COLUMNS = 1024  # of k(block, points of f) held at a time
+BLOCK_ROWS = 256  # points per block; larger blocks take more memory, but fewer calls of the kernel
+SUPPORT_COLUMNS = 1024  # columns of k(block, support) computed at a time; limits memory
 
 
-class Block(NamedTuple):
-    """Points that are seen together: their places in K, targets and weights.
+class LearningBlock(NamedTuple):
+    """A block of points to learn from: their indices in K, targets and weights.
 
-    `active` tells which functions learn; their `losses` and `mistakes` are added to.
+    `active` marks the functions that are updated.  The learner adds to `losses` and `mistakes`, one
+    entry per function.
     """
 
     ids: np.ndarray
@@ -52,18 +53,24 @@ class Block(NamedTuple):
 @entry_point
 @dataclass(eq=False)
 class OnlineLearner(ABC):
-    """Functions f_c = sum_s A_sc k(x_s, .) + b_c that change with every point they see.
+    """Base class of online learners of functions f_c = sum_s A_sc k(x_s, .) + b_c.
 
     Attributes
     ----------
-    support : ndarray of int
-        The places of the x_s among the points whose matrix is given to `learn`.
+    n_functions : int
+        Number q of functions, one per column of the targets.
+    intercept : bool
+        Whether to learn the intercepts b_c.
+    support : ndarray of int, shape (m,)
+        Indices of the support points x_s among the points of the matrix K that `learn` gets.
     A : ndarray of shape (m, q)
+        Coefficients.
     b : ndarray of shape (q,)
+        Intercepts.
     seen : ndarray of shape (q,)
-        How many points each function has seen.
+        Number of points from which each function has learned.
     max_memory : int, str or None
-        What a block may take of the memory, the points of f included.
+        Memory budget of a block, including the support points.
 
     Examples
     --------
@@ -72,7 +79,7 @@ class OnlineLearner(ABC):
     (True, True)
     """
 
-    counted: ClassVar[str] = "corrections"  # what a point that moves f is called
+    counted: ClassVar[str] = "corrections"  # name, in messages, of points that change f
 
     n_functions: int
     intercept: bool = True
@@ -97,60 +104,80 @@ class OnlineLearner(ABC):
         weights: np.ndarray,
         active: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """See the points `order` of K once, and return losses and mistakes of each function.
+        """Make one pass over points, and return the losses and mistakes of each function.
 
-        Y and weights belong to the points in this order.  The loss of a point is that of f before
-        it sees the point.  Functions that are not `active` stay as they are.
+        The loss of a point is computed before f learns from it.
+
+        Parameters
+        ----------
+        K : GramOperator
+            The kernel matrix of all points.
+        order : ndarray of int
+            Indices of the points, in the order in which they are learned.
+        Y : ndarray of shape (len(order), q)
+            Targets, in this order.
+        weights : ndarray of shape (len(order),)
+            Weights, in this order.
+        active : ndarray of bool, shape (q,), optional
+            The functions to update, all by default.
+
+        Returns
+        -------
+        losses : ndarray of shape (q,)
+            Sums of the losses.
+        mistakes : ndarray of shape (q,)
+            Numbers of points that changed each function.
         """
         q = self.n_functions
         active = np.ones(q, dtype=bool) if active is None else active
         losses, mistakes = np.zeros(q), np.zeros(q)
-        for rows in slices(len(order), BLOCK):
-            check_budget(self.workspace(), self.max_memory, self._in_words())
-            # C order, whatever came: a compiled loop is one for each layout
+        for rows in slices(len(order), BLOCK_ROWS):
+            check_budget(self.workspace(), self.max_memory, self._description())
+            # Always C order, because numba compiles the loop once for each memory layout.
             y, w = np.ascontiguousarray(Y[rows]), np.ascontiguousarray(weights[rows])
-            self._learn_block(K, Block(order[rows], y, w, active, losses, mistakes))
+            self._learn_block(K, LearningBlock(order[rows], y, w, active, losses, mistakes))
         return losses, mistakes
 
     @abstractmethod
-    def _learn_block(self, K: GramOperator, block: Block) -> None:
-        """See the points of a block, and add to its losses and mistakes."""
+    def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
+        """Learn from the points of a block, and add to its losses and mistakes."""
 
     def solution(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on `support`, and the constants."""
+        """Return the coefficients on `support`, and the intercepts."""
         return self.A, self.b
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """What a report should say."""
+        """The numbers that a report contains."""
         return {"points": len(self.support)}
 
     @abstractmethod
     def workspace(self) -> int:
-        """Return the bytes that the next block takes; on a budget, what any block may take."""
+        """Return the bytes that the next block needs; with a budget, the maximum for any block."""
 
     @property
-    def _most(self) -> int:
-        """How many points f may have after the next block; on a budget, ever."""
-        return getattr(self, "budget", None) or len(self.support) + BLOCK
+    def _max_support(self) -> int:
+        """The maximum number of support points after the next block; with a budget, the budget."""
+        return getattr(self, "budget", None) or len(self.support) + BLOCK_ROWS
 
-    def _in_words(self) -> str:
+    def _description(self) -> str:
+        """Describe the model in messages about memory."""
         if getattr(self, "budget", None):
-            return f"a model on budget={self._most} points"
-        return f"a model of up to {self._most} points (a budget would limit them)"
+            return f"a model on budget={self._max_support} points"
+        return f"a model of up to {self._max_support} points (a budget would limit them)"
 
-    def _against(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
-        """Return k(block, points of f) and k(block, block) side by side."""
+    def _kernel_rows(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
+        """Return the kernel matrix of a block with the support points and the block itself."""
         block = K.block(ids, np.concatenate([self.support, ids]))
-        around = np.ascontiguousarray(block, dtype=float)
-        if not np.isfinite(around.sum()):
+        kernel_rows = np.ascontiguousarray(block, dtype=float)
+        if not np.isfinite(kernel_rows.sum()):
             raise not_finite(K.kernel)
-        return around
+        return kernel_rows
 
     def _values(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
-        """Return f - b at a block, without holding k(block, points of f)."""
+        """Return f - b at the points of a block, without storing all of k(block, support)."""
         F = np.zeros((len(ids), self.n_functions))
-        for part in slices(len(self.support), COLUMNS):
+        for part in slices(len(self.support), SUPPORT_COLUMNS):
             F += K.block(ids, self.support[part]) @ self.A[part]
         return F
 
@@ -158,21 +185,27 @@ class OnlineLearner(ABC):
 @entry_point
 @dataclass(frozen=True)
 class Schedule:
-    """How many passes to make over points that stay, in which order, and when to stop.
+    """Schedule of the passes of an online learner over a fixed set of points.
 
-    As in scikit-learn's SGDClassifier: a function stops when its mean loss was not at least `tol`
-    below its best in `patience` passes, or, sooner, after a pass without a mistake.
+    As in scikit-learn's `SGDClassifier`, a function stops learning when its mean loss did not
+    improve on the best one by at least `tol` in `patience` consecutive passes.  It also stops after
+    a pass without mistakes.
 
     Parameters
     ----------
-    max_iter : int
-    tol : float or None
-        None to make all passes.
-    patience : int
-    shuffle : bool
-    random_state : int, Generator, RandomState or None
-    relative : bool
-        Whether tol is a part of the best loss, so that the unit of targets does not matter.
+    max_iter : int, default=1000
+        Maximum number of passes.
+    tol : float or None, default=1e-3
+        Required improvement of the mean loss.  None means that the loss does not stop the passes.
+    patience : int, default=5
+        Number of consecutive passes without improvement.
+    shuffle : bool, default=True
+        Whether to shuffle the points before each pass.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed for shuffling.
+    relative : bool, default=False
+        Whether `tol` is relative to the best loss, so that the scale of the targets does not
+        matter.
 
     Examples
     --------
@@ -202,12 +235,12 @@ class Schedule:
         weights: np.ndarray,
         say: Callable[[str], None] | None = None,
     ) -> tuple[Report, np.ndarray]:
-        """Show the points to the learner, pass by pass; return a report, and mistakes by pass."""
+        """Run the passes, and return the report and the number of mistakes in each pass."""
         watch, n = Stopwatch(), len(Y)
         rng = random_numbers(self.random_state)
         order = np.arange(n)
         q = learner.n_functions
-        active, best, waited = np.ones(q, dtype=bool), np.full(q, np.inf), np.zeros(q, dtype=int)
+        active, best, n_waited = np.ones(q, dtype=bool), np.full(q, np.inf), np.zeros(q, dtype=int)
         counts: list[float] = []
         while len(counts) < self.max_iter and active.any():
             if self.shuffle:
@@ -215,25 +248,25 @@ class Schedule:
             losses, mistakes = learner.learn(K, order, Y[order], weights[order], active)
             counts.append(float(mistakes[active].sum()))
             if say is not None:
-                words = (
+                progress = (
                     f"pass {len(counts)}: {counts[-1]:.0f} {learner.counted}, loss "
                     f"{losses[active].sum() / n:.4g}, {len(learner.support)} points"
                 )
-                say(Step(words))
+                say(Step(progress))
             if self.tol is not None:
-                known = np.where(np.isfinite(best), best, 0.0)
-                least = self.tol * (known if self.relative else n)
-                waited = np.where(losses > best - least, waited + 1, 0)
+                finite_best = np.where(np.isfinite(best), best, 0.0)
+                min_decrease = self.tol * (finite_best if self.relative else n)
+                n_waited = np.where(losses > best - min_decrease, n_waited + 1, 0)
                 best = np.minimum(best, losses)
-                active &= waited < self.patience
+                active &= n_waited < self.patience
             active &= mistakes > 0
         status, message = Status.CONVERGED, f"{len(counts)} passes over {n} points"
         if active.any() and self.tol is not None:
             status = Status.NOT_CONVERGED
             message = (
                 f"Maximum number of iteration reached before convergence: after {message} "
-                f"the loss still falls, with {counts[-1]:.0f} {learner.counted} in the last; raise "
-                f"max_iter, or tol"
+                f"the loss still decreases, with {counts[-1]:.0f} {learner.counted} in the last "
+                f"pass; raise max_iter or tol"
             )
         report = Report(
             solver=type(learner).__name__,

@@ -1,8 +1,9 @@
-"""Stochastic gradient descent in the RKHS: NORMA (Kivinen, Smola and Williamson 2004).
+"""Online kernel regression by stochastic gradient descent (NORMA).
 
     f <- (1 - eta_t alpha) f - eta_t loss'(f(x) + b, y) k(x, .),     b <- b - eta_t loss'
 
-with eta_t = eta / sqrt(t) descends E loss(f(x) + b, y) + alpha |f|^2 / 2.
+with eta_t = eta / sqrt(t) minimises E loss(f(x) + b, y) + alpha |f|^2 / 2 (Kivinen, Smola and
+Williamson 2004).
 """
 
 from __future__ import annotations
@@ -14,29 +15,37 @@ import numpy as np
 
 from ..._runtime import entry_point, jit, larger, smaller
 from ...gram import GramOperator
-from ._learner import BLOCK, Block, OnlineLearner
+from ._learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
 __all__ = ["Norma"]
 
-_LOSSES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}
+_LOSS_CODES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}  # for compiled code
 
 
 @entry_point
 @dataclass(eq=False)
 class Norma(OnlineLearner):
-    """Stochastic gradient descent, one step for each point.
+    """Stochastic gradient descent in the RKHS (NORMA), with one step per point.
 
-    Old coefficients decay, so that f may be cut: with a `budget`, a point too many takes the place
-    of that of the smallest |a_s| sqrt(k(x_s, x_s)), which is the distance that f moves.
+    Old coefficients decay, so that f can be truncated.  With a `budget`, if there are too many
+    support points, the one with the smallest |a_s| sqrt(k(x_s, x_s)) is removed.  This is the norm
+    of the change of f.
 
     Parameters
     ----------
-    loss : {"squared_error", "huber", "epsilon_insensitive"}
-        (y - p)^2 / 2; the same up to |y - p| = epsilon, and linear beyond;
-        max(0, |y - p| - epsilon).
-    epsilon : float
-    eta, alpha : float
-    budget : int or None
+    n_functions, intercept
+        As in `OnlineLearner`.
+    loss : {"squared_error", "huber", "epsilon_insensitive"}, default="squared_error"
+        Loss of a prediction p.  "squared_error" is (y - p)^2 / 2.  "huber" is the same for
+        |y - p| <= epsilon and linear beyond.  "epsilon_insensitive" is max(0, |y - p| - epsilon).
+    epsilon : float, default=0.1
+        Parameter of the Huber and the epsilon-insensitive loss.
+    eta : float, default=1.0
+        Initial step size; the t-th step has the size eta / sqrt(t).
+    alpha : float, default=1e-4
+        Regularisation parameter.
+    budget : int or None, default=None
+        Maximum number of support points; None means no limit.
 
     Examples
     --------
@@ -66,23 +75,23 @@ class Norma(OnlineLearner):
         self.diagonal = np.zeros(0)
 
     def workspace(self) -> int:
-        """Return the bytes of values of k, twice, and of coefficients."""
-        return 8 * (2 * BLOCK + 6 * self.n_functions) * (self._most + BLOCK)
+        """Return the bytes of the kernel values (two copies) and the coefficients."""
+        return 8 * (2 * BLOCK_ROWS + 6 * self.n_functions) * (self._max_support + BLOCK_ROWS)
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """How many points were removed, and how far that has moved f at most, added up."""
+        """The number of removed points, and a bound on the sum of the changes of f by removals."""
         return {**super().certificate, "removed": self.removed, "moved": self.moved}
 
-    def _learn_block(self, K: GramOperator, block: Block) -> None:
+    def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
         ids, Y, w, active, losses, mistakes = block
         m, n = len(self.support), len(ids)
         size = m + n + 1 if self.budget is None else min(self.budget, m + n) + 1
-        around = self._against(K, ids)
+        kernel_rows = self._kernel_rows(K, ids)
         A, slots, diagonal = np.zeros((size, self.n_functions)), np.zeros(size, int), np.zeros(size)
         A[:m], slots[:m], diagonal[:m] = self.A, np.arange(m), self.diagonal
-        m, removed, moved = _descend(
-            around,
+        m, removed, moved = _learn_rows(
+            kernel_rows,
             m,
             Y,
             w,
@@ -95,7 +104,7 @@ class Norma(OnlineLearner):
             slots,
             diagonal,
             size - 1,
-            _LOSSES[self.loss],
+            _LOSS_CODES[self.loss],
             self.epsilon,
             self.eta,
             self.alpha,
@@ -106,26 +115,26 @@ class Norma(OnlineLearner):
         self.A, self.diagonal = A[:m].copy(), diagonal[:m].copy()
         self.removed += removed
         self.moved += moved
-        self._merge()
+        self._merge_duplicates()
         if not np.isfinite(self.A.sum() + self.b.sum()):
             raise ValueError(
-                f"f has grown without bounds after {int(self.seen.max())} points: steps from "
-                f"eta0={self.eta:.3g} are too long for k(x, x) up to {around[:, -n:].max():.3g}; "
-                f"lower eta0, or scale the features"
+                f"f diverged after {int(self.seen.max())} points: steps with "
+                f"eta0={self.eta:.3g} are too large for k(x, x) up to "
+                f"{kernel_rows[:, -n:].max():.3g}; lower eta0, or scale the features"
             )
 
-    def _merge(self) -> None:
-        """Give each point one coefficient, also after several passes over it."""
-        distinct, first, place = np.unique(self.support, return_index=True, return_inverse=True)
+    def _merge_duplicates(self) -> None:
+        """Add up the coefficients of points that occur more than once, after several passes."""
+        distinct, first, indices = np.unique(self.support, return_index=True, return_inverse=True)
         if len(distinct) < len(self.support):
             A = np.zeros((len(distinct), self.n_functions))
-            np.add.at(A, place, self.A)
+            np.add.at(A, indices, self.A)
             self.support, self.A, self.diagonal = distinct, A, self.diagonal[first]
 
 
 @jit("reassoc", "nsz")
-def _descend(
-    around: Any,
+def _learn_rows(
+    kernel_rows: Any,
     m: Any,
     Y: Any,
     w: Any,
@@ -145,18 +154,23 @@ def _descend(
     losses: Any,
     mistakes: Any,
 ) -> Any:
+    """Process the points of a block in order; return the new m, and removals and their effect.
+
+    `kernel_rows` is the kernel matrix of the block with the support points and the block itself.
+    `slots` holds the column in it of each of the m support points.
+    """
     n, q = Y.shape
-    before = around.shape[1] - n
+    n_support = kernel_rows.shape[1] - n
     p, g = work[0], work[1]
     removed, moved = 0, 0.0
     for i in range(n):
         for e in range(q):
             p[e] = b[e]
         for s in range(m):
-            k = around[i, slots[s]]
+            k = kernel_rows[i, slots[s]]
             for e in range(q):
                 p[e] += k * A[s, e]
-        some = False
+        changed = False
         for e in range(q):
             g[e] = 0.0
             if not active[e]:
@@ -175,32 +189,32 @@ def _descend(
                 value = larger(0.0, size - epsilon)
             losses[e] += value
             if slope != 0.0:
-                some = True
+                changed = True
                 mistakes[e] += 1.0
                 g[e] = rate * w[i] * slope
                 b[e] += step * g[e]
             decay = 1.0 - rate * alpha
             for s in range(m):
                 A[s, e] *= decay
-        if not some:
+        if not changed:
             continue
-        slots[m], diagonal[m] = before + i, around[i, before + i]
+        slots[m], diagonal[m] = n_support + i, kernel_rows[i, n_support + i]
         for e in range(q):
             A[m, e] = g[e]
         m += 1
         if m > budget:
-            least, out = np.inf, 0
+            least, slot = np.inf, 0
             for s in range(m):
                 cost = 0.0
                 for e in range(q):
                     cost += A[s, e] * A[s, e]
                 cost *= diagonal[s]
                 if cost < least:
-                    least, out = cost, s
+                    least, slot = cost, s
             m -= 1
             removed += 1
             moved += np.sqrt(larger(least, 0.0))
-            slots[out], diagonal[out] = slots[m], diagonal[m]
+            slots[slot], diagonal[slot] = slots[m], diagonal[m]
             for e in range(q):
-                A[out, e] = A[m, e]
+                A[slot, e] = A[m, e]
     return m, removed, moved

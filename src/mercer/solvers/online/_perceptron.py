@@ -1,10 +1,10 @@
-"""The perceptron: a point on the wrong side is added to f.
+"""The kernel perceptron: each misclassified point is added to f.
 
     if y (f(x) + b) <= 0:        f <- f + y k(x, .),        b <- b + y
 
-(Rosenblatt 1958; with kernels, Aizerman, Braverman and Rozonoer 1964.)  If |x| <= R, in the space
-of the kernel, and some g of norm 1 has y g(x) >= rho for all points, there are at most (R / rho)^2
-mistakes (Novikoff 1962), however often the points are seen.
+(Rosenblatt 1958; with kernels, Aizerman, Braverman and Rozonoer 1964.)  If k(x, x) <= R^2 and there
+is a function g of norm 1 in the RKHS with y g(x) >= rho for all points, the algorithm makes at most
+(R / rho)^2 mistakes in any number of passes (Novikoff 1962).
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ import numpy as np
 from ..._errors import not_finite
 from ..._runtime import entry_point, jit
 from ...gram import GramOperator
-from ._learner import BLOCK, COLUMNS, Block, OnlineLearner
+from ._learner import BLOCK_ROWS, SUPPORT_COLUMNS, LearningBlock, OnlineLearner
 
-__all__ = ["Perceptron", "correct"]
+__all__ = ["Perceptron", "set_corrections"]
 
 
 @entry_point
 @dataclass(eq=False)
 class Perceptron(OnlineLearner):
-    """A perceptron for each column of signs; all share the points.
+    """Kernel perceptrons, one for each column of targets (+1 or -1), with common support points.
 
-    With `average`, f is the mean of the f after each point (Freund and Schapire 1999, Collins
-    2002): of a correction v made after t points, the share 1 - t / T, hence A - U / T with U the
-    sum of the t v.
+    With `average`, the result is the mean of f after each of T points (Freund and Schapire 1999,
+    Collins 2002).  A correction v that was made after t points has the weight 1 - t / T in this
+    mean.  The averaged coefficients are therefore A - U / T, where U is the sum of t v.
 
     Parameters
     ----------
-    average : bool
+    n_functions, intercept
+        As in `OnlineLearner`.
+    average : bool, default=False
+        Whether `solution` returns averaged coefficients.
 
     Examples
     --------
@@ -44,7 +47,7 @@ class Perceptron(OnlineLearner):
     >>> X, y = np.array([[1.0], [-1.0], [2.0]]), np.array([[1.0], [-1.0], [1.0]])
     >>> model = Perceptron(1, intercept=False)
     >>> _, mistakes = model.learn(gram(Linear(), X), np.arange(3), y, np.ones(3))
-    >>> mistakes, model.A  # the first point is one: f = 0 has no sign
+    >>> mistakes, model.A  # the first point is a mistake, because f = 0
     (array([1.]), array([[1.]]))
     """
 
@@ -59,10 +62,12 @@ class Perceptron(OnlineLearner):
         self.U, self.ub = self.A.copy(), self.b.copy()
 
     def workspace(self) -> int:
-        """Return the bytes of values of k, and of coefficients while those of points merge."""
-        return 8 * (BLOCK * (BLOCK + COLUMNS) + 8 * self.n_functions * self._most)
+        """Return the bytes of the kernel values, and of the coefficients while they are merged."""
+        return 8 * (
+            BLOCK_ROWS * (BLOCK_ROWS + SUPPORT_COLUMNS) + 8 * self.n_functions * self._max_support
+        )
 
-    def _learn_block(self, K: GramOperator, block: Block) -> None:
+    def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
         ids, Y, w, active, losses, mistakes = block
         F, C, CU = self._values(K, ids), np.zeros(Y.shape), np.zeros(Y.shape)
         within = np.ascontiguousarray(K.block(ids, ids), dtype=float)
@@ -70,25 +75,25 @@ class Perceptron(OnlineLearner):
             raise not_finite(K.kernel)
         step = float(self.intercept)
         state = self.b, self.ub, self.seen, np.empty((2, self.n_functions))
-        _plain(within, F, Y, w, active, step, *state, C, CU, losses, mistakes)
+        _learn_rows(within, F, Y, w, active, step, *state, C, CU, losses, mistakes)
         wrong = np.flatnonzero(C.any(axis=1))
         self.support = np.concatenate([self.support, ids[wrong]])
         self.A = np.concatenate([self.A, C[wrong]])
         self.U = np.concatenate([self.U, CU[wrong]])
-        self._merge()
+        self._merge_duplicates()
 
-    def _merge(self) -> None:
-        """Give each point one coefficient, also after several passes over it."""
-        distinct, place = np.unique(self.support, return_inverse=True)
+    def _merge_duplicates(self) -> None:
+        """Add up the coefficients of points that occur more than once, after several passes."""
+        distinct, indices = np.unique(self.support, return_inverse=True)
         if len(distinct) == len(self.support):
             return
         sums = np.zeros((2, len(distinct), self.n_functions))
-        np.add.at(sums[0], place, self.A)
-        np.add.at(sums[1], place, self.U)
+        np.add.at(sums[0], indices, self.A)
+        np.add.at(sums[1], indices, self.U)
         self.support, self.A, self.U = distinct, sums[0], sums[1]
 
     def solution(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on `support`, and the constants; with `average`, their means."""
+        """Return the coefficients on `support` and the intercepts, averaged if `average` is set."""
         if not self.average:
             return self.A.copy(), self.b.copy()
         T = np.maximum(self.seen, 1.0)
@@ -96,8 +101,8 @@ class Perceptron(OnlineLearner):
 
 
 @jit()
-def correct(p: Any, y: Any, w: Any, active: Any, g: Any, losses: Any, mistakes: Any) -> Any:
-    """Set g <- the corrections of the functions that are wrong, and tell whether any is."""
+def set_corrections(p: Any, y: Any, w: Any, active: Any, g: Any, losses: Any, mistakes: Any) -> Any:
+    """Set g to the corrections of the functions that are wrong; return True if any is."""
     wrong = False
     for c in range(len(p)):
         g[c] = 0.0
@@ -110,7 +115,7 @@ def correct(p: Any, y: Any, w: Any, active: Any, g: Any, losses: Any, mistakes: 
 
 
 @jit()
-def _plain(
+def _learn_rows(
     K: Any,
     F: Any,
     Y: Any,
@@ -126,13 +131,17 @@ def _plain(
     losses: Any,
     mistakes: Any,
 ) -> Any:
-    """Walk through a block; C and CU get the coefficients of its points, F follows f."""
+    """Process the points of a block in order.
+
+    C and CU are set to the coefficients of its points in A and U.  F holds f - b at the points, and
+    is updated with each correction.
+    """
     n, q = Y.shape
     p, g = work[0], work[1]
     for i in range(n):
         for c in range(q):
             p[c] = F[i, c] + b[c]
-        if correct(p, Y[i], w[i], active, g, losses, mistakes):
+        if set_corrections(p, Y[i], w[i], active, g, losses, mistakes):
             for c in range(q):
                 if g[c] != 0.0:
                     C[i, c] = g[c]

@@ -1,14 +1,15 @@
-"""Recursive least squares on points that do not depend on each other (Engel, Mannor, Meir 2004).
+"""Kernel recursive least squares with a sparse dictionary (Engel, Mannor and Meir 2004).
 
-With K = L L^T of the points kept, a point x has the coordinates l = L^-1 k(x) in their span, and
-left = k(x, x) - |l|^2 is the squared distance of k(x, .) from it.  If left <= nu k(x, x), the point
-counts as its projection, phi = l; else it is kept, and phi = [l, sqrt(left)].  Then f = phi^T v in
+The support points are approximately linearly independent in feature space, with K = L L^T.  A point
+x has the coordinates l = L^-1 k(x) in their span, and d = k(x, x) - |l|^2 is the squared distance
+of k(x, .) from the span.  If d <= nu k(x, x), the point is replaced by its projection, phi = l.
+Otherwise it becomes a support point, and phi = [l, sqrt(d)].  Then f = phi^T v with v from
 
     min_v  sum_t w_t (y_t - phi_t^T v)^2 + alpha |v|^2,        R v = z,
     R^T R = sum_t w_t phi_t phi_t^T + alpha,                   R^T z = sum_t w_t y_t phi_t,
 
-and rotations bring the row sqrt(w) [phi, y] into the triangle [R, z] in O(m^2).  Neither K nor R is
-inverted, so that points next to the span do no harm.
+Givens rotations update the triangle [R, z] with the row sqrt(w) [phi, y] in O(m^2) operations.
+Neither K nor R is inverted, so points close to the span are harmless.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from ..._runtime import entry_point, jit
 from ..._runtime.linalg import solve_triangular
 from ...gram import GramOperator
-from ._learner import BLOCK, Block, OnlineLearner
+from ._learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
 __all__ = ["RecursiveLeastSquares"]
 
@@ -29,16 +30,19 @@ __all__ = ["RecursiveLeastSquares"]
 @entry_point
 @dataclass(eq=False)
 class RecursiveLeastSquares(OnlineLearner):
-    """Least squares with a ridge, one point after the other.
+    """Kernel recursive least squares: regularised least squares, updated after each point.
 
     Parameters
     ----------
-    nu : float
-        Which part of k(x, x) outside of their span makes a point one of those kept.
-    alpha : float
-        The ridge.
-    budget : int or None
-        At most so many are kept; further ones count as their projections.
+    n_functions, intercept
+        As in `OnlineLearner`.
+    nu : float, default=1e-3
+        A point becomes a support point if its squared distance from the span of the support points
+        exceeds nu k(x, x).  Smaller values give more support points.
+    alpha : float, default=1e-3
+        Ridge penalty.
+    budget : int or None, default=None
+        Maximum number of support points; later points are replaced by their projections.
 
     Examples
     --------
@@ -66,31 +70,31 @@ class RecursiveLeastSquares(OnlineLearner):
         self.L, self.R, self.z = np.zeros((0, 0)), np.zeros((0, 0)), self.A
 
     def workspace(self) -> int:
-        """Return the bytes that a block takes: the triangles, old and new, and copies of them."""
-        m = self._most
-        return 8 * (6 * m**2 + 2 * BLOCK * (m + BLOCK))
+        """Return the bytes that a block needs: old and new triangles, copies and kernel values."""
+        m = self._max_support
+        return 8 * (6 * m**2 + 2 * BLOCK_ROWS * (m + BLOCK_ROWS))
 
-    def _learn_block(self, K: GramOperator, block: Block) -> None:
+    def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
         ids, Y, w, _, losses, mistakes = block
-        m, q, most = len(self.support), self.n_functions, len(self.support) + len(ids)
-        most = most if self.budget is None else min(self.budget, most)
-        around = self._against(K, ids)
-        L, R, z = np.zeros((most, most)), np.zeros((most, most)), np.zeros((most, q))
-        slots, work = np.zeros(most, dtype=np.intp), (np.empty(most), np.empty(q))
+        m, q, size = len(self.support), self.n_functions, len(self.support) + len(ids)
+        size = size if self.budget is None else min(self.budget, size)
+        kernel_rows = self._kernel_rows(K, ids)
+        L, R, z = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, q))
+        slots, work = np.zeros(size, dtype=np.intp), (np.empty(size), np.empty(q))
         L[:m, :m], R[:m, :m], z[:m], slots[:m] = self.L, self.R, self.z, np.arange(m)
-        self.L = self.R = None  # their memory is needed
-        m = _recursive(around, m, Y, w, L, R, z, *work, slots, self.nu, self.alpha, losses)
+        self.L = self.R = None  # free the memory
+        m = _learn_rows(kernel_rows, m, Y, w, L, R, z, *work, slots, self.nu, self.alpha, losses)
         self.support = np.concatenate([self.support, ids])[slots[:m]]
         self.L, self.R, self.z = L[:m, :m].copy(), R[:m, :m].copy(), z[:m].copy()
         v = solve_triangular(self.R, self.z, check_finite=False)
         self.A = solve_triangular(self.L, v, trans="T", lower=True, check_finite=False)
         self.seen += len(ids)
-        mistakes += len(ids)  # every point moves f
+        mistakes += len(ids)  # every point changes f
 
 
 @jit("reassoc", "nsz")
-def _recursive(
-    around: Any,
+def _learn_rows(
+    kernel_rows: Any,
     m: Any,
     Y: Any,
     w: Any,
@@ -104,26 +108,30 @@ def _recursive(
     alpha: Any,
     losses: Any,
 ) -> Any:
-    """Walk through a block; `slots` are the columns in `around` of the points kept."""
+    """Process the points of a block in order, and return the new number of support points m.
+
+    `kernel_rows` is the kernel matrix of the block with the support points and the block itself.
+    `slots` holds the column in it of each of the m support points.
+    """
     n, q = Y.shape
-    before = around.shape[1] - n
+    n_support = kernel_rows.shape[1] - n
     for i in range(n):
-        kxx = around[i, before + i]
-        left = kxx
+        kxx = kernel_rows[i, n_support + i]
+        residual = kxx
         for s in range(m):
-            row, total = L[s], around[i, slots[s]]
+            row, total = L[s], kernel_rows[i, slots[s]]
             for r in range(s):
                 total -= row[r] * phi[r]
             phi[s] = total / row[s]
-            left -= phi[s] * phi[s]
-        if m < len(L) and left > nu * abs(kxx):
+            residual -= phi[s] * phi[s]
+        if m < len(L) and residual > nu * abs(kxx):
             for s in range(m):
                 L[m, s] = phi[s]
-            L[m, m] = phi[m] = np.sqrt(left)
+            L[m, m] = phi[m] = np.sqrt(residual)
             R[m, m] = np.sqrt(alpha)
-            slots[m] = before + i
+            slots[m] = n_support + i
             m += 1
-        root, share = np.sqrt(w[i]), 1.0
+        root, product = np.sqrt(w[i]), 1.0
         for e in range(q):
             t[e] = root * Y[i, e]
         for s in range(m):
@@ -131,7 +139,7 @@ def _recursive(
         for s in range(m):
             size = np.sqrt(R[s, s] * R[s, s] + phi[s] * phi[s])
             c, d = R[s, s] / size, phi[s] / size
-            share *= c
+            product *= c
             row = R[s]
             for r in range(s, m):
                 old, new = row[r], phi[r]
@@ -141,6 +149,6 @@ def _recursive(
                 old = z[s, e]
                 z[s, e] = c * old + d * t[e]
                 t[e] = c * t[e] - d * old
-        for e in range(q):  # what rotations leave is the share of the error of f before the point
-            losses[e] += (t[e] / share) ** 2
+        for e in range(q):  # after the rotations, t is `product` times the error before the update
+            losses[e] += (t[e] / product) ** 2
     return m

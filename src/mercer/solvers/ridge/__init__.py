@@ -1,4 +1,7 @@
-"""Ridge regression as a problem: one alpha, all of them at once, or many landmarks."""
+"""Kernel ridge regression: for one alpha, for a path of alphas, and on landmarks.
+
+Also Fisher discriminants, which follow from ridge regression on class indicators.
+"""
 
 from ._discriminants import Discriminants
 from ._krill import Krill

@@ -1,18 +1,18 @@
-"""Fisher's discriminants from ridge regression on the classes.
+"""Fisher discriminants, computed from ridge regression on class indicators.
 
-With features F, the scatter within the classes is W, between them B, and all of it T = W + B.  The
-directions v that maximise
+Let W be the within-class scatter of the features F, B the between-class scatter, and T = W + B the
+total scatter.  The directions v that maximise the Fisher criterion
 
-    v^T B v / v^T (W + alpha) v        maximise        l = v^T B v / v^T (T + alpha) v,
+    v^T B v / v^T (W + alpha) v        also maximise        l = v^T B v / v^T (T + alpha) v.
 
-and these come from the regression of the indicators Y of the classes on F, with an intercept and
-the ridge alpha (Hastie, Buja and Tibshirani 1995): with D = Y^T Y, the sizes, and R the residuals,
+They follow from the ridge regression of the class indicators Y on F, with an intercept and penalty
+alpha (Hastie, Buja and Tibshirani 1995).  With the class sizes D = Y^T Y and the residuals R,
 
     D^-1/2 Y^T R D^-1/2 u = (1 - l) u,        f = sum_c u_c / sqrt(D_c) f_c.
 
-So the problem has as many unknowns as there are classes.  For two it has one solution: ridge
-regression on the targets (n / n_1, -n / n_2), up to a factor.  Of the exact solution R is alpha A,
-and even an l next to 1 keeps its digits.
+This eigenproblem has only as many unknowns as there are classes.  For two classes it has one
+solution, which is ridge regression on the targets (n / n_1, -n / n_2), up to a factor.  An exact
+solver has R = alpha A, with the dual coefficients A, so 1 - l is accurate even if l is close to 1.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from ..._runtime.linalg import eigh, qr
 
 __all__ = ["Discriminants"]
 
-_NOTHING = 1e-12  # an l below this is rounding: a direction in which classes do not differ
-_CERTAIN = 1e-14  # and 1 - l below this
+_MIN_RATIO = 1e-12  # a smaller l is rounding: the classes do not differ in this direction
+_MIN_ERROR = 1e-14  # a smaller 1 - l is rounding: the classes are perfectly separated
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Discriminants:
-    """Directions in which classes differ, of unit variance v^T (W + alpha) v / n.
+    """Fisher discriminant directions v, scaled to unit variance v^T (W + alpha) v / n.
 
     Attributes
     ----------
     mixing : ndarray of shape (n_classes, q)
-        What each function of the regression contributes to each of q = n_classes - 1 directions.
+        Coefficients of the q = n_classes - 1 directions in the regression functions f_c.
     means : ndarray of shape (n_classes, q)
-        Of the classes, seen from the mean of all points.
+        Class means along the directions, relative to the mean of all points.
     shares : ndarray of shape (n_classes,)
-        Of the points.
+        Fraction of the points (by weight) in each class.
     ratios : ndarray of shape (q,)
-        v^T B v / v^T (W + alpha) v, largest first.
+        v^T B v / v^T (W + alpha) v, in descending order.
 
     Examples
     --------
@@ -63,47 +63,67 @@ class Discriminants:
 
     @classmethod
     def of(cls, residuals: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Self:
-        """Return the directions, from the residuals of indicators, (n, n_classes)."""
+        """Return the directions from the residuals of the regression on class indicators.
+
+        Parameters
+        ----------
+        residuals : ndarray of shape (n, n_classes)
+        labels : ndarray of int, shape (n,)
+            The class of each point, from 0 to n_classes - 1.
+        weights : ndarray of shape (n,)
+
+        Returns
+        -------
+        Discriminants
+        """
         n_classes = residuals.shape[1]
         sizes = np.bincount(labels, weights, minlength=n_classes)
-        root, n = np.sqrt(sizes), float(sizes.sum())
+        sqrt_sizes, n = np.sqrt(sizes), float(sizes.sum())
         sums = np.zeros((n_classes, n_classes))
         np.add.at(sums, labels, weights[:, None] * residuals)
-        E = sums / np.outer(root, root)
-        # residuals of all indicators together are 0: that direction is none
-        others = qr(root[:, None])[0][:, 1:]
-        missed, U = eigh(others.T @ (0.5 * (E + E.T)) @ others)
-        U = others @ U
-        missed = np.clip(missed, _CERTAIN, 1.0)
-        found = 1.0 - missed
+        E = sums / np.outer(sqrt_sizes, sqrt_sizes)
+        # The indicators sum to 1, which the intercept fits exactly.  Remove this trivial direction.
+        contrasts = qr(sqrt_sizes[:, None])[0][:, 1:]
+        unexplained, U = eigh(contrasts.T @ (0.5 * (E + E.T)) @ contrasts)
+        U = contrasts @ U
+        unexplained = np.clip(unexplained, _MIN_ERROR, 1.0)
+        explained = 1.0 - unexplained
         scale = np.where(
-            found > _NOTHING,
-            np.sqrt(n / np.maximum(found * missed, _NOTHING * _CERTAIN)),
+            explained > _MIN_RATIO,
+            np.sqrt(n / np.maximum(explained * unexplained, _MIN_RATIO * _MIN_ERROR)),
             0.0,
         )
-        means = U / root[:, None] * (found * scale)
+        means = U / sqrt_sizes[:, None] * (explained * scale)
         largest = np.abs(means).argmax(axis=0) if n_classes > 2 else np.array([1])
-        last = means[largest, np.arange(n_classes - 1)]
-        signs = np.where(last < 0, -1.0, 1.0)
-        mixing = U / root[:, None] * (scale * signs)
-        return cls(mixing, means * signs, sizes / n, found / missed)
+        anchor = means[largest, np.arange(n_classes - 1)]
+        signs = np.where(anchor < 0, -1.0, 1.0)
+        mixing = U / sqrt_sizes[:, None] * (scale * signs)
+        return cls(mixing, means * signs, sizes / n, explained / unexplained)
 
     def decisions(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return G and g with z G + g = log p(class | z) up to a constant, for scores z.
+        """Return G and g such that z G + g = log p(class | z) up to a constant, for scores z.
 
-        Classes are taken as Gaussians of covariance 1 around their means.  For two there is one
-        column, the log-odds of the second.
+        Each class is modelled as a Gaussian with unit covariance around its mean.  For two classes
+        there is one column, the log-odds of the second class.
         """
         return self._decisions(priors, self.means, self.means)
 
     def left_out(
         self, priors: np.ndarray, errors: np.ndarray, labels: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same from scores of points that the regression has not seen.
+        """Return G and g as `decisions` does, but estimated from leave-one-out scores.
 
-        Rich kernels pull the points they are fitted to towards the means of their classes; what
-        remains of the spread says little of new ones.  Here means and covariance are those of
-        Y - errors, with the errors of leaving out each point.
+        A flexible kernel moves the training points towards their class means, so the spread of
+        their scores is too small for new points.  Here, the means and the covariance are those of
+        the leave-one-out predictions Y - errors.
+
+        Parameters
+        ----------
+        priors : ndarray of shape (n_classes,)
+        errors : ndarray of shape (n, n_classes)
+            Leave-one-out errors of the regression on class indicators.
+        labels : ndarray of int, shape (n,)
+        weights : ndarray of shape (n,)
         """
         q, n_classes = self.mixing.shape[1], len(self.means)
         Z = -errors @ self.mixing + (self.mixing - self.shares @ self.mixing)[labels]
@@ -111,9 +131,9 @@ class Discriminants:
         np.add.at(sums, labels, weights[:, None] * Z)
         means = sums / np.bincount(labels, weights, minlength=n_classes)[:, None]
         Z -= means[labels]
-        spread = Z.T @ (weights[:, None] * Z) / weights.sum()
-        values, V = eigh(spread)
-        # a spread of 0, where all points of a class are the same, would make anything certain
+        covariance = Z.T @ (weights[:, None] * Z) / weights.sum()
+        values, V = eigh(covariance)
+        # A covariance of 0 (all points of a class are equal) would give infinite log-odds.
         floor = max(1e-10 * values[-1], np.finfo(float).tiny)
         return self._decisions(priors, means, means @ (V / np.maximum(values, floor)) @ V.T)
 

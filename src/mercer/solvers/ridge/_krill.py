@@ -1,13 +1,17 @@
-"""Ridge regression on many landmarks: conjugate gradients on a sketched normal equation (KRILL).
+"""Ridge regression on many landmarks by sketched conjugate gradients (KRILL, a published acronym).
 
     min over w   sum_i u_i (y_i - k_S(x_i)^T w)^2 + shift w^T K_SS w,      w = L^-T v,  K_SS = L L^T
     (F^T U F + shift) v = F^T U y,      F = K_nS L^-T,   U = diag(u)
 
-A pass over the points computes F^T U F v, evaluating each row of K_nS once for both products.  The
-preconditioner is B^T B + shift with the sketch B = Phi U^1/2 F, Phi a sparse sign embedding of the
-n points in 4 m dimensions: 8 entries +-1/sqrt(8) for each point.  It knows the spectrum of F^T U F
-up to a small factor whatever the landmarks and the shift, so that the number of passes is bounded.
-(Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465, in whitened coordinates.)
+The normal equations are solved by conjugate gradients.  One pass over the points computes
+F^T U F v, and evaluates each row of K_nS once for both products.  The preconditioner is
+B^T B + shift with the sketch B = Phi U^1/2 F.  Phi is a sparse sign embedding of the n points in
+4 m dimensions with 8 entries +-1/sqrt(8) per point.  B^T B approximates F^T U F up to a small
+factor for any landmarks and any shift, so the number of passes is bounded.
+
+References
+----------
+Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465; here in whitened coordinates.
 """
 
 from __future__ import annotations
@@ -31,34 +35,37 @@ from ..linear import check_stopping, conjugate_gradients, ended, relative, unit_
 
 __all__ = ["Krill"]
 
-_ROWS, _ENTRIES = 4, 8  # rows of the embedding for each landmark, its entries for each point
-_GROUPS = 8  # groups of strips; the sums of the groups are added in order
+_SKETCH_ROWS_PER_LANDMARK = 4  # more rows give a better preconditioner, but take more memory
+_ENTRIES_PER_POINT = 8  # nonzero entries of the embedding in each column
+_SUM_GROUPS = 8  # partial sums, added in a fixed order so that threads do not change the result
 
 
 @entry_point
 @dataclass(frozen=True)
 class Krill:
-    """Ridge regression in the span of many landmarks, in O(m^2) memory.
+    """Ridge regression on many landmarks by sketched conjugate gradients (KRILL), in O(m^2) memory.
 
-    It takes m^3 operations and some tens of passes over K_nS; a direct method takes n m^2.
-    Several targets go in lockstep.  The gradient at the solution, relative to that at 0, is
-    computed from the points and reported as the residual; the certificate `function` bounds
-    |f - f*|_H, the distance from the exact minimum in the norm that the shift penalises.
+    With m landmarks the solver takes m^3 operations and typically some tens of passes over K_nS; a
+    direct method takes n m^2 operations.  All targets are solved in the same passes.
+
+    The reported residual is the gradient at the solution relative to that at 0, recomputed from the
+    points.  The entry `function` of the report's certificate is a bound on |f - f*|_H, the distance
+    from the exact minimiser in the norm that the shift penalises.
 
     Parameters
     ----------
     rank : int, optional
-        Landmarks; 1000 by default, or all points if there are fewer.
-    landmarks : str or points
-        As in `mercer.gram.Landmarks`.
-    tol : float
-        Of the relative residual; what rounding leaves is enough if it is at most 1e-6.
-    max_iter : int
-        Passes over K_nS.
-    random_state : int or None
-        Of landmarks and embedding; None stands for 0.
-    max_memory : int, str or None
-        The budget; None for half of the machine's memory.
+        Number of landmarks; by default 1000, or all points if there are fewer.
+    landmarks : str or points, default="auto"
+        How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
+    tol : float, default=1e-10
+        Tolerance of the relative residual.  If rounding prevents it, at most 1e-6 is accepted.
+    max_iter : int, default=200
+        Maximum number of passes over K_nS.
+    random_state : int or None, default=None
+        Seed for the landmarks and the embedding; None means 0.
+    max_memory : int, str or None, default=None
+        Memory budget; None means half of the installed memory.
 
     Examples
     --------
@@ -80,12 +87,12 @@ class Krill:
 
     def __post_init__(self) -> None:
         check_stopping(self)
-        _ = self._choice  # raises if the method is unknown
+        _ = self._landmark_choice  # raises if the method for choosing landmarks is unknown
 
     def workspace(self, n: int) -> int:
-        """Return the bytes needed: the sketch, K_SS, two factors, and strips of rows."""
-        m = self._choice.count(n)
-        rows = min(n, _ROWS * m)
+        """Return the bytes needed: the sketch, K_SS, two factors and strips of rows."""
+        m = self._landmark_choice.count(n)
+        rows = min(n, _SKETCH_ROWS_PER_LANDMARK * m)
         return 8 * (rows * m + 4 * m * m) + 2**27
 
     def regress(
@@ -104,33 +111,42 @@ class Krill:
         Parameters
         ----------
         kernel : Kernel
-            With all its values resolved.
+            A kernel whose parameters are all numbers, not rules such as "median".
         X : points
         Y : ndarray of shape (n,) or (n, q)
+            Targets.
         shift : float
-            Positive.
+            The ridge penalty, positive.
         weights : ndarray of shape (n,), optional
-            Of the squared errors; not negative.
+            Non-negative weights of the squared errors.
         n_threads : int, optional
-            All processors by default.  The result does not depend on it.
+            Number of threads, by default all processors.  The result does not depend on it.
         say : callable, optional
-            Told of the progress.
+            Called with progress messages.
+
+        Returns
+        -------
+        points : points
+            The m landmarks.
+        w : ndarray of shape (m,) or (m, q)
+            The coefficients, f(x) = sum_s w_s k(s, x).
+        report : Report
         """
         watch = Stopwatch()
         kernel, X = on_indices(kernel, X)
         X, n = sliceable(X), length(X)
-        right, weights = _check(Y, weights, shift, n)
-        right, exponents = unit_columns(right)
-        m = self._choice.count(n)
+        rhs, weights = _check(Y, weights, shift, n)
+        rhs, exponents = unit_columns(rhs)
+        m = self._landmark_choice.count(n)
         check_budget(self.workspace(n), self.max_memory, f"a fit on {m} landmarks")
-        phi = self._choice.map(kernel, X, n_threads)
-        if not len(phi):  # no landmark says anything: f = 0
+        phi = self._landmark_choice.map(kernel, X, n_threads)
+        if not len(phi):  # all landmarks have k(s, s) = 0, so f = 0
             report = Report(
-                repr(self), Status.APPROXIMATE, message="every k(s, s) is 0, and so is f"
+                repr(self), Status.APPROXIMATE, message="k(s, s) = 0 for every landmark, so f = 0"
             )
             return phi.points, np.zeros((0, *np.shape(Y)[1:])), report
         passes = _Passes(phi, X, weights, n_threads)
-        with one_blas_thread:  # so that the bits do not depend on the number of threads
+        with one_blas_thread:  # results are then identical for any number of threads
             seed = 0 if self.random_state is None else self.random_state
             sketch = passes.sketch(np.random.default_rng(seed))
             if say is not None:
@@ -140,8 +156,8 @@ class Krill:
             norm = _largest_eigenvalue(square) + shift
             square.flat[:: len(square) + 1] += shift
             C, _ = lapack.dpotrf(square, lower=1, overwrite_a=1)
-            b = passes.project(right)
-            found = conjugate_gradients(
+            b = passes.project(rhs)
+            result = conjugate_gradients(
                 lambda V: passes.square(V) + shift * V,
                 lambda R: cho_solve((C, True), R, check_finite=False),
                 b,
@@ -150,15 +166,15 @@ class Krill:
                 rounding=lambda V: norm * np.linalg.norm(V, axis=0),
                 say=say,
             )
-        residual = relative(found.gap, b)
-        note = ", ".join([f"{len(phi)} landmarks", *phi.flaws])
-        status, message = ended(found, residual, self.tol, note)
+        residual = relative(result.gap, b)
+        remarks = ", ".join([f"{len(phi)} landmarks", *phi.flaws])
+        status, message = ended(result, residual, self.tol, remarks)
         status, message = judged(status, message, residual, self.tol)
-        norms = np.linalg.norm(found.gap, axis=0)
+        norms = np.linalg.norm(result.gap, axis=0)
         report = Report(
             repr(self),
             status,
-            found.n_iter,
+            result.n_iter,
             residual,
             watch.seconds,
             message,
@@ -167,19 +183,19 @@ class Krill:
         if status is not Status.CONVERGED:
             warn_caller(
                 f"Krill did not converge: {message}. The usual cause is a shift that is tiny "
-                f"beside the largest eigenvalue of K. Raise the shift or max_iter",
+                f"relative to the largest eigenvalue of K. Raise the shift or max_iter",
                 ConvergenceWarning,
             )
-        coefficients = phi.expansion_coefficients(np.ldexp(found.a, exponents))
+        coefficients = phi.expansion_coefficients(np.ldexp(result.a, exponents))
         return phi.points, coefficients[:, 0] if np.ndim(Y) == 1 else coefficients, report
 
     @property
-    def _choice(self) -> Landmarks:
+    def _landmark_choice(self) -> Landmarks:
         return Landmarks(self.rank, self.landmarks, self.random_state)
 
 
 class _Passes:
-    """Passes over the rows of F = K_nS L^-T, which are never held."""
+    """Passes over the rows of F = K_nS L^-T, which is never stored."""
 
     def __init__(
         self, phi: NystroemMap, X: Any, weights: np.ndarray, n_threads: int | None
@@ -196,9 +212,9 @@ class _Passes:
         return self._sum(lambda rows, T: Y[rows])
 
     def sketch(self, rng: Any) -> np.ndarray:
-        """Return Phi U^1/2 F, or U^1/2 F itself where that is no larger."""
+        """Return the sketch Phi U^1/2 F, or U^1/2 F itself if n <= 4 m."""
         m, n = len(self.phi), len(self.weights)
-        dimension = min(_ROWS * m, n)
+        dimension = min(_SKETCH_ROWS_PER_LANDMARK * m, n)
         root = np.sqrt(self.weights)
         B = np.zeros((dimension, m))
         for rows, T in self.phi.blocks(self.X, n_threads=self.n_threads, whiten=False):
@@ -215,24 +231,24 @@ class _Passes:
         )
 
     def _sum(self, values: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return F^T U values, with the values for a strip of rows made from those of K_nS."""
+        """Return F^T U V, where values(rows, T) computes rows of V from the same rows T of K_nS."""
         strips, m = self.phi._strips(slice(0, len(self.weights))), len(self.phi)
 
-        def share(rows: slice) -> np.ndarray:
+        def partial_sum(rows: slice) -> np.ndarray:
             T = np.empty((rows.stop - rows.start, m))
             self.phi._fill(self.X, rows, T, whiten=False)
             return T.T @ (self.weights[rows, None] * values(rows, T))
 
         total = ordered_sum(
-            share, strips, _GROUPS, self.n_threads, self.phi._work(len(self.weights))
+            partial_sum, strips, _SUM_GROUPS, self.n_threads, self.phi._work(len(self.weights))
         )
         return self._solve(total, trans="N")
 
 
 def _embedding(rng: Any, rows: int, points: int) -> Any:
     """Return a sparse (rows, points) matrix with up to 8 entries +-1/sqrt(8) in each column."""
-    entries = min(_ENTRIES, rows)
-    # one row out of each of 8 parts: entries never coincide
+    entries = min(_ENTRIES_PER_POINT, rows)
+    # Draw one row from each of 8 parts, so that the entries of a column never coincide.
     parts = np.linspace(0, rows, entries + 1).astype(int)
     index = rng.integers(parts[:-1], parts[1:], size=(points, entries))
     signs = rng.choice((-1.0, 1.0), size=(points, entries)) / np.sqrt(entries)
@@ -241,7 +257,7 @@ def _embedding(rng: Any, rows: int, points: int) -> Any:
 
 
 def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the targets as columns, and the weights."""
+    """Validate the input; return the targets as a 2-D array, and the weights."""
     Y = np.asarray(Y, dtype=float)
     if Y.ndim not in (1, 2) or len(Y) != n:
         raise ValueError(f"Y has shape {Y.shape}, but there are {n} points")
@@ -250,14 +266,14 @@ def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.nda
     weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     if weights.shape != (n,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(
-            f"weights must be {n} finite numbers that are not negative, got shape {weights.shape} "
+            f"weights must be {n} finite, non-negative numbers, got shape {weights.shape} "
             f"with a minimum of {weights.min(initial=np.inf):.3g}"
         )
     return Y.reshape(n, -1), weights
 
 
 def _largest_eigenvalue(A: np.ndarray) -> float:
-    """Return the largest eigenvalue of a positive semidefinite A, nearly, by some power steps."""
+    """Return an estimate of the largest eigenvalue of a positive semidefinite A (power method)."""
     v, value = np.ones(len(A)), 0.0
     for _ in range(10):
         v = A @ v

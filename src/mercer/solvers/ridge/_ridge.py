@@ -1,11 +1,15 @@
-"""Kernel ridge regression as a problem: its solution, leave-one-out errors and variances.
+"""Kernel ridge regression: solution, leave-one-out errors and predictive variances.
+
+The objective is
 
     J(f, b) = sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2
 
-`ExactRidge` seeks f among all functions, through a solver of (K + alpha / w) a = y;
-`LandmarkRidge` in the span of landmarks.  The same f is the posterior mean of a Gaussian process
-with the covariance c k and noise of variance c alpha / w, for every c > 0.  The c that makes the
-data most likely has a closed form, c = min J / (alpha n), and scales the variances.
+`ExactRidge` minimises over all f in the RKHS, by solving (K + alpha / w) a = y.  `LandmarkRidge`
+restricts f to the span of landmarks.
+
+For every c > 0, f is also the posterior mean of a Gaussian process with covariance c k and noise
+variance c alpha / w.  The maximum likelihood estimate of c, min J / (alpha n), scales the
+predictive variances.
 """
 
 from __future__ import annotations
@@ -27,16 +31,16 @@ from .._report import Report, Status, worst
 from ..eigen import LowRankEigen
 from ..linear import Bordered, LeastSquares
 from ._krill import Krill
-from ._path import BlockedPath, NystroemPath, for_each
+from ._path import BlockedPath, NystroemPath, solve_per_target
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
 
-_BLOCK = 2**25  # bytes of k(points, z) held at a time
+_CROSS_KERNEL_BYTES = 2**25  # bytes of k(z, X) computed at a time for variances
 
 
 @dataclass(eq=False)
-class _Ridge:
-    """The problem: points, targets, and an alpha for each target."""
+class _RidgeProblem:
+    """The regression problem: points, targets, and one alpha per target."""
 
     kernel: Kernel
     X: Any
@@ -48,24 +52,33 @@ class _Ridge:
 
 @entry_point
 @dataclass(eq=False)
-class ExactRidge(_Ridge):
-    """Ridge regression on all points, one factorisation for each distinct alpha.
+class ExactRidge(_RidgeProblem):
+    """Kernel ridge regression on all points, with one factorisation for each distinct alpha.
 
     Parameters
     ----------
     kernel : Kernel
     X : points
     Y : ndarray of shape (n, q)
+        Targets.
     weights : ndarray of shape (n,) or None
-        Positive.
+        Positive weights of the squared errors.
     alphas : ndarray of shape (q,)
+        The ridge penalty of each target.
     intercept : bool
-    solver : str or solver
+        Whether to fit an intercept b.
+    solver : str or solver, default="auto"
+        Solver of the linear systems.
     options : dict
-        For a solver given by name.
-    max_memory : int, str or None
-    say : function
-        Called with a line of text before and after each factorisation.
+        Parameters of a solver that is given by name.
+    max_memory : int, str or None, default=None
+        Memory budget.
+    say : callable, optional
+        Called with a progress message before and after each factorisation.
+    chosen : solver or None
+        The solver that was used; set by `solve`.
+    report : Report or None
+        Set by `solve`.
 
     Examples
     --------
@@ -88,78 +101,87 @@ class ExactRidge(_Ridge):
     _kept: dict[float, Any] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": {}, "say": None}  # factors are computed again
+        return {**self.__dict__, "_kept": {}, "say": None}  # factors are recomputed when needed
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients (n, q) and the intercepts (q,)."""
+        """Return the coefficients, shape (n, q), and the intercepts, shape (q,)."""
         A, b, reports = np.empty(self.Y.shape), np.empty(len(self.alphas)), []
-        for part in self._parts():
-            A[:, part.columns], b[part.columns] = part.A, part.b
-            reports.append(part.system.report)
+        for solution in self._solutions():
+            A[:, solution.columns], b[solution.columns] = solution.A, solution.b
+            reports.append(solution.system.report)
             if self.say is not None:
                 self.say(f"residual {reports[-1].residual:.1e}")
         self.report = worst(reports)
         return A, b
 
     def leave_one_out(self) -> np.ndarray:
-        """Return y_i - f_-i(x_i) - b_-i, (n, q): the errors of the fits without point i."""
+        """Return the leave-one-out errors y_i - f_-i(x_i) - b_-i, of shape (n, q)."""
         if len(self.Y) - self.intercept < 1:
             raise ValueError(
                 "leave-one-out with an intercept needs at least two points, got n_samples = 1"
             )
         errors = np.empty(self.Y.shape)
-        for part in self._parts(keep=True):
-            self._require_definite(part, "leave-one-out errors")
-            errors[:, part.columns] = part.system.leave_one_out(part.A)
+        for solution in self._solutions(keep=True):
+            self._require_definite(solution, "leave-one-out errors")
+            errors[:, solution.columns] = solution.system.leave_one_out(solution.A)
         return errors
 
     def inverse(self, columns: Any = None) -> np.ndarray:
-        """Return columns of the matrix P with a = P y; there must be one alpha."""
-        (part,) = self._parts(keep=True)
-        return part.system.inverse(columns)
+        """Return columns of the matrix P with a = P y; all targets must have the same alpha."""
+        (solution,) = self._solutions(keep=True)
+        return solution.system.inverse(columns)
 
     def variance(self, Z: Any) -> np.ndarray:
-        """Return the predictive variance at each z, (len(Z), q)."""
-        left = np.empty((length(Z), len(self.alphas)))
-        left[:] = self.kernel.diag(Z)[:, None]
-        block = min(_BLOCK, budget_in_bytes(self.max_memory) // 32)  # beside what solves it
+        """Return the predictive variance at each z, of shape (len(Z), q)."""
+        variance = np.empty((length(Z), len(self.alphas)))
+        variance[:] = self.kernel.diag(Z)[:, None]
+        block = min(
+            _CROSS_KERNEL_BYTES, budget_in_bytes(self.max_memory) // 32
+        )  # leave memory for the solve
         tiles, step = TiledGram(self.kernel, Z, self.X), max(1, block // (8 * length(self.X)))
-        for part in self._parts(keep=True):
-            self._require_definite(part, "standard deviations")
-            for start in range(0, len(left), step):
-                rows = np.arange(start, min(start + step, len(left)))
-                explained = part.system.explained(tiles.rows(rows).T)
-                left[np.ix_(rows, part.columns)] -= explained[:, None]
+        for solution in self._solutions(keep=True):
+            self._require_definite(solution, "standard deviations")
+            for start in range(0, len(variance), step):
+                rows = np.arange(start, min(start + step, len(variance)))
+                explained = solution.system.explained(tiles.rows(rows).T)
+                variance[np.ix_(rows, solution.columns)] -= explained[:, None]
             # min J / alpha = (y - b)^T a
-            gap = self.Y[:, part.columns] - part.b
-            scale = np.einsum("ic,ic->c", gap, part.A)
-            left[:, part.columns] *= np.maximum(scale, 0.0) / max(1, len(self.Y) - self.intercept)
-        return np.maximum(left, 0.0)
+            gap = self.Y[:, solution.columns] - solution.b
+            scale = np.einsum("ic,ic->c", gap, solution.A)
+            variance[:, solution.columns] *= np.maximum(scale, 0.0) / max(
+                1, len(self.Y) - self.intercept
+            )
+        return np.maximum(variance, 0.0)
 
     @staticmethod
-    def _require_definite(part: _Part, what: str) -> None:
-        """Refuse what only K + alpha > 0 has; a least-squares solution may come from less."""
-        factor = part.system.factor
+    def _require_definite(solution: _AlphaSolution, what: str) -> None:
+        """Raise an error if K + alpha is not positive definite, which `what` requires.
+
+        A least-squares solution exists also for a singular or indefinite system.
+        """
+        factor = solution.system.factor
         if factor.report.status is Status.SINGULAR:
             raise NotPositiveDefiniteError(
-                f"{what} need a positive definite system, and this one is singular: "
-                f"{factor.report.message}. Take a larger alpha"
+                f"{what} need a positive definite system, but this one is singular: "
+                f"{factor.report.message}. Use a larger alpha"
             )
-        if part.least_squares:
+        if solution.least_squares:
             try:
                 factor.logdet()
             except NotPositiveDefiniteError as why:
                 raise NotPositiveDefiniteError(
                     f"{what} need a positive definite system ({why}). The usual cause is a kernel "
-                    f"that is not positive semidefinite: there is no Gaussian process behind it"
+                    f"that is not positive semidefinite, so that no Gaussian process has it as its "
+                    f"covariance"
                 ) from None
 
     # ------------------------------------------------------------------ systems
 
-    def _parts(self, keep: bool = False) -> Iterator[_Part]:
+    def _solutions(self, keep: bool = False) -> Iterator[_AlphaSolution]:
         """Yield the solution for each distinct alpha.
 
-        With `keep` its factor is remembered, but not several of them: they are large.
+        With `keep`, the factorisation is stored for later calls if there is only one alpha.
+        Several factorisations would take too much memory.
         """
         distinct = sorted(set(self.alphas.tolist()))
         keep = keep and len(distinct) == 1
@@ -167,20 +189,20 @@ class ExactRidge(_Ridge):
         for alpha in distinct:
             if alpha not in self._kept:
                 if K is None:
-                    K = self._gram(len(distinct))
-                part = self._solved(K, alpha, last=alpha == distinct[-1])
+                    K = self._prepare_gram(len(distinct))
+                solution = self._solve_alpha(K, alpha, last=alpha == distinct[-1])
                 if not keep:
-                    yield part
+                    yield solution
                     continue
-                self._kept[alpha] = part
+                self._kept[alpha] = solution
             yield self._kept[alpha]
 
-    def _solved(self, K: Any, alpha: float, last: bool) -> _Part:
+    def _solve_alpha(self, K: Any, alpha: float, last: bool) -> _AlphaSolution:
         if self.say is not None:
             self.say(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
         columns = np.flatnonzero(self.alphas == alpha)
         try:
-            return self._part(self.chosen, K, alpha, columns, overwrite=last)
+            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
         except NotPositiveDefiniteError as why:
             if self.solver != "auto":
                 raise
@@ -189,73 +211,73 @@ class ExactRidge(_Ridge):
                 f"instead. ({why})"
             )
             self.chosen = LeastSquares()
-            K = self._dense(2) if last else K
-            return self._part(self.chosen, K, alpha, columns, overwrite=last)
+            K = self._dense_gram(2) if last else K
+            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
 
-    def _part(
+    def _solve_system(
         self, solver: Any, K: Any, alpha: float, columns: np.ndarray, overwrite: bool
-    ) -> _Part:
-        root, shift = None, np.asarray(alpha)
+    ) -> _AlphaSolution:
+        sqrt_weights, shift = None, np.asarray(alpha)
         if self.weights is not None and hasattr(K, "scaled"):
-            root = np.sqrt(self.weights)  # K is S K S already
+            sqrt_weights = np.sqrt(self.weights)  # K is already S K S
         elif self.weights is not None:
             with np.errstate(over="ignore"):
                 shift = alpha / self.weights
             if not np.all(np.isfinite(shift)):
                 raise ValueError(
                     f"sample_weight goes down to {self.weights.min():.3g}, and alpha / weight "
-                    f"overflows; give such points the weight 0, or use solver='cholesky'"
+                    f"overflows; give such points a weight of 0, or use solver='cholesky'"
                 )
         factor = solver.factorize(K, shift, overwrite=overwrite)
-        system = Bordered(factor, root, intercept=self.intercept)
+        system = Bordered(factor, sqrt_weights, intercept=self.intercept)
         Y, mean = self.Y[:, columns], np.zeros(len(columns))
-        if self.intercept:  # without their mean, so that a large one costs no digits
+        if self.intercept:  # subtract the mean, so that a large one costs no digits
             mean = np.average(Y, axis=0, weights=self.weights)
         A, b = system.solve(Y - mean)
-        return _Part(columns, system, A, b + mean, isinstance(solver, LeastSquares))
+        return _AlphaSolution(columns, system, A, b + mean, isinstance(solver, LeastSquares))
 
-    def _gram(self, alphas: int) -> Any:
-        """Choose the solver, and hold K in the way that it needs."""
-        given = isinstance(self.kernel, Precomputed)
-        n, held = length(self.X), None
-        if given:
-            held = gram(self.kernel, self.X, max_memory=self.max_memory)
-        left = budget_in_bytes(self.max_memory) - self._tiles(1)
+    def _prepare_gram(self, n_alphas: int) -> Any:
+        """Choose the solver, and return K stored in the form that it needs."""
+        is_precomputed = isinstance(self.kernel, Precomputed)
+        n, stored = length(self.X), None
+        if is_precomputed:
+            stored = gram(self.kernel, self.X, max_memory=self.max_memory)
+        available = budget_in_bytes(self.max_memory) - self._tile_bytes(1)
         self.chosen = choose(
             LINEAR,
-            held,
+            stored,
             self.solver,
             n=n,
             kernel=self.kernel,
             X=self.X,
             columns=self.Y.shape[1],
-            max_memory=max(1, left),
+            max_memory=max(1, available),
             **self.options,
         )
-        if given or self.chosen.storage == "dense":
-            return self._dense(alphas, held)
+        if is_precomputed or self.chosen.storage == "dense":
+            return self._dense_gram(n_alphas, stored)
         return gram(self.kernel, self.X, storage="tiled", max_memory=self.max_memory)
 
-    def _dense(self, alphas: int, held: Any = None) -> Any:
-        """Return S K S as an array."""
-        # Cholesky works in K itself; eigenvectors, or a K kept for the next alpha, are a second one
+    def _dense_gram(self, n_alphas: int, stored: Any = None) -> Any:
+        """Return S K S as a dense Gram, S = diag(sqrt(weights))."""
+        # Cholesky overwrites K.  Eigenvectors, or a K for the next alpha, need a second array.
         n = length(self.X)
-        copies = 1 + (alphas > 1 or isinstance(self.chosen, LeastSquares))
-        copies += held is not None and self.weights is not None  # what is given is not written to
-        needed = 8 * n * n * copies + (self._tiles(0) if held is None else 0)
+        copies = 1 + (n_alphas > 1 or isinstance(self.chosen, LeastSquares))
+        copies += stored is not None and self.weights is not None  # never overwrite user input
+        needed = 8 * n * n * copies + (self._tile_bytes(0) if stored is None else 0)
         check_budget(needed, self.max_memory, f"kernel ridge regression of {n} points")
-        K: Any = held
+        K: Any = stored
         if K is None:
             K = gram(self.kernel, self.X, storage="dense", max_memory=self.max_memory)
         return K if self.weights is None else K.scaled(np.sqrt(self.weights))
 
-    def _tiles(self, columns: int) -> int:
-        """Return the bytes of the points and tiles that K comes from."""
+    def _tile_bytes(self, columns: int) -> int:
+        """Return the bytes of points and tiles needed while K is evaluated."""
         return working_bytes(self.kernel, self.X, None, columns, check_threads(None))
 
 
-class _Part(NamedTuple):
-    """The solution for the targets that share an alpha."""
+class _AlphaSolution(NamedTuple):
+    """The solution for all targets that have the same alpha."""
 
     columns: np.ndarray
     system: Bordered
@@ -266,21 +288,31 @@ class _Part(NamedTuple):
 
 @entry_point
 @dataclass(eq=False)
-class LandmarkRidge(_Ridge):
-    """Ridge regression with f in the span of the k(s, .) of landmarks s.
+class LandmarkRidge(_RidgeProblem):
+    """Kernel ridge regression with f in the span of k(s, .) for landmarks s.
 
     Parameters
     ----------
     kernel, X, Y, weights, alphas, intercept
-        As in `ExactRidge`.
+        As in `ExactRidge`.  X may also be `Blocks`, which carry their targets and weights.
     landmarks : Landmarks
-    iterative : bool
-        Solve by `Krill`, for many landmarks, instead of with the features of all points.
-    max_memory : int, str or None
-    say : function
+        How to choose the landmarks.
+    iterative : bool, default=False
+        Whether to solve by sketched conjugate gradients (`Krill`), which is faster for many
+        landmarks, instead of a direct method on the features of all points.
+    max_memory : int, str or None, default=None
+        Memory budget.
+    say : callable, optional
+        Called with progress messages.
+    chosen : str
+        Name of the method.
+    report : Report or None
+        Set by `solve`.
+    points : points or None
+        The landmarks; set by `solve`.
     among : points, optional
-        For X in `Blocks`, with targets and weights beside them: a sample of the points, among
-        which landmarks are chosen.  Y is then that of the sample, for its shape alone.
+        If X is `Blocks`: a sample of the points, from which landmarks are chosen.  Y then belongs
+        to this sample, and only its shape is used.
 
     Examples
     --------
@@ -303,7 +335,7 @@ class LandmarkRidge(_Ridge):
     chosen: str = "nystroem"
     report: Report | None = None
     points: Any = None
-    among: Any = None  # the points to choose landmarks among, for `X` in blocks
+    among: Any = None  # the sample from which landmarks are chosen, if X is Blocks
     _path: NystroemPath | None = None
     _n: int = 0
 
@@ -311,12 +343,12 @@ class LandmarkRidge(_Ridge):
         return {**self.__dict__, "say": None}
 
     def path(self) -> NystroemPath | BlockedPath:
-        """Choose the landmarks and read the features of all points: this solves every alpha."""
+        """Choose the landmarks, and return the path that solves for any alpha after one pass."""
         n = length(self.X)
         self.landmarks.require(n)
         m = self.landmarks.count(n)
-        some = n if self.among is None else length(self.among)
-        needed = LowRankEigen(m).workspace(some, 1)
+        n_candidates = n if self.among is None else length(self.among)
+        needed = LowRankEigen(m).workspace(n_candidates, 1)
         check_budget(needed, self.max_memory, f"a fit on {m} landmarks")
         phi = self.landmarks.map(self.kernel, self.X if self.among is None else self.among)
         if self.say is not None:
@@ -334,46 +366,50 @@ class LandmarkRidge(_Ridge):
         )
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on `points`, (m, q), and the intercepts (q,)."""
+        """Return the coefficients on `points`, shape (m, q), and the intercepts, shape (q,)."""
         if np.any(self.alphas <= 0):
             raise ValueError(
                 f"a fit on landmarks needs alpha > 0, got {self.alphas.min():g}; without a ridge "
-                f"their system is singular as soon as two of them are close"
+                f"penalty the system is singular if two landmarks are close"
             )
         if self.iterative:
-            return self._krill()
+            return self._solve_iteratively()
         path = self.path()
         A, b, self.report = path.solve_each(self.alphas)
-        self._forget(path.rows)
-        self.points, self._path = path.points, path.forget()
+        self._discard_data(path.rows)
+        self.points, self._path = path.points, path.without_data()
         return A, b
 
     def variance(self, Z: Any) -> np.ndarray:
-        """Return the predictive variance at each z, (len(Z), q).
+        """Return the predictive variance at each z, of shape (len(Z), q).
 
-        What the landmarks cannot see of k(z, z) stays uncertain in full.
+        The part of k(z, z) that is outside the span of the landmarks counts fully as variance.
         """
         path = self._path
         if path is None:
             raise ValueError(
-                "'krill' keeps no factorisation to read standard deviations from; "
+                "standard deviations need a factorisation, which solver='krill' does not compute; "
                 "use solver='nystroem'"
             )
         out, n = np.empty((length(Z), len(self.alphas))), max(1, self._n - self.intercept)
         diagonal = self.kernel.diag(Z)
         for rows, F in path.phi.blocks(Z):
-            beyond = np.maximum(diagonal[rows] - np.einsum("ij,ij->i", F, F), 0.0)
+            outside = np.maximum(diagonal[rows] - np.einsum("ij,ij->i", F, F), 0.0)
             for alpha in np.unique(self.alphas):
                 columns = np.flatnonzero(self.alphas == alpha)
                 scale = np.maximum(path.objective(alpha)[columns], 0.0) / (alpha * n)
-                known = path.variance(F, alpha)
-                out[rows, columns] = (beyond + known)[:, None] * scale
+                inside = path.variance(F, alpha)
+                out[rows, columns] = (outside + inside)[:, None] * scale
         return out
 
-    def _krill(self) -> tuple[np.ndarray, np.ndarray]:
-        """Solve for the targets and, where b is free, for the constant 1, and put them together."""
+    def _solve_iteratively(self) -> tuple[np.ndarray, np.ndarray]:
+        """Solve by `Krill`.
+
+        With an intercept, the system is also solved for the constant target 1, and both solutions
+        are combined so that the weighted residuals sum to 0.
+        """
         n, q = self.Y.shape
-        right = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
+        rhs = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
         w = np.ones(n) if self.weights is None else self.weights
 
         def solve(alpha: float) -> tuple[np.ndarray, np.ndarray, Report]:
@@ -384,22 +420,22 @@ class LandmarkRidge(_Ridge):
                 max_memory=self.max_memory,
             )
             self.points, W, report = solver.regress(
-                self.kernel, self.X, right, alpha, self.weights, say=self.say
+                self.kernel, self.X, rhs, alpha, self.weights, say=self.say
             )
             if not self.intercept:
                 return W, np.zeros(q), report
-            left = right - TiledGram(self.kernel, self.X, self.points) @ W
-            b = w @ left[:, :-1] / (w @ left[:, -1])
+            residuals = rhs - TiledGram(self.kernel, self.X, self.points) @ W
+            b = w @ residuals[:, :-1] / (w @ residuals[:, -1])
             return W[:, :-1] - W[:, -1:] * b, b, report
 
-        A, b, self.report = for_each(self.alphas, solve)
-        if self.report.status is Status.CONVERGED:  # in the span of the landmarks
+        A, b, self.report = solve_per_target(self.alphas, solve)
+        if self.report.status is Status.CONVERGED:  # exact only within the span of the landmarks
             self.report = replace(self.report, status=Status.APPROXIMATE)
-        self._forget(len(self.Y))
+        self._discard_data(len(self.Y))
         return A, b
 
-    def _forget(self, n: int) -> None:
-        """Let go of the data: a model on landmarks is small."""
+    def _discard_data(self, n: int) -> None:
+        """Discard the data, so that the fitted model stays small."""
         self._n, self.among = n, None
         self.X, self.weights = None, None
         self.Y = self.Y[:0]

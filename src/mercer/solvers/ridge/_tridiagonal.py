@@ -1,13 +1,14 @@
-"""K = Q T Q^T with T tridiagonal: one decomposition that serves every shift.
+"""Tridiagonal decomposition K = Q T Q^T, computed once to solve (K + m I) a = y for any shift m.
 
     (K + m I)^-1 y = Q (T + m I)^-1 Q^T y,      T + m I = L D L^T,  L bidiagonal
 
-costs O(n) for a shift m once Q^T y is known, and the diagonal of the inverse is one sweep over Q:
+For each shift m, the solve with T costs O(n) once Q^T y is known.  The diagonal of the inverse
+takes one sweep over Q:
 
     ((K + m I)^-1)_ii = sum_k (L^-1 Q^T)_ki^2 / D_k.
 
-Eigenvectors would serve as well.  They are the expensive part of an eigendecomposition, and nothing
-here needs them: T comes from two thirds of the work, half of that in matrix products.
+An eigendecomposition would also work, but its eigenvectors are expensive and not needed here.  The
+tridiagonal decomposition takes fewer operations, about half of them in matrix products.
 """
 
 from __future__ import annotations
@@ -27,20 +28,22 @@ from ..linear import matrix_of
 
 __all__ = ["Tridiagonal"]
 
-_ROWS = 256  # rows of Q swept at a time: with thirty shifts they stay in the cache
+_SWEEP_ROWS = 256  # rows of Q per task of a sweep; with thirty shifts they stay in the cache
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Tridiagonal:
-    """K = Q T Q^T for a symmetric K; make one with `Tridiagonal.of(gram)`.
+    """The decomposition K = Q T Q^T of a symmetric K; create it with `Tridiagonal.of(gram)`.
 
     Attributes
     ----------
     Q : ndarray of shape (n, n)
-        Orthogonal, in Fortran order.
-    diagonal, beside : ndarray of shape (n,), (n - 1,)
-        Of T, on and next to its diagonal.
+        Orthogonal matrix, in Fortran order.
+    diagonal : ndarray of shape (n,)
+        The diagonal of T.
+    off_diagonal : ndarray of shape (n - 1,)
+        The entries of T next to its diagonal.  For n = 1 it has one entry, which is not used.
 
     Examples
     --------
@@ -58,44 +61,47 @@ class Tridiagonal:
 
     Q: np.ndarray
     diagonal: np.ndarray
-    beside: np.ndarray
+    off_diagonal: np.ndarray
 
     @classmethod
     def of(cls, gram: GramOperator, *, overwrite: bool = False) -> Self:
-        """Decompose a symmetric Gram; with `overwrite` in its own array, which is then gone.
+        """Decompose a symmetric Gram operator.
 
-        A second array of the same size is needed for Q.
+        With `overwrite`, its array is overwritten.  A second array of the same size is needed
+        during the computation.
         """
         K = matrix_of(gram, overwrite).astype(float, copy=False)
         n = len(K)
         if n == 1:
-            return cls(np.ones((1, 1)), K[0].copy(), np.zeros(1))  # LAPACK wants a place
-        work = K.T if K.flags.c_contiguous else K  # symmetric: the same, in Fortran order
+            return cls(
+                np.ones((1, 1)), K[0].copy(), np.zeros(1)
+            )  # LAPACK needs an array of length >= 1
+        work = K.T if K.flags.c_contiguous else K  # the same by symmetry, in Fortran order
         size, _ = lapack.dsytrd_lwork(n, lower=1)
-        reflected, diagonal, beside, tau, _ = lapack.dsytrd(
+        reflected, diagonal, off_diagonal, tau, _ = lapack.dsytrd(
             work, lower=1, lwork=int(size), overwrite_a=1
         )
-        # the reflectors leave the first coordinate alone: Q = diag(1, the Q of a QR)
+        # The reflectors do not change the first coordinate: Q = diag(1, Q') with Q' from dorgqr.
         inner = np.array(reflected[1:, :-1], order="F")
         inner, _, _ = lapack.dorgqr(inner, tau, lwork=64 * n, overwrite_a=1)
         Q = reflected
         Q[0, 1:] = Q[1:, 0] = 0.0
         Q[0, 0] = 1.0
         Q[1:, 1:] = inner
-        return cls(Q, diagonal, beside)
+        return cls(Q, diagonal, off_diagonal)
 
     def __len__(self) -> int:
         return len(self.diagonal)
 
-    # ------------------------------------------------------------------ one number a shift
+    # ------------------------------------------------------------------ one number per shift
 
     @cached_property
     def eigenvalues(self) -> np.ndarray:
-        """The eigenvalues of K, ascending."""
-        return np.asarray(eigvalsh_tridiagonal(self.diagonal, self.beside[: len(self) - 1]))
+        """The eigenvalues of K in ascending order."""
+        return np.asarray(eigvalsh_tridiagonal(self.diagonal, self.off_diagonal[: len(self) - 1]))
 
     def usable(self, shifts: Any) -> np.ndarray:
-        """Return for each shift m whether K + m I is positive definite beyond rounding."""
+        """Return, for each shift m, whether K + m I is positive definite by more than rounding."""
         lowest, highest = self.eigenvalues[0], np.abs(self.eigenvalues).max()
         floor = len(self) * np.finfo(float).eps * highest
         return np.array([lowest + m > floor for m in shifts])
@@ -111,7 +117,7 @@ class Tridiagonal:
     # ------------------------------------------------------------------ vectors
 
     def solve(self, Y: np.ndarray, shifts: Any) -> np.ndarray:
-        """Return (K + m I)^-1 Y for each shift m: shape (shifts, n, columns)."""
+        """Return (K + m I)^-1 Y for each shift m, of shape (n_shifts, n, n_columns)."""
         C = self.Q.T @ Y
         parts = [lapack.dpttrs(*self._factor(m), C)[0] for m in shifts]
         flat = self.Q @ np.hstack(parts)
@@ -119,50 +125,53 @@ class Tridiagonal:
 
     def times(self, V: np.ndarray, shift: float) -> np.ndarray:
         """Return (K + shift I) V."""
-        U, beside = self.Q.T @ V, self.beside[: len(self) - 1, None]
+        U, off_diagonal = self.Q.T @ V, self.off_diagonal[: len(self) - 1, None]
         W = (self.diagonal + shift)[:, None] * U
-        W[1:] += beside * U[:-1]
-        W[:-1] += beside * U[1:]
+        W[1:] += off_diagonal * U[:-1]
+        W[:-1] += off_diagonal * U[1:]
         return np.asarray(self.Q @ W)
 
     def inverse_diagonal(self, shifts: Any, n_threads: int | None = None) -> np.ndarray:
-        """Return the diagonal of (K + m I)^-1 for each shift m: shape (shifts, n)."""
+        """Return the diagonal of (K + m I)^-1 for each shift m, of shape (n_shifts, n)."""
         n, factors = len(self), [self._factor(m) for m in shifts]
         D, L = (np.array(part) for part in zip(*factors, strict=True))
         out = np.zeros((len(D), n))
 
         def sweep(start: int) -> None:
-            rows = slice(start, min(start + _ROWS, n))
+            rows = slice(start, min(start + _SWEEP_ROWS, n))
             y, total = np.zeros((2, len(D), rows.stop - start))
             _sweep(np.ascontiguousarray(self.Q[rows].T), D, L, y, total)
             out[:, rows] = total
 
-        run(sweep, range(0, n, _ROWS), n_threads, work=4.0 * n * n * len(D))
+        run(sweep, range(0, n, _SWEEP_ROWS), n_threads, work=4.0 * n * n * len(D))
         return out
 
     def _factor(self, shift: float) -> tuple[np.ndarray, np.ndarray]:
         """Return D and the entries of L below its diagonal, with T + m I = L D L^T."""
-        D, L, info = lapack.dpttrf(self.diagonal + shift, self.beside)
+        D, L, info = lapack.dpttrf(self.diagonal + shift, self.off_diagonal)
         if info:
             lowest, highest = self.eigenvalues[[0, -1]]
             raise NotPositiveDefiniteError(
                 f"K + {shift:g} I is not positive definite: the eigenvalues of K lie in "
                 f"[{lowest:.3g}, {highest:.3g}]. The usual cause is a shift below rounding "
                 f"({np.finfo(float).eps * highest * len(self):.1e}), or a kernel that is not "
-                f"positive semidefinite. Try larger alphas"
+                f"positive semidefinite. Use larger alphas"
             )
         return D, L
 
 
 @jit()
 def _sweep(Qt: Any, D: Any, L: Any, y: Any, total: Any) -> None:
-    """total_ji += sum_k y_k^2 / D_jk, y_k = Q_ik - L_j,k-1 y_k-1: for each row i and shift j."""
+    """Add sum_k y_k^2 / D_jk to total_ji for each row i and shift j.
+
+    The y_k follow from the recurrence y_k = Q_ik - L_j,k-1 y_k-1.  `y` is the working array.
+    """
     for k in range(Qt.shape[0]):
         column = Qt[k]
         for j in range(D.shape[0]):
-            before = L[j, k - 1] if k else 0.0
-            share = 1.0 / D[j, k]
-            mine, sums = y[j], total[j]
+            factor = L[j, k - 1] if k else 0.0
+            inverse = 1.0 / D[j, k]
+            current, sums = y[j], total[j]
             for i in range(len(column)):
-                mine[i] = column[i] - before * mine[i]
-                sums[i] += share * mine[i] * mine[i]
+                current[i] = column[i] - factor * current[i]
+                sums[i] += inverse * current[i] * current[i]
