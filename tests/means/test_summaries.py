@@ -179,7 +179,7 @@ def test_what_is_refused():
             thin(X, bad)
     with pytest.raises(ValueError, match="weights must be 'equal' or 'optimal', got 'best'"):
         herd(X, 3, weights="best")
-    with pytest.raises(ValueError, match="refine must be a number of steps .* got -1"):
+    with pytest.raises(ValueError, match=r"refine must be a number of steps .* got -1"):
         herd(X, 3, refine=-1)
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="refine=5 moves points along a gradient and needs vec"):
