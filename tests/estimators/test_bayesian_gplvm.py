@@ -32,7 +32,7 @@ def test_it_finds_that_a_curve_has_one_dimension(curve):
 
 def test_a_map_that_says_nothing_is_said():
     noise = np.random.default_rng(0).normal(size=(20, 3))
-    with pytest.warns(UserWarning, match="all of X is noise, .*no dimension is active"):
+    with pytest.warns(UserWarning, match="all of X as noise, .*no dimension is active"):
         model = BayesianGPLVM(2, n_inducing=5).fit(noise)
     assert model.n_active_ == 0
 
@@ -150,7 +150,7 @@ def test_units_do_not_matter(curve):
 
 
 def test_the_budget():
-    with pytest.raises(MemoryBudgetError, match="a Bayesian latent map of 60 points needs"):
+    with pytest.raises(MemoryBudgetError, match="a Bayesian GPLVM of 60 points needs"):
         BayesianGPLVM(max_memory="10 KiB").fit(X)
 
 
