@@ -125,7 +125,7 @@ class BayesianMap(GPDecoder):
     def _variance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.covariance.diag(Z)) + self.noise
 
-    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n latent coordinates from the prior N(0, I)."""
         return rng.standard_normal((n, self.n_components))
 

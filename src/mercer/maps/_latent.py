@@ -90,7 +90,7 @@ class LatentMap(GPDecoder):
     def _variance(self, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.covariance.diag(Z))
 
-    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n of the latent coordinates of the training points, with replacement.
 
         The prior N(0, I) is not used, because the most likely coordinates are closer to 0 (with a

@@ -52,12 +52,12 @@ class GPDecoder(ABC):
         return self.unit**2 * self._variance(Z)
 
     @abstractmethod
-    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
+    def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n latent coordinates that are distributed like those of the training points."""
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n points x, by first drawing their latent coordinates."""
-        Z = self.drawn_places(n, rng)
+        Z = self.draw_latents(n, rng)
         noise = rng.standard_normal((n, len(self.mean)))
         return self.expected(Z) + np.sqrt(self.variance(Z))[:, None] * noise
 

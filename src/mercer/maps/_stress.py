@@ -33,6 +33,15 @@ class Stress:
     weights : ndarray of shape (n (n - 1) / 2,) or None, default=None
         Weights of the pairs, in the same order; None is 1 for all pairs.
 
+    Attributes
+    ----------
+    n : int
+        The number of points.
+    mass : ndarray of shape (n,)
+        For each point, the sum of the weights of its pairs.
+    total : float
+        sum_(i<j) w_ij delta_ij^2, the denominator of S.
+
     Examples
     --------
     >>> import numpy as np
