@@ -49,12 +49,12 @@ def test_new_points_are_placed_and_brought_back(curve):
 def test_places_bound_the_density_best(curve):
     mu, S = curve.model_.posterior(X[::7] + 0.02)
     Y = (X[::7] + 0.02 - curve.model_.mean) / curve.model_.unit
-    best = curve.model_._row.value_and_slopes(Y, mu, S)[0]
+    best = curve.model_._row_bound.value_and_slopes(Y, mu, S)[0]
     of_unit = 4 * np.log(curve.model_.unit)
     np.testing.assert_allclose(curve.score_samples(X[::7] + 0.02), best - of_unit)
     for step in (1e-2, -1e-2):
-        assert np.all(curve.model_._row.value_and_slopes(Y, mu + step, S)[0] < best)
-        assert np.all(curve.model_._row.value_and_slopes(Y, mu, S * np.exp(step))[0] < best)
+        assert np.all(curve.model_._row_bound.value_and_slopes(Y, mu + step, S)[0] < best)
+        assert np.all(curve.model_._row_bound.value_and_slopes(Y, mu, S * np.exp(step))[0] < best)
     assert curve.score(X) > curve.score(X + 0.3)
 
 

@@ -75,7 +75,7 @@ def classical(delta: np.ndarray, q: int) -> np.ndarray:
             if n <= max(_MAX_DENSE_POINTS, 3 * q):
                 raise ArpackError(0)
             start = np.random.default_rng(0).standard_normal(n)
-            values, vectors = eigsh(B, k=q, subset="LA", v0=start, tol=1e-4, maxiter=20 * n)
+            values, vectors = eigsh(B, k=q, which="LA", v0=start, tol=1e-4, maxiter=20 * n)
         except ArpackError:  # no convergence, or few points (raised above)
             subset = [max(0, n - q), n - 1]
             values, vectors = eigh(B, subset_by_index=subset, overwrite_a=True, check_finite=False)
