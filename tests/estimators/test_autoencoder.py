@@ -109,8 +109,8 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
         with threads(count):
             again = E(theta)
             assert again[0] == value and again[1].tobytes() == slope.tobytes()
-    monkeypatch.setattr("mercer.maps._autoencoder._ROWS", 100)
-    monkeypatch.setattr("mercer.maps._layers._NUMBERS", 100)
+    monkeypatch.setattr("mercer.maps._autoencoder._ROWS_PER_BLOCK", 100)
+    monkeypatch.setattr("mercer.maps._layers._VALUES_PER_BLOCK", 100)
     smaller = LostVariance(Y, (4, 6, 1), "tanh", 1e-4)
     np.testing.assert_allclose(smaller(theta)[1], slope, atol=1e-12)
     encoder, _ = E.halves(theta)
@@ -126,7 +126,7 @@ def test_units_do_not_matter(model, unit):
 
 def test_an_end_before_convergence_is_said():
     with pytest.warns(
-        ConvergenceWarning, match=r"after 3 steps \(max_iter=3\) with a slope of .* more than tol="
+        ConvergenceWarning, match=r"after 3 steps \(max_iter=3\) with a gradient .* more than tol="
     ):
         model = Autoencoder(1, max_iter=3).fit(X)
     assert model.report_.status.name == "NOT_CONVERGED"

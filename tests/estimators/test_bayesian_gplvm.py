@@ -32,7 +32,7 @@ def test_it_finds_that_a_curve_has_one_dimension(curve):
 
 def test_a_map_that_says_nothing_is_said():
     noise = np.random.default_rng(0).normal(size=(20, 3))
-    with pytest.warns(UserWarning, match="all of X is noise, .*no dimension is active"):
+    with pytest.warns(UserWarning, match="all of X as noise, .*no dimension is active"):
         model = BayesianGPLVM(2, n_inducing=5).fit(noise)
     assert model.n_active_ == 0
 
@@ -49,12 +49,12 @@ def test_new_points_are_placed_and_brought_back(curve):
 def test_places_bound_the_density_best(curve):
     mu, S = curve.model_.posterior(X[::7] + 0.02)
     Y = (X[::7] + 0.02 - curve.model_.mean) / curve.model_.unit
-    best = curve.model_._row.value_and_slopes(Y, mu, S)[0]
+    best = curve.model_._row_bound.value_and_slopes(Y, mu, S)[0]
     of_unit = 4 * np.log(curve.model_.unit)
     np.testing.assert_allclose(curve.score_samples(X[::7] + 0.02), best - of_unit)
     for step in (1e-2, -1e-2):
-        assert np.all(curve.model_._row.value_and_slopes(Y, mu + step, S)[0] < best)
-        assert np.all(curve.model_._row.value_and_slopes(Y, mu, S * np.exp(step))[0] < best)
+        assert np.all(curve.model_._row_bound.value_and_slopes(Y, mu + step, S)[0] < best)
+        assert np.all(curve.model_._row_bound.value_and_slopes(Y, mu, S * np.exp(step))[0] < best)
     assert curve.score(X) > curve.score(X + 0.3)
 
 
@@ -150,7 +150,7 @@ def test_units_do_not_matter(curve):
 
 
 def test_the_budget():
-    with pytest.raises(MemoryBudgetError, match="a Bayesian latent map of 60 points needs"):
+    with pytest.raises(MemoryBudgetError, match="a Bayesian GPLVM of 60 points needs"):
         BayesianGPLVM(max_memory="10 KiB").fit(X)
 
 

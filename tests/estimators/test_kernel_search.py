@@ -54,12 +54,12 @@ def test_columns_and_no_structure():
 
 def test_budget_and_progress(capsys):
     some = search_kernels(X, SEASONS, [RBF(), Linear()], max_evaluations=30, verbose=1)
-    assert "it ended at the budget of 30 likelihoods" in str(some)
+    assert "the search ended after max_evaluations=30 likelihoods" in str(some)
     assert "[search_kernels] level 0: BIC" in capsys.readouterr().out
     once = search_kernels(X, SEASONS, [RBF(), Linear()], max_levels=1, subsample=40)
     again = search_kernels(X, SEASONS, [RBF(), Linear()], max_levels=1, subsample=40)
     assert once.kernel == again.kernel
-    assert "after 1 levels" in str(once)
+    assert "after max_levels=1 levels" in str(once)
 
 
 def test_points_that_are_no_vectors():

@@ -30,7 +30,7 @@ SPECIAL |= {"BayesianGPLVM": "2*RBF(0.5)"}
 TARGETS = {"KernelCCA": X**2}  # a second view, in which two pairs of directions can be found
 
 
-@pytest.mark.filterwarnings("ignore:Cholesky|nu=0.5|n_components|to this map")  # of 30 points
+@pytest.mark.filterwarnings("ignore:Cholesky|nu=0.5|n_components|the model explains")
 @pytest.mark.parametrize("cls", WITH_KERNEL)
 def test_every_estimator_takes_a_text(cls):
     text = SPECIAL.get(cls.__name__, TEXT)

@@ -55,7 +55,7 @@ def test_parts_and_threads(monkeypatch):
     S = Stress(pdist(A))
     value, slope = S(Z)
     assert len(S._rows) == 1
-    monkeypatch.setattr("mercer.maps._stress._PAIRS", 10_000)
+    monkeypatch.setattr("mercer.maps._stress._PAIRS_PER_TASK", 10_000)
     small = Stress(pdist(A))
     assert len(small._rows) > 10 and small._rows[0][0] == 0 and small._rows[-1][1] == 700
     found = []
@@ -241,7 +241,7 @@ def test_units():
 
 
 def test_an_end_before_convergence_is_said():
-    with pytest.warns(ConvergenceWarning, match=r"after 2 steps \(max_iter=2\), where a step"):
+    with pytest.warns(ConvergenceWarning, match=r"2 steps \(max_iter=2\), where a majorisation"):
         model = MetricMDS(2, max_iter=2).fit(X)
     assert model.report_.status.name == "NOT_CONVERGED"
 
@@ -254,7 +254,7 @@ def test_the_budget():
 def test_verbose(capsys):
     MetricMDS(2, verbose=1, n_init=2).fit(X)
     out = capsys.readouterr().out
-    assert "[MetricMDS] descent 1 of 2, step 1: stress " in out and "in 2 dimensions" in out
+    assert "[MetricMDS] run 1 of 2, step 1: stress " in out and "in 2 dimensions" in out
 
 
 D = squareform(pdist(X))

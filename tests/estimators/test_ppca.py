@@ -119,7 +119,7 @@ def test_draws_have_the_moments_of_the_model():
 
 def test_blocks_of_rows_do_not_matter(monkeypatch):
     before = ProbabilisticPCA(2, tol=1e-9).fit(GAPS)
-    monkeypatch.setattr("mercer.maps._linear_gaussian._NUMBERS", 100)
+    monkeypatch.setattr("mercer.maps._linear_gaussian._ENTRIES_PER_BLOCK", 100)
     after = ProbabilisticPCA(2, tol=1e-9).fit(GAPS)
     np.testing.assert_allclose(before.loadings_, after.loadings_, rtol=1e-8)
     np.testing.assert_allclose(before.transform(GAPS), after.transform(GAPS), rtol=1e-7, atol=1e-9)
@@ -143,7 +143,7 @@ def test_few_rows_and_many_columns():
 
 def test_a_plane_without_noise_is_said():
     flat = rng.normal(size=(30, 2)) @ W.T
-    with pytest.warns(UserWarning, match="which is rounding, so that the likelihood grows"):
+    with pytest.warns(UserWarning, match="which is rounding error, so that the likelihood is"):
         model = ProbabilisticPCA(2).fit(flat)
     np.testing.assert_allclose(model.inverse_transform(model.transform(flat)), flat, atol=1e-6)
 
@@ -156,7 +156,7 @@ def test_an_end_before_convergence_is_said():
 
 def test_gaps_that_leave_nothing_over_are_said():
     few = np.where(np.random.default_rng(1).random(X.shape) < 0.85, np.nan, X)[:40]
-    with pytest.warns(UserWarning, match="components explain all of the .* values that are there"):
+    with pytest.warns(UserWarning, match="components explain all of the .* observed values"):
         model = ProbabilisticPCA(2).fit(few)
     assert model.noise_variance_ < 1e-8
 

@@ -43,8 +43,8 @@ def _some_checks():
 # The checks fit to a dozen points of noise, on which a likelihood may well have no inner optimum.
 @pytest.mark.filterwarnings("ignore:The optimal value found for")
 @pytest.mark.filterwarnings("ignore:the optimisation of theta stopped")
-@pytest.mark.filterwarnings("ignore:the search for places ended")
-@pytest.mark.filterwarnings("ignore:to this map all of X is noise")
+@pytest.mark.filterwarnings("ignore:the search for latent coordinates ended")
+@pytest.mark.filterwarnings("ignore:the model explains all of X as noise")
 @pytest.mark.filterwarnings("ignore:nu=0.2 leaves no margin")  # nor random labels a margin
 # Rows of zeros repeat with other targets there, which a noise of 1e-10 cannot explain.
 @pytest.mark.filterwarnings("ignore:Cholesky. rounding leaves a relative residual")

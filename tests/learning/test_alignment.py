@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mercer import alignment
 from mercer.kernels import RBF, Constant, Linear, Polynomial, Spectrum
-from mercer.learning._pairing import Pairing
+from mercer.learning._pairing import GramInnerProducts
 
 
 def centred(K):
@@ -97,9 +97,9 @@ def test_the_number_of_threads_changes_no_bit():
     X = np.random.default_rng(0).normal(size=(1000, 2))
     grams = [gram(k, X, storage="tiled") for k in (RBF(), Linear(), Polynomial(2))]
     with threads(1):
-        one = Pairing.of(grams)
+        one = GramInnerProducts.of(grams)
     with threads(2):
-        two = Pairing.of(grams)
+        two = GramInnerProducts.of(grams)
     assert np.array_equal(one.products, two.products)
 
 

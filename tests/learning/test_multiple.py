@@ -1,6 +1,7 @@
 """MultipleKernel: weights against closed forms and other programs, in every estimator."""
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -46,7 +47,7 @@ from mercer.kernels import (
     WeisfeilerLehman,
     White,
 )
-from mercer.learning import KernelWeights
+from mercer.learning import KernelWeights, _margin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 4))
@@ -186,8 +187,8 @@ def test_simplemkl_has_a_smaller_objective_than_other_weights():
 
 
 def test_simplemkl_says_if_it_is_not_settled(monkeypatch):
-    monkeypatch.setattr("mercer.learning._margin._STEPS", 1)
-    with pytest.warns(ConvergenceWarning, match="not settled after 1 machines"):
+    monkeypatch.setattr(_margin, "_TUNING", replace(_margin._TUNING, max_iter=1))
+    with pytest.warns(ConvergenceWarning, match="not converged after 1 iterations"):
         learn(VIEWS, "simplemkl")
 
 
@@ -314,7 +315,7 @@ def test_the_report_names_weights_and_alignments():
     found = learn(VIEWS, "alignf", NUMBERS)
     assert isinstance(found, KernelWeights)
     lines = str(found).splitlines()
-    assert lines[0].endswith("of 4 kernels have a weight, by alignf")
+    assert lines[0].endswith("of 4 kernels have a positive weight by alignf")
     assert len(lines) == 6
     assert str(VIEWS[int(np.argmax(found.weights))]) in lines[1]
     assert f"{found.alignment:.3f}" in lines[-1]
@@ -366,7 +367,8 @@ def test_what_the_estimator_may_take_is_for_the_kernel_too():
 def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
     for method in ("easymkl", "simplemkl"):
         held = learn(VIEWS, method)
-        monkeypatch.setattr("mercer.learning._margin._SHARE", 10**12)
+        tuning = replace(_margin._TUNING, min_budget_ratio=10**12)
+        monkeypatch.setattr(_margin, "_TUNING", tuning)
         read = learn(VIEWS, method)
         monkeypatch.undo()
         assert read.weights == pytest.approx(held.weights, abs=1e-3)
@@ -398,7 +400,7 @@ def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
         (
             lambda: MultipleKernel([RBF(), Select(RBF(), [7])]).learn(X, NUMBERS),
             ValueError,
-            "kernel 1 of 2, .* does not take these points",
+            "kernel 1 of 2, .* does not accept these points",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from sklearn.manifold import trustworthiness
 
 from mercer import embedding_quality
 from mercer.kernels import RBF, Linear, Precomputed, Spectrum
-from mercer.maps import Measures
+from mercer.maps import Measures, _quality
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(41, 5)) * [3.0, 2.0, 1.0, 0.5, 0.1]
@@ -122,8 +122,8 @@ def test_sampled_rows_estimate_all_within_their_errors():
 
 
 def test_large_samples_are_asked_in_part(monkeypatch):
-    monkeypatch.setattr("mercer.maps._quality._ALL", 40)
-    monkeypatch.setattr("mercer.maps._quality._SOME", 25)
+    tuning = dataclasses.replace(_quality._TUNING, max_exact_points=40, n_sampled_rows=25)
+    monkeypatch.setattr(_quality, "_TUNING", tuning)
     assert len(embedding_quality(X, Z).rows) == 25
     assert len(embedding_quality(X[:40], Z[:40]).rows) == 40
     assert len(embedding_quality(X, Z, 1000).rows) == 41
@@ -138,7 +138,8 @@ def test_blocks_and_threads_do_not_matter(monkeypatch):
     before = embedding_quality(X, Z)
     monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 1)
     alone = embedding_quality(X, Z)
-    monkeypatch.setattr("mercer.maps._quality._ENTRIES", 100)
+    tuning = dataclasses.replace(_quality._TUNING, entries_per_block=100)
+    monkeypatch.setattr(_quality, "_TUNING", tuning)
     blocks = embedding_quality(X, Z)
     for name in NAMES:
         assert np.array_equal(getattr(before, name), getattr(alone, name))
@@ -201,7 +202,7 @@ BAD[3, 1] = np.nan
 @pytest.mark.parametrize(
     ("X", "Z", "options", "message"),
     [
-        (X, Z[:40], {}, "X has 41 points and Z has 40: row i of Z is the place of point i"),
+        (X, Z[:40], {}, "X has 41 points and Z has 40: row i of Z must be the coord"),
         (X[:1], Z[:1], {}, "X has 1 point, but at least 3 are needed"),
         (X[:2], Z[:2], {}, "X has 2 points, but at least 3"),
         (BAD, Z, {}, "Input X contains NaN"),

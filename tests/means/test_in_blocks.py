@@ -92,7 +92,7 @@ def test_what_is_refused():
         independence_test(blocks(X), blocks(Y))
     with pytest.raises(ValueError, match="need blocks of the same sizes: X has 600 rows in 3"):
         two_sample_test(blocks(X), Blocks.of(Y, 100), method="linear")
-    with pytest.raises(ValueError, match="X has 2 columns and Y 1; two samples have the same"):
+    with pytest.raises(ValueError, match="X has 2 columns and Y has 1; both samples need the same"):
         two_sample_test(blocks(X), blocks(Y[:, :1]), method="linear")
-    with pytest.raises(ValueError, match="have estimator='biased', not 'unbiased'"):
+    with pytest.raises(ValueError, match="support estimator='biased', got 'unbiased'"):
         independence_test(blocks(X), blocks(Y), method="lowrank", estimator="unbiased")

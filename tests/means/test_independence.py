@@ -1,5 +1,7 @@
 """HSIC and the test of independence: definitions, permutations by brute force, features."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from mercer import MemoryBudgetError, NotPositiveDefiniteError, hsic, independen
 from mercer.kernels import RBF, Distance, Linear, Precomputed, ThinPlate
 from mercer.means import _hsic, _independence
 from mercer.means._landmarks import landmark_gram
-from mercer.means._permutation import orders
+from mercer.means._permutation import iter_permutations
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(25, 2))
@@ -34,7 +36,7 @@ both = pytest.mark.parametrize("estimator", ["biased", "unbiased"])
 def test_is_what_it_is_defined_to_be(estimator, monkeypatch):
     expected = by_definition(k(X), l(Y), estimator)
     assert hsic(X, Y, k, l, estimator) == pytest.approx(expected, rel=1e-10)
-    monkeypatch.setattr(_hsic, "_STRIP", 7)
+    monkeypatch.setattr(_hsic, "_TILE_SIZE", 7)
     assert hsic(X, Y, k, l, estimator) == pytest.approx(expected, rel=1e-10)
 
 
@@ -73,7 +75,7 @@ def test_the_unbiased_estimator_does_not_see_the_diagonals(n, seed):
 @both
 def test_permuted_statistics_are_those_of_brute_force(estimator):
     result = independence_test(X, Y, k, l, estimator=estimator, n_permutations=40, random_state=5)
-    rows = np.concatenate(list(orders(25, 40, np.random.default_rng(5), 9)[1]))
+    rows = np.concatenate(list(iter_permutations(25, 40, np.random.default_rng(5), 9)[1]))
     expected = [hsic(X, Y[p], k, l, estimator) for p in rows]
     assert result.statistic == pytest.approx(expected[0], rel=1e-9)
     np.testing.assert_allclose(result.null, expected[1:], rtol=1e-8, atol=1e-13)
@@ -88,7 +90,7 @@ def test_features_are_kernels_like_any_other(estimator):
     result = independence_test(X, Y, k, l, estimator=estimator, **options)
     random = np.random.default_rng(3)
     K, L = (landmark_gram(f, Z, 6, random, None).to_array() for f, Z in ((k, X), (l, Y)))
-    rows = np.concatenate(list(orders(25, 30, random, 10**6)[1]))
+    rows = np.concatenate(list(iter_permutations(25, 30, random, 10**6)[1]))
     expected = [by_definition(K, L[np.ix_(p, p)], estimator) for p in rows]
     assert result.statistic == pytest.approx(expected[0], rel=1e-9)
     np.testing.assert_allclose(result.null, expected[1:], rtol=1e-8, atol=1e-12)
@@ -102,9 +104,8 @@ def test_features_are_kernels_like_any_other(estimator):
 def test_chunks_change_nothing(monkeypatch):
     options = {"n_permutations": 70, "random_state": 1}
     whole = [independence_test(X, Y, method=m, **options) for m in ("permutation", "lowrank")]
-    monkeypatch.setattr(_independence, "_WORK", 1)
-    monkeypatch.setattr(_independence, "_FEATURES", 1)
-    monkeypatch.setattr(_independence, "_BLOCK", 1)
+    small = {"min_task_terms": 1, "feature_task_bytes": 1, "permutation_block_bytes": 1}
+    monkeypatch.setattr(_independence, "_TUNING", replace(_independence._TUNING, **small))
     parts = [independence_test(X, Y, method=m, **options) for m in ("permutation", "lowrank")]
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a.null, b.null, rtol=1e-10)
@@ -131,7 +132,8 @@ def test_the_method_is_said(monkeypatch):
     assert independence_test(X, Y, n_permutations=19).method == "permutation"
     small = independence_test(X, Y, n_permutations=19, rank=5, max_memory="9 KiB")  # not 16 n^2
     assert small.method == "lowrank"
-    monkeypatch.setattr(_independence, "_LARGE", 20)
+    tuning = replace(_independence._TUNING, max_permutation_pairs=20)
+    monkeypatch.setattr(_independence, "_TUNING", tuning)
     assert independence_test(X, Y, n_permutations=19).method == "lowrank"
     assert independence_test(X, Y, Distance(), n_permutations=19).method == "permutation"
     with pytest.raises(NotPositiveDefiniteError):
@@ -167,13 +169,13 @@ def test_what_is_refused():
         independence_test(X, Y, estimator="x")
     with pytest.raises(ValueError, match=r"method must be one of .*'lowrank'\), got 'linear'"):
         independence_test(X, Y, method="linear")
-    with pytest.raises(ValueError, match="25 points in X and 24 in Y, but they come in pairs"):
+    with pytest.raises(ValueError, match="25 points in X and 24 in Y, but the points must"):
         hsic(X, Y[:24])
     with pytest.raises(ValueError, match="X has 3 points, but at least 4 are needed"):
         hsic(X[:3], Y[:3], estimator="unbiased")
     with pytest.raises(ValueError, match="X has 0 points, but at least 2 are needed"):
         independence_test(X[:0], Y[:0])
-    with pytest.raises(ValueError, match="give the values of Y as kernel_y"):
+    with pytest.raises(ValueError, match="pass the values for Y as kernel_y"):
         hsic(np.arange(25), np.arange(25), Precomputed(k(X)))
     with pytest.raises(ValueError, match="n_permutations must be a positive integer, got 0"):
         independence_test(X, Y, n_permutations=0)

@@ -1,5 +1,6 @@
 """Orders that the order of the points cannot change, and the levels that rest on them."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_the_level_of_linear_in_small_samples(small):
     random = np.random.default_rng(0)
     test = partial(two_sample_test, kernel=RBF(), method="linear")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_two_sample, "warn_of_few", lambda *_: None)
+        patch.setattr(_two_sample, "warn_if_level_unreachable", lambda *_: None)
         p = [test(*random.normal(size=(2, small, 1))).pvalue for _ in range(800)]
     level = 1 / 16 if small == 8 else 0.05
     assert np.mean(np.array(p) <= level) == pytest.approx(level, abs=0.02)
@@ -109,18 +110,19 @@ def test_indices_are_known_by_their_values():
     )
     np.testing.assert_array_equal(a, shuffled[b])
     blocks = np.kron(np.eye(2), np.ones((3, 3)))  # which of the two is the first?
-    with pytest.raises(UnorderableError, match="the same kernel values in another order"):
+    with pytest.raises(UnorderableError, match="the same kernel values in different orders"):
         canonical_order(np.arange(6), Precomputed(blocks))
 
 
 def test_points_without_an_order_have_no_landmarks(monkeypatch):
     points, k = [Opaque(x) for x in X[:, 0]], lambda s, t: float(np.exp(-((s.x - t.x) ** 2)))
-    with pytest.raises(ValueError, match=r"type Opaque have no order .* take method='permutation'"):
+    with pytest.raises(ValueError, match=r"Opaque have no known order; use method='permutation'"):
         two_sample_test(points[:9], points[9:], k, method="lowrank")
-    with pytest.raises(ValueError, match="different integers, which may be no more than their num"):
+    with pytest.raises(ValueError, match="distinct integers, which may be mere indices"):
         independence_test(range(24), X, lambda i, j: k(points[i], points[j]), method="lowrank")
-    monkeypatch.setattr(_two_sample, "_LARGE", 10)
-    monkeypatch.setattr(_independence, "_LARGE", 10)
+    monkeypatch.setattr(_two_sample, "_MAX_PERMUTATION_POINTS", 10)
+    tuning = replace(_independence._TUNING, max_permutation_pairs=10)
+    monkeypatch.setattr(_independence, "_TUNING", tuning)
     assert two_sample_test(points[:9], points[9:], k, n_permutations=19).method == "permutation"
     assert independence_test(points, X, k, RBF(), n_permutations=19).method == "permutation"
 
@@ -133,5 +135,5 @@ def test_points_that_can_be_exchanged_have_an_order():
 
 
 def test_values_inside_a_composite_belong_to_one_sample():
-    with pytest.raises(ValueError, match="give the values of Y as kernel_y"):
+    with pytest.raises(ValueError, match="pass the values for Y as kernel_y"):
         hsic(np.arange(6), np.arange(6), 2 * Precomputed(np.eye(6)))

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from mercer import Expansion, NotDifferentiableError, herd, mmd, thin
 from mercer.gram import TiledGram
 from mercer.kernels import RBF, Callable, Distance, Linear, Select, ThinPlate, White
-from mercer.means._summary import Mean, optimal_weights
+from mercer.means import _thinning
+from mercer.means._summary import MeanEmbedding, optimal_weights
 from mercer.means._thinning import _halve, _swap
 
 rng = np.random.default_rng(0)
@@ -82,7 +83,7 @@ def test_refinement_leaves_the_data_and_comes_closer():
     product = Callable(lambda A, B: A @ B.T)
     with pytest.raises(NotDifferentiableError):
         herd(X, 3, product, refine=3)
-    with pytest.raises(ValueError, match="refine=3 moves points down a gradient, which only vec"):
+    with pytest.raises(ValueError, match="refine=3 moves points along a gradient and needs vec"):
         herd(["a", "b"], 1, lambda s, t: float(s == t), refine=3)
 
 
@@ -91,7 +92,7 @@ def test_thinning_is_never_behind_its_candidates():
         found = thin(X, 7, RBF(0.7), random_state=seed)
         evenly = mmd(X[np.arange(7) * 60 // 7], X, RBF(0.7), "biased")
         assert found.mmd <= evenly
-    mean = Mean.of(X, RBF(0.7), None)
+    mean = MeanEmbedding.of(X, RBF(0.7), None)
     equal, start = np.full(7, 1 / 7), np.arange(7)
     swapped = _swap(mean, start)
     assert mean.squared_distance(swapped, equal) < mean.squared_distance(start, equal)
@@ -115,8 +116,8 @@ def test_halves_are_closer_than_random_ones():
 def test_halving_does_not_depend_on_its_blocks(monkeypatch):
     K = TiledGram(RBF(1.0), X)
     whole = _halve(K, np.arange(60), np.random.default_rng(1), 0.5)
-    monkeypatch.setattr("mercer.means._thinning._BLOCK", 6)
-    monkeypatch.setattr("mercer.means._thinning._STRIP", 11)
+    tuning = dataclasses.replace(_thinning._TUNING, points_per_tile=6, rows_per_task=11)
+    monkeypatch.setattr(_thinning, "_TUNING", tuning)
     parts = _halve(K, np.arange(60), np.random.default_rng(1), 0.5)
     np.testing.assert_array_equal(whole[0], parts[0])
 
@@ -174,14 +175,14 @@ def test_one_point_of_many_takes_no_time():
 
 def test_what_is_refused():
     for bad in (0, 61, 2.5, True):
-        with pytest.raises(ValueError, match=f"n_points={bad} of 60 points were asked for"):
+        with pytest.raises(ValueError, match=f"n_points must be .* from 1 to 60, .* got {bad}"):
             thin(X, bad)
     with pytest.raises(ValueError, match="weights must be 'equal' or 'optimal', got 'best'"):
         herd(X, 3, weights="best")
-    with pytest.raises(ValueError, match="refine must be a number of steps, 0 or more, got -1"):
+    with pytest.raises(ValueError, match=r"refine must be a number of steps .* got -1"):
         herd(X, 3, refine=-1)
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="refine=5 moves points down a gradient, which only vec"):
+    with pytest.raises(ValueError, match="refine=5 moves points along a gradient and needs vec"):
         herd(pd.DataFrame(X, columns=["a", "b"]), 5, Select(RBF(), ["a"]), refine=5)
     with pytest.raises(ValueError, match="X has 0 points, but at least 1 are needed"):
         herd(X[:0], 1)

@@ -12,9 +12,9 @@ from mercer.gram import NystroemMap
 from mercer.kernels import RBF, Distance, Linear, Precomputed, ThinPlate
 from mercer.means import _two_sample
 from mercer.means._landmarks import landmark_gram
-from mercer.means._mmd import Splits, pair_terms
-from mercer.means._permutation import pvalue, splits
-from mercer.means._samples import pooled
+from mercer.means._mmd import SplitSums, pair_terms
+from mercer.means._permutation import iter_splits, pvalue
+from mercer.means._samples import pool_samples
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(14, 2)), rng.normal(size=(19, 2)) + 0.4
@@ -22,7 +22,7 @@ Z = np.concatenate([X, Y])
 
 
 def permuted(m, n, count, seed, size=10**6):
-    return np.concatenate(list(splits(m, n, count, np.random.default_rng(seed), size)[1]))
+    return np.concatenate(list(iter_splits(m, n, count, np.random.default_rng(seed), size)[1]))
 
 
 @pytest.mark.parametrize("estimator", ["biased", "unbiased"])
@@ -44,7 +44,7 @@ def test_features_are_a_kernel_like_any_other(estimator):
     K = landmark_gram(RBF(1.3), Z, 5, np.random.default_rng(7), None).to_array()
     again = np.random.default_rng(7)
     landmark_gram(RBF(1.3), Z, 5, again, None)  # uses up the same numbers
-    rows = np.concatenate(list(splits(14, 19, 30, again, 10**6)[1]))
+    rows = np.concatenate(list(iter_splits(14, 19, 30, again, 10**6)[1]))
     places = np.arange(33)
     expected = [mmd(places[r], places[~r], Precomputed(K), estimator) for r in rows]
     assert result.statistic == pytest.approx(expected[0], abs=1e-12)
@@ -64,7 +64,7 @@ def test_with_all_landmarks_nothing_is_lost():
 
 def test_blocks_of_permutations_change_nothing(monkeypatch):
     whole = two_sample_test(X, Y, n_permutations=200, random_state=3)
-    monkeypatch.setattr(_two_sample, "_BLOCK", 1)  # 16 at a time
+    monkeypatch.setattr(_two_sample, "_SPLIT_BLOCK_BYTES", 1)  # 16 at a time
     parts = two_sample_test(X, Y, n_permutations=200, random_state=3)
     np.testing.assert_allclose(parts.null, whole.null, rtol=1e-12, atol=1e-15)
     assert parts.pvalue == whole.pvalue
@@ -86,7 +86,7 @@ def test_every_split_of_a_few_points_is_tried_once():
 def test_too_few_points_or_permutations_to_reject_anything():
     with pytest.warns(UserWarning, match=r"that can be reached is 0\.333, .* 2 and 2"):
         two_sample_test(X[:2], Y[:2])
-    with pytest.warns(UserWarning, match=r"is 0\.1, so that nothing .* 9 permutations; take more"):
+    with pytest.warns(UserWarning, match=r"is 0\.1, so that the test .* 9 permutations; use more"):
         assert two_sample_test(X, Y, n_permutations=9).smallest_pvalue == 0.1
 
 
@@ -104,7 +104,10 @@ def test_ties_count_although_rounding_holds_them_apart():
 def test_the_order_of_the_points_does_not_choose_the_kernel():
     A = rng.normal(size=(1500, 3)) * rng.exponential(size=(1500, 1))  # more than "median" looks at
     shuffled = A[np.random.default_rng(1).permutation(1500)]
-    assert pooled(A[:700], A[700:], None)[0] == pooled(shuffled[:700], shuffled[700:], None)[0]
+    assert (
+        pool_samples(A[:700], A[700:], None)[0]
+        == pool_samples(shuffled[:700], shuffled[700:], None)[0]
+    )
     few, others = (
         landmark_gram(RBF(2.0), P, 20, np.random.default_rng(0), None) for P in (A, shuffled)
     )
@@ -165,7 +168,7 @@ def test_the_method_is_said():
 def test_a_kernel_that_is_not_positive_definite_has_no_features(monkeypatch):
     with pytest.raises(NotPositiveDefiniteError):
         two_sample_test(X, Y, Distance(), method="lowrank")
-    monkeypatch.setattr(_two_sample, "_LARGE", 10)
+    monkeypatch.setattr(_two_sample, "_MAX_PERMUTATION_POINTS", 10)
     assert two_sample_test(X, Y, Distance(), n_permutations=19).method == "permutation"
 
 
@@ -221,7 +224,7 @@ def test_what_the_points_have_in_common_costs_no_digits(method, estimator):
 
 
 def test_differences_that_rounding_hides_are_said_to_be():
-    with pytest.warns(UserWarning, match=r"may be rounding, .* spread by only .* is too large"):
+    with pytest.warns(UserWarning, match=r"rounding error .* deviation of only .* is too large"):
         two_sample_test(X, Y + 1.0, RBF(1e8), n_permutations=19)
 
 
@@ -234,7 +237,7 @@ def test_splits_of_a_gram_and_of_its_factor_agree():
     K = landmark_gram(RBF(), Z, 8, np.random.default_rng(0), None)
     dense = NystroemMap.on(RBF(), Z[K.indices]).features(Z)
     rows = permuted(14, 19, 5, 0)
-    sums = Splits.of(K, rows, 14)
+    sums = SplitSums.of(K, rows, 14)
     dense -= dense.mean(axis=0)
     np.testing.assert_allclose(sums.sxx, ((rows @ dense) ** 2).sum(axis=1), rtol=1e-9)
 

@@ -1,4 +1,4 @@
-"""Learning the kernel: how kernels agree with each other and with targets, and sums of them."""
+"""Kernel learning: alignment of kernels, weights of several kernels, search for a structure."""
 
 from .._lazy import attach
 

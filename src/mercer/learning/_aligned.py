@@ -1,4 +1,4 @@
-"""Alignment with the targets as a function of theta."""
+"""The alignment of a kernel with the targets, as an objective for its hyper-parameters."""
 
 from __future__ import annotations
 
@@ -16,25 +16,31 @@ from ..kernels import Kernel
 
 __all__ = ["TargetAlignment"]
 
-_ARRAYS = 6  # of the size of K: K, T, and what a pullback takes
+_N_MATRICES = 6  # n x n matrices in memory: K, T, their products, and those of the pullback
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class TargetAlignment:
-    """n <A, T> / (|A| |T|), of the centred matrices A of the kernel and T of y y^T.
+    """The centred alignment of a kernel with the targets, as a function of theta.
+
+    The objective is n <A, T> / (|A| |T|), where A is the centred kernel matrix and T the centred
+    Y Y^T.  The factor n gives it the scale of a log likelihood.  Its derivatives are
 
         d value = sum_ij W_ij dK_ij,     W = n / |A| (T / |T| - cos A / |A|),  cos the alignment
-
-    The factor n puts it on the scale of a log likelihood.
 
     Parameters
     ----------
     kernel : Kernel
+        The kernel, whose `theta` is the starting point.
     X : points
+        The n training points.
     Y : ndarray of shape (n, q)
+        The targets.
     weights : ndarray of shape (n,), optional
-    max_memory : int, str or None
+        Weights of the points; a point of weight 2 counts as two points.
+    max_memory : int, str or None, default=None
+        The memory budget; see `mercer.gram.gram`.
 
     Examples
     --------
@@ -57,40 +63,40 @@ class TargetAlignment:
 
     @property
     def start(self) -> np.ndarray:
-        """The theta that was given."""
+        """The theta of `kernel`, where the optimisation starts."""
         return self.kernel.theta
 
     def subset(self, rows: np.ndarray) -> Self:
-        """Return the objective of some of the points."""
+        """Return the objective restricted to the points with these indices."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, X=take(self.X, rows), Y=self.Y[rows], weights=weights)
 
     def value(self, theta: Any = None) -> float:
-        """Return the objective."""
+        """Return the objective at theta; None is the theta of `kernel`."""
         return self.value_and_gradient(theta)[0]
 
     def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:
-        """Return the objective and its derivatives in theta."""
+        """Return the objective and its gradient with respect to theta."""
         n = length(self.X)
-        check_budget(8 * _ARRAYS * n * n, self.max_memory, f"an alignment of {n} points")
+        check_budget(8 * _N_MATRICES * n * n, self.max_memory, f"an alignment of {n} points")
         kernel = self.kernel if theta is None else self.kernel.with_theta(theta)
         w = np.ones(n) if self.weights is None else self.weights
-        share = w / w.sum()
+        fractions = w / w.sum()
         A = gram(kernel, self.X, max_memory=self.max_memory).to_array().astype(float, copy=False)
         if not np.isfinite(A).all():
             raise not_finite(kernel)
-        means = A @ share
+        means = A @ fractions
         A = A - means
-        A -= means[:, None] - means @ share
-        Y = self.Y - share @ self.Y
+        A -= means[:, None] - means @ fractions
+        Y = self.Y - fractions @ self.Y
         T = Y @ Y.T
-        both = w[:, None] * w
-        a, t = np.sqrt(np.sum(both * A * A)), np.sqrt(np.sum(both * T * T))
+        pair_weights = w[:, None] * w
+        a, t = np.sqrt(np.sum(pair_weights * A * A)), np.sqrt(np.sum(pair_weights * T * T))
         if not (a > 0 and t > 0):
             return 0.0, np.zeros(self.start.size)
-        cosine = float(np.sum(both * A * T) / (a * t))
+        cosine = float(np.sum(pair_weights * A * T) / (a * t))
         W = T / t
         W -= cosine / a * A
-        W *= both
+        W *= pair_weights
         W *= n / a
         return n * cosine, kernel.pullback(self.X, None, W)

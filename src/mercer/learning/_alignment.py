@@ -1,4 +1,4 @@
-"""The centred alignment of two kernels: the cosine of the angle between their matrices."""
+"""The centred alignment of two kernels: the cosine between their centred matrices."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .._points import as_vectors, doubled, length
 from .._runtime import entry_point, one_blas_thread, reserving
 from ..gram import GramOperator, gram, memoise_if_affordable
 from ..kernels import Kernel, Linear, Precomputed, as_kernel
-from ._pairing import Pairing
+from ._pairing import GramInnerProducts
 
-__all__ = ["alignment", "as_targets", "held_in_tiles", "target_gram"]
+__all__ = ["alignment", "target_gram", "targets_to_matrix", "tiled_gram"]
 
 
 @entry_point
@@ -21,29 +21,33 @@ __all__ = ["alignment", "as_targets", "held_in_tiles", "target_gram"]
 def alignment(
     k1: Any, k2: Any, X: Any = None, *, sample_weight: Any = None, max_memory: Any = None
 ) -> float:
-    """Return <A, B> / (|A| |B|) for the centred matrices A and B of two kernels on the points X.
+    """Return the centred alignment of two kernels, or of a kernel and targets, on the points X.
 
-    1 for kernels that differ by a factor and a constant; about 0 for kernels that see unrelated
-    things.  Centring matters: without it, any two kernels of positive values are aligned (Cortes,
-    Mohri and Rostamizadeh, JMLR 2012).  In tiles: neither matrix is held.
+    The alignment is <A, B> / (|A| |B|), where A and B are the centred kernel matrices.  It is 1 for
+    kernels that differ only by a positive factor and a constant, and about 0 for kernels that
+    measure unrelated properties.  Without centring, any two kernels with positive values would
+    appear aligned (Cortes, Mohri and Rostamizadeh, JMLR 2012).  The matrices are evaluated in tiles
+    and never stored.
 
     Parameters
     ----------
     k1, k2 : Kernel, str, callable, matrix or targets
-        A kernel, with rules such as "median" resolved on the weighted X; a symmetric matrix (n, n);
-        or targets, for which the kernel is y y^T: numbers (n,) or (n, q), or labels (n,), which
-        become a column of zeros and ones for each class.  Integers are labels, floats numbers.
+        A kernel, with rules such as "median" resolved on the weighted X; or a symmetric (n, n)
+        matrix; or targets, for which the kernel is y y^T.  Targets are floats of shape (n,) or
+        (n, q), or labels of shape (n,), which are one-hot encoded.  Integers of shape (n,) are
+        labels.
     X : points
-        Not needed for two matrices or targets.
+        The n points; not needed if k1 and k2 are matrices or targets.
     sample_weight : array of shape (n,), optional
-        A point of weight 2 counts as two points, in the rules of the kernels too; a point of weight
-        0 is absent.
-    max_memory : int, str or None
-        As in `gram`.
+        Weights of the points.  A point of weight 2 counts as two points, also in the rules of the
+        kernels; a point of weight 0 is ignored.
+    max_memory : int, str or None, default=None
+        The memory budget, as in `mercer.gram.gram`.
 
     Returns
     -------
     float
+        The alignment, between -1 and 1.
 
     Examples
     --------
@@ -56,44 +60,46 @@ def alignment(
     >>> round(alignment(RBF(1.0), np.where(X[:, 0] > 0, "right", "left"), X), 3)
     0.796
     """
-    from_X = None if X is None else doubled(X)
+    points = None if X is None else doubled(X)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    if from_X is not None:
-        _check_weights(weights, length(from_X))
-    grams = [_as_gram(k, from_X, weights, name, max_memory) for k, name in ((k1, "k1"), (k2, "k2"))]
+    if points is not None:
+        _check_weights(weights, length(points))
+    grams = [_as_gram(k, points, weights, name, max_memory) for k, name in ((k1, "k1"), (k2, "k2"))]
     (n, _), (m, _) = (K.shape for K in grams)
     if n != m:
-        raise ValueError(f"k1 has {n} points and k2 has {m}: both must be over the same points")
+        raise ValueError(f"k1 has {n} points and k2 has {m}: both must refer to the same points")
     _check_weights(weights, n)
-    pairing = Pairing.of(grams, weights, max_memory=max_memory)
-    for name, size in zip(("k1", "k2"), pairing.products.diagonal(), strict=True):
-        if not size > 0:
+    inner = GramInnerProducts.of(grams, weights, max_memory=max_memory)
+    for name, norm2 in zip(("k1", "k2"), inner.products.diagonal(), strict=True):
+        if not norm2 > 0:
             raise ValueError(
-                f"{name} is constant on these {n} points: nothing is left of it after centring, "
-                f"and an angle with nothing is not defined"
+                f"{name} is constant on these {n} points: its centred matrix is 0, and the "
+                f"alignment with a zero matrix is not defined"
             )
-    return float(pairing.alignments[0, 1])
+    return float(inner.alignments[0, 1])
 
 
-def held_in_tiles(kernel: Kernel, X: Any, max_memory: Any = None) -> GramOperator:
-    """Return K as an operator that evaluates tiles; values that were given are read."""
+def tiled_gram(kernel: Kernel, X: Any, max_memory: Any = None) -> GramOperator:
+    """Return K as an operator that evaluates tiles; a `Precomputed` matrix is used directly."""
     storage = "auto" if isinstance(kernel, Precomputed) else "tiled"
     kernel = memoise_if_affordable(kernel, length(X), max_memory)
     return gram(kernel, X, storage=storage, max_memory=max_memory)
 
 
 def target_gram(Y: np.ndarray) -> GramOperator:
-    """Return Y Y^T, of targets that are shifted to their mean."""
+    """Return Y Y^T for targets Y, which are shifted to mean 0 first."""
     return gram(Linear(), Y - Y.mean(axis=0), storage="tiled")
 
 
-def as_targets(y: Any) -> np.ndarray:
-    """Return targets as numbers, (n, q): columns of zeros and ones for labels, which are no floats.
+def targets_to_matrix(y: Any) -> np.ndarray:
+    """Return targets as a float array of shape (n, q).
+
+    A 1-D array that does not hold floats holds labels, which are one-hot encoded.
 
     Examples
     --------
-    >>> from mercer.learning._alignment import as_targets
-    >>> as_targets(["a", "b", "a"])
+    >>> from mercer.learning._alignment import targets_to_matrix
+    >>> targets_to_matrix(["a", "b", "a"])
     array([[1., 0.],
            [0., 1.],
            [1., 0.]])
@@ -117,15 +123,17 @@ def _as_gram(
 ) -> GramOperator:
     if isinstance(k, (str, Kernel)) or callable(k):
         if X is None:
-            raise ValueError(f"{name} is a kernel, so X is needed: the points to compare it on")
+            raise ValueError(
+                f"{name} is a kernel, so X is needed: the points on which it is evaluated"
+            )
         kernel = as_kernel(k).resolve(X, weights)
-        return held_in_tiles(kernel, X, max_memory)
+        return tiled_gram(kernel, X, max_memory)
     values = np.asarray(k)
     if values.ndim == 2 and values.shape[0] == values.shape[1] and len(values) > 1:
-        return held_in_tiles(Precomputed(values), np.arange(len(values)), max_memory)
+        return tiled_gram(Precomputed(values), np.arange(len(values)), max_memory)
     if values.ndim not in (1, 2) or not len(values):
         raise ValueError(
             f"{name} must be a kernel, a square matrix or targets, got an array of shape "
             f"{values.shape}"
         )
-    return target_gram(as_targets(values))
+    return target_gram(targets_to_matrix(values))

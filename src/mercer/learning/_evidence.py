@@ -1,4 +1,4 @@
-"""Weights of kernels by marginal likelihood (ML-II)."""
+"""Kernel weights that maximise the marginal likelihood of a Gaussian process (ML-II)."""
 
 from __future__ import annotations
 
@@ -8,32 +8,46 @@ from sklearn.exceptions import ConvergenceWarning
 from .._errors import warn_caller
 from ..gp import RidgeCriterion, maximise
 from ..kernels import Fixed
-from ._weights import Candidates, combined
+from ._weights import WeightingProblem, weighted_sum
 
-__all__ = ["likelihood"]
+__all__ = ["marginal_likelihood_weights"]
 
-_SIGNAL = 10.0  # the variance of f in units of that of the noise, where the search starts
-_BOUNDS = (1e-4, 1e8)  # of a weight, in these units
-_NONE = 1e-3  # a weight below this part of the largest is 0: it is on its way to the bound
+_INITIAL_SIGNAL_TO_NOISE = (
+    10.0  # variance of f relative to the noise variance, where the search starts
+)
+_WEIGHT_BOUNDS = (1e-4, 1e8)  # bounds of a weight, relative to the noise variance
+# A weight below this fraction of the largest is set to 0, because it was decreasing to its bound.
+_NEGLIGIBLE_WEIGHT = 1e-3
 
 
-def likelihood(c: Candidates) -> np.ndarray:
-    """Return argmax_v p(Y | v) of a Gaussian process: covariance c (sum_k v_k K_k + diag(1 / w)).
+def marginal_likelihood_weights(problem: WeightingProblem) -> np.ndarray:
+    """Return the weights v that maximise the marginal likelihood p(Y | v) of a Gaussian process.
 
-    With the best c, and a constant integrated out.  Indicators of classes are taken as numbers.
+    The covariance is c (sum_k v_k K_k + diag(1 / w)) with the optimal c and sample weights w.  A
+    constant mean is integrated out.  Class labels enter as one-hot encoded numbers.
     """
-    p = len(c.kernels)
-    kernel = combined([Fixed(k) for k in c.kernels], np.full(p, _SIGNAL / p))
-    noise = 0.0 if c.weights is None else 1.0 / c.weights
-    objective = RidgeCriterion(
-        kernel, c.X, c.Y, noise, c.max_memory, free=False, intercept=True, criterion="likelihood"
+    p = len(problem.kernels)
+    kernel = weighted_sum(
+        [Fixed(k) for k in problem.kernels], np.full(p, _INITIAL_SIGNAL_TO_NOISE / p)
     )
-    found = maximise(objective, objective.start, np.tile(np.log(_BOUNDS), (p, 1)))
-    if not found.converged:
+    noise = 0.0 if problem.weights is None else 1.0 / problem.weights
+    objective = RidgeCriterion(
+        kernel,
+        problem.X,
+        problem.Y,
+        noise,
+        problem.max_memory,
+        free=False,
+        intercept=True,
+        criterion="likelihood",
+    )
+    result = maximise(objective, objective.start, np.tile(np.log(_WEIGHT_BOUNDS), (p, 1)))
+    if not result.converged:
         warn_caller(
-            f"the weights of {p} kernels ended after {found.evaluations} evaluations at a log "
-            f"marginal likelihood of {found.value:.6g} without convergence: {found.message}",
+            f"the search for the weights of {p} kernels stopped after {result.evaluations} "
+            f"evaluations at a log marginal likelihood of {result.value:.6g} without convergence: "
+            f"{result.message}",
             ConvergenceWarning,
         )
-    v = np.exp(found.theta)
-    return np.where(v > _NONE * v.max(), v, 0.0)
+    v = np.exp(result.theta)
+    return np.where(v > _NEGLIGIBLE_WEIGHT * v.max(), v, 0.0)

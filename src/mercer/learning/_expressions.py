@@ -1,15 +1,17 @@
-"""A search through sums and products of kernels, by marginal likelihood (Duvenaud et al., 2013).
+"""Greedy search for a kernel structure, by marginal likelihood (Duvenaud et al., 2013).
 
     expression = sum of terms + noise,     term = factor x product of base kernels
 
-From the best expression so far the next ones come by three moves: add a base kernel as a term,
-multiply a term by one, put another in the place of one.  Each is judged by its BIC,
+At each level, new expressions are derived from the best one so far by three moves: add a base
+kernel as a term, multiply a term by a base kernel, or replace a base kernel by another.  An
+expression is scored by its Bayesian information criterion (BIC, larger is better),
 
     log p(y | theta) - p/2 log n,     at the best theta,     p the number of parameters
 
-and the search ends when no move raises that, or at the end of its budget.  An expression keeps the
-theta of the one it was made from, and a new base kernel is tried at several scales; periods come
-from the periodogram of what the best expression leaves unexplained.
+The search ends when no move raises the BIC enough, or when the budget of evaluations is used up.  A
+new expression starts from the theta of the one it was derived from.  A new base kernel is started
+at several length scales.  The starting values of periods are peaks in the periodograms of the
+targets and of the residuals of the best expression.
 """
 
 from __future__ import annotations
@@ -29,22 +31,54 @@ from ..kernels import RBF, Bounded, Kernel, Periodic, Product, Scale, Select, Su
 
 __all__ = ["ExpressionSearch", "Story", "Tried"]
 
-_SCALES = (0.05, 0.3, 2.0)  # length scales that are tried, in units of those of the base kernel
-_FACTORS = (1.0, 0.1)  # factors of a new term, in units of the variance of the targets
-_PEAKS = 2  # of each periodogram whose periods are tried
-_STEPS = 40  # of a climb, at most
-_ROUGH = 10.0  # a hundredth of this is the gain of a last step
-_FINALISTS = 3  # of a level are climbed to the end
-_NOISE = 0.1  # where the noise starts
-_FREQUENCIES = 2000
-_WORTH = 1.0  # a gain of the BIC below this is not worth a longer expression
 
-Term = tuple[float, tuple[Kernel, ...]]  # a factor and base kernels
+@dataclass(frozen=True)
+class _StructureSearchTuning:
+    """Starting values and effort of the search."""
+
+    # Starting length scales of a new base kernel, relative to the one it was given with.
+    length_scales: tuple[float, ...] = (0.05, 0.3, 2.0)
+    # Starting factors of a new term, relative to the variance of the targets.
+    factors: tuple[float, ...] = (1.0, 0.1)
+    # Number of peaks of each periodogram that give a starting period.
+    n_peaks: int = 2
+    # Maximum number of iterations of one optimisation of theta.
+    max_iter: int = 40
+    # Standard error that the coarse optimisation assumes for the likelihood; it stops when a step
+    # gains less than about a hundredth of it.
+    coarse_standard_error: float = 10.0
+    # Number of expressions of a level that are optimised to full precision.
+    n_finalists: int = 3
+    # Starting value of the noise variance, for targets of variance 1.
+    noise: float = 0.1
+    # Number of frequencies at which a periodogram is evaluated.
+    n_frequencies: int = 2000
+    # A longer expression must raise the BIC by more than this.
+    min_bic_gain: float = 1.0
+
+
+_TUNING = _StructureSearchTuning()
+
+Term = tuple[float, tuple[Kernel, ...]]  # a factor and the base kernels of a product
 
 
 @dataclass(frozen=True)
 class Tried:
-    """An expression, and what it was worth."""
+    """An expression that was evaluated in the search, with its scores.
+
+    Attributes
+    ----------
+    level : int
+        The level of the search, from 0.
+    words : str
+        The expression without its parameters, such as "Linear + Periodic × RBF".
+    bic : float
+        The Bayesian information criterion; larger is better.
+    log_likelihood : float
+        The log marginal likelihood of the targets.
+    parameters : int
+        The number of parameters.
+    """
 
     level: int
     words: str
@@ -55,15 +89,16 @@ class Tried:
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """What a search tried, in order; `print` it.
+    """The expressions that a structure search evaluated; `print` it for a report by level.
 
     Attributes
     ----------
     tried : list of Tried
+        The expressions, in the order in which they were evaluated.
     kernel : Kernel
-        The best expression, with its noise.
+        The kernel of the best expression, including the noise.
     message : str
-        Why it ended.
+        The reason why the search ended.
 
     Examples
     --------
@@ -71,8 +106,8 @@ class Story:
     >>> from mercer import search_kernels
     >>> from mercer.kernels import RBF, Linear
     >>> X = np.linspace(-1, 1, 20)[:, None]
-    >>> found = search_kernels(X, 2 * X[:, 0] + 1, [RBF(), Linear()], max_levels=1)
-    >>> len(found.story.tried)
+    >>> result = search_kernels(X, 2 * X[:, 0] + 1, [RBF(), Linear()], max_levels=1)
+    >>> len(result.story.tried)
     2
     """
 
@@ -82,24 +117,27 @@ class Story:
 
     @property
     def best(self) -> Tried:
-        """The expression of the largest BIC."""
-        return max(self.tried, key=lambda one: one.bic)
+        """The expression with the largest BIC."""
+        return max(self.tried, key=lambda candidate: candidate.bic)
 
     def __str__(self) -> str:
         lines = []
-        for level in range(max(one.level for one in self.tried) + 1):
-            mine = sorted((t for t in self.tried if t.level == level), key=lambda t: -t.bic)
-            lines.append(f"level {level}: {len(mine)} expressions")
+        for level in range(max(candidate.level for candidate in self.tried) + 1):
+            of_level = sorted((t for t in self.tried if t.level == level), key=lambda t: -t.bic)
+            lines.append(f"level {level}: {len(of_level)} expressions")
             lines += [
-                f"  BIC {one.bic:10.2f}  log likelihood {one.log_likelihood:10.2f}  {one.words}"
-                for one in mine[:3]
+                f"  BIC {t.bic:10.2f}  log likelihood {t.log_likelihood:10.2f}  {t.words}"
+                for t in of_level[:3]
             ]
-            lines += ["  ..."] if mine[3:] else []
+            lines += ["  ..."] if of_level[3:] else []
         return "\n".join([*lines, f"best: {self.best.words}", self.message])
 
 
-class _Rough:
-    """A likelihood whose last hundredths do not matter: a climb ends when a step gains less."""
+class _CoarseObjective:
+    """A likelihood that the optimiser maximises only roughly, to screen many expressions cheaply.
+
+    Its large standard error makes the optimiser stop when a step gains little.
+    """
 
     capabilities: ClassVar[Capabilities] = Capabilities(standard_error=True)
 
@@ -107,15 +145,15 @@ class _Rough:
         self.X, self.value_and_gradient = objective.X, objective.value_and_gradient
 
     def standard_error(self, theta: Any) -> float:
-        return _ROUGH
+        return _TUNING.coarse_standard_error
 
 
 @dataclass(frozen=True, eq=False)
 class _Expression:
-    """A sum of terms, and noise."""
+    """A sum of terms, plus noise."""
 
     terms: tuple[Term, ...]
-    noise: float = _NOISE
+    noise: float = _TUNING.noise
 
     @cached_property
     def kernel(self) -> Sum:
@@ -124,11 +162,11 @@ class _Expression:
 
     @property
     def words(self) -> str:
-        """The expression without its numbers, whatever the order of its parts."""
-        return " + ".join(sorted(" × ".join(sorted(map(_name, b))) for _, b in self.terms))
+        """The expression without its parameters, sorted so that equal structures are equal."""
+        return " + ".join(sorted(" × ".join(sorted(map(_kernel_name, b))) for _, b in self.terms))
 
-    def at(self, kernel: Kernel) -> _Expression:
-        """Return the expression with the parameters of its kernel at another theta."""
+    def with_parameters(self, kernel: Kernel) -> _Expression:
+        """Return the expression with the parameters of `kernel`, which has the same structure."""
         *scaled, white = kernel.terms  # type: ignore[attr-defined]
         terms = tuple(
             (s.factor, s.kernel.factors if isinstance(s.kernel, Product) else (s.kernel,))
@@ -139,18 +177,27 @@ class _Expression:
 
 @entry_point
 class ExpressionSearch:
-    """A greedy search; see the module.
+    """Greedy search for the sum of products of base kernels with the largest BIC.
+
+    At each level, the best expression so far is extended by one move: a base kernel is added as a
+    term, multiplied to a term, or replaced by another.
 
     Parameters
     ----------
-    X, y : points and targets
-        The targets with mean 0 and variance 1.
+    X : points
+        The n training points.
+    y : ndarray of shape (n,)
+        The targets, with mean 0 and variance 1.
     base : sequence of Kernel
-        Each at a typical scale.
-    max_levels, max_evaluations : int
-        How many moves are made at most, and how many likelihoods computed.
+        The base kernels, each with a typical length scale.
+    max_levels : int
+        The maximum number of moves.
+    max_evaluations : int
+        The maximum number of evaluations of the marginal likelihood.
     say : function, optional
-    max_memory : int, str or None
+        Called with a text after each level.
+    max_memory : int, str or None, default=None
+        The memory budget; see `mercer.gram.gram`.
 
     Examples
     --------
@@ -158,8 +205,8 @@ class ExpressionSearch:
     >>> from mercer.kernels import RBF, Linear
     >>> from mercer.learning import ExpressionSearch
     >>> X = np.linspace(-1, 1, 20)[:, None]
-    >>> story = ExpressionSearch(X, X[:, 0] / X.std(), [RBF(), Linear()], 1, 60).run()
-    >>> len(story.tried)
+    >>> log = ExpressionSearch(X, X[:, 0] / X.std(), [RBF(), Linear()], 1, 60).run()
+    >>> len(log.tried)
     2
     """
 
@@ -174,124 +221,141 @@ class ExpressionSearch:
         max_memory: Any = None,
     ) -> None:
         self.X, self.y, self.base, self.say, self.max_memory = X, y, base, say, max_memory
-        self.max_levels, self.left, self.most = max_levels, max_evaluations, max_evaluations
+        self.max_levels, self.max_evaluations = max_levels, max_evaluations
+        self.n_left = max_evaluations
         self.tried: list[Tried] = []
 
     def run(self) -> Story:
-        """Return what was tried."""
+        """Run the search, and return the expressions that were evaluated."""
         best: tuple[float, _Expression] = (-np.inf, _Expression(()))
-        message = f"it ended after {self.max_levels} levels, which are all that were allowed"
+        message = f"the search ended after max_levels={self.max_levels} levels"
         for level in range(self.max_levels):
-            rough: list[tuple[float, _Expression]] = []
-            for starts in self._moves(best[1], self._periods(best[1])):
-                if self.left <= 0:
+            coarse: list[tuple[float, _Expression]] = []
+            for starts in self._moves(best[1], self._starting_periods(best[1])):
+                if self.n_left <= 0:
                     break
                 values = [self._objective(start).value() for start in starts]
-                self.left -= len(starts)
-                rough.append(self._climb(starts[int(np.argmax(values))], level, _Rough))
-            rough.sort(key=lambda pair: -pair[0])
-            found = [self._climb(e, level) for _, e in rough[:_FINALISTS] if self.left > 0]
-            top = max(found, key=lambda pair: pair[0], default=best)
-            gain, best = top[0] - best[0], top if top[0] > best[0] else best
+                self.n_left -= len(starts)
+                coarse.append(
+                    self._optimise(starts[int(np.argmax(values))], level, _CoarseObjective)
+                )
+            coarse.sort(key=lambda pair: -pair[0])
+            finalists = [
+                self._optimise(e, level)
+                for _, e in coarse[: _TUNING.n_finalists]
+                if self.n_left > 0
+            ]
+            level_best = max(finalists, key=lambda pair: pair[0], default=best)
+            gain, best = level_best[0] - best[0], level_best if level_best[0] > best[0] else best
             if self.say is not None:
                 self.say(f"level {level}: BIC {best[0]:.2f}, {best[1].words}")
-            if self.left <= 0:
-                message = f"it ended at the budget of {self.most} likelihoods"
+            if self.n_left <= 0:
+                message = (
+                    f"the search ended after max_evaluations={self.max_evaluations} likelihoods"
+                )
                 break
-            if gain <= _WORTH:
-                message = f"no further move raises the BIC by more than {_WORTH:g}"
+            if gain <= _TUNING.min_bic_gain:
+                message = f"no further move raises the BIC by more than {_TUNING.min_bic_gain:g}"
                 break
         return Story(self.tried, best[1].kernel, message)
 
-    def _climb(
-        self, e: _Expression, level: int, view: Any = lambda objective: objective
+    def _optimise(
+        self, expression: _Expression, level: int, as_objective: Any = lambda objective: objective
     ) -> tuple[float, _Expression]:
-        """Return the BIC of an expression at the best theta near its own, and that."""
-        kernel = e.kernel
-        found = maximise(view(self._objective(e)), kernel.theta, kernel.bounds, max_iter=_STEPS)
-        self.left -= found.evaluations
-        p = found.theta.size
-        bic = float(found.value - 0.5 * p * np.log(len(self.y)))
-        others = [t for t in self.tried if t.words != e.words]  # an earlier climb was a rough one
-        self.tried = [*others, Tried(level, e.words, bic, float(found.value), p)]
-        return bic, e.at(kernel.with_theta(found.theta))
+        """Optimise theta from its value in the expression; return the BIC and the result."""
+        kernel = expression.kernel
+        result = maximise(
+            as_objective(self._objective(expression)),
+            kernel.theta,
+            kernel.bounds,
+            max_iter=_TUNING.max_iter,
+        )
+        self.n_left -= result.evaluations
+        p = result.theta.size
+        bic = float(result.value - 0.5 * p * np.log(len(self.y)))
+        others = [t for t in self.tried if t.words != expression.words]  # replaces a coarse result
+        self.tried = [*others, Tried(level, expression.words, bic, float(result.value), p)]
+        return bic, expression.with_parameters(kernel.with_theta(result.theta))
 
     def _objective(self, expression: _Expression) -> MarginalLikelihood:
         return MarginalLikelihood(expression.kernel, self.X, self.y, max_memory=self.max_memory)
 
     def _moves(
-        self, e: _Expression, periods: dict[int, list[float]]
+        self, expression: _Expression, periods: dict[int, list[float]]
     ) -> Iterator[list[_Expression]]:
-        """Yield the expressions one move away, each at several starts."""
-        seen = {one.words for one in self.tried}
-        new = [list(_starts(k, periods)) for k in self.base]
+        """Yield each expression that is one move away, as a list of starting points."""
+        seen = {candidate.words for candidate in self.tried}
+        new = [list(_starting_kernels(k, periods)) for k in self.base]
         for starts in new:
-            yield from _unseen(
+            yield from _if_unseen(
                 [
-                    _Expression((*e.terms, (factor, (k,))), e.noise)
+                    _Expression((*expression.terms, (factor, (k,))), expression.noise)
                     for k in starts
-                    for factor in _FACTORS
+                    for factor in _TUNING.factors
                 ],
                 seen,
             )
-        for i, (factor, inside) in enumerate(e.terms):
+        for i, (factor, base_kernels) in enumerate(expression.terms):
 
-            def put(*kernels: Kernel, i: int = i, factor: float = factor) -> _Expression:
-                return _Expression((*e.terms[:i], (factor, kernels), *e.terms[i + 1 :]), e.noise)
+            def replace_term(*kernels: Kernel, i: int = i, factor: float = factor) -> _Expression:
+                return _Expression(
+                    (*expression.terms[:i], (factor, kernels), *expression.terms[i + 1 :]),
+                    expression.noise,
+                )
 
             for starts in new:
-                if not any(_absorbs(starts[0], k) for k in inside):
-                    yield from _unseen([put(*inside, k) for k in starts], seen)
-                for j in range(len(inside)):
-                    others = (*inside[:j], *inside[j + 1 :])
-                    if not any(_absorbs(starts[0], k) for k in others):
-                        yield from _unseen([put(*others, k) for k in starts], seen)
+                if not any(_product_is_redundant(starts[0], k) for k in base_kernels):
+                    yield from _if_unseen([replace_term(*base_kernels, k) for k in starts], seen)
+                for j in range(len(base_kernels)):
+                    others = (*base_kernels[:j], *base_kernels[j + 1 :])
+                    if not any(_product_is_redundant(starts[0], k) for k in others):
+                        yield from _if_unseen([replace_term(*others, k) for k in starts], seen)
 
-    def _periods(self, e: _Expression) -> dict[int, list[float]]:
-        """Return periods of the targets, and of what is left of them, along each column."""
+    def _starting_periods(self, expression: _Expression) -> dict[int, list[float]]:
+        """Return starting periods for each column of X, from the targets and the residuals."""
         if not isinstance(self.X, np.ndarray) or self.X.ndim != 2:
             return {}
-        rests = [self.y]
-        if e.terms:
-            means, _ = self._objective(e).leave_one_out()
-            rests.append(self.y - means[:, 0])
+        residuals = [self.y]
+        if expression.terms:
+            means, _ = self._objective(expression).leave_one_out()
+            residuals.append(self.y - means[:, 0])
         return {
-            j: [period for rest in rests for period in _peaks(x, rest)]
+            j: [period for residual in residuals for period in _periodogram_peaks(x, residual)]
             for j, x in enumerate(self.X.T)
         }
 
 
-def _unseen(starts: list[_Expression], seen: set[str]) -> Iterator[list[_Expression]]:
-    """Yield the starts of an expression that was not tried before."""
+def _if_unseen(starts: list[_Expression], seen: set[str]) -> Iterator[list[_Expression]]:
+    """Yield `starts` if their expression was not evaluated before."""
     if starts[0].words not in seen:
         seen.add(starts[0].words)
         yield starts
 
 
-def _absorbs(a: Kernel, b: Kernel) -> bool:
-    """Tell whether the product of two kernels is of their own kind: RBF x RBF is an RBF."""
-    return isinstance(_inside(a), RBF) and _name(a) == _name(b)
+def _product_is_redundant(a: Kernel, b: Kernel) -> bool:
+    """Whether the product of two kernels is a kernel of the same family, as RBF x RBF is an RBF."""
+    return isinstance(_unwrap(a), RBF) and _kernel_name(a) == _kernel_name(b)
 
 
-def _inside(kernel: Kernel) -> Kernel:
-    """Return a base kernel without what selects columns and bounds parameters."""
-    return _inside(kernel.kernel) if isinstance(kernel, (Select, Bounded)) else kernel
+def _unwrap(kernel: Kernel) -> Kernel:
+    """Return the kernel inside wrappers that select columns or bound parameters."""
+    return _unwrap(kernel.kernel) if isinstance(kernel, (Select, Bounded)) else kernel
 
 
-def _name(kernel: Kernel) -> str:
-    inside = type(_inside(kernel)).__name__
-    return f"{inside}[{kernel.columns[0]}]" if isinstance(kernel, Select) else inside
+def _kernel_name(kernel: Kernel) -> str:
+    name = type(_unwrap(kernel)).__name__
+    return f"{name}[{kernel.columns[0]}]" if isinstance(kernel, Select) else name
 
 
-def _starts(kernel: Kernel, periods: dict[int, list[float]]) -> Iterator[Kernel]:
-    """Yield a base kernel at several scales, or periods."""
-    inner = _inside(kernel)
+def _starting_kernels(kernel: Kernel, periods: dict[int, list[float]]) -> Iterator[Kernel]:
+    """Yield a base kernel with several starting length scales or periods."""
+    inner = _unwrap(kernel)
     column = kernel.columns[0] if isinstance(kernel, Select) else 0
     if isinstance(inner, Periodic):
-        # where the data suggest none, the period that was given
+        # If the data suggest no period, start from that of the base kernel.
         changes = [{"period": period} for period in periods.get(column, ())] or [{}]
     elif isinstance(scale := getattr(inner, "length_scale", None), float):
-        changes = [{"length_scale": scale * s} for s in _SCALES]
+        changes = [{"length_scale": scale * s} for s in _TUNING.length_scales]
     else:
         changes = [{}]
     prefix, outer = "", kernel
@@ -301,18 +365,18 @@ def _starts(kernel: Kernel, periods: dict[int, list[float]]) -> Iterator[Kernel]
         yield kernel.set_params(**{prefix + name: value for name, value in change.items()})
 
 
-def _peaks(x: np.ndarray, y: np.ndarray) -> list[float]:
-    """Return the periods at which the periodogram of y, without its linear trend, peaks."""
+def _periodogram_peaks(x: np.ndarray, y: np.ndarray) -> list[float]:
+    """Return the periods of the highest peaks in the periodogram of y, without its linear trend."""
     gaps = np.diff(np.unique(x))
     if len(gaps) < 4:
         return []
     y = y - np.polyval(np.polyfit(x - x.mean(), y, 1), x - x.mean())
     span = float(np.ptp(x))
-    frequencies = np.linspace(2.0 / span, 0.5 / float(np.median(gaps)), _FREQUENCIES)
+    frequencies = np.linspace(2.0 / span, 0.5 / float(np.median(gaps)), _TUNING.n_frequencies)
     if not np.any(y) or frequencies[-1] <= frequencies[0]:
         return []
     power = lombscargle(x, y, 2.0 * np.pi * frequencies)
     inner = power[1:-1]
-    tops = 1 + np.flatnonzero((inner >= power[:-2]) & (inner >= power[2:]))
-    order = tops[np.argsort(-power[tops], kind="stable")][:_PEAKS]
+    peaks = 1 + np.flatnonzero((inner >= power[:-2]) & (inner >= power[2:]))
+    order = peaks[np.argsort(-power[peaks], kind="stable")][: _TUNING.n_peaks]
     return [float(1.0 / f) for f in frequencies[order]]

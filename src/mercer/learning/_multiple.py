@@ -1,4 +1,4 @@
-"""Several kernels in place of one: a kernel that waits for data, and then knows its weights."""
+"""Multiple kernel learning: a weighted sum of kernels whose weights are learned from data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from .._points import doubled, length, take
 from .._runtime import check_choice, entry_point, is_count, one_blas_thread, reserving
 from ..gram import GramOperator, memoise_if_affordable
 from ..kernels import Claims, Kernel, Prepared, Sum, as_kernel, node
-from ._alignment import as_targets, held_in_tiles, target_gram
-from ._evidence import likelihood
-from ._margin import easymkl, simplemkl
-from ._pairing import Pairing
-from ._weights import Candidates, aligned, alignf, average, combined, or_average
+from ._alignment import target_gram, targets_to_matrix, tiled_gram
+from ._evidence import marginal_likelihood_weights
+from ._margin import easymkl_weights, simplemkl_weights
+from ._pairing import GramInnerProducts
+from ._weights import (
+    WeightingProblem,
+    align_weights,
+    alignf_weights,
+    equal_weights,
+    equal_weights_if_all_zero,
+    weighted_sum,
+)
 
 __all__ = ["METHODS", "KernelWeights", "MultipleKernel"]
 
@@ -26,22 +33,23 @@ METHODS = ("average", "alignment", "alignf", "easymkl", "simplemkl", "likelihood
 
 @dataclass(frozen=True, eq=False)
 class KernelWeights:
-    """What `MultipleKernel.learn` found; `print` it.
+    """The weights that `MultipleKernel.learn` returns; `print` it for a table.
 
     Attributes
     ----------
     method : str
+        The method that computed the weights.
     kernels : tuple of Kernel
-        With their rules resolved.
+        The p kernels, with their rules resolved.
     weights : ndarray of shape (p,)
-        Not negative, with sum 1; of kernels divided by their `sizes`.
+        The weights of the kernels divided by their `sizes`; not negative, with sum 1.
     sizes : ndarray of shape (p,)
-        The mean squared distance of phi_k(x) from its mean; 1 where that is 0, or without
-        `normalize`.
+        The mean squared distance of phi_k(x) from its mean.  It is 1 for constant kernels, and for
+        all kernels if `normalize` is False.
     alignments : ndarray of shape (p,) or None
-        The alignment of each kernel with the targets; None without any.
+        The alignment of each kernel with the targets; None if there are no targets.
     alignment, alignment_of_average : float or None
-        The same of the sum, and of the sum with equal weights.
+        The alignment of the weighted sum with the targets, and that of the sum with equal weights.
 
     Examples
     --------
@@ -64,19 +72,19 @@ class KernelWeights:
 
     @property
     def kernel(self) -> Sum:
-        """sum_k (weight_k / size_k) k_k, without the kernels of weight 0."""
-        return combined(self.kernels, self.weights / self.sizes)
+        """The sum of (weight_k / size_k) k_k over the kernels with a positive weight."""
+        return weighted_sum(self.kernels, self.weights / self.sizes)
 
     def __str__(self) -> str:
-        used = int(np.count_nonzero(self.weights))
-        lines = [f"{used} of {len(self.kernels)} kernels have a weight, by {self.method}"]
+        n_used = int(np.count_nonzero(self.weights))
+        lines = [f"{n_used} of {len(self.kernels)} kernels have a positive weight by {self.method}"]
         for i in np.argsort(-self.weights, kind="stable"):
-            told = "" if self.alignments is None else f"  alignment {self.alignments[i]:6.3f}"
-            lines.append(f"{self.weights[i]:7.4f}{told}  {self.kernels[i]}")
+            column = "" if self.alignments is None else f"  alignment {self.alignments[i]:6.3f}"
+            lines.append(f"{self.weights[i]:7.4f}{column}  {self.kernels[i]}")
         if self.alignments is not None:
             lines.append(
                 f"alignment with the targets: {self.alignment:.3f}; with equal weights "
-                f"{self.alignment_of_average:.3f}, of the best single kernel "
+                f"{self.alignment_of_average:.3f}; of the best single kernel "
                 f"{self.alignments.max():.3f}"
             )
         return "\n".join(lines)
@@ -85,46 +93,52 @@ class KernelWeights:
 @entry_point
 @node
 class MultipleKernel(Kernel):
-    """k(x, z) = sum_k v_k k_k(x, z) / s_k,  with weights v >= 0, sum 1, learned in `fit`.
+    """A weighted sum of kernels whose weights are learned when an estimator is fitted.
 
-    Like ``RBF("median")`` it waits for data: in any estimator it becomes a plain sum, which
-    `kernel_` shows, and which is a kernel because no weight is negative.  For a Gaussian process
-    the weights are then where the search for theta starts: they are the factors of the sum.
+    The kernel is k(x, z) = sum_k v_k k_k(x, z) / s_k, with weights v >= 0 of sum 1.  Like
+    ``RBF("median")``, it is resolved on the training data: a fitted estimator has a plain sum as
+    its `kernel_`, which is positive definite because no weight is negative.  In a Gaussian process
+    the weights are the starting values of the factors of the sum.
 
     ============= ============================================================================
     method        weights
     ============= ============================================================================
-    "average"     equal ones, hard to beat; the only method without targets, as in kernel PCA
+    "average"     equal weights, which are hard to beat; the only method that needs no targets,
+                  as in kernel PCA
     "alignment"   the alignment of each kernel with the targets
-    "alignf"      those of the sum whose alignment with the targets is largest: sparse, and kernels
-                  that say the same share one weight (Cortes, Mohri and Rostamizadeh, 2012)
-    "easymkl"     what each kernel has of the margin between classes (Aiolli and Donini, 2015)
-    "simplemkl"   the smallest objective of a support vector machine with this C: sparse
+    "alignf"      maximise the alignment of the sum with the targets: sparse, and redundant
+                  kernels divide one weight (Cortes, Mohri and Rostamizadeh, 2012)
+    "easymkl"     the contribution of each kernel to the margin between classes (Aiolli and
+                  Donini, 2015)
+    "simplemkl"   minimise the objective of a support vector machine with this C: sparse
                   (Rakotomamonjy et al., 2008)
-    "likelihood"  the largest marginal likelihood of a Gaussian process; n^2 memory, n^3 operations
+    "likelihood"  maximise the marginal likelihood of a Gaussian process; n^2 memory, n^3 time
     ============= ============================================================================
 
-    The targets of classifiers are indicators of classes, T = Y Y^T.  The inner products of all p
-    matrices come from one pass over tiles: memory does not grow with p but by p vectors, and what
-    the kernels prepare of the points.
+    Class labels are one-hot encoded to targets Y, whose kernel matrix is T = Y Y^T.  The inner
+    products of all p matrices are computed in one pass over tiles.  Per kernel, this needs one
+    vector of length n and the prepared points in memory.
 
     Parameters
     ----------
-    kernels : sequence of Kernel, or of what else `as_kernel` takes, such as text
-        Over the same points; `Select(kernel, columns)` makes one of some columns, a view.
-    method : str
-    normalize : bool
+    kernels : sequence of Kernel, str or callable
+        The kernels, or anything that `as_kernel` accepts, all for the same kind of points.  Use
+        `Select(kernel, columns)` for a kernel on some of the columns.
+    method : str, default="alignf"
+        See the table above.
+    normalize : bool, default=True
         Whether each kernel is divided by its size s_k on the data, the trace of its centred matrix
-        over n.  Then the sum has size 1, and alpha or C mean the same whatever the kernels; else
-        s_k = 1.
-    ridge : float
-        For "easymkl": 0 is the distance of convex hulls, 1 that of means.
-    C : float
-        For "simplemkl".
-    subsample : int or None
-        Learn the weights from so many evenly spaced points; None for all of them.
-    max_memory : int, str or None
-        For learning the weights; None for what the estimator may take.
+        over n.  The sum then has size 1, so that alpha or C have the same meaning for all kernels.
+        If False, s_k = 1.
+    ridge : float, default=0.1
+        For "easymkl", between 0 (distance between the convex hulls of the classes) and 1
+        (distance between their means).
+    C : float, default=1.0
+        The penalty parameter of the SVM, for "simplemkl".
+    subsample : int or None, default=None
+        The number of evenly spaced points from which the weights are learned; None is all points.
+    max_memory : int, str or None, default=None
+        The memory budget for learning the weights; None is the budget of the estimator.
 
     Examples
     --------
@@ -157,14 +171,14 @@ class MultipleKernel(Kernel):
         super().__post_init__()
 
     def _claims(self, *inner: Claims) -> Claims:
-        # some weights may turn out to be 0: nothing is known but what holds for all kernels
-        known = Sum(self.kernels).claims
-        return dataclasses.replace(known, strict=False, against=None)
+        # Some weights may be 0, so only properties that all of the kernels have are certain.
+        of_sum = Sum(self.kernels).claims
+        return dataclasses.replace(of_sum, strict=False, against=None)
 
     def _check(self) -> None:
         if not self.kernels:
             raise ValueError("MultipleKernel needs at least one kernel, got an empty sequence")
-        Sum(self.kernels)  # which refuses kernels of different kinds of points
+        Sum(self.kernels)  # raises if the kernels need different kinds of points
         check_choice("method", self.method, *METHODS)
         if not 0.0 <= self.ridge <= 1.0:
             raise ValueError(f"ridge must be between 0 and 1, got {self.ridge!r}")
@@ -176,28 +190,33 @@ class MultipleKernel(Kernel):
             )
 
     def learn(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelWeights:
-        """Return the weights for these points and targets, with what led to them.
+        """Learn the weights from points and targets, without fitting an estimator.
 
         Parameters
         ----------
         X : points
+            The n training points.
         y : array of shape (n,) or (n, q), optional
-            Floats are numbers, anything else labels.
+            The targets: floats are numbers, anything else is labels.
         sample_weight : array of shape (n,), optional
-            A point of weight 2 counts as two points; for "easymkl" and "likelihood" as one whose
-            noise is half.
+            Weights of the points.  A point of weight 2 counts as two points; with "easymkl" and
+            "likelihood" it counts as one point with half the noise variance.
+
+        Returns
+        -------
+        KernelWeights
         """
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        Y = None if y is None else as_targets(y)
+        Y = None if y is None else targets_to_matrix(y)
         if weights is not None:
             if weights.shape != (length(X),) or not np.all(weights >= 0) or not weights.sum() > 0:
                 raise ValueError(f"sample_weight must be {length(X)} numbers >= 0, not all 0")
-            kept = np.flatnonzero(weights)
-            X, weights, Y = take(X, kept), weights[kept], None if Y is None else Y[kept]
+            positive = np.flatnonzero(weights)
+            X, weights, Y = take(X, positive), weights[positive], None if Y is None else Y[positive]
         resolved = [k.resolve(X, weights, Y) for k in self.kernels]
-        return dataclasses.replace(self, kernels=tuple(resolved))._weighed(X, weights, Y)
+        return dataclasses.replace(self, kernels=tuple(resolved))._learn_weights(X, weights, Y)
 
-    # ------------------------------------------------------------------ the contract
+    # ------------------------------------------------------------------ interface of Kernel
 
     def _rules(self) -> list[str]:
         return ["method"]
@@ -207,44 +226,46 @@ class MultipleKernel(Kernel):
         return dataclasses.replace(self, kernels=kernels, method="average")
 
     def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
-        return self._weighed(X, weights, targets).kernel
+        return self._learn_weights(X, weights, targets).kernel
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._require_resolved()  # a sum of kernels takes its place
+        self._require_resolved()  # raises; a resolved kernel is a Sum
 
     # ------------------------------------------------------------------ learning
 
     @one_blas_thread
     @reserving()
-    def _weighed(self, X: Any, weights: np.ndarray | None, Y: np.ndarray | None) -> KernelWeights:
-        """Return the weights of kernels whose rules are resolved."""
+    def _learn_weights(
+        self, X: Any, weights: np.ndarray | None, Y: np.ndarray | None
+    ) -> KernelWeights:
+        """Learn the weights; the rules of the kernels must be resolved already."""
         n, p = length(X), len(self.kernels)
         if Y is None and self.method != "average":
             raise ValueError(
-                f"method={self.method!r} learns the weights of {p} kernels from targets, and this "
-                f"model has none; method='average' needs none"
+                f"method={self.method!r} learns the weights of {p} kernels from targets, but this "
+                f"model has none; method='average' does not need targets"
             )
         if Y is not None and len(Y) != n:
-            raise ValueError(f"{n} points, but {len(Y)} targets")
+            raise ValueError(f"there are {n} points, but {len(Y)} targets")
         if self.subsample is not None and self.subsample < n:
-            some = np.linspace(0, n - 1, self.subsample).astype(int)
-            X, Y = take(X, some), None if Y is None else Y[some]
-            weights = None if weights is None else weights[some]
-            n = len(some)
+            rows = np.linspace(0, n - 1, self.subsample).astype(int)
+            X, Y = take(X, rows), None if Y is None else Y[rows]
+            weights = None if weights is None else weights[rows]
+            n = len(rows)
         X = doubled(X)
         kernels = [memoise_if_affordable(k, n, self.max_memory) for k in self.kernels]
         grams = [self._gram(i, X, kernels[i]) for i in range(p)]
         if Y is not None:
             grams.append(target_gram(Y))
-        pairing = Pairing.of(grams, weights, max_memory=self.max_memory)
+        inner = GramInnerProducts.of(grams, weights, max_memory=self.max_memory)
         sizes = np.ones(p)
         if self.normalize:
-            sizes = np.where(pairing.sizes[:p] > 0, pairing.sizes[:p], 1.0)
+            sizes = np.where(inner.sizes[:p] > 0, inner.sizes[:p], 1.0)
         if Y is None:
             return KernelWeights(
                 self.method, self.kernels, np.full(p, 1.0 / p), sizes, None, None, None
             )
-        candidates = Candidates(
+        problem = WeightingProblem(
             [
                 k if s == 1.0 else (1.0 / s) * k
                 for k, s in zip(kernels, sizes.tolist(), strict=True)
@@ -252,46 +273,48 @@ class MultipleKernel(Kernel):
             X,
             Y,
             weights,
-            pairing.products[:p, :p] / np.outer(sizes, sizes),
-            pairing.products[:p, -1] / sizes,
-            float(pairing.products[-1, -1]),
+            inner.products[:p, :p] / np.outer(sizes, sizes),
+            inner.products[:p, -1] / sizes,
+            float(inner.products[-1, -1]),
             self.max_memory,
         )
-        v = np.ones(1) if p == 1 else self._method(candidates)
+        v = np.ones(1) if p == 1 else self._compute_weights(problem)
         v = v / v.sum()
         return KernelWeights(
             self.method,
             self.kernels,
             v,
             sizes,
-            candidates.alignments,
-            candidates.alignment(v),
-            candidates.alignment(np.ones(p)),
+            problem.alignments,
+            problem.alignment(v),
+            problem.alignment(np.ones(p)),
         )
 
-    def _method(self, candidates: Candidates) -> np.ndarray:
+    def _compute_weights(self, problem: WeightingProblem) -> np.ndarray:
         if self.method == "average":
-            return average(candidates)
-        telling = np.diagonal(candidates.products) > 0  # others are constant, and explain nothing
-        v = np.zeros(len(telling))
-        if not (candidates.target > 0 and telling.any()):  # or all targets are equal
-            return or_average(v, candidates)
+            return equal_weights(problem)
+        varies = np.diagonal(problem.products) > 0  # the others are constant
+        v = np.zeros(len(varies))
+        if not (
+            problem.target_norm2 > 0 and varies.any()
+        ):  # no kernel varies, or all targets are equal
+            return equal_weights_if_all_zero(v, problem)
         methods: dict[str, Any] = {
-            "alignment": aligned,
-            "alignf": alignf,
-            "easymkl": partial(easymkl, ridge=self.ridge),
-            "simplemkl": partial(simplemkl, C=self.C),
-            "likelihood": likelihood,
+            "alignment": align_weights,
+            "alignf": alignf_weights,
+            "easymkl": partial(easymkl_weights, ridge=self.ridge),
+            "simplemkl": partial(simplemkl_weights, C=self.C),
+            "likelihood": marginal_likelihood_weights,
         }
-        v[telling] = methods[self.method](candidates.some(telling))
-        return or_average(v, candidates)
+        v[varies] = methods[self.method](problem.select(varies))
+        return equal_weights_if_all_zero(v, problem)
 
     def _gram(self, i: int, X: Any, kernel: Kernel) -> GramOperator:
         try:
-            return held_in_tiles(kernel, X, self.max_memory)
-        except (TypeError, ValueError, KeyError, IndexError) as why:
+            return tiled_gram(kernel, X, self.max_memory)
+        except (TypeError, ValueError, KeyError, IndexError) as error:
             raise ValueError(
-                f"kernel {i} of {len(self.kernels)}, {self.kernels[i]}, does not take these "
-                f"points: {why}. All kernels must be over the same kind of points; one of some "
-                f"columns of a table is Select(kernel, columns)"
-            ) from why
+                f"kernel {i} of {len(self.kernels)}, {self.kernels[i]}, does not accept these "
+                f"points: {error}. All kernels must accept the same points; for a kernel on some "
+                f"columns of a table, use Select(kernel, columns)"
+            ) from error

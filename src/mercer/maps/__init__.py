@@ -1,4 +1,4 @@
-"""Maps of points into a few dimensions: models that draw them, and how much of a map is true."""
+"""Low-dimensional embeddings: the models that compute them, and measures of their quality."""
 
 from .._lazy import attach
 

@@ -1,7 +1,8 @@
-"""Squared distances of some points to all, a block of rows at a time.
+"""Distances between points, in input space or in the feature space of a kernel, in blocks of rows.
 
-Vectors are compared by their differences: two copies of a point are exactly as far from all others,
-which a product of matrices, with its own order of sums in every corner, does not promise.
+Distances between vectors are computed from their differences, not from a matrix product.  Two
+copies of a point then have bit-for-bit identical distances to all other points; a matrix product
+does not guarantee this, because its order of summation varies between tiles.
 """
 
 from __future__ import annotations
@@ -19,20 +20,25 @@ from ..kernels import Kernel, Linear, Radial, Shift, pair
 
 __all__ = ["Distances", "across", "distances", "of_pairs"]
 
-_ROUNDING = 32  # units of it: a squared distance that is smaller, relative to its terms, is 0
-_LARGE = 200  # powers of 2 from which squares are taken in other units
-_ENTRIES = 2**17  # of a block of distances
+_ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
+_MAX_EXPONENT = (
+    200  # points beyond 2^200 or below 2^-200 are rescaled, so that squares do not overflow
+)
+_ENTRIES_PER_BLOCK = 2**17  # distances in a block of rows
 
 
 class Distances(Protocol):
-    """Squared distances between points, or what orders points alike."""
+    """Squared distances between n points, or values that sort the points in the same order."""
 
     def block(self, rows: np.ndarray) -> np.ndarray:
-        """Return those of some points to all, (m, n)."""
+        """Return the distances of the m points with the indices `rows` to all n points, (m, n)."""
 
 
 def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
-    """Return the distances of points, in the feature space of a kernel if there is one."""
+    """Return the distances of points in the feature space of a kernel; None for vectors as given.
+
+    `name` is the name of the argument X in error messages.
+    """
     if kernel is None:
         refuse_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
     vectors = kernel is None or kernel.on_vectors
@@ -40,34 +46,35 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
     kernel = kernel if kernel is None else kernel.resolve(points)._about(points)
     if isinstance(points, np.ndarray) and vectors:
         if kernel is None or _is_euclidean(kernel):
-            return _Differences(points)
+            return _EuclideanDistances(points)
         if isinstance(kernel, Radial) and kernel.is_decreasing:
-            # the same order, also where k is 0 and all of feature space equally far
-            return _Differences(points / kernel.length_scale)
-    return _InFeatureSpace(Linear() if kernel is None else kernel, points)
+            # The order of the distances is the same in input space.  It is exact even where k
+            # underflows to 0 and all points are equally far apart in feature space.
+            return _EuclideanDistances(points / kernel.length_scale)
+    return _FeatureSpaceDistances(Linear() if kernel is None else kernel, points)
 
 
 def _vectors(X: Any, name: str) -> Any:
-    """Return finite vectors in float64."""
+    """Validate X as finite vectors in float64."""
     return check_array(
         X, accept_sparse="csr", dtype=np.float64, input_name=name, estimator="embedding_quality"
     )
 
 
-class _Differences:
-    """|x - z|^2 = sum_j (x_j - z_j)^2; in other units where squares would overflow."""
+class _EuclideanDistances:
+    """Squared Euclidean distances; points are rescaled if the squares would over- or underflow."""
 
     def __init__(self, points: np.ndarray) -> None:
         _, exponent = np.frexp(np.abs(points).max())
-        far = abs(exponent) > _LARGE
-        self._points = np.ascontiguousarray(np.ldexp(points, -exponent) if far else points)
+        rescale = abs(exponent) > _MAX_EXPONENT
+        self._points = np.ascontiguousarray(np.ldexp(points, -exponent) if rescale else points)
 
     def block(self, rows: np.ndarray) -> np.ndarray:
         return np.asarray(cdist(self._points[rows], self._points, "sqeuclidean"))
 
 
-class _InFeatureSpace:
-    """|phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z); 0 where only rounding is left."""
+class _FeatureSpaceDistances:
+    """Squared distances in feature space, k(x, x) - 2 k(x, z) + k(z, z)."""
 
     @quiet
     def __init__(self, kernel: Kernel, points: Any) -> None:
@@ -81,12 +88,14 @@ class _InFeatureSpace:
         out = np.empty((len(rows), len(norms)), dtype=np.result_type(P.dtype, self._Q.dtype))
         self._kernel._tile(P, self._Q, out)
         own = norms[rows, None]
-        return _apart(own, norms, out, self._kernel)
+        return _squared_distances(own, norms, out, self._kernel)
 
 
 @entry_point
 def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
-    """Return the distances in the feature space of a kernel of all pairs, as SciPy's `pdist` does.
+    """Return the distances of all pairs of points in the feature space of a kernel.
+
+    The result is a condensed distance vector of shape (n (n - 1) / 2,), as from SciPy's `pdist`.
 
     Examples
     --------
@@ -96,11 +105,11 @@ def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
     array([1.414, 2.828, 1.414])
     """
     if _is_euclidean(kernel) and isinstance(points, np.ndarray):
-        return _finite(np.asarray(pdist(points)), kernel)
-    n, found = length(points), _InFeatureSpace(kernel, points)
+        return _check_finite(np.asarray(pdist(points)), kernel)
+    n, feature_distances = length(points), _FeatureSpaceDistances(kernel, points)
     out, start = np.empty(n * (n - 1) // 2), 0
-    for rows in slices(n, max(1, _ENTRIES // n)):
-        block = np.sqrt(found.block(np.arange(rows.start, rows.stop)))
+    for rows in slices(n, max(1, _ENTRIES_PER_BLOCK // n)):
+        block = np.sqrt(feature_distances.block(np.arange(rows.start, rows.stop)))
         for i, row in enumerate(block, start=rows.start):
             out[start : start + n - 1 - i] = row[i + 1 :]
             start += n - 1 - i
@@ -110,7 +119,19 @@ def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
 @entry_point
 @quiet
 def across(kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """Return the distances of points x to points z, given k(x, x) and k(z, z).
+    """Return the distances of points X to points Z in the feature space of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Z : points
+        m and n points.
+    own, norms : ndarrays of shape (m,) and (n,)
+        The values k(x, x) and k(z, z).
+
+    Returns
+    -------
+    ndarray of shape (m, n)
 
     Examples
     --------
@@ -121,24 +142,26 @@ def across(kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray) -
     array([[0.    , 1.4142]])
     """
     if _is_euclidean(kernel) and isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
-        return _finite(np.asarray(cdist(X, Z)), kernel)
-    return np.sqrt(_apart(own[:, None], norms, kernel(X, Z), kernel))
+        return _check_finite(np.asarray(cdist(X, Z)), kernel)
+    return np.sqrt(_squared_distances(own[:, None], norms, kernel(X, Z), kernel))
 
 
 def _is_euclidean(kernel: Kernel) -> bool:
-    """Whether distances in feature space are those of the vectors themselves."""
+    """Whether distances in feature space are Euclidean distances of the vectors."""
     return type(kernel) is Linear or (isinstance(kernel, Shift) and _is_euclidean(kernel.kernel))
 
 
-def _apart(own: np.ndarray, norms: np.ndarray, K: np.ndarray, kernel: Kernel) -> np.ndarray:
-    """Return k(x, x) - 2 k(x, z) + k(z, z), and 0 where only rounding is left."""
+def _squared_distances(
+    own: np.ndarray, norms: np.ndarray, K: np.ndarray, kernel: Kernel
+) -> np.ndarray:
+    """Return k(x, x) - 2 k(x, z) + k(z, z), with values at the level of rounding set to 0."""
     squared = own - 2.0 * K.astype(np.float64, copy=False) + norms
-    least = _ROUNDING * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
-    squared[squared <= least] = 0.0
-    return _finite(squared, kernel)
+    threshold = _ZERO_ULPS * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
+    squared[squared <= threshold] = 0.0
+    return _check_finite(squared, kernel)
 
 
-def _finite(distances: np.ndarray, kernel: Kernel) -> np.ndarray:
+def _check_finite(distances: np.ndarray, kernel: Kernel) -> np.ndarray:
     if not np.isfinite(distances.sum()):
         raise not_finite(kernel)
     return distances

@@ -1,4 +1,4 @@
-"""Affine maps with a function between them: the two halves of an autoencoder."""
+"""Multilayer perceptrons: the encoder and the decoder of an autoencoder."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .._runtime import slices
 
 __all__ = ["ACTIVATIONS", "Layers"]
 
-_NUMBERS = 2**18  # of values of the widest layer at a time
+_VALUES_PER_BLOCK = 2**18  # values of the widest layer that are in memory at a time
 
-# s(x), and s'(x) by the value s(x)
+# The activation function s(x), and its derivative s'(x) as a function of the value s(x).
 ACTIVATIONS: dict[str, tuple[Function[[Any], Any], Function[[Any], Any]]] = {
     "tanh": (np.tanh, lambda s: 1.0 - s * s),
     "logistic": (lambda x: 0.5 + 0.5 * np.tanh(0.5 * x), lambda s: s * (1.0 - s)),
@@ -26,16 +26,18 @@ ACTIVATIONS: dict[str, tuple[Function[[Any], Any], Function[[Any], Any]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """f(x) = A_m(s(A_(m-1)(... s(A_1(x))))) with A_j(x) = x W_j + b_j; the last has no s.
+    """A multilayer perceptron with a linear output layer.
+
+    It computes f(x) = A_m(s(A_(m-1)(... s(A_1(x))))) with A_j(x) = x W_j + b_j.
 
     Parameters
     ----------
-    weights : tuple of ndarrays
-        W_j, of shape (from, to).
-    biases : tuple of ndarrays
-        b_j.
-    activation : {"tanh", "logistic", "relu", "identity"}
-        s.
+    weights : tuple of ndarrays of shape (n_in, n_out)
+        The weight matrices W_j.
+    biases : tuple of ndarrays of shape (n_out,)
+        The biases b_j.
+    activation : {"tanh", "logistic", "relu", "identity"}, default="tanh"
+        The activation function s of the hidden layers.
 
     Examples
     --------
@@ -53,7 +55,7 @@ class Layers:
 
     @classmethod
     def of(cls, theta: np.ndarray, sizes: tuple[int, ...], activation: str) -> Layers:
-        """Return layers of these sizes that look into a vector of all W_1, b_1, W_2, b_2, ..."""
+        """Create layers of these sizes, as views of a vector of W_1, b_1, W_2, b_2, ..."""
         weights, biases, start = [], [], 0
         for a, b in pairwise(sizes):
             weights.append(theta[start : start + a * b].reshape(a, b))
@@ -63,33 +65,37 @@ class Layers:
 
     @property
     def theta(self) -> np.ndarray:
-        """All W_1, b_1, W_2, b_2, ... in one vector."""
+        """All parameters W_1, b_1, W_2, b_2, ... in one vector."""
         pairs = zip(self.weights, self.biases, strict=True)
         return np.concatenate([part.ravel() for pair in pairs for part in pair])
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return f(x) for each row, a block of rows at a time."""
+        """Return f(x) for each row of X, computed in blocks of rows."""
         widest = max(W.shape[1] for W in self.weights)
-        blocks = slices(len(X), max(1, _NUMBERS // widest))
+        blocks = slices(len(X), max(1, _VALUES_PER_BLOCK // widest))
         return np.concatenate([self.values(X[rows])[-1] for rows in blocks])
 
     def values(self, X: np.ndarray) -> list[np.ndarray]:
-        """Return X and the values of all layers."""
+        """Return the inputs of all layers (after the activation), followed by the output f(X)."""
         s, _ = ACTIVATIONS[self.activation]
-        found = [X]
+        outputs = [X]
         for j, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
             if j:
-                found[j] = s(found[j])
-            found.append(found[j] @ W + b)
-        return found
+                outputs[j] = s(outputs[j])
+            outputs.append(outputs[j] @ W + b)
+        return outputs
 
     def pullback(self, values: list[np.ndarray], G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradients in theta and in X of a function whose gradient in f(X) is G."""
-        _, slope = ACTIVATIONS[self.activation]
+        """Back-propagate G, the gradient of a function of f(X), to theta and X.
+
+        `values` is the result of the method `values` for X.  Returns the gradients with respect to
+        theta and X.
+        """
+        _, derivative = ACTIVATIONS[self.activation]
         parts: list[np.ndarray] = []
         for j in reversed(range(len(self.weights))):
             parts = [(values[j].T @ G).ravel(), G.sum(axis=0), *parts]
             G = G @ self.weights[j].T
             if j:
-                G *= slope(values[j])
+                G *= derivative(values[j])
         return np.concatenate(parts), G

@@ -1,14 +1,16 @@
-"""New points in a map that stays, each at a low minimum of its stress to the points of the map.
+"""Out-of-sample embedding: new points are added to a fixed embedding by minimising their stress.
 
     s(z) = sum_j w_j (|z - z_j| - delta_j)^2 / sum_j w_j
 
-Steps are Newton's, with curvatures that are negative or small turned positive; where such a step
-does not descend, one of majorisation does.  All points take their steps at once.
+z_j are the coordinates of the embedded points, and delta_j the dissimilarities of the new point to
+them.  The minimisation uses Newton steps, in which negative or small curvatures are replaced by
+positive ones.  If a Newton step does not decrease s, a majorisation step is used, which always
+does.  All new points are updated at the same time.
 
-s has local minima.  A point starts at its nearest neighbour, and again at the two of some points of
-the map, or of their reflections, where s is least.  The end with the least s is kept.  That is
-usually the global minimum, but not always.  A point with a dissimilarity of 0 to a point of the map
-stays there.
+s has local minima.  Each new point starts from its nearest neighbour, and from the two candidates
+with the smallest s among some embedded points and their reflections.  The result with the smallest
+s is returned, which is usually, but not always, the global minimum.  A new point with a
+dissimilarity of 0 to an embedded point gets the coordinates of that point.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from .._runtime import entry_point
 
 __all__ = ["place", "stress_at"]
 
-_STARTS = 2  # besides the nearest neighbour
-_TRIED = 32  # points of the map at which s is evaluated to find them
-_FLAT = 0.1  # curvatures are at least this part of that of majorisation
+_N_EXTRA_STARTS = 2  # starting points in addition to the nearest neighbour
+_N_CANDIDATES = 32  # embedded points at which s is evaluated to find these starting points
+_MIN_CURVATURE = 0.1  # lower bound of a curvature, relative to that of the majorising function
 
 
 @entry_point
@@ -32,9 +34,25 @@ def place(
     tol: float = 1e-6,
     max_iter: int = 200,
 ) -> np.ndarray:
-    """Return the places of points with dissimilarities `delta`, (m, n), to those at Z, (n, q).
+    """Return the coordinates of new points in a fixed embedding, by minimising their stress.
 
-    A point has arrived when its step is shorter than `tol` times the spread of the map.
+    Parameters
+    ----------
+    delta : ndarray of shape (m, n)
+        The dissimilarities of m new points to the n embedded points.
+    Z : ndarray of shape (n, q)
+        The coordinates of the embedded points.
+    weights : ndarray of shape (m, n), optional
+        The weights w_j of the terms of the stress; ones by default.
+    tol : float, default=1e-6
+        A point has converged when its step is shorter than `tol` times the root mean square of the
+        centred Z.
+    max_iter : int, default=200
+        The maximum number of steps.
+
+    Returns
+    -------
+    ndarray of shape (m, q)
 
     Examples
     --------
@@ -45,56 +63,68 @@ def place(
     array([[1., 1.]])
     """
     w = np.ones_like(delta) if weights is None else weights
-    near = delta.argmin(axis=1)
-    found = Z[near].copy()
+    nearest = delta.argmin(axis=1)
+    coordinates = Z[nearest].copy()
     moving = np.flatnonzero(delta.min(axis=1) > 0.0)
     if not len(moving):
-        return found
+        return coordinates
     delta, w = delta[moving], w[moving]
-    tried = _tried(Z)
-    values = np.stack([stress_at(z[None], delta, Z, w) for z in tried], axis=1)
-    starts = [Z[near[moving]], *(tried[i] for i in np.argsort(values, axis=1).T[:_STARTS])]
-    ends = np.stack([_descend(start, delta, Z, w, tol, max_iter) for start in starts])
-    least = np.stack([stress_at(end, delta, Z, w) for end in ends]).argmin(axis=0)
-    found[moving] = ends[least, np.arange(len(moving))]
-    return found
+    candidates = _candidates(Z)
+    values = np.stack([stress_at(z[None], delta, Z, w) for z in candidates], axis=1)
+    starts = [
+        Z[nearest[moving]],
+        *(candidates[i] for i in np.argsort(values, axis=1).T[:_N_EXTRA_STARTS]),
+    ]
+    minima = np.stack([_minimise(start, delta, Z, w, tol, max_iter) for start in starts])
+    best = np.stack([stress_at(minimum, delta, Z, w) for minimum in minima]).argmin(axis=0)
+    coordinates[moving] = minima[best, np.arange(len(moving))]
+    return coordinates
 
 
-def _tried(Z: np.ndarray) -> np.ndarray:
-    """Return coordinates at which a descent may start: of some points, and reflected ones."""
-    some = Z[np.unique(np.linspace(0, len(Z) - 1, _TRIED).astype(int))]
+def _candidates(Z: np.ndarray) -> np.ndarray:
+    """Return candidate starting points: some embedded points, their reflections, and the centre."""
+    subset = Z[np.unique(np.linspace(0, len(Z) - 1, _N_CANDIDATES).astype(int))]
     centre = Z.mean(axis=0)
-    return np.concatenate([some, 2.0 * centre - some, centre[None]])
+    return np.concatenate([subset, 2.0 * centre - subset, centre[None]])
 
 
-def _descend(
+def _minimise(
     start: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray, tol: float, max_iter: int
 ) -> np.ndarray:
-    """Return the local minima of s that are reached from these coordinates."""
-    mass, found = w.sum(axis=1), start.copy()
-    short = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
-    moving = np.arange(len(found))
-    value, g, step = _slopes(found, delta, Z, w, mass)
+    """Return the local minima of s that are reached from the coordinates `start`."""
+    total_weight, coordinates = w.sum(axis=1), start.copy()
+    min_step = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
+    moving = np.arange(len(coordinates))
+    value, g, step = _stress_and_steps(coordinates, delta, Z, w, total_weight)
     for _ in range(max_iter):
         if not len(moving):
             break
-        trial = found[moving] + step
-        parts = delta[moving], Z, w[moving], mass[moving]
-        there, slope, onward = _slopes(trial, *parts)
-        worse = there > value
-        if worse.any():
-            trial[worse] = found[moving][worse] - g[worse]
-            again = _slopes(trial[worse], *(part if part is Z else part[worse] for part in parts))
-            there[worse], slope[worse], onward[worse] = again
-        far = np.linalg.norm(trial - found[moving], axis=1) > short
-        found[moving] = trial
-        moving, value, g, step = moving[far], there[far], slope[far], onward[far]
-    return found
+        trial = coordinates[moving] + step
+        parts = delta[moving], Z, w[moving], total_weight[moving]
+        trial_value, trial_g, trial_step = _stress_and_steps(trial, *parts)
+        increased = trial_value > value
+        if increased.any():
+            trial[increased] = coordinates[moving][increased] - g[increased]
+            retried = _stress_and_steps(
+                trial[increased], *(part if part is Z else part[increased] for part in parts)
+            )
+            trial_value[increased], trial_g[increased], trial_step[increased] = retried
+        not_converged = np.linalg.norm(trial - coordinates[moving], axis=1) > min_step
+        coordinates[moving] = trial
+        moving, value, g, step = (
+            moving[not_converged],
+            trial_value[not_converged],
+            trial_g[not_converged],
+            trial_step[not_converged],
+        )
+    return coordinates
 
 
 @entry_point
-def stress_at(places: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return sum_j w_j (|z - z_j| - delta_j)^2 of each place.
+def stress_at(
+    coordinates: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray
+) -> np.ndarray:
+    """Return the unnormalised stress sum_j w_j (|z - z_j| - delta_j)^2 of each point z.
 
     Examples
     --------
@@ -103,30 +133,37 @@ def stress_at(places: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarra
     >>> stress_at(np.zeros((1, 2)), np.array([[3.0]]), np.array([[0.0, 4.0]]), np.ones((1, 1)))
     array([1.])
     """
-    apart = np.sqrt(sum((places[:, c, None] - Z[:, c]) ** 2 for c in range(Z.shape[1])))
-    return np.asarray(np.sum(w * (apart - delta) ** 2, axis=1))
+    d = np.sqrt(sum((coordinates[:, c, None] - Z[:, c]) ** 2 for c in range(Z.shape[1])))
+    return np.asarray(np.sum(w * (d - delta) ** 2, axis=1))
 
 
-def _slopes(
-    places: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray, mass: np.ndarray
+def _stress_and_steps(
+    coordinates: np.ndarray,
+    delta: np.ndarray,
+    Z: np.ndarray,
+    w: np.ndarray,
+    total_weight: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return s, half of its gradient, which is a step of majorisation, and a step of Newton's."""
+    """Return s, half of its gradient (the negative majorisation step), and a Newton step."""
     m, q = len(delta), Z.shape[1]
-    apart = [places[:, c, None] - Z[:, c] for c in range(q)]
-    d = np.sqrt(sum(a * a for a in apart))
-    np.maximum(d, 1e-300, out=d)  # where places agree there is no direction
-    value = np.sum(w * (d - delta) ** 2, axis=1) / mass
-    for a in apart:
+    differences = [coordinates[:, c, None] - Z[:, c] for c in range(q)]
+    d = np.sqrt(sum(a * a for a in differences))
+    np.maximum(d, 1e-300, out=d)  # coinciding points have no direction
+    value = np.sum(w * (d - delta) ** 2, axis=1) / total_weight
+    for a in differences:
         a /= d
-    bent = np.where(d > 1e-300, w * delta / d, 0.0)
-    pull = w * (d - delta)
-    g = np.stack([np.sum(pull * a, axis=1) for a in apart], axis=1) / mass[:, None]
+    ratios = np.where(d > 1e-300, w * delta / d, 0.0)
+    residuals = w * (d - delta)
+    g = (
+        np.stack([np.sum(residuals * a, axis=1) for a in differences], axis=1)
+        / total_weight[:, None]
+    )
     H = np.empty((m, q, q))
     for a in range(q):
         for b in range(a, q):
-            H[:, a, b] = H[:, b, a] = np.sum(bent * apart[a] * apart[b], axis=1)
-    H += (mass - bent.sum(axis=1))[:, None, None] * np.eye(q)
-    curvature, axes = np.linalg.eigh(H / mass[:, None, None])
-    curvature = np.maximum(np.abs(curvature), _FLAT)
+            H[:, a, b] = H[:, b, a] = np.sum(ratios * differences[a] * differences[b], axis=1)
+    H += (total_weight - ratios.sum(axis=1))[:, None, None] * np.eye(q)
+    curvature, axes = np.linalg.eigh(H / total_weight[:, None, None])
+    curvature = np.maximum(np.abs(curvature), _MIN_CURVATURE)
     step = np.einsum("mij,mj,mkj,mk->mi", axes, 1.0 / curvature, axes, g)
     return value, g, -step

@@ -1,7 +1,9 @@
-"""Probabilistic PCA: the most likely x = W z + mu + noise, in closed form or, with gaps, by EM.
+"""Probabilistic PCA, x = W z + mu + noise, by maximum likelihood.
 
-Without gaps W = U (Lambda - noise I)^(1/2) for the q largest eigenvalues Lambda of the covariance
-(divisor n) and their directions U, and the noise is the mean of the others (Tipping & Bishop 1999).
+Without missing values the solution is W = U (Lambda - noise I)^(1/2), for the q largest eigenvalues
+Lambda of the covariance (divisor n) and their eigenvectors U; the noise variance is the mean of the
+other eigenvalues (Tipping & Bishop 1999).  With missing values the model is fitted by expectation
+maximisation (EM).
 """
 
 from __future__ import annotations
@@ -16,21 +18,23 @@ from .._errors import warn_caller
 from .._runtime import Step, entry_point
 from ._linear_gaussian import LinearGaussian
 
-__all__ = ["FittedLinear", "principal", "signed", "with_gaps"]
+__all__ = ["PPCAResult", "fix_signs", "principal", "with_gaps"]
 
-_NOTHING = 1e-8  # of the largest variance: a noise below it explains no value
+_MIN_RELATIVE_NOISE = (
+    1e-8  # a noise variance below this fraction of the largest variance gives a warning
+)
 
 
-class FittedLinear(NamedTuple):
-    """A model, and the mean log likelihoods of a row on the way to it."""
+class PPCAResult(NamedTuple):
+    """The fitted model, and the mean log likelihood of a row in each iteration."""
 
     model: LinearGaussian
     log_likelihoods: np.ndarray
 
 
 @entry_point
-def principal(X: np.ndarray, q: int) -> FittedLinear:
-    """Return the most likely model with q latent dimensions for rows without gaps.
+def principal(X: np.ndarray, q: int) -> PPCAResult:
+    """Fit probabilistic PCA with q components to data without missing values, in closed form.
 
     Examples
     --------
@@ -47,10 +51,10 @@ def principal(X: np.ndarray, q: int) -> FittedLinear:
     _, s, axes = np.linalg.svd(X - mean, full_matrices=False)
     eigenvalues = np.zeros(d)
     eigenvalues[: len(s)] = s**2 / n
-    noise = _noise(eigenvalues[q:].mean(), eigenvalues[0] * max(n, d))
-    W = signed(axes[:q].T * np.sqrt(np.maximum(eigenvalues[:q] - noise, 0.0)))
+    noise = _bounded_noise(eigenvalues[q:].mean(), eigenvalues[0] * max(n, d))
+    W = fix_signs(axes[:q].T * np.sqrt(np.maximum(eigenvalues[:q] - noise, 0.0)))
     model = LinearGaussian(mean, W, noise)
-    return FittedLinear(model, np.array([model.log_density(X).mean()]))
+    return PPCAResult(model, np.array([model.log_density(X).mean()]))
 
 
 @entry_point
@@ -60,12 +64,13 @@ def with_gaps(
     tol: float = 1e-6,
     max_iter: int = 1000,
     say: Function[[str], None] | None = None,
-) -> FittedLinear:
-    """Return the most likely model of what is there, by expectation and maximisation.
+) -> PPCAResult:
+    """Fit probabilistic PCA with q components to data with missing values (NaN), by EM.
 
-    Given where rows are, z_i ~ N(m_i, noise C_i), each column is a regression on z with an
-    intercept, over the rows that have it; given these, rows are placed anew.  The likelihood never
-    falls.  It ends where a step gains less than `tol` per row.
+    The E-step computes the posterior z_i ~ N(m_i, noise C_i) of each row.  The M-step regresses
+    each column on z, with an intercept, over the rows in which it is observed.  The likelihood
+    never decreases.  The iteration ends when a step gains less than `tol` in log likelihood per
+    row, or after `max_iter` steps.  `say` is called with a progress message after each step.
 
     Examples
     --------
@@ -78,79 +83,88 @@ def with_gaps(
     >>> bool(np.all(np.diff(likelihoods) > 0)), round(model.noise, 2)
     (True, 0.01)
     """
-    there = np.isfinite(X)
+    observed = np.isfinite(X)
     scale = np.nanvar(X, axis=0).max() * max(X.shape)
-    model = principal(np.where(there, X, np.nanmean(X, axis=0)), q).model  # a start
+    model = principal(np.where(observed, X, np.nanmean(X, axis=0)), q).model  # the initial model
     likelihoods: list[float] = []
     gain = np.inf
     for step in range(max_iter):
-        better, value = _maximised(model, X, scale)
+        updated, value = _em_step(model, X, scale)
         likelihoods.append(value)
         if say is not None:
-            say(Step(f"step {step + 1}: log likelihood {value:.6g} a row"))
+            say(Step(f"step {step + 1}: log likelihood {value:.6g} per row"))
         gain = value - likelihoods[-2] if step else np.inf
         if gain < tol:
             break
-        model = better
+        model = updated
     else:
         warn_caller(
-            f"EM has taken max_iter={max_iter} steps, and the last one still gained {gain:.1e} in "
-            f"log likelihood per row, more than tol={tol:.1e}; raise max_iter or tol, or ask for "
+            f"EM stopped after max_iter={max_iter} steps, and the last one still gained {gain:.1e} "
+            f"in log likelihood per row, more than tol={tol:.1e}; raise max_iter or tol, or use "
             f"fewer components",
             ConvergenceWarning,
         )
         likelihoods.append(float(model.log_density(X).mean()))
     spread = float(np.nanvar(X, axis=0).max())
-    if model.noise < _NOTHING * spread:
+    if model.noise < _MIN_RELATIVE_NOISE * spread:
         warn_caller(
-            f"the components explain all of the {there.sum()} values that are there: a noise of "
-            f"{model.noise:.1e} is left of a variance of {spread:.1e}, and the likelihood grows "
-            f"without end; ask for fewer components, or leave out rows and columns with few values"
+            f"the components explain all of the {observed.sum()} observed values: the noise "
+            f"variance is only {model.noise:.1e}, for data with a variance of {spread:.1e}, and "
+            f"the likelihood is unbounded; use fewer components, or remove rows and columns with "
+            f"few values"
         )
-    U, s, _ = np.linalg.svd(model.loadings, full_matrices=False)  # any turn of W is as likely
-    turned = LinearGaussian(model.mean, signed(U * s), model.noise)
-    return FittedLinear(turned, np.array(likelihoods))
+    # All rotations of W are equally likely; this one has orthogonal columns, sorted by length.
+    U, s, _ = np.linalg.svd(model.loadings, full_matrices=False)
+    rotated = LinearGaussian(model.mean, fix_signs(U * s), model.noise)
+    return PPCAResult(rotated, np.array(likelihoods))
 
 
-def _maximised(model: LinearGaussian, X: np.ndarray, scale: float) -> tuple[LinearGaussian, float]:
-    """Return the model after a step, and the mean log likelihood before it."""
+def _em_step(model: LinearGaussian, X: np.ndarray, scale: float) -> tuple[LinearGaussian, float]:
+    """Return the model after one EM step, and the mean log likelihood before it."""
     (n, d), q = X.shape, model.loadings.shape[1]
-    A, B = np.zeros((d, q + 1, q + 1)), np.zeros((d, q + 1))  # of the regressions A_j w_j = B_j
+    A, B = np.zeros((d, q + 1, q + 1)), np.zeros((d, q + 1))  # normal equations A_j w_j = B_j
     likelihood, squares = 0.0, 0.0
     for rows in model.blocks(n):
-        found = model.posterior(X[rows])
-        likelihood += float(model.log_densities(found).sum())
-        z = np.concatenate([found.mean, np.ones((len(found.mean), 1))], axis=1)
+        posterior = model.posterior(X[rows])
+        likelihood += float(model.log_densities(posterior).sum())
+        z = np.concatenate([posterior.mean, np.ones((len(posterior.mean), 1))], axis=1)
         moments = z[:, :, None] * z[:, None, :]
-        moments[:, :q, :q] += model.noise * found.C
-        A += (found.there.T @ moments.reshape(len(z), -1)).reshape(A.shape)
-        B += found.rest.T @ z
-        squares += float(np.sum(found.rest**2))
-    V = np.linalg.solve(A, B[:, :, None])[:, :, 0]
-    # sum of |x - W z - mu|^2 over what is there, in expectation, at the minimum
-    noise = (squares - float(np.sum(B * V))) / np.isfinite(X).sum()
+        moments[:, :q, :q] += model.noise * posterior.C
+        A += (posterior.observed.T @ moments.reshape(len(z), -1)).reshape(A.shape)
+        B += posterior.centred.T @ z
+        squares += float(np.sum(posterior.centred**2))
+    coefficients = np.linalg.solve(A, B[:, :, None])[:, :, 0]
+    # The minimum of the expected sum of |x - W z - mu|^2 over the observed values.
+    noise = (squares - float(np.sum(B * coefficients))) / np.isfinite(X).sum()
     return (
-        LinearGaussian(model.mean + V[:, q], V[:, :q], _noise(noise, scale, quiet=True)),
+        LinearGaussian(
+            model.mean + coefficients[:, q],
+            coefficients[:, :q],
+            _bounded_noise(noise, scale, quiet=True),
+        ),
         likelihood / n,
     )
 
 
-def _noise(variance: float, scale: float, quiet: bool = False) -> float:
-    """Return a variance that is not lost in rounding; otherwise the likelihood has no maximum."""
-    least = np.finfo(np.float64).eps * float(scale)
-    if variance >= least:
+def _bounded_noise(variance: float, scale: float, quiet: bool = False) -> float:
+    """Return the noise variance, at least the level of rounding, so that the likelihood is bounded.
+
+    If it has to be raised, a warning is issued unless `quiet`.
+    """
+    floor = np.finfo(np.float64).eps * float(scale)
+    if variance >= floor:
         return float(variance)
     if not quiet:
         warn_caller(
-            f"the components leave a variance of {variance:.1e} over, which is rounding, so that "
-            f"the likelihood grows without end; the noise is set to {least:.1e}. Ask for fewer "
-            f"components, or for PCA"
+            f"the components leave a variance of {variance:.1e}, which is rounding error, so that "
+            f"the likelihood is unbounded; the noise variance is set to {floor:.1e}. Use fewer "
+            f"components, or PCA"
         )
-    return least
+    return floor
 
 
-def signed(W: np.ndarray) -> np.ndarray:
-    """Return W with the largest entry of each column positive, so that fits repeat."""
+def fix_signs(W: np.ndarray) -> np.ndarray:
+    """Return W with the largest entry of each column made positive, for reproducible signs."""
     largest = np.abs(W).argmax(axis=0)
     signs = np.sign(W[largest, np.arange(W.shape[1])])
     return np.asarray(W * np.where(signs == 0.0, 1.0, signs))

@@ -1,9 +1,10 @@
-"""How much of a map is true: who is near whom in the data, and in the map.
+"""Quality of an embedding: how well it preserves the neighbours of each point.
 
-rho_ij is the rank of z_j among the neighbours of x_i in the data, r_ij its rank in the map; 1 is
-nearest.  Each measure compares the two over one row i, for all numbers of neighbours K at once, and
-is then a mean over rows.  So some rows, whose ranks among *all* points stay exact, estimate it
-without bias, with a standard error; some points instead of some rows would not.
+rho_ij is the rank of point j among the neighbours of point i in the data, and r_ij its rank in the
+embedding; rank 1 is the nearest.  Each measure compares both ranks over a row i, for all numbers K
+of neighbours at once, and is the mean over the rows.  A random subset of the rows, each with its
+exact ranks among *all* points, therefore gives an unbiased estimate with a standard error.  A
+subset of the points, with ranks among that subset only, would not.
 """
 
 from __future__ import annotations
@@ -21,21 +22,37 @@ from ._distances import Distances, distances
 
 __all__ = ["EmbeddingQuality", "Measures", "embedding_quality"]
 
-_ALL = 5000  # points up to which all rows are taken
-_SOME = 2000  # rows that are taken beyond
-_ENTRIES = 2**19  # of a block of distances
-_GROUPS = 4  # of blocks; the number of threads has no say in the order of sums
-_NEIGHBOURS = 10
+
+@dataclass(frozen=True)
+class _QualityTuning:
+    """Defaults of `embedding_quality`, and block sizes."""
+
+    # Number of points up to which all rows are evaluated by default.
+    max_exact_points: int = 5000
+    # Number of random rows that are evaluated by default for more points.
+    n_sampled_rows: int = 2000
+    # Distances in a block of rows.
+    entries_per_block: int = 2**19
+    # Blocks are summed in this fixed number of groups, so that the result does not depend on the
+    # number of threads.
+    n_groups: int = 4
+    # Default number of neighbours for the measures of single points.
+    n_neighbors: int = 10
+
+
+_TUNING = _QualityTuning()
 
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """The measures of a map, or their standard errors, or those of each point.
+    """Quality measures of an embedding for single points, or their standard errors.
 
     Attributes
     ----------
     trustworthiness, continuity, lcmc, q_nx, r_nx : ndarray
+        One entry per number of neighbours (standard errors), or per point.
     auc : float or ndarray
+        One number (standard error), or one entry per point.
 
     Examples
     --------
@@ -44,7 +61,7 @@ class Measures:
     >>> quality = embedding_quality(np.arange(5.0)[:, None], [[0.0], [2.0], [4.0], [1.0], [3.0]])
     >>> quality.trustworthiness[0].round(3), quality.standard_error.auc
     (np.float64(0.2), 0.0)
-    >>> quality.points.q_nx.round(2)  # of each point, at three neighbours of four
+    >>> quality.points.q_nx.round(2)  # of each point, for three neighbours of four
     array([0.67, 0.67, 0.67, 0.67, 1.  ])
     """
 
@@ -58,30 +75,30 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingQuality:
-    """What `embedding_quality` found; entry K - 1 of a curve belongs to K neighbours.
+    """The result of `embedding_quality`; entry K - 1 of a curve belongs to K neighbours.
 
     Attributes
     ----------
     trustworthiness : ndarray of shape (n - 2,)
-        1 if all neighbours in the map are neighbours in the data.
+        1 if all neighbours in the embedding are neighbours in the data.
     continuity : ndarray of shape (n - 2,)
-        1 if all neighbours in the data are neighbours in the map.
+        1 if all neighbours in the data are neighbours in the embedding.
     q_nx : ndarray of shape (n - 2,)
-        The share of neighbours that data and map have in common.
+        The fraction of neighbours that data and embedding have in common.
     lcmc : ndarray of shape (n - 2,)
-        `q_nx` less what chance would give.
+        `q_nx` minus its expected value for a random embedding.
     r_nx : ndarray of shape (n - 2,)
-        `q_nx` so that chance gives 0, and a perfect map 1.
+        `q_nx` rescaled so that a random embedding has 0 and a perfect one has 1.
     auc : float
         The mean of `r_nx` with weights 1 / K: one number for all scales.
     standard_error : Measures
-        Of all these; 0 where all rows were taken.
+        The standard errors of these measures; 0 if all rows were evaluated.
     points : Measures
-        The same for each of the rows alone, at `n_neighbors`.
+        The measures of each evaluated point, for `n_neighbors` neighbours.
     rows : ndarray of shape (m,)
-        Which points were asked for their neighbours.
+        The indices of the points whose neighbours were evaluated.
     n_neighbors : int or ndarray
-        The K of `points`.
+        The numbers of neighbours K of `points`.
 
     Examples
     --------
@@ -91,7 +108,7 @@ class EmbeddingQuality:
     >>> quality = embedding_quality(X, X[:, :2])
     >>> quality.trustworthiness[4].round(3), quality.continuity[4].round(3)
     (np.float64(1.0), np.float64(1.0))
-    >>> worst = quality.rows[quality.points.trustworthiness.argmin()]  # the point least to trust
+    >>> worst = quality.rows[quality.points.trustworthiness.argmin()]  # the least trustworthy point
     """
 
     trustworthiness: np.ndarray
@@ -117,7 +134,7 @@ def embedding_quality(
     n_neighbors: int | Sequence[int] | np.ndarray | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> EmbeddingQuality:
-    """Tell how much of a map z_i of points x_i is true, at every number K of neighbours.
+    """Measure how well an embedding preserves neighbours, for every number K of neighbours.
 
     ================ ===========================================================================
     trustworthiness  T(K) = 1 - (2/G) sum over r_ij <= K < rho_ij of (rho_ij - K)
@@ -129,23 +146,25 @@ def embedding_quality(
     ================ ===========================================================================
 
     rho_ij and r_ij are the ranks of point j among the neighbours of point i, in the data and in the
-    map; G = n K (2n - 3K - 1) for K < n/2, else n (n - K)(n - K - 1), and K = 1 ... n - 2.
+    embedding; G = n K (2n - 3K - 1) for K < n/2, else n (n - K)(n - K - 1), and K = 1 ... n - 2.
 
     Parameters
     ----------
     X : points
-        The data: rows of numbers, or any points that `kernel` takes.
+        The data: n vectors, or any points that `kernel` accepts.
     Z : array of shape (n, q)
-        Their places in the map.
-    rows : int, indices or None
-        How many points, drawn at random, or which, are asked for their neighbours among all n.
-        None is all of up to 5000, and 2000 of more.  Time grows with rows n log n, memory with n.
-    kernel : Kernel, str, callable or None
-        Distances of the data are those of its feature space; None for the distance of vectors.
-    n_neighbors : int, sequence of int or None
-        K for the measures of single points; None is 10, or n - 2 if that is less.
-    random_state : int, Generator, RandomState or None
-        Draws the rows; None stands for 0.
+        The coordinates of the points in the embedding.
+    rows : int, indices or None, default=None
+        The number of points, drawn at random, or the indices of the points, whose neighbours
+        among all n points are evaluated.  None is all points up to n = 5000, and 2000 random ones
+        for larger n.  Time grows with rows * n log n, memory with n.
+    kernel : Kernel, str, callable or None, default=None
+        The kernel in whose feature space the distances of the data are measured; None is the
+        Euclidean distance.
+    n_neighbors : int, sequence of int or None, default=None
+        The number of neighbours K for the measures of single points; None is min(10, n - 2).
+    random_state : int, Generator, RandomState or None, default=None
+        The seed for drawing the rows; None is the seed 0.
 
     Returns
     -------
@@ -153,9 +172,10 @@ def embedding_quality(
 
     Notes
     -----
-    Of neighbours that are equally far, the one in the earlier row is nearer, in data and map alike:
-    a copy of the data is a perfect map, duplicates or not.  A map that heaps points at one place
-    should have its rows in no order, lest that of the data be taken for its own.
+    Ties are broken by row: of two neighbours at the same distance, the one in the earlier row
+    counts as nearer, both in the data and in the embedding.  A copy of the data is thus a perfect
+    embedding, even with duplicates.  If an embedding puts many points at the same coordinates,
+    shuffle the rows first; otherwise the row order of the data may look like a preserved order.
 
     References
     ----------
@@ -178,25 +198,25 @@ def embedding_quality(
     array([0.8, 0.5, 0.8])
     """
     n = _check_lengths(X, Z)
-    asked = _check_rows(rows, n, random_state)
-    at = _check_neighbours(n_neighbors, n)
-    data, picture = distances(X, _check_kernel(kernel), "X"), distances(Z, None, "Z")
-    return _Comparison(data, picture, n, at).over(asked)
+    indices = _check_rows(rows, n, random_state)
+    neighbors = _check_neighbors(n_neighbors, n)
+    data, embedding = distances(X, _check_kernel(kernel), "X"), distances(Z, None, "Z")
+    return _RankComparison(data, embedding, n, neighbors).measure(indices)
 
 
 # --- arguments ------------------------------------------------------------------------------------
 
 
 def _check_lengths(X: Any, Z: Any) -> int:
-    n, others = length(X), length(Z)
-    if n != others:
+    n, n_embedded = length(X), length(Z)
+    if n != n_embedded:
         raise ValueError(
-            f"X has {n} points and Z has {others}: row i of Z is the place of point i; the usual "
-            f"cause is a map of other points, or one that was cut"
+            f"X has {n} points and Z has {n_embedded}: row i of Z must be the coordinates of "
+            f"point i; the usual cause is an embedding of other points, or a truncated one"
         )
     if n < 3:
         raise ValueError(
-            f"X has {n} point{'s' * (n != 1)}, but at least 3 are needed: with fewer, nobody "
+            f"X has {n} point{'s' * (n != 1)}, but at least 3 are needed: with fewer, no point "
             f"has a nearer and a farther neighbour"
         )
     return n
@@ -204,138 +224,156 @@ def _check_lengths(X: Any, Z: Any) -> int:
 
 def _check_rows(rows: Any, n: int, random_state: Any) -> np.ndarray:
     if rows is None:
-        rows = n if n <= _ALL else _SOME
+        rows = n if n <= _TUNING.max_exact_points else _TUNING.n_sampled_rows
     if is_count(rows):
         if rows >= n:
             return np.arange(n)
         return np.sort(random_numbers(random_state).choice(n, size=rows, replace=False))
-    asked = np.asarray(rows)
-    if asked.ndim != 1 or asked.dtype.kind not in "iu" or not len(asked):
+    indices = np.asarray(rows)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or not len(indices):
         raise ValueError(f"rows must be a positive count, indices of points or None, got {rows!r}")
-    if asked.min() < 0 or asked.max() >= n or len(np.unique(asked)) != len(asked):
+    if indices.min() < 0 or indices.max() >= n or len(np.unique(indices)) != len(indices):
         raise ValueError(f"rows must be distinct indices from 0 to {n - 1}, got {rows!r}")
-    return asked.astype(np.intp)
+    return indices.astype(np.intp)
 
 
-def _check_neighbours(n_neighbors: Any, n: int) -> Any:
+def _check_neighbors(n_neighbors: Any, n: int) -> Any:
     if n_neighbors is None:
-        return min(_NEIGHBOURS, n - 2)
-    at = np.asarray(n_neighbors)
-    if at.ndim > 1 or at.dtype.kind not in "iu" or not at.size or at.min() < 1 or at.max() > n - 2:
+        return min(_TUNING.n_neighbors, n - 2)
+    neighbors = np.asarray(n_neighbors)
+    if (
+        neighbors.ndim > 1
+        or neighbors.dtype.kind not in "iu"
+        or not neighbors.size
+        or neighbors.min() < 1
+        or neighbors.max() > n - 2
+    ):
         raise ValueError(
-            f"n_neighbors must be integers from 1 to {n - 2}, two less than there are points, "
+            f"n_neighbors must be integers from 1 to {n - 2} (the number of points minus 2), "
             f"got {n_neighbors!r}"
         )
-    return int(at) if at.ndim == 0 else at
+    return int(neighbors) if neighbors.ndim == 0 else neighbors
 
 
 def _check_kernel(spec: Any) -> Kernel | None:
     kernel = None if spec is None else as_kernel(spec)
     if kernel is not None and reads_all(kernel):
         raise ValueError(
-            "kernel='precomputed' takes rows of a matrix as points; keep the matrix, "
-            "kernel=Precomputed(K), and give X as indices, np.arange(len(K))"
+            "kernel='precomputed' needs rows of a matrix as points; pass the matrix as "
+            "kernel=Precomputed(K), and X as indices, np.arange(len(K))"
         )
     return kernel
 
 
-# --- the comparison -------------------------------------------------------------------------------
+# --- comparison of ranks --------------------------------------------------------------------------
 
 
-class _Comparison:
-    """Ranks in the data against ranks in the map, row by row.
+class _RankComparison:
+    """Compares the ranks in the data with the ranks in the embedding, row by row.
 
-    What is summed are losses, 1 - T, 1 - C and 1 - Q: those of a perfect map are exactly 0.
+    It sums the losses 1 - T, 1 - C and 1 - Q, which are exactly 0 for a perfect embedding.
     """
 
-    def __init__(self, data: Distances, picture: Distances, n: int, at: Any) -> None:
-        self.data, self.picture, self.n, self.at = data, picture, n, at
+    def __init__(self, data: Distances, embedding: Distances, n: int, neighbors: Any) -> None:
+        self.data, self.embedding, self.n, self.neighbors = data, embedding, n, neighbors
         K = self.K = np.arange(1.0, n - 1)
-        few = n > 2 * K
-        self.worst = np.where(few, K * (2 * n - 3 * K - 1), (n - K) * (n - K - 1)) / 2.0
-        self.beyond_chance = (n - 1) / (n - 1 - K)  # 1 - R = (1 - Q) times this
-        self.weights = self.beyond_chance / K / np.sum(1.0 / K)
+        is_small_k = n > 2 * K
+        self.max_loss = np.where(is_small_k, K * (2 * n - 3 * K - 1), (n - K) * (n - K - 1)) / 2.0
+        self.chance_factor = (n - 1) / (n - 1 - K)  # 1 - R = (1 - Q) times this
+        self.weights = self.chance_factor / K / np.sum(1.0 / K)
 
-    def over(self, rows: np.ndarray) -> EmbeddingQuality:
-        """Return the measures over some rows."""
+    def measure(self, rows: np.ndarray) -> EmbeddingQuality:
+        """Return the measures, averaged over the given rows."""
         n, m = self.n, len(rows)
-        single = np.empty((3, m, *np.shape(self.at)))
-        areas = np.empty(m)
-        spread = np.zeros((2, m))  # the largest distance of each row, in the data and in the map
+        point_losses = np.empty((3, m, *np.shape(self.neighbors)))
+        point_areas = np.empty(m)
+        spread = np.zeros((2, m))  # the largest distance in each row, of data and embedding
 
-        def sums(part: slice) -> np.ndarray:
-            """Return the sums of losses and of their squares over a block of rows."""
+        def sums(block: slice) -> np.ndarray:
+            """Return the sums of the losses and of their squares over a block of rows."""
             total = np.zeros((2, 3, n - 2))
-            blocks = self.data.block(rows[part]), self.picture.block(rows[part])
-            spread[:, part] = [block.max(axis=1) for block in blocks]
-            for i, here, there in zip(range(part.start, part.stop), *blocks, strict=True):
-                loss = self._losses(here, there, rows[i])
+            distance_blocks = self.data.block(rows[block]), self.embedding.block(rows[block])
+            spread[:, block] = [distances.max(axis=1) for distances in distance_blocks]
+            for i, data_distances, embedding_distances in zip(
+                range(block.start, block.stop), *distance_blocks, strict=True
+            ):
+                loss = self._losses(data_distances, embedding_distances, rows[i])
                 total[0] += loss
                 total[1] += loss**2
-                single[:, i] = loss[:, np.asarray(self.at) - 1]
-                areas[i] = loss[2] @ self.weights
+                point_losses[:, i] = loss[:, np.asarray(self.neighbors) - 1]
+                point_areas[i] = loss[2] @ self.weights
             return total
 
-        parts = slices(m, max(1, _ENTRIES // n))
-        total, squares = ordered_sum(sums, parts, _GROUPS, work=ENTRY_WORK * m * n)
+        parts = slices(m, max(1, _TUNING.entries_per_block // n))
+        total, squares = ordered_sum(sums, parts, _TUNING.n_groups, work=ENTRY_WORK * m * n)
         for name, largest in zip("XZ", spread, strict=True):
             if not largest.any():
                 raise ValueError(
-                    f"all {n} points of {name} are equal, so that nobody is nearer than anybody "
-                    f"else; the usual cause is columns that are constant"
+                    f"all {n} points of {name} are equal, so that no point is nearer than any "
+                    f"other; the usual cause is columns that are constant"
                 )
         mean = total / m
-        # of a mean over m of n rows, drawn without repetition
-        part = np.sqrt(max(0.0, 1.0 - m / n) / m)
+        # Factor of the standard error of a mean over m of n rows, drawn without replacement.
+        error_factor = np.sqrt(max(0.0, 1.0 - m / n) / m)
         variance = np.maximum(squares - m * mean**2, 0.0) / (m - 1) if m > 1 else np.nan * mean
-        error = part * np.sqrt(variance) if m < n else np.zeros_like(mean)
-        deviation = float(np.std(areas, ddof=1)) if m > 1 else np.nan
+        error = error_factor * np.sqrt(variance) if m < n else np.zeros_like(mean)
+        area_deviation = float(np.std(point_areas, ddof=1)) if m > 1 else np.nan
         return EmbeddingQuality(
-            **vars(self._measures(mean, float(areas.mean()), slice(None))),
-            standard_error=self._errors(error, part * deviation if m < n else 0.0),
-            points=self._measures(single, areas, np.asarray(self.at) - 1),
+            **vars(self._measures(mean, float(point_areas.mean()), slice(None))),
+            standard_error=self._errors(error, error_factor * area_deviation if m < n else 0.0),
+            points=self._measures(point_losses, point_areas, np.asarray(self.neighbors) - 1),
             rows=rows,
-            n_neighbors=self.at,
+            n_neighbors=self.neighbors,
         )
 
     def _measures(self, loss: np.ndarray, area: Any, which: Any) -> Measures:
-        """Return the measures for losses at some K."""
+        """Convert losses at some K (indices `which`) to measures."""
         T, C, Q = 1.0 - loss
         chance = self.K[which] / (self.n - 1)
-        return Measures(T, C, Q - chance, Q, 1.0 - loss[2] * self.beyond_chance[which], 1.0 - area)
+        return Measures(T, C, Q - chance, Q, 1.0 - loss[2] * self.chance_factor[which], 1.0 - area)
 
     def _errors(self, loss: np.ndarray, area: float) -> Measures:
-        """Return the standard errors of the measures, from those of losses."""
+        """Convert the standard errors of the losses to those of the measures."""
         T, C, Q = loss
-        return Measures(T, C, Q, Q, Q * self.beyond_chance, area)
+        return Measures(T, C, Q, Q, Q * self.chance_factor, area)
 
-    def _losses(self, here: np.ndarray, there: np.ndarray, own: int) -> np.ndarray:
+    def _losses(
+        self, data_distances: np.ndarray, embedding_distances: np.ndarray, own: int
+    ) -> np.ndarray:
         """Return 1 - T, 1 - C and 1 - Q of one row for all K, from its squared distances.
 
-        a_k is the rank in the data of whoever has rank k in the map, b_k the rank in the map of
-        whoever has rank k in the data.
+        a_k is the rank in the data of the point with rank k in the embedding; b_k is the rank in
+        the embedding of the point with rank k in the data.
         """
-        (by_data, rho), (by_map, r) = (_ranked(d, own) for d in (here, there))
-        a, b = rho[by_map][1:-1], r[by_data][1:-1]
+        (by_data, rho), (by_embedding, r) = (
+            _ranked(d, own) for d in (data_distances, embedding_distances)
+        )
+        a, b = rho[by_embedding][1:-1], r[by_data][1:-1]
         k = np.arange(1, self.n - 1)
-        trust, cont = _intrusion(a, b, k), _intrusion(b, a, k)
+        trust_loss, continuity_loss = _intrusion(a, b, k), _intrusion(b, a, k)
         common = np.cumsum((a <= k) + (b < k).view("i1"), dtype=np.int64)
-        return np.stack([trust / self.worst, cont / self.worst, 1.0 - common / k])
+        return np.stack(
+            [trust_loss / self.max_loss, continuity_loss / self.max_loss, 1.0 - common / k]
+        )
 
 
 def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Return the sum over r <= K < rho of (rho - K), for all K.
+    """Return the sum of (rho - K) over the points with r <= K < rho, for all K.
 
-    Whoever has rank k in the map enters it at K = k with a_k, if that is larger, and whoever has
-    rank k in the data leaves it at K = k.
+    Cumulative sums over K suffice: the point with rank k in the embedding enters the sum at K = k
+    if its rank a_k in the data is larger than k.  The point with rank k in the data leaves the sum
+    at K = k if it was in it, i.e. if its rank b_k in the embedding is smaller than k.
     """
     enter, leave = a > k, b < k
-    number = np.cumsum(enter.view("i1") - leave.view("i1"), dtype=np.int64)
-    return np.cumsum(a * enter - k * leave) - k * number
+    n_inside = np.cumsum(enter.view("i1") - leave.view("i1"), dtype=np.int64)
+    return np.cumsum(a * enter - k * leave) - k * n_inside
 
 
 def _ranked(squared: np.ndarray, own: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points in the order of their distances, the point itself first, and their ranks."""
+    """Return the points sorted by distance, the point `own` itself first, and their ranks.
+
+    Ties are broken by row; the stable sort is slower and only used if there are ties.
+    """
     squared[own] = -1.0
     order = np.argsort(squared)
     ascending = squared[order]

@@ -1,7 +1,8 @@
-"""x = mean + unit (f(z) + noise) with a Gaussian process f: what such maps have in common.
+"""Code shared by the GPLVM and the Bayesian GPLVM: x = mean + unit (f(z) + noise).
 
-The unit brings the mean variance of columns to 1, so that neither the start of a search nor bounds
-of parameters depend on what data are measured in.
+f is a Gaussian process of the latent coordinates z.  Dividing by the unit scales the mean variance
+of the columns to 1, so that initial values and bounds of parameters do not depend on the units of
+the data.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from ..expansion import Expansion
 from ..gp import Conditioned, Optimum
 from ..solvers import Report, Status
 
-__all__ = ["SmoothMap", "ended", "in_units"]
+__all__ = ["GPDecoder", "search_report", "standardise"]
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothMap(ABC):
-    """f as the data leave it; see its subclasses."""
+class GPDecoder(ABC):
+    """Base class of fitted GPLVMs: the posterior of f, and its use as a decoder from z to x.
+
+    The fields are documented in the subclasses.
+    """
 
     mean: np.ndarray
     unit: float
@@ -33,44 +37,47 @@ class SmoothMap(ABC):
 
     @property
     def n_components(self) -> int:
-        """The dimensions of z."""
+        """The number of latent dimensions q."""
         return int(self.expansion.points.shape[1])
 
     def expected(self, Z: np.ndarray) -> np.ndarray:
-        """Return the expected x at places z."""
+        """Return the expected x for each row of latent coordinates Z, shape (n, d)."""
         return self.unit * np.asarray(self.expansion(Z)) + self.mean
 
     def variance(self, Z: np.ndarray) -> np.ndarray:
-        """Return the variance of each column of x at places z: small where data are near."""
+        """Return the variance of each column of x at the latent coordinates Z, shape (n,).
+
+        It is the same for all columns, and small near the training points.
+        """
         return self.unit**2 * self._variance(Z)
 
     @abstractmethod
-    def drawn_places(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw n places, as those of the data are distributed."""
+    def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n latent coordinates that are distributed like those of the training points."""
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw x at places that are drawn first."""
-        Z = self.drawn_places(n, rng)
+        """Draw n points x, by first drawing their latent coordinates."""
+        Z = self.draw_latents(n, rng)
         noise = rng.standard_normal((n, len(self.mean)))
         return self.expected(Z) + np.sqrt(self.variance(Z))[:, None] * noise
 
     @abstractmethod
     def _variance(self, Z: np.ndarray) -> np.ndarray:
-        """Return that of f(z) + noise."""
+        """Return the variance of f(z) + noise, in units of unit^2."""
 
-    def _in_units(self, X: np.ndarray) -> np.ndarray:
+    def _standardise(self, X: np.ndarray) -> np.ndarray:
         return np.asarray((X - self.mean) / self.unit)
 
     @property
     def _log_volume(self) -> float:
-        """What the log density of x is less than that of x in units."""
+        """The log Jacobian d log(unit), the log density of x / unit minus the log density of x."""
         return float(len(self.mean) * np.log(self.unit))
 
 
-def in_units(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return X about 0 with a mean variance of 1, and the mean and the unit that were taken off.
+def standardise(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return X centred and scaled to a mean variance of 1, the mean of X, and the scale.
 
-    The unit is found about the largest entry, whose square may overflow.
+    The scale is computed relative to the largest entry, because squares of entries may overflow.
     """
     mean = X.mean(axis=0)
     Y = X - mean
@@ -79,19 +86,23 @@ def in_units(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     return Y / unit, mean, unit
 
 
-def ended(found: Optimum, watch: Stopwatch, solver: str, name: str, limits: str) -> Report:
-    """Return how a search for places ended, and warn if that was not where it wanted to."""
-    if not found.converged:
+def search_report(result: Optimum, watch: Stopwatch, solver: str, name: str, limits: str) -> Report:
+    """Return the report of a search for latent coordinates, and warn if it has not converged.
+
+    `name` is the name of the objective, and `limits` the parameters that the user can raise.
+    """
+    if not result.converged:
         warn_caller(
-            f"the search for places ended after {found.evaluations} evaluations at a {name} of "
-            f"{found.value:.6g} and may not have come to its end: {found.message}; raise {limits}",
+            f"the search for latent coordinates ended after {result.evaluations} evaluations at a "
+            f"{name} of {result.value:.6g} and may not have converged: {result.message}; raise "
+            f"{limits}",
             ConvergenceWarning,
         )
     return Report(
         solver=solver,
-        status=Status.CONVERGED if found.converged else Status.NOT_CONVERGED,
-        n_iter=found.evaluations,
+        status=Status.CONVERGED if result.converged else Status.NOT_CONVERGED,
+        n_iter=result.evaluations,
         seconds=watch.seconds,
-        message=found.message,
-        certificate={name: found.value},
+        message=result.message,
+        certificate={name: result.value},
     )

@@ -1,9 +1,10 @@
-"""Stress: how far the distances of a map are from dissimilarities.
+"""Stress: the deviation of the distances in an embedding from given dissimilarities.
 
-    S(Z) = sum_(i<j) w_ij (|z_i - z_j| - delta_ij)^2 / sum_(i<j) w_ij delta_ij^2.
+    S(Z) = sum_(i<j) w_ij (|z_i - z_j| - delta_ij)^2 / sum_(i<j) w_ij delta_ij^2
 
-With w = 1 it is the raw stress of metric scaling, over what it is where all places are one; with
-w = 1 / delta it is Sammon's.  Only one half of a symmetric matrix is held.
+With w = 1 this is the raw stress of metric MDS, divided by its value when all points coincide.
+With w = 1 / delta it is Sammon's stress.  Only one triangle of the symmetric
+matrices is stored.
 """
 
 from __future__ import annotations
@@ -16,20 +17,30 @@ from .._runtime import ENTRY_WORK, jit, ordered_sum
 
 __all__ = ["Stress"]
 
-_PAIRS = 2**17  # of a part, about
-_GROUPS = 4  # of parts; the number of threads has no say in the order of sums
-_NUMBERS = 2**19  # of distances of new points at a time
+_PAIRS_PER_TASK = 2**17  # approximate number of pairs in a task
+# Tasks are summed in this fixed number of groups, so that the result does not depend on the number
+# of threads.
+_N_GROUPS = 4
 
 
 class Stress:
-    """S as a function of the places Z, with its gradient.
+    """The stress S of an embedding and its gradient, as a function of the coordinates Z.
 
     Parameters
     ----------
     delta : ndarray of shape (n (n - 1) / 2,)
-        Dissimilarities of pairs, in the order of SciPy's `pdist`.
-    weights : ndarray or None
-        w, in the same order; None stands for 1.
+        Dissimilarities of all pairs, in the order of SciPy's `pdist`.
+    weights : ndarray of shape (n (n - 1) / 2,) or None, default=None
+        Weights of the pairs, in the same order; None is 1 for all pairs.
+
+    Attributes
+    ----------
+    n : int
+        The number of points.
+    mass : ndarray of shape (n,)
+        For each point, the sum of the weights of its pairs.
+    total : float
+        sum_(i<j) w_ij delta_ij^2, the denominator of S.
 
     Examples
     --------
@@ -50,29 +61,29 @@ class Stress:
         self.mass = self._sums(self._w) if len(self._w) else np.full(self.n, self.n - 1.0)
         w = 1.0 if weights is None else weights
         self.total = float(np.sum(w * delta * delta))
-        # rows, in parts of about as many pairs
-        parts = max(1, len(delta) // _PAIRS)
-        ends = self.n * (1.0 - np.sqrt(1.0 - np.arange(parts + 1) / parts))
+        # Split the rows into tasks with about equal numbers of pairs.
+        n_tasks = max(1, len(delta) // _PAIRS_PER_TASK)
+        ends = self.n * (1.0 - np.sqrt(1.0 - np.arange(n_tasks + 1) / n_tasks))
         ends = np.round(ends).astype(int)
         self._rows = [(int(a), int(b)) for a, b in pairwise(ends) if a < b]
 
     def __call__(self, Z: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return S and its gradient, (n, q)."""
+        """Return S and its gradient, shape (n, q)."""
         columns = np.ascontiguousarray(Z.T)
 
         def term(rows: tuple[int, int]) -> np.ndarray:
-            found = np.zeros(columns.size + 1)
-            G, scratch = found[1:].reshape(columns.shape), np.empty(self.n)
-            found[0] = _add(self.delta, self._w, columns, *rows, G, scratch)
-            return found
+            total = np.zeros(columns.size + 1)
+            G, scratch = total[1:].reshape(columns.shape), np.empty(self.n)
+            total[0] = _add_pairs(self.delta, self._w, columns, *rows, G, scratch)
+            return total
 
-        found = (
-            ordered_sum(term, self._rows, _GROUPS, work=ENTRY_WORK * len(self.delta)) / self.total
+        total = (
+            ordered_sum(term, self._rows, _N_GROUPS, work=ENTRY_WORK * len(self.delta)) / self.total
         )
-        return float(found[0]), 2.0 * found[1:].reshape(columns.shape).T
+        return float(total[0]), 2.0 * total[1:].reshape(columns.shape).T
 
     def _sums(self, pairs: np.ndarray) -> np.ndarray:
-        """Return for each point the sum over its pairs."""
+        """Return, for each point, the sum of a pairwise quantity over all pairs with this point."""
         total = np.zeros(self.n)
         start = 0
         for i in range(self.n - 1):
@@ -84,37 +95,40 @@ class Stress:
 
 
 @jit("reassoc", "nsz")
-def _add(delta, weights, Z, first, last, G, row):  # type: ignore[no-untyped-def]
-    """Add to G half of the gradient of the pairs i < j with first <= i < last; return their sum."""
+def _add_pairs(delta, weights, Z, first, last, G, row):  # type: ignore[no-untyped-def]
+    """Add half of the gradient to G, over the pairs i < j with first <= i < last.
+
+    Returns the sum of their weighted squared residuals.  `row` is scratch memory.
+    """
     q, n = Z.shape
     total = 0.0
     for i in range(first, last):
         start, m = i * n - (i * (i + 1)) // 2, n - 1 - i
-        there, w = delta[start : start + m], weights[start : start + m]
+        targets, w = delta[start : start + m], weights[start : start + m]
         for k in range(m):
             row[k] = 0.0
         for c in range(q):
             z, others = Z[c, i], Z[c, i + 1 :]
             for k in range(m):
                 row[k] += (others[k] - z) * (others[k] - z)
-        # places that agree have no direction: 1e-300 lets their term be 0
+        # Coinciding points have no direction; adding 1e-300 makes their gradient 0 instead of NaN.
         if len(weights):
             for k in range(m):
                 d = np.sqrt(row[k])
-                r = d - there[k]
+                r = d - targets[k]
                 total += w[k] * r * r
                 row[k] = w[k] * r / (d + 1e-300)
         else:
             for k in range(m):
                 d = np.sqrt(row[k])
-                r = d - there[k]
+                r = d - targets[k]
                 total += r * r
                 row[k] = r / (d + 1e-300)
         for c in range(q):
-            z, others, g, own = Z[c, i], Z[c, i + 1 :], G[c, i + 1 :], 0.0
+            z, others, g, sum_i = Z[c, i], Z[c, i + 1 :], G[c, i + 1 :], 0.0
             for k in range(m):
-                pull = row[k] * (others[k] - z)
-                g[k] += pull
-                own += pull
-            G[c, i] -= own
+                term = row[k] * (others[k] - z)
+                g[k] += term
+                sum_i += term
+            G[c, i] -= sum_i
     return total

@@ -1,4 +1,4 @@
-"""Mean embeddings: distances of samples, tests, and summaries of a sample by a few points."""
+"""Mean embeddings: distances between samples, hypothesis tests, sample summaries, densities."""
 
 from .._lazy import attach
 

@@ -1,8 +1,9 @@
-"""Herding: a sample summarised greedily, point after point.
+"""Kernel herding: summarise a sample by greedily selected points.
 
-    x_(t+1) minimises  sum_(s <= t) k(x, x_s) + k(x, x) / 2 - (t + 1) mu(x):
+    x_(t+1) minimises  sum_(s <= t) k(x, x_s) + k(x, x) / 2 - (t + 1) mu(x)
 
-of all candidates the one with which t + 1 points of equal weight come closest to the mean mu.
+mu is the mean embedding of the sample.  This choice brings the mean embedding of the t + 1 selected
+points, with equal weights, as close to mu as possible.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from .._points import concatenate
 from .._runtime import entry_point, is_count, one_blas_thread
 from ..expansion import Expansion
 from ._mmd import squared_norm
-from ._recentred import recentred
-from ._summary import Mean, Summary, check_summary, optimal_weights
+from ._recentred import recentred_gram
+from ._summary import MeanEmbedding, Summary, check_summary_options, optimal_weights
 
 __all__ = ["herd"]
 
@@ -33,75 +34,85 @@ def herd(
     refine: int = 0,
     max_memory: int | str | None = None,
 ) -> Summary:
-    """Summarise X by m of its points, chosen one after the other for the least MMD^2 to X.
+    """Summarise X by `n_points` of its points, selected greedily to minimise MMD^2 to X.
 
-    The first j points are the herding of j points.  Each step reads one column of K; the mean at
-    all points takes one pass over K, in tiles.
+    The selection is nested: its first j points are the result for n_points=j.  Evaluating the mean
+    embedding at all points takes one tiled pass over the kernel matrix K; after that, each step
+    reads one column of K.
 
     Parameters
     ----------
     X, n_points, kernel, weights, max_memory
         As in `thin`.
-    refine : int
-        Then move all points at once by so many steps of L-BFGS, at most, down the gradient of
-        MMD^2, away from the data: for vectors and differentiable kernels.
+    refine : int, default=0
+        The maximum number of L-BFGS steps that move all selected points jointly to reduce MMD^2.
+        The refined points are no longer points of X.  Requires vectors and a differentiable
+        kernel.
 
     Returns
     -------
     Summary
+        The points, their weights, and their MMD^2 to X.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer import herd
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> few = herd(X, 20)
-    >>> few.points.shape, bool(few.mmd < 0.002)
+    >>> summary = herd(X, 20)
+    >>> summary.points.shape, bool(summary.mmd < 0.002)
     ((20, 2), True)
     """
     if not is_count(refine, 0):
-        raise ValueError(f"refine must be a number of steps, 0 or more, got {refine!r}")
-    mean = Mean.of(X, kernel, max_memory)
-    m = check_summary(n_points, len(mean), weights, max_memory)
-    chosen = np.empty(m, dtype=np.intp)
-    score = 0.5 * mean.diagonal  # sum over those chosen + k(x, x) / 2; infinite at those chosen
+        raise ValueError(f"refine must be a number of steps (an integer >= 0), got {refine!r}")
+    mean = MeanEmbedding.of(X, kernel, max_memory)
+    m = check_summary_options(n_points, len(mean), weights, max_memory)
+    selected = np.empty(m, dtype=np.intp)
+    score = 0.5 * mean.diagonal  # + sum_s k(x, x_s) over selected x_s; inf at those
     for t in range(m):
-        chosen[t] = np.argmin(score - (t + 1) * mean.values)
-        score += mean.column(chosen[t])
-        score[chosen[t]] = np.inf
-    found = mean.summary(chosen, weights)
-    return _refined(mean, found, weights, refine) if refine else found
+        selected[t] = np.argmin(score - (t + 1) * mean.values)
+        score += mean.column(selected[t])
+        score[selected[t]] = np.inf
+    summary = mean.summary(selected, weights)
+    return _refine_points(mean, summary, weights, refine) if refine else summary
 
 
-def _refined(mean: Mean, start: Summary, weights: str, steps: int) -> Summary:
-    """Move the points down the gradient 2 w_i (f - mu)'(p_i), f = sum_i w_i k(p_i, .)."""
-    kernel, m = start.kernel, len(start.weights)
-    points = start.points.toarray() if hasattr(start.points, "toarray") else start.points
+def _refine_points(mean: MeanEmbedding, initial: Summary, weights: str, steps: int) -> Summary:
+    """Minimise MMD^2 over the points by L-BFGS.
+
+    The gradient in p_i is 2 w_i (f - mu)'(p_i), with f = sum_i w_i k(p_i, .).
+    """
+    kernel, m = initial.kernel, len(initial.weights)
+    points = initial.points.toarray() if hasattr(initial.points, "toarray") else initial.points
     if not isinstance(points, np.ndarray) or points.ndim != 2:
         raise ValueError(
-            f"refine={steps} moves points down a gradient, which only vectors have; leave it out"
+            f"refine={steps} moves points along a gradient and needs vectors; use refine=0 for "
+            f"other kinds of points"
         )
     mu = Expansion.mean(kernel, mean.X)
-    square = float(np.mean(mu(mean.X)))
+    mu_norm2 = float(np.mean(mu(mean.X)))
 
-    def fitted(P: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the weights for points, and MMD^2."""
-        K, at = kernel(P), mu(P)[:, 0]
-        w = optimal_weights(K, at) if weights == "optimal" else np.full(m, 1.0 / m)
-        return w, float(w @ K @ w - 2.0 * w @ at + square)
+    def weights_and_mmd(P: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the weights of the points P, and MMD^2."""
+        K, mu_P = kernel(P), mu(P)[:, 0]
+        w = optimal_weights(K, mu_P) if weights == "optimal" else np.full(m, 1.0 / m)
+        return w, float(w @ K @ w - 2.0 * w @ mu_P + mu_norm2)
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         P = flat.reshape(points.shape)
-        w, value = fitted(P)  # equal weights do not change, and optimal ones have slope 0
-        slope = (Expansion(kernel, P, w).gradient(P) - mu.gradient(P))[:, 0]
-        return value, (2.0 * w[:, None] * slope).ravel()
+        # w needs no derivative: equal weights are constant, and at optimal weights the
+        # derivative of MMD^2 in w is 0.
+        w, value = weights_and_mmd(P)
+        gradients = (Expansion(kernel, P, w).gradient(P) - mu.gradient(P))[:, 0]
+        return value, (2.0 * w[:, None] * gradients).ravel()
 
-    # MMD^2 is far below 1, and tolerances made for values near 1 would stop too early.
+    # MMD^2 is far below 1, so the default tolerances of L-BFGS would stop too early.
     options = {"maxiter": int(steps), "ftol": 1e-14, "gtol": 0.0}
-    found = minimize(objective, points.ravel(), jac=True, method="L-BFGS-B", options=options)
-    P = found.x.reshape(points.shape)
-    w, _ = fitted(P)
-    # The objective cancels far from the origin; what is reported and compared is the MMD itself.
-    K = recentred(kernel, concatenate(P, mean.X))
+    result = minimize(objective, points.ravel(), jac=True, method="L-BFGS-B", options=options)
+    P = result.x.reshape(points.shape)
+    w, _ = weights_and_mmd(P)
+    # Far from the origin the objective suffers from cancellation.  Report and compare the MMD that
+    # is computed from the recentred kernel instead.
+    K = recentred_gram(kernel, concatenate(P, mean.X))
     value = squared_norm(K, np.append(w, np.full(len(mean), -1.0 / len(mean))))
-    return Summary(P, None, w, value, kernel) if value < start.mmd else start
+    return Summary(P, None, w, value, kernel) if value < initial.mmd else initial

@@ -1,7 +1,7 @@
-"""F F^T in place of K for a test: Nyström features that do not know which point came first.
+"""Low-rank kernel matrices F F^T for permutation tests, from Nyström features.
 
-A permutation test with the kernel f(x) . f(z) has its exact level for any features f that are
-chosen from the points without regard to their order, however few: only its power depends on them.
+A permutation test with the kernel f(x) . f(z) has an exact level if the features f do not depend on
+the order of the points.  The number of features affects only its power.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from .._points import length, sliceable, take
 from ..gram import LowRankGram, choose_landmarks
 from ..kernels import Kernel
 from ._order import UnorderableError, canonical_order
-from ._samples import Sample, moved
+from ._samples import KernelAndPoints, centre_linear_terms
 
 __all__ = ["landmark_gram", "landmark_grams", "truncation"]
 
 
 def landmark_grams(
-    samples: Iterable[Sample], rank: int, rng: np.random.Generator, max_memory: Any, required: bool
+    samples: Iterable[KernelAndPoints],
+    rank: int,
+    rng: np.random.Generator,
+    max_memory: Any,
+    required: bool,
 ) -> list[LowRankGram]:
-    """Return F F^T for each kernel with its points, or nothing if there are no features for one.
+    """Return F F^T for each (kernel, points); an empty list if one of them has no features.
 
-    If they are `required`, the reason why there are none is raised.
+    A kernel has no features if it is not positive definite, or if its points have no canonical
+    order.  If features are `required`, the error that gives the reason is raised instead.
     """
     try:
         return [landmark_gram(kernel, X, rank, rng, max_memory) for kernel, X in samples]
@@ -39,21 +44,21 @@ def landmark_grams(
 def landmark_gram(
     kernel: Kernel, X: Any, rank: int, rng: np.random.Generator, max_memory: Any
 ) -> LowRankGram:
-    """Return F F^T with `rank` landmarks, drawn by randomly pivoted Cholesky."""
-    kernel, X = moved(kernel, sliceable(X))
+    """Return F F^T with `rank` landmarks, which are chosen independently of the order of X."""
+    kernel, X = centre_linear_terms(kernel, sliceable(X))
     try:
         order = canonical_order(X, kernel)
     except UnorderableError as error:
         raise UnorderableError(
-            f"landmarks must not know which point came first, or the level of the test is wrong, "
-            f"but {error}; take method='permutation', or points that are vectors, texts, numbers, "
-            f"or tuples, lists and sets of them"
+            f"landmarks must not depend on the order of the points, or the level of the test is "
+            f"wrong, but {error}; use method='permutation', or points that are vectors, strings, "
+            f"numbers, or tuples, lists and sets of them"
         ) from error
-    drawn = choose_landmarks(kernel, take(X, order), min(rank, length(X)), random_state=rng)
-    return LowRankGram(kernel, X, order[drawn], max_memory=max_memory)
+    landmarks = choose_landmarks(kernel, take(X, order), min(rank, length(X)), random_state=rng)
+    return LowRankGram(kernel, X, order[landmarks], max_memory=max_memory)
 
 
 def truncation(K: LowRankGram) -> float:
-    """Return tr(K - F F^T) / tr K."""
-    left = K.residual_trace
-    return left / (left + float(K.diagonal().sum())) if left > 0.0 else 0.0
+    """Return the relative truncation error tr(K - F F^T) / tr K."""
+    residual = K.residual_trace
+    return residual / (residual + float(K.diagonal().sum())) if residual > 0.0 else 0.0

@@ -1,13 +1,13 @@
-"""Permutation tests: which permutations, and the p-value they give.
+"""Permutation tests: generation of the permutations, and p-values.
 
     p = (1 + #{b : T_b >= T_0}) / (1 + B)
 
-The observed statistic is one of the 1 + B, so that under the null hypothesis P(p <= a) <= a for
-every B.  Values that rounding alone holds apart count as equal.
+The observed statistic T_0 is one of the 1 + B values, so that under the null hypothesis
+P(p <= a) <= a for every B.  Values that differ by no more than rounding count as equal.
 
-`splits`, `orders` and `signs` return B and 1 + B rows, in blocks of `size` rows.  The very first
-row is the observed one; B = `count` random ones follow, or if there are no more than these in all,
-each of the others once.
+`iter_splits`, `iter_permutations` and `iter_signs` return B, and an iterator over blocks of up to
+`size` rows that together hold 1 + B rows.  The first row is the observed arrangement.  If at most
+`count` others exist, each of them follows once; otherwise B = `count` random ones follow.
 """
 
 from __future__ import annotations
@@ -22,16 +22,26 @@ import numpy as np
 from .._errors import warn_caller
 from .._runtime import is_count
 
-__all__ = ["check_test", "orders", "pvalue", "signs", "splits", "warn_of_few", "warn_of_rounding"]
+__all__ = [
+    "check_test_options",
+    "iter_permutations",
+    "iter_signs",
+    "iter_splits",
+    "pvalue",
+    "warn_if_level_unreachable",
+    "warn_if_rounding_dominates",
+]
 
-_LEVEL = 0.05  # a test that cannot reject even here is worth a warning
-_RANK = 100  # features of "lowrank", if no rank is given
+_USUAL_LEVEL = 0.05  # the usual level; a test that cannot reject at this level gives a warning
+_DEFAULT_RANK = 100  # number of features for method="lowrank" with rank=None
 
-Rows = tuple[int, Iterator[np.ndarray]]
+RowBlocks = tuple[int, Iterator[np.ndarray]]
 
 
-def check_test(method: Any, methods: Any, n_permutations: Any, rank: Any) -> tuple[int, int]:
-    """Return the numbers of permutations and of features."""
+def check_test_options(
+    method: Any, methods: Any, n_permutations: Any, rank: Any
+) -> tuple[int, int]:
+    """Validate the options of a test; return the numbers of permutations and of features."""
     if method not in methods:
         raise ValueError(f"method must be one of {methods}, got {method!r}")
     if not is_count(n_permutations):
@@ -41,39 +51,45 @@ def check_test(method: Any, methods: Any, n_permutations: Any, rank: Any) -> tup
         )
     if rank is not None and not is_count(rank):
         raise ValueError(f"rank must be a positive integer or None, got {rank!r}")
-    return int(n_permutations), _RANK if rank is None else int(rank)
+    return int(n_permutations), _DEFAULT_RANK if rank is None else int(rank)
 
 
-def splits(m: int, n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
-    """Return ways to draw m of m + n points, True where a point belongs to the first sample."""
+def iter_splits(m: int, n: int, count: int, rng: np.random.Generator, size: int) -> RowBlocks:
+    """Return splits of m + n points into two samples; True marks the m points of the first one."""
     if (others := comb(m + n, m) - 1) <= count:
-        places = np.arange(m + n)  # the first of the combinations is the observed one
-        return others, _every((np.isin(places, way) for way in combinations(places, m)), size)
-    return count, _some(np.arange(m + n) < m, count, size, lambda rows: _shuffle(rows, rng))
+        points = np.arange(m + n)  # the first combination is the observed split
+        return others, _all_blocks(
+            (np.isin(points, first_sample) for first_sample in combinations(points, m)), size
+        )
+    return count, _random_blocks(
+        np.arange(m + n) < m, count, size, lambda rows: _shuffle_rows(rows, rng)
+    )
 
 
-def orders(n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
-    """Return permutations of n points; the observed one is the identity."""
+def iter_permutations(n: int, count: int, rng: np.random.Generator, size: int) -> RowBlocks:
+    """Return permutations of n points; the observed arrangement is the identity."""
     identity = np.arange(n, dtype=np.int32)
     if n <= 20 and (others := factorial(n) - 1) <= count:
-        return others, _every(permutations(identity), size)
-    return count, _some(identity, count, size, lambda rows: _shuffle(rows, rng))
+        return others, _all_blocks(permutations(identity), size)
+    return count, _random_blocks(identity, count, size, lambda rows: _shuffle_rows(rows, rng))
 
 
-def signs(n: int, count: int, rng: np.random.Generator, size: int) -> Rows:
-    """Return rows of n signs, True for minus; the observed one has none."""
+def iter_signs(n: int, count: int, rng: np.random.Generator, size: int) -> RowBlocks:
+    """Return rows of n signs, where True is minus; the observed row has no minus sign."""
     if n < 63 and (others := 2**n - 1) <= count:
-        return others, _every(product((False, True), repeat=n), size)
-    return count, _some(np.zeros(n, dtype=bool), count, size, lambda rows: _toss(rows, rng))
+        return others, _all_blocks(product((False, True), repeat=n), size)
+    return count, _random_blocks(
+        np.zeros(n, dtype=bool), count, size, lambda rows: _draw_signs(rows, rng)
+    )
 
 
-def _every(ways: Iterable[Any], size: int) -> Iterator[np.ndarray]:
-    ways = iter(ways)
-    while part := list(islice(ways, size)):
+def _all_blocks(arrangements: Iterable[Any], size: int) -> Iterator[np.ndarray]:
+    arrangements = iter(arrangements)
+    while part := list(islice(arrangements, size)):
         yield np.array(part)
 
 
-def _some(
+def _random_blocks(
     observed: np.ndarray, count: int, size: int, randomise: Callable[[np.ndarray], None]
 ) -> Iterator[np.ndarray]:
     for start in range(0, count + 1, size):
@@ -82,35 +98,36 @@ def _some(
         yield block
 
 
-def _shuffle(rows: np.ndarray, rng: np.random.Generator) -> None:
+def _shuffle_rows(rows: np.ndarray, rng: np.random.Generator) -> None:
     rng.permuted(rows, axis=1, out=rows)
 
 
-def _toss(rows: np.ndarray, rng: np.random.Generator) -> None:
+def _draw_signs(rows: np.ndarray, rng: np.random.Generator) -> None:
     bits = np.frombuffer(rng.bytes(-(-rows.size // 8)), dtype=np.uint8)
     rows[...] = np.unpackbits(bits, count=rows.size).reshape(rows.shape)
 
 
 def pvalue(observed: float, null: np.ndarray, margin: float) -> float:
-    """Return (1 + #{null >= observed}) / (1 + B), where a gap below `margin` is rounding."""
+    """Return (1 + #{null >= observed}) / (1 + B); values within `margin` count as equal."""
     return float(1 + np.count_nonzero(null >= observed - margin)) / (1 + len(null))
 
 
-def warn_of_few(smallest: float, why: str) -> None:
-    """Warn that no p-value below 0.05 can be reached."""
-    if smallest > _LEVEL:
+def warn_if_level_unreachable(smallest: float, why: str) -> None:
+    """Warn if the smallest possible p-value is above 0.05; `why` gives the numbers."""
+    if smallest > _USUAL_LEVEL:
         warn_caller(
-            f"the smallest p-value that can be reached is {smallest:.3g}, so that nothing is "
-            f"rejected at the level {_LEVEL}: {why}; take more"
+            f"the smallest p-value that can be reached is {smallest:.3g}, so that the test can "
+            f"never reject at the level {_USUAL_LEVEL}: {why}; use more points or permutations"
         )
 
 
-def warn_of_rounding(margin: float, null: np.ndarray) -> None:
-    """Warn that the permuted statistics differ by less than rounding may have left of them."""
+def warn_if_rounding_dominates(margin: float, null: np.ndarray) -> None:
+    """Warn if the permuted statistics vary by less than their possible rounding error."""
     if 0.0 < (spread := float(null.std())) < margin:
         warn_caller(
-            f"up to {margin:.3g} of a statistic may be rounding, but the permuted ones spread by "
-            f"only {spread:.3g}, so that most of them count as equal and the p-value is too large; "
-            f"the usual cause are points far from 0, or a length scale far beyond their distances: "
-            f"centre the features, or choose a smaller length scale"
+            f"the rounding error of a statistic may be up to {margin:.3g}, but the permuted "
+            f"statistics have a standard deviation of only {spread:.3g}, so that most of them "
+            f"count as equal and the p-value is too large; the usual cause is data far from 0, or "
+            f"a length scale far larger than the distances: centre the features, or choose a "
+            f"smaller length scale"
         )

@@ -1,9 +1,10 @@
-"""K about the middle of the points: what all points have in common no longer costs digits.
+"""Recentred kernel matrices, which avoid cancellation in differences of means.
 
     K'_ij = K_ij - r_i - r_j + g,   r_i = mean_c k(x_i, c),   g = mean of r over the c
 
-is the kernel of phi(x) - mu, mu the mean of a few of the points, c.  A difference of means is the
-same under K', whatever the c are: mu cancels.  K' is evaluated tile by tile, like K.
+K' is the kernel matrix of phi(x) - mu, where mu is the mean of phi over a few of the points, the
+centres c.  Differences of means are the same for K' and K, because mu cancels.  Without a large
+component that is common to all points, they lose fewer digits.  K' is evaluated in tiles, like K.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ import numpy as np
 from .._runtime import jit, quiet, slices
 from ..gram import GramOperator, TiledGram, gram
 from ..kernels import Kernel, Prepared, node
-from ._samples import check_finite, moved
+from ._samples import centre_linear_terms, check_finite
 
-__all__ = ["Recentred", "entry_sizes", "recentred"]
+__all__ = ["RecentredKernel", "entry_magnitudes", "recentred_gram"]
 
-_CENTRES = 64  # points whose mean is taken off
-_STRIP = 4096  # rows of K for which r is computed at a time
+_N_CENTRES = 64  # number of centres c; each costs one column of K
+_ROWS_PER_BLOCK = 4096  # rows of K(x, c) that are evaluated at a time, to limit memory
 
 
 @node
-class Recentred(Kernel):
-    """k(x, z) - r(x) - r(z) + g on the points for which r was computed, in their order."""
+class RecentredKernel(Kernel):
+    """The kernel k(x, z) - r(x) - r(z) + g, only for the n points for which r was computed.
+
+    `r` holds one value per point, in the order of the points.
+    """
 
     kernel: Kernel
     r: Any
@@ -48,26 +52,26 @@ class Recentred(Kernel):
 
 @jit()
 def _subtract(T: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-    """Set T_ij <- T_ij - a_i - b_j in one pass, where NumPy takes two."""
+    """Set T_ij <- T_ij - a_i - b_j in one pass over T; NumPy needs two."""
     for i in range(T.shape[0]):
         for j in range(T.shape[1]):
             T[i, j] -= a[i] + b[j]
 
 
 @quiet
-def recentred(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
-    """Return K' in tiles."""
-    kernel, X = moved(kernel, X)
+def recentred_gram(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
+    """Return the recentred kernel matrix K' as a tiled operator."""
+    kernel, X = centre_linear_terms(kernel, X)
     K = gram(kernel, X, storage="tiled", max_memory=max_memory)
     n = K.shape[0]
-    centres = np.unique(np.linspace(0, n - 1, min(n, _CENTRES)).astype(int))
-    blocks = (K.block(rows, centres) for rows in slices(n, _STRIP))
+    centres = np.unique(np.linspace(0, n - 1, min(n, _N_CENTRES)).astype(int))
+    blocks = (K.block(rows, centres) for rows in slices(n, _ROWS_PER_BLOCK))
     r = np.concatenate([block.mean(axis=1, dtype=float) for block in blocks])
     check_finite(r, kernel)
-    middle = Recentred(kernel, r, float(r[centres].mean()))
-    return TiledGram(middle, X, max_memory=max_memory)
+    recentred_kernel = RecentredKernel(kernel, r, float(r[centres].mean()))
+    return TiledGram(recentred_kernel, X, max_memory=max_memory)
 
 
-def entry_sizes(K: GramOperator) -> np.ndarray:
-    """Return how large the entries in the rows of K were before they were centred."""
-    return np.abs(K.kernel.r if isinstance(K.kernel, Recentred) else K.diagonal())
+def entry_magnitudes(K: GramOperator) -> np.ndarray:
+    """Return the magnitude of the entries in each row of K before it was recentred."""
+    return np.abs(K.kernel.r if isinstance(K.kernel, RecentredKernel) else K.diagonal())

@@ -1,4 +1,4 @@
-"""A sample summarised by a few points: what the summaries have in common.
+"""Summaries of a sample by a few weighted points: code shared by herding and thinning.
 
 For points S with weights w, the squared distance to the mean embedding mu of all points is
 
@@ -18,41 +18,41 @@ from .._runtime.linalg import eigh
 from ..expansion import Expansion
 from ..gram import TiledGram
 from ..kernels import Kernel
-from ._mmd import as_distance
-from ._recentred import entry_sizes, recentred
-from ._rounding import margin_of
-from ._samples import check_finite, check_sample, make_kernel, resolved
+from ._mmd import clip_squared_distance
+from ._recentred import entry_magnitudes, recentred_gram
+from ._rounding import rounding_margin
+from ._samples import check_finite, check_sample, make_kernel, resolve_kernel
 
-__all__ = ["Mean", "Summary", "check_summary", "optimal_weights"]
+__all__ = ["MeanEmbedding", "Summary", "check_summary_options", "optimal_weights"]
 
-_COLUMNS = 64  # columns of K that are held at a time
+_COLUMN_BLOCK = 64  # columns of K that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A few weighted points in place of many.
+    """A summary of a sample by m weighted points; the result of `herd` and `thin`.
 
     Attributes
     ----------
     points : points
-        m of them.
+        The m points of the summary.
     indices : ndarray of shape (m,) or None
-        Their places in X; None if they have been moved away from it.
+        Their indices in X; None if the points were refined and no longer belong to X.
     weights : ndarray of shape (m,)
-        They sum to 1.
+        The weights of the points, with sum 1.
     mmd : float
-        The squared distance to the mean embedding of all of X: with equal weights what
-        `mmd(points, X, kernel, "biased")` returns.  Nothing is estimated or left out of it; what
-        remains is rounding, about 1e-15 of the entries of K.
+        MMD^2, the squared distance to the mean embedding of all of X.  With equal weights it is
+        the value of `mmd(points, X, kernel, "biased")`.  It is computed exactly, up to a rounding
+        error of about 1e-15 relative to the entries of K.
     kernel : Kernel
-        With all its values.
+        The kernel, with all rules resolved.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer import thin
-    >>> few = thin(np.random.default_rng(0).normal(size=(200, 2)), 10)
-    >>> few.points.shape, few.mmd < 0.01
+    >>> summary = thin(np.random.default_rng(0).normal(size=(200, 2)), 10)
+    >>> summary.points.shape, summary.mmd < 0.01
     ((10, 2), True)
     """
 
@@ -64,15 +64,15 @@ class Summary:
 
     @property
     def expansion(self) -> Expansion:
-        """The embedding sum_s w_s k(s, .)."""
+        """The mean embedding sum_s w_s k(s, .) of the summary, as an `Expansion`."""
         return Expansion.mean(self.kernel, self.points, self.weights)
 
 
 @dataclass(frozen=True, eq=False)
-class Mean:
-    """The mean embedding mu of the points X, known at all of them; K is never held.
+class MeanEmbedding:
+    """The mean embedding mu of the points X, evaluated at all of them.
 
-    K is taken about the middle of the points, which changes no distance to mu.
+    K is recentred, which changes no distance to mu, and evaluated in tiles; it is never stored.
     """
 
     K: TiledGram
@@ -83,12 +83,12 @@ class Mean:
 
     @classmethod
     @quiet
-    def of(cls, X: Any, kernel: Any, max_memory: Any) -> Mean:
-        """Return the mean of checked points, from one pass over K."""
+    def of(cls, X: Any, kernel: Any, max_memory: Any) -> MeanEmbedding:
+        """Validate X, and compute its mean embedding in one pass over K."""
         kernel = make_kernel(kernel)
         X = sliceable(check_sample(kernel, X, "X"))
-        kernel, n = resolved(kernel, X), length(X)
-        K = recentred(kernel, X, max_memory)
+        kernel, n = resolve_kernel(kernel, X), length(X)
+        K = recentred_gram(kernel, X, max_memory)
         values = np.asarray(K @ np.full(n, 1.0 / n))
         check_finite(values, kernel)
         return cls(K, values, np.asarray(K.diagonal()), kernel, X)
@@ -97,54 +97,61 @@ class Mean:
         return len(self.values)
 
     def column(self, i: int) -> np.ndarray:
-        """Return k(x_j, x_i) for all j."""
+        """Return column i of K, k(x_j, x_i) for all j."""
         return self.K.block(slice(None), [i])[:, 0]
 
-    def columns(self, chosen: np.ndarray, w: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
-        """Return sum_s w_s k(x_j, x_s) for the x_j of `rows`, a few columns at a time."""
-        parts = slices(len(chosen), _COLUMNS)
-        return np.asarray(sum(self.K.block(rows, chosen[p]) @ w[p] for p in parts))
+    def weighted_columns(
+        self, selected: np.ndarray, w: np.ndarray, rows: Any = slice(None)
+    ) -> np.ndarray:
+        """Return sum_s w_s k(x_j, x_s) over `selected` points x_s, for the x_j in `rows`."""
+        parts = slices(len(selected), _COLUMN_BLOCK)
+        return np.asarray(sum(self.K.block(rows, selected[p]) @ w[p] for p in parts))
 
-    def squared_distance(self, chosen: np.ndarray, w: np.ndarray) -> float:
-        """Return |sum_s w_s k(x_s, .) - mu|^2."""
-        inner = self.columns(chosen, w, chosen) @ w
-        between, square = w @ self.values[chosen], self.values.mean()
-        r, sums = entry_sizes(self.K), abs(inner) + 2.0 * abs(between) + abs(square)
-        margin = margin_of(self.K.dtype, sums, np.abs(w) @ r[chosen] + r.mean())
-        return float(as_distance(inner - 2.0 * between + square, margin, self.kernel))
+    def squared_distance(self, selected: np.ndarray, w: np.ndarray) -> float:
+        """Return |sum_s w_s k(x_s, .) - mu|^2 for `selected` points x_s."""
+        self_product = self.weighted_columns(selected, w, selected) @ w
+        cross_product, norm2 = w @ self.values[selected], self.values.mean()
+        r, sums = (
+            entry_magnitudes(self.K),
+            abs(self_product) + 2.0 * abs(cross_product) + abs(norm2),
+        )
+        margin = rounding_margin(self.K.dtype, sums, np.abs(w) @ r[selected] + r.mean())
+        return float(
+            clip_squared_distance(self_product - 2.0 * cross_product + norm2, margin, self.kernel)
+        )
 
-    def summary(self, chosen: np.ndarray, weights: str) -> Summary:
-        """Return the summary by the points `chosen`."""
-        w = np.full(len(chosen), 1.0 / len(chosen))
+    def summary(self, selected: np.ndarray, weights: str) -> Summary:
+        """Return the summary of X by the points with the indices `selected`."""
+        w = np.full(len(selected), 1.0 / len(selected))
         if weights == "optimal":
-            w = optimal_weights(self.K.block(chosen, chosen), self.values[chosen])
-        points = take(self.X, chosen)
-        return Summary(points, chosen, w, self.squared_distance(chosen, w), self.kernel)
+            w = optimal_weights(self.K.block(selected, selected), self.values[selected])
+        points = take(self.X, selected)
+        return Summary(points, selected, w, self.squared_distance(selected, w), self.kernel)
 
 
 def optimal_weights(K: np.ndarray, mu: np.ndarray) -> np.ndarray:
     """Return the w with sum 1 that minimises w^T K w - 2 w^T mu.
 
-    w = 1/m + v with sum v = 0, so that a K which is positive definite on such v will do.  Points
-    that nearly coincide share their weight.
+    The solution has the form w = 1/m + v with sum v = 0, so K needs to be positive definite only
+    on vectors of sum 0.  Eigenvalues below 1e-12 of the largest are dropped, which splits the
+    weight between points that nearly coincide.
     """
     m = len(K)
     equal = np.full(m, 1.0 / m)
-    slope = mu - K @ equal
+    residual = mu - K @ equal
     centred = K - K.mean(axis=0)
     centred -= centred.mean(axis=1)[:, None]
     values, U = eigh(0.5 * (centred + centred.T))
-    kept = values > 1e-12 * max(values[-1], 0.0)
-    v = U[:, kept] @ ((U[:, kept].T @ (slope - slope.mean())) / values[kept])
+    positive = values > 1e-12 * max(values[-1], 0.0)
+    v = U[:, positive] @ ((U[:, positive].T @ (residual - residual.mean())) / values[positive])
     return equal + v - v.mean()
 
 
-def check_summary(n_points: Any, n: int, weights: Any, max_memory: Any) -> int:
-    """Return the number of points, one that can be had."""
+def check_summary_options(n_points: Any, n: int, weights: Any, max_memory: Any) -> int:
+    """Validate `n_points` and `weights` for a sample of n points; return `n_points` as an int."""
     if not is_count(n_points) or n_points > n:
         raise ValueError(
-            f"n_points={n_points!r} of {n} points were asked for; an integer from 1 to {n} is "
-            f"needed"
+            f"n_points must be an integer from 1 to {n}, the number of points, got {n_points!r}"
         )
     check_choice("weights", weights, "equal", "optimal")
     if weights == "optimal":
