@@ -368,7 +368,9 @@ def test_what_is_no_string_is_named(kernel):
             TypeError, match=rf"{type(kernel).__name__}: point 2 is .* not a string"
         ):
             kernel(["abcd", "efgh", bad])
-    with pytest.raises(TypeError, match=r"takes a collection of strings, got one, 'abcd'"):
+    with pytest.raises(
+        TypeError, match=r"takes a collection of strings, got the single string 'abcd'"
+    ):
         kernel("abcd")
     with pytest.raises(TypeError, match=r"point 1 is b'efgh', but point 0 is 'abcd'; text and"):
         kernel(["abcd", b"efgh"])
