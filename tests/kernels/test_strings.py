@@ -400,7 +400,7 @@ def test_weighted_degree_names_the_string_of_another_length():
 )
 def test_training_strings_that_are_too_short(kernel, name):
     X = ["abc", "abcd", ""]
-    text = rf"{name} is longer than every string.* longest of the 3, point 1, has 4 symbols"
+    text = rf"{name} is longer than every string.* longest of the 3 strings, point 1, has 4 symbols"
     with pytest.raises(ValueError, match=text):
         kernel.resolve(X)
     with pytest.raises(ValueError, match=text):
