@@ -252,8 +252,8 @@ class Normalized(Wrapper):
         norms = np.sqrt(diagonal)
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
-    # Derivatives, for the normalised kernel k~ with |x|^2 = k_1(x, x):
-    #     dk~(x, z) = dk_1(x, z) / (|x| |z|) - k~(x, z) / 2 (dk_1(x, x) / |x|^2 + dk_1(z, z) / |z|^2)
+    # Derivatives of the normalised kernel k~, with n(x) = k_1(x, x):
+    #     dk~(x, z) = dk_1(x, z) / sqrt(n(x) n(z)) - k~(x, z) / 2 (dn(x) / n(x) + dn(z) / n(z))
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         direct, rows, columns = self._weights(X, Z, W)
