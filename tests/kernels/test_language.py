@@ -182,7 +182,7 @@ def test_read(text, kernel):
 def test_names_of_the_callers():
     names = {"f": f, "Mine": type(Linear())}
     assert parse_kernel("Map(Mine(), f) + Callable(f)", names) == Map(Linear(), f) + Callable(f)
-    with pytest.raises(KernelSyntaxError, match="f is not a kernel class, and is not called"):
+    with pytest.raises(KernelSyntaxError, match="f is not a kernel class and cannot be called"):
         parse_kernel("f(1)", names)
 
 
