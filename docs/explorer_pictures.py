@@ -45,7 +45,7 @@ def oil_flow() -> Explorer:
 def click(page: Page, pane: int, x: float, y: float, how: str = "click") -> None:
     """Click on, or move to, a place of a map."""
     frame = page.locator("canvas.over").nth(pane).bounding_box() or {"x": 0, "y": 0}
-    place = "([k, x, y]) => ex.panes[k].to(x, y).map(p => p / ex.panes[k].dense)"
+    place = "([k, x, y]) => ex.panes[k].toPixels(x, y).map(p => p / ex.panes[k].pixelRatio)"
     px, py = page.evaluate(place, [pane, x, y])
     getattr(page.mouse, how)(frame["x"] + px, frame["y"] + py)
 
@@ -65,18 +65,18 @@ def main() -> None:
 
         page = opened(digits())
         click(page, 0, 0.08, 0.22)
-        page.wait_for_selector(".answer canvas")
+        page.wait_for_selector(".preimage canvas")
         click(page, 0, *page.evaluate("[ex.panes[0].x[20], ex.panes[0].y[20]]"), how="move")
         page.wait_for_timeout(500)
         page.screenshot(path=DOCS / "explorer-digits.png")
 
         page = opened(oil_flow())
         page.get_by_label("Dark").click()
-        page.get_by_label("Lines in GPLVM").select_option("magnification")
+        page.get_by_label("Contours in GPLVM").select_option("magnification")
         page.wait_for_function("ex.panes[1].field")
         page.get_by_role("button", name="Select flow flow 0").click()
         click(page, 1, 0.0, 0.0)
-        page.wait_for_selector(".answer dl")
+        page.wait_for_selector(".preimage dl")
         page.mouse.move(5, 5)
         page.wait_for_timeout(500)
         page.screenshot(path=DOCS / "explorer-oil.png")

@@ -1,4 +1,4 @@
-"""Estimators that take points in blocks, each with its targets and what it answers."""
+"""Estimators that accept blocks of points, each with its targets and prediction method."""
 
 import dask.array as da
 import numpy as np
@@ -31,7 +31,7 @@ THREE = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
 LANDMARKS = {"gamma": 0.3, "rank": 60}
 RIDGE = {"kernel": "rbf", "solver": "nystroem", **LANDMARKS}
 LOGISTIC = {"solver": "nystroem", "tol": 1e-15, **LANDMARKS}
-# each with its targets, and what it answers
+# each with its targets, and the methods that are compared
 MODELS = {
     "pca": (KernelPCA(4, kernel="rbf", eigen_solver="nystroem", **LANDMARKS), None, "transform"),
     "pca-features": (

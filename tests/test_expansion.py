@@ -51,7 +51,7 @@ def test_the_mean_embedding():
     np.testing.assert_allclose(mu(Z)[:, 0], kernel(Z, X).mean(axis=1), rtol=1e-12)
     w = rng.uniform(size=15)
     np.testing.assert_allclose(Expansion.mean(kernel, X, w)(Z)[:, 0], kernel(Z, X) @ w, rtol=1e-12)
-    with pytest.raises(ValueError, match="mean of no points"):
+    with pytest.raises(ValueError, match="mean of 0 points"):
         Expansion.mean(kernel, X[:0])
     with pytest.raises(ValueError, match=r"weights have shape \(3,\), but there are 15 points"):
         Expansion.mean(kernel, X, np.ones(3))
@@ -124,7 +124,7 @@ def test_precomputed_values():
     K, test = kernel(X), kernel(Z, X)
     h = Expansion(Precomputed(), np.arange(15), a)
     np.testing.assert_allclose(h(test), f(Z), rtol=1e-12)
-    with pytest.raises(ValueError, match="keep the matrix"):
+    with pytest.raises(ValueError, match="keeps the matrix"):
         h.norm()
     known = Expansion(Precomputed(K), np.arange(15), a)
     np.testing.assert_allclose(known.norm(), f.norm(), rtol=1e-12)

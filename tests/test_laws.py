@@ -181,7 +181,7 @@ def test_solvers_of_vectors(solver):
         warnings.simplefilter("ignore")  # so few iterations say that J still falls
         found, again = (solver.minimize(risk, X[:4]) for _ in range(2))
     np.testing.assert_array_equal(found.fit.vectors, again.fit.vectors)
-    assert found.fit.value <= risk.best(X[:4]).value
+    assert found.fit.value <= risk.fit_weights(X[:4]).value
     assert np.all(np.diff(found.curve) <= 0) and found.curve[-1] == found.fit.value
 
 

@@ -1,4 +1,4 @@
-"""Blocks: the tree, checks of each block, samples that do not depend on the cuts."""
+"""Test blocks: tree reduction, validation, and samples that do not depend on block sizes."""
 
 import operator
 import subprocess
@@ -21,7 +21,7 @@ def total(rows, factor=1.0):
 
 
 def levels(values, merge):
-    """The tree as one would define it: pairs of neighbours, again and again."""
+    """Reference tree reduction: merge neighbouring pairs, level by level."""
     while len(values) > 1:
         pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
         values = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -108,7 +108,7 @@ def test_a_sample_is_uniform():
     counts = np.zeros(200)
     for seed in range(400):
         counts[draw(Blocks.of(index, rows=50), 20, seed).places] += 1
-    # each row is drawn 40 times in the mean, with a standard deviation of 6
+    # each row is drawn 40 times on average, with a standard deviation of 6
     assert np.abs(counts - 40.0).max() < 5 * 6
     assert abs(np.corrcoef(counts, np.arange(200))[0, 1]) < 0.25
 
@@ -137,7 +137,7 @@ def test_a_value_that_is_no_number_is_named_by_block_and_row(value):
 
 def test_so_are_targets_and_weights():
     blocks = Blocks.of(X, rows=300)
-    with pytest.raises(ValueError, match=r"y holds nan in block 2, row 177 \(row 777 of all\)"):
+    with pytest.raises(ValueError, match=r"y contains nan in block 2, row 177 \(row 777 of all\)"):
         beside(blocks, with_value(np.nan)[:, 1]).reduce(total, operator.add)
     w = np.ones(1000)
     w[301] = -1.0
@@ -151,7 +151,9 @@ def test_what_is_beside_must_have_the_same_rows():
         beside(blocks, np.zeros(999))
     with pytest.raises(ValueError, match="y has 999 rows, but X has 1000"):
         beside(blocks, Blocks.of(np.zeros(999), rows=300))
-    with pytest.raises(ValueError, match=r"y is cut into 5 blocks, and X into 4; block 0 has 200"):
+    with pytest.raises(
+        ValueError, match=r"y is split into 5 blocks, and X into 4; block 0 has 200"
+    ):
         beside(blocks, Blocks.of(np.zeros(1000), rows=200))
 
 
@@ -166,14 +168,16 @@ def test_arrays_below_each_other_have_the_same_width():
 
 def test_texts_are_no_points():
     blocks = Blocks.of(np.array([["a", "b"]]))
-    with pytest.raises(ValueError, match="block 0 holds what is no number"):
+    with pytest.raises(ValueError, match="block 0 contains values that are not numbers"):
         blocks.reduce(total, operator.add)
 
 
 def test_other_kinds_of_numbers_are_no_points():
-    with pytest.raises(ValueError, match=r"block 0 holds what is no number \(complex numbers\)"):
+    with pytest.raises(
+        ValueError, match=r"block 0 contains values that are not numbers \(complex numbers\)"
+    ):
         Blocks.of(X.astype(complex), rows=300).reduce(total, operator.add)
-    with pytest.raises(TypeError, match="blocks are of dense rows, and this matrix is sparse"):
+    with pytest.raises(TypeError, match="blocks need dense rows, but this matrix is sparse"):
         Blocks.of(sp.csr_array(X), rows=300)
 
 
@@ -211,9 +215,9 @@ def test_dask_is_not_imported_without_need():
 def test_as_blocks_names_what_it_cannot_cut():
     bag = pytest.importorskip("dask.bag")
     delayed = pytest.importorskip("dask").delayed(X)
-    with pytest.raises(TypeError, match=r"X is a Delayed\w* of Dask; blocks come from its arrays"):
+    with pytest.raises(TypeError, match=r"X is a Delayed\w* of Dask, but only Dask arrays"):
         as_blocks(delayed)
-    with pytest.raises(TypeError, match="X is a Bag of Dask; blocks come from its arrays"):
+    with pytest.raises(TypeError, match="X is a Bag of Dask, but only Dask arrays"):
         as_blocks(bag.from_sequence([1, 2]))
 
 
@@ -232,7 +236,7 @@ def test_a_label_that_is_missing_is_named():
     labels = np.array(["a", "b"] * 5, dtype=object)
     for nothing in (None, np.nan):
         labels[7] = nothing
-        with pytest.raises(ValueError, match=rf"y holds {nothing} in block 1, row 3 \(row 7 of"):
+        with pytest.raises(ValueError, match=rf"y contains {nothing} in block 1, row 3 \(row 7 of"):
             beside(Blocks.of(np.zeros((10, 2)), rows=4), labels).map(total)
 
 

@@ -138,7 +138,7 @@ def test_blocks_without_a_complete_row(mercer, tmp_path, monkeypatch):
         assert done.code == 0, done
         assert json.loads(done.out)["points"] == 5 and "8 of 13 rows left out" in done.err
         page = (tmp_path / method / "report.html").read_text()
-        assert "5 of 13 rows (8 left out, values are missing)" in page
+        assert "5 of 13 rows (8 left out because of missing values)" in page
     plan = mercer("plan", path, "--columns", "x", "--impute", "drop", "--json")
     assert json.loads(plan.out)["rows"] == 5
     gone = write(tmp_path / "b.csv", x=[None, None], y=[1, 2])

@@ -69,7 +69,7 @@ def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_p
         and "<script>" in page
         and "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     )
-    assert "Nothing was missed" in page
+    assert "No component was missed" in page
 
 
 def test_text_in_a_report_is_escaped(mercer, tmp_path):
@@ -141,16 +141,22 @@ def test_what_else_a_model_can_say(mercer, people):
     assert len(load_trained("small.mercer").model.X_fit_) == 20
     said = mercer("info", "small.mercer").out
     assert "KernelRidge" in said and "one-hot: 3 values" in said and "mercer fit ridge" in said
-    assert "leave away what is said" in mercer("score", "r.mercer", people, "--standardize").err
-    assert "knows no standard deviations" in mercer("predict", "l.mercer", people, "--std").err
-    assert "cannot transform - try mercer predict" in mercer("transform", "r.mercer", people).err
+    assert (
+        "omit the options that set them" in mercer("score", "r.mercer", people, "--standardize").err
+    )
+    assert (
+        "does not provide standard deviations" in mercer("predict", "l.mercer", people, "--std").err
+    )
+    assert (
+        "has no method transform; try mercer predict" in mercer("transform", "r.mercer", people).err
+    )
     mercer("pca", people, "--columns", "age,price", "--standardize", "-o", "out", "-q")
     clean = columns(mercer("denoise", "out/model.mercer", people).out)
     given = columns(people.read_text())
     gap = np.array(clean["age"], dtype=float) - np.array(given["age"], dtype=float)
     assert np.abs(gap).mean() < 5  # in years
     library.save(load_trained("r.mercer").model, "bare.mercer")
-    assert "not what is done to the columns" in mercer("predict", "bare.mercer", people).err
+    assert "but not how to preprocess the columns" in mercer("predict", "bare.mercer", people).err
     assert "no file of mercer.save" in mercer("info", people).err
 
 
@@ -177,7 +183,7 @@ def test_tests(mercer, people, tmp_path):
     assert json.loads(same.out)["pvalue"] > 0.02
     related = mercer("test", "independence", people, "--x", "age", "--y", "price",
                      "--permutations", "99")  # fmt: skip
-    assert related.code == 0 and "They are related" in related.out
+    assert related.code == 0 and "The columns are dependent" in related.out
     assert "Did you mean 'two-sample'" in mercer("test", "twosample", "a.csv", "b.csv").err
 
 
@@ -207,7 +213,7 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
     assert mercer("fit", "svc", "DS", *options, "-o", "g.mercer").code == 0
     assert len(mercer("predict", "g.mercer", "DS").out.splitlines()) == 7
     assert mercer("pca", "DS", *options[:2], "-o", "g", "-q").code == 0
-    assert "graphs have no place in a table" in mercer("denoise", "g/model.mercer", "DS").err
+    assert "graphs cannot be written to a table" in mercer("denoise", "g/model.mercer", "DS").err
     assert "holds graphs, and this kernel takes vectors" in mercer("pca", "DS").err
 
 
@@ -237,8 +243,8 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         (("pca", people, "--impute", "mean"), 1, "'Bonn' on line 2"),
         (("pca", people, "--columns", "age", "--kernel", "RBFF()"), 1, "did you mean RBF?"),
         (("pca", "peple.csv"), 1, "did you mean people.csv?"),
-        (("pca", people, "-k", "two"), 2, "neither a number of components nor a share"),
-        (("pca", people, "-k", "0"), 2, "neither a number of components nor a share"),
+        (("pca", people, "-k", "two"), 2, "neither a number of components nor a fraction"),
+        (("pca", people, "-k", "0"), 2, "neither a number of components nor a fraction"),
         (("pca", people, "--delimiter", ";;"), 1, "is not one character"),
         (("score", "rigde", people), 2, "is neither a method (ridge, gp"),
         (("score", "ridge", people, "--target", "kind", "--columns", "age"), 1, "fit svc"),
@@ -322,7 +328,7 @@ def test_points_that_are_the_same_have_no_components(mercer, tmp_path):
     Path("a.csv").write_text("x,y\n" + "1,2\n" * 4)
     for more in ((), ("-o", "out")):
         done = mercer("pca", "a.csv", *more)
-        assert done.code == 1 and done.out == "" and "all points are the same" in done.err
+        assert done.code == 1 and done.out == "" and "does not distinguish any points" in done.err
 
 
 def test_colours_need_not_be_finite(mercer):
@@ -383,11 +389,11 @@ def test_completion(tmp_path):
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):
-    from mercer.cli._session import replacing
+    from mercer.cli._session import atomic_write
 
     place = tmp_path / "a.csv"
     place.write_text("old")
-    with pytest.raises(KeyboardInterrupt), replacing(place) as file:
+    with pytest.raises(KeyboardInterrupt), atomic_write(place) as file:
         file.write("new")
         raise KeyboardInterrupt
     assert place.read_text() == "old" and os.listdir(tmp_path) == ["a.csv"]

@@ -25,7 +25,7 @@ def test_table_maps_and_picture(mercer, people, tmp_path):
     options = (*TREATED, *MODELS, "--color", "kind")
     done = mercer("compare", people, *options, "-o", "out")
     assert done.code == 0 and done.out == "", done
-    assert "Column 'city' one-hot: 3 values" in done.err and "Maps of 80 points" in done.err
+    assert "Column 'city' one-hot: 3 values" in done.err and "Embeddings of 80 points" in done.err
     out = tmp_path / "out"
     assert sorted(os.listdir(out)) == ["comparison.csv", "comparison.png", "maps.csv"]
     table = columns((out / "comparison.csv").read_text())
@@ -42,7 +42,7 @@ def test_table_maps_and_picture(mercer, people, tmp_path):
         exec(compile(code, "<printed>", "exec"), {"__name__": "__main__"})
     plt.close("all")
     said = wrote.getvalue().splitlines()
-    assert said[0] == "Maps of 80 points in 2 dimensions; T and C at 10 neighbours"
+    assert said[0] == "Embeddings of 80 points in 2 dimensions; T and C with 10 neighbours"
     auc = [line.split()[3] for line in said[2:4]]
     assert auc == [f"{float(value):.3f}" for value in table["auc"]]
 
@@ -52,11 +52,11 @@ def test_json_and_quiet(mercer, people):
     done = mercer("compare", people, *options, "--json", "-q")
     assert done.code == 0 and done.err == ""
     told = json.loads(done.out)
-    assert told["rows"] == 80 and told["asked"] == 40 and told["neighbors"] == 5
+    assert told["rows"] == 80 and told["evaluated"] == 40 and told["neighbors"] == 5
     assert [row["model"] for row in told["models"]] == ["PCA", "Sammon"]
     assert told["models"][1]["reconstruction_error"] is None and told["left_out"] == {}
     words = mercer("compare", people, *options, "-q").out
-    assert words.startswith("Maps of 80 points in 2 dimensions, measured at 40 of them")
+    assert words.startswith("Embeddings of 80 points in 2 dimensions, evaluated at 40 of them")
 
 
 def test_numbers_and_structured_points(mercer, people, tmp_path):
@@ -66,14 +66,14 @@ def test_numbers_and_structured_points(mercer, people, tmp_path):
     lines = [f">{i}\n{'GATTACA'[i % 3 :]}{'CCG'[: i % 4]}" for i in range(12)]
     (tmp_path / "dna.fasta").write_text("\n".join(lines) + "\n")
     done = mercer("compare", "dna.fasta", "--kernel", "Spectrum(2)", "--color", "name", "-o", "out")
-    assert done.code == 0 and "PCA was left out: it takes vectors" in done.err, done
+    assert done.code == 0 and "PCA was left out: it requires vectors" in done.err, done
 
 
 def test_too_many_classes_are_drawn_in_one_colour(mercer, tmp_path):
     rows = "\n".join(f"{i % 7},{i * i % 11},{i % 5},name{i}" for i in range(40))
     (tmp_path / "a.csv").write_text(f"x,y,z,name\n{rows}\n")
     done = mercer("compare", "a.csv", "--color", "name", "--models", "PCA", "-o", "out", "-q")
-    assert done.code == 0 and "the picture has one colour: y has 40 classes" in done.err
+    assert done.code == 0 and "the figure uses a single colour: y has 40 classes" in done.err
     assert sorted(os.listdir(tmp_path / "out")) == ["comparison.csv", "comparison.png", "maps.csv"]
 
 

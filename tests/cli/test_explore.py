@@ -44,10 +44,13 @@ def test_a_page(mercer, flowers, tmp_path):
     [
         (("--color", "kin"), "has no column 'kin'; did you mean 'kind'?"),
         ((), "column 'kind': holds text"),
-        (("--ignore", "kind", "--image-shape", "2x2"), "pictures of 2x2 have 4 pixels, but points"),
-        (("--ignore", "kind", "--second", "gtm"), "there is no second map 'gtm' of these points"),
+        (("--ignore", "kind", "--image-shape", "2x2"), "images of 2x2 have 4 pixels, but points"),
+        (
+            ("--ignore", "kind", "--second", "gtm"),
+            "there is no second embedding 'gtm' of these points",
+        ),
         (("--ignore", "kind", "--kernel", "RBF(("), "RBF(("),
-        (("--ignore", "kind", "--kernel", "RBF(1e9)"), "the same to the kernel"),
+        (("--ignore", "kind", "--kernel", "RBF(1e9)"), "does not distinguish any of the"),
         (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv is not there"),
         (("--image-shape", "8by8"), "'8by8' is not of the form 8x8"),
     ],
@@ -95,9 +98,9 @@ def test_a_server(mercer, flowers, monkeypatch):
     done = mercer("explore", flowers, "--color", "kind", "--second", "mds", "--port", "1234")
     assert done.code == 0 and done.out == f"The explorer is at {Serving.url}\n"
     assert given["waited"] and given["opened"] == Serving.url and given["port"] == 1234
-    assert given["watched"] == flowers and given["scene"].maps[1].title == "metric MDS"
+    assert given["watched"] == flowers and given["scene"].embeddings[1].title == "metric MDS"
     flowers.write_text("\n".join(flowers.read_text("utf-8").splitlines()[:31]), "utf-8")
-    assert len(given["reread"]()) == 30
+    assert len(given["reload"]()) == 30
 
 
 @pytest.mark.long
@@ -137,7 +140,7 @@ def slow(self, one):  # as a column of many points, in threads that the interpre
     with ThreadPoolExecutor(1) as pool:
         pool.submit(time.sleep, 60).result()
 
-Scene._trust = slow
+Scene._trustworthiness = slow
 from mercer.cli import main
 main()
 """
@@ -151,7 +154,7 @@ main()
     ) as run:
         url = urlsplit(run.stdout.readline().removeprefix("The explorer is at ").strip())
         with socket.create_connection((url.hostname, url.port), timeout=20) as line:
-            ask = json.dumps({"ask": "column", "name": "trustworthiness in kernel PCA"}).encode()
+            ask = json.dumps({"type": "column", "name": "trustworthiness in kernel PCA"}).encode()
             line.sendall(
                 f"GET /ws?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\n"
                 f"Origin: http://{url.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -166,4 +169,4 @@ main()
                 os.kill(run.pid, signal.SIGINT)
             said = run.communicate(timeout=20)[1]
     assert run.returncode == 130 and "Traceback" not in said
-    assert "interrupted; the running computation was dropped" in said
+    assert "interrupted; the running computation was cancelled" in said

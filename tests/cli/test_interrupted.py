@@ -66,6 +66,6 @@ def test_a_checkpoint_of_other_options_is_refused(mercer, tmp_path):
     run.wait()
     if place.exists():
         done = mercer("pca", "a.npy", *OPTIONS, "-k", "3", "-o", "out", "--resume")
-        assert done.code == 1 and "had another input or other options" in done.err
+        assert done.code == 1 and "had a different input or different options" in done.err
     done = mercer("pca", "a.npy", *OPTIONS, "-o", "out")
     assert done.code == 0 and not place.exists()

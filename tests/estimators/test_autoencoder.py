@@ -136,13 +136,13 @@ def test_verbose(capsys):
     Autoencoder(1, **QUICK, n_init=2, verbose=1).fit(X)
     out = capsys.readouterr().out
     assert "[Autoencoder] restart 1 of 2, step 1: " in out and " of the variance lost" in out
-    assert "by the best of 2" in out
+    assert "in the best of 2 restarts" in out
 
 
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (X, {"n_components": 5}, "n_components=5, but X has only n_features=4: ask for at most 4"),
+        (X, {"n_components": 5}, "n_components=5, but X has only n_features=4: use at most 4"),
         (X[:1], {}, "1 sample"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
         (np.where(X > 3, np.nan, X), {}, "NaN"),
@@ -166,7 +166,7 @@ def test_a_constant_column_comes_back():
 
 
 def test_places_of_another_size(model):
-    with pytest.raises(ValueError, match="places have 1 coordinates, but X has 3 columns"):
+    with pytest.raises(ValueError, match="the embedding has 1 dimensions, but X has 3 columns"):
         model.inverse_transform(np.zeros((1, 3)))
     with pytest.raises(NotFittedError):
         Autoencoder().summary()

@@ -122,7 +122,7 @@ def test_an_end_before_convergence_is_said():
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (GAPS, {}, "contains NaN in 3 of 60 rows, and BayesianGPLVM.*ProbabilisticPCA takes gaps"),
+        (GAPS, {}, "contains NaN in 3 of 60 rows, and BayesianGPLVM.*ProbabilisticPCA accepts"),
         (X, {"n_components": 5}, "n_components=5, but PCA of 60 points has at most 4 dimensions"),
         (X[:1], {}, "1 sample"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),

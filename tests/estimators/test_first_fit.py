@@ -96,6 +96,6 @@ assert model.report_.seconds < 0.5 * compile_seconds(), model.report_.seconds
     told = re.findall(r"^\[SVC\] compiling mercer\.(\S+), once", done.stdout, re.M)
     assert sorted(told) == [
         "kernels._exp._exp64",
-        "kernels._radial._direct",
+        "kernels._radial._direct_squared_distances",
         "solvers.dual._smo_block.take_steps",
     ]

@@ -145,12 +145,16 @@ def test_an_end_before_convergence_is_said():
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (GAPS, {}, "contains NaN in 3 of 60 rows, and GPLVM places whole.*ProbabilisticPCA takes"),
+        (
+            GAPS,
+            {},
+            "contains NaN in 3 of 60 rows, and GPLVM needs complete.*ProbabilisticPCA accepts",
+        ),
         (np.where(X > 1.4, np.inf, X), {}, "infinity"),
         (X, {"n_components": 5}, "n_components=5, but PCA of 60 points has at most 4 dimensions"),
         (X[:1], {}, "1 sample"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
-        (X, {"init": X}, r"init has shape \(60, 4\), but places have shape \(60, 2\)"),
+        (X, {"init": X}, r"init has shape \(60, 4\), but the embedding has shape \(60, 2\)"),
         (X[:5], {"n_components": 5, "init": "kernel_pca"}, "kernel PCA of 5 points has at most 4"),
         (X, {"init": "random"}, "The 'init' parameter of GPLVM"),
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
@@ -169,13 +173,13 @@ def test_a_kernel_without_noise_is_said():
 def test_what_cannot_be_asked_is_said(curve):
     with pytest.raises(ValueError, match="contains NaN in 3 of 60 rows"):
         curve.transform(GAPS)
-    with pytest.raises(ValueError, match="places have 1 coordinates, but X has 2 columns"):
+    with pytest.raises(ValueError, match="the embedding has 1 dimensions, but X has 2 columns"):
         curve.inverse_transform(np.zeros((1, 2)))
     with pytest.raises(ValueError, match="n_samples must be a positive integer, got 0"):
         curve.sample(0)
     with pytest.raises(NotFittedError):
         GPLVM().sample()
-    with pytest.raises(TypeError, match="a GPLVM on fewer points is one that was fitted to fewer"):
+    with pytest.raises(TypeError, match="a GPLVM cannot be compressed; fit it to fewer points"):
         compress(curve, 10)
 
 

@@ -421,7 +421,7 @@ def test_points_of_any_kind():
     labels = np.array(["b" in word for word in words])
     classes = KernelMachineClassifier(alpha=1e-3, kernel=Callable(shared)).fit(words, labels)
     assert classes.score(words, labels) == 1.0
-    with pytest.raises(ValueError, match="6 points, but 5 labels"):
+    with pytest.raises(ValueError, match="6 points, but y has 5 labels"):
         classes.fit(words, labels[:5])
 
 
@@ -495,7 +495,7 @@ def test_bad_targets():
         KernelMachineRegressor("poisson").fit(X, 0 * y)
     with pytest.raises(ValueError, match="one target at a time"):
         KernelMachineRegressor("quantile", quantile=[0.1, 0.2]).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match="all of one class"):
+    with pytest.raises(ValueError, match="belong to one class"):
         KernelMachineClassifier().fit(X, np.zeros(80))
     with pytest.raises(ValueError, match="class_weight must be positive"):
         KernelMachineClassifier(class_weight={0: -1.0}).fit(X, (y > 0).astype(int))
@@ -513,7 +513,7 @@ class Broken(Square):
     [
         (Broken(value=lambda y, f: np.log(f)), "is -inf at y"),
         (Broken(gradient=lambda y, f: np.full(len(f), np.inf)), "gradient of .* is inf"),
-        (Broken(gradient=lambda y, f: f - y), "differences of its value say"),
+        (Broken(gradient=lambda y, f: f - y), "finite differences of its value give"),
         (Broken(curvature=lambda y, f: np.full(len(f), -2.0)), "not convex"),
         (Broken(value=lambda y, f: np.zeros(3)), r"shape \(3,\) for 80 points"),
     ],
@@ -561,7 +561,7 @@ def test_the_budget_counts_functions():
     one = KernelMachineRegressor("quantile", **options).fit(X, y)
     assert one.report_.status is Status.CONVERGED
     seven = KernelMachineRegressor("quantile", quantile=np.linspace(0.1, 0.9, 7), **options)
-    said = r"300 points are too many for solver='auto' to be exact, .* solver='exact' is exact"
+    said = r"300 points are too many for solver='auto' to be exact, .* solver='exact' for the exact"
     with pytest.warns(UserWarning, match=said) as seen:
         seven.fit(X, y)
     assert seen[0].filename == __file__ and str(seen[0].message) in seven.report_.message

@@ -249,7 +249,7 @@ def test_points_of_any_kind():
     model = KernelRidge(0.1, kernel=overlap).fit(words, np.arange(6.0))
     assert model.predict(["kern"]).shape == (1,)
     assert not hasattr(model, "n_features_in_")
-    with pytest.raises(ValueError, match="6 points, but 5 targets"):
+    with pytest.raises(ValueError, match="6 points, but y has 5 targets"):
         KernelRidge(kernel=overlap).fit(words, np.arange(5.0))
     with pytest.raises(ValueError, match="at least one point"):
         KernelRidge(kernel=overlap).fit([], [])
@@ -330,7 +330,9 @@ def test_nothing_is_left_of_an_earlier_fit():
 
 
 def test_parameters_of_a_name():
-    with pytest.raises(ValueError, match="the kernel is the name 'rbf', whose parameters are"):
+    with pytest.raises(
+        ValueError, match="kernel='rbf' is a kernel given by name, whose parameters"
+    ):
         KernelRidge(kernel="rbf").set_params(kernel__length_scale=2.0)
     with pytest.raises(ValueError, match="The 'gamma' parameter of KernelRidge must be"):
         KernelRidge(kernel="rbf", gamma=0).fit(X, y)
@@ -497,19 +499,19 @@ def test_what_cannot_be_had_is_said():
     with pytest.raises(ValueError, match="leave-one-out predictions need the kernel matrix"):
         given.leave_one_out()
     small = KernelRidge(0.1, kernel="rbf", solver="nystroem", rank=10).fit(X, y)
-    with pytest.raises(ValueError, match="keeps landmarks, not the training points"):
+    with pytest.raises(ValueError, match="stores landmarks instead of the training points"):
         small.leave_one_out()
     with pytest.raises(ValueError, match="the dual basis needs an exact solver"):
         small.dual_basis()
     with pytest.raises(ValueError, match="one alpha for all targets"):
         KernelRidge([0.1, 0.2]).fit(X, Y).dual_basis()
-    with pytest.raises(ValueError, match="this one is compressed"):
+    with pytest.raises(ValueError, match="not available for a compressed model"):
         compress(KernelRidge(0.1, kernel="rbf").fit(X, y), n_points=20).leave_one_out()
     with pytest.raises(ValueError, match="'krill' keeps no factorisation"):
         KernelRidge(0.1, solver="krill").fit(X, y).predict(Z, return_std=True)
     with pytest.raises(ValueError, match="a fit on landmarks needs alpha > 0, got 0"):
         KernelRidge(0.0, solver="nystroem").fit(X, y)
-    with pytest.raises(ValueError, match="rank=90 landmarks are to be chosen among 80 points"):
+    with pytest.raises(ValueError, match="rank=90 landmarks cannot be chosen among 80 points"):
         KernelRidge(0.1, solver="nystroem", rank=90).fit(X, y)
 
 

@@ -151,12 +151,12 @@ def test_a_large_mean_costs_no_digits():
 
 @pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
 def test_alphas_below_rounding_are_left_out():
-    with pytest.warns(ConvergenceWarning, match="1 of 2 alphas, up to 1e-20, are left out") as said:
+    with pytest.warns(ConvergenceWarning, match="1 of 2 alphas, up to 1e-20, are skipped") as said:
         model = KernelRidgeCV([1e-20, 0.1], kernel="linear").fit(X, y)
     assert said[0].filename == __file__
     assert model.alpha_ == 0.1
     assert model.scores_[0, 0] == -np.inf
-    with pytest.warns(ConvergenceWarning, match="are left out"):
+    with pytest.warns(ConvergenceWarning, match="are skipped"):
         assert KernelRidgeCV(kernel="sigmoid").fit(X, y).alpha_ > 0.1
     with pytest.raises(NotPositiveDefiniteError, match="is not positive definite"):
         KernelRidgeCV([1e-3], kernel="sigmoid").fit(X, y)
@@ -184,7 +184,7 @@ def test_scores_that_cannot_be_had():
         KernelRidgeCV([1.0], kernel="rbf", cv=LeaveOneOut(), scoring=nothing).fit(X[:10], y[:10])
     with pytest.raises(ValueError, match="needs at least two points, got n_samples = 1"):
         KernelRidgeCV(kernel="rbf", fit_intercept=True).fit(X[:1], y[:1])
-    with pytest.raises(TypeError, match="scoring='neg_max_error' does not take sample_weight"):
+    with pytest.raises(TypeError, match="scoring='neg_max_error' does not accept sample_weight"):
         KernelRidgeCV(kernel="rbf", scoring="neg_max_error").fit(X, y, W)
     with pytest.raises(ValueError, match="points to train and"):
         KernelRidgeCV(kernel="rbf", cv=KFold(3)).fit(X[:9], y[:9], [0, 0, 0, 1, 1, 1, 1, 1, 1])
@@ -259,16 +259,16 @@ def test_distances_are_shared(kernel):
         ({"alphas": [1.0, -1.0]}, "alphas must be positive and finite numbers"),
         ({"alphas": []}, "alphas must be positive and finite numbers"),
         ({"gammas": [0.0], "kernel": "rbf"}, "gammas must be positive and finite numbers"),
-        ({"gammas": [1.0], "kernel": RBF()}, "gammas belong to a kernel given by name"),
-        ({"cv": "gcv", "scoring": "r2"}, "cv='gcv' is a score of its own"),
+        ({"gammas": [1.0], "kernel": RBF()}, "gammas need a kernel given by name"),
+        ({"cv": "gcv", "scoring": "r2"}, "cv='gcv' defines the score itself"),
         ({"cv": 3, "store_cv_results": True}, "store_cv_results=True needs leave-one-out"),
         ({"cv": 3, "alpha_per_target": True}, "alpha_per_target=True needs the errors"),
         ({"solver": "magic"}, "The 'solver' parameter of KernelRidgeCV must be"),
         ({"landmarks": "magic"}, "The 'landmarks' parameter of KernelRidgeCV must be"),
         ({"alphas": ["a"]}, "alphas must be positive and finite numbers"),
-        ({"gammas": [1.0, 2.0], "kernel": "linear"}, "and this one is 'linear'"),
-        ({"gammas": [1.0, 2.0], "kernel": "precomputed"}, "and this one is 'precomputed'"),
-        ({"solver": "nystroem", "rank": 100}, "rank=100 landmarks are to be chosen among 60"),
+        ({"gammas": [1.0, 2.0], "kernel": "linear"}, "but the kernel is 'linear'"),
+        ({"gammas": [1.0, 2.0], "kernel": "precomputed"}, "but the kernel is 'precomputed'"),
+        ({"solver": "nystroem", "rank": 100}, "rank=100 landmarks cannot be chosen among 60"),
     ],
 )
 def test_bad_input(change, message):

@@ -78,7 +78,7 @@ def test_points_that_are_no_vectors():
         ((X, SEASONS, "rbf"), {}, TypeError, "at least one kernel"),
         ((X, SEASONS, ["gauss"]), {}, ValueError, "did you mean RBF"),
         ((X[:2], SEASONS[:2]), {}, ValueError, "at least 3 points, got 2"),
-        ((X, SEASONS.astype(str)), {}, ValueError, "y must be numbers"),
+        ((X, SEASONS.astype(str)), {}, ValueError, "y must be numeric"),
         ((X, SEASONS), {"max_levels": 0}, ValueError, "max_levels"),
         ((X, SEASONS), {"subsample": 0}, ValueError, "subsample"),
         ((np.ones((60, 1)), SEASONS), {}, ValueError, "all points are equal"),

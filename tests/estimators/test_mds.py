@@ -173,7 +173,7 @@ def test_new_points_where_the_map_is_exact():
 
 def test_blocks_do_not_matter(model, monkeypatch):
     before = model.transform(NEW)
-    monkeypatch.setattr("mercer.estimators._mds._NUMBERS", 100)
+    monkeypatch.setattr("mercer.estimators._mds._MAX_BLOCK_ENTRIES", 100)
     np.testing.assert_allclose(model.transform(NEW), before, atol=1e-12)
 
 
@@ -211,7 +211,7 @@ def test_kernels_and_matrices_agree():
     new = by_matrix.transform(np.sqrt(2.0 - 2.0 * K_new))
     np.testing.assert_allclose(new, by_kernel.transform(NEW), atol=1e-3)
     np.testing.assert_allclose(by_values.transform(K), by_values.embedding_, atol=1e-6)
-    with pytest.raises(ValueError, match=r"places need k\(x, x\)"):
+    with pytest.raises(ValueError, match=r"coordinates need k\(x, x\)"):
         by_values.transform(K_new)
     assert "a matrix of dissimilarities" in by_matrix.summary()
 
@@ -271,11 +271,11 @@ ALONE = np.where((np.arange(60) == 3) | (np.arange(60)[:, None] == 3), 0.0, 1.0)
         (WORDS, {}, None, "takes vectors, but X holds strings"),
         (WORDS, {"kernel": Spectrum(2), "n_components": 7}, None, "7 points fit into 6 dimensions"),
         (X, {"dissimilarity": "precomputed"}, None, r"square matrix, got shape \(60, 5\)"),
-        (-D, {"dissimilarity": "precomputed"}, None, "not negative, but the least is -"),
+        (-D, {"dissimilarity": "precomputed"}, None, "not be negative, but the smallest is -"),
         (D + 1.0, {"dissimilarity": "precomputed"}, None, "up to 1 on its diagonal"),
         (np.triu(D), {"dissimilarity": "precomputed"}, None, "is not symmetric: it differs"),
-        (X, {}, np.ones((3, 3)), r"weights of pairs have the shape \(60, 60\), got \(3, 3\)"),
-        (X, {}, -np.ones((60, 60)), "weights are not negative, but the least is -1"),
+        (X, {}, np.ones((3, 3)), r"weights of pairs must have the shape \(60, 60\), got \(3, 3\)"),
+        (X, {}, -np.ones((60, 60)), "weights must not be negative, but the smallest is -1"),
         (X, {}, ALONE, "point 3 has weight 0 with all others"),
     ],
 )
@@ -289,10 +289,10 @@ def test_what_cannot_be_asked_is_said(model):
         MetricMDS().transform(X)
     with pytest.raises(TypeError, match="MetricMDS has no expansion_ that could be compressed"):
         compress(model, 5)
-    with pytest.raises(ValueError, match="point 2 has weight 0 with all points of the map"):
+    with pytest.raises(ValueError, match="point 2 has weight 0 with all training points"):
         model.transform(NEW, weights=(np.arange(9) != 2)[:, None] * np.ones((9, 60)))
     by_matrix = MetricMDS(2, dissimilarity="precomputed").fit(D)
-    with pytest.raises(ValueError, match="not negative, but the least is -1"):
+    with pytest.raises(ValueError, match="not be negative, but the smallest is -1"):
         by_matrix.transform(D - 1.0)
 
 

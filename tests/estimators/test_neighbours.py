@@ -118,7 +118,7 @@ def test_metric_of_the_kernel(kernel):
 
 @pytest.mark.parametrize("kernel", [c.kernel for c in LEAVES], ids=str)
 def test_kernels_that_fall_do(kernel):
-    if isinstance(kernel, Radial) and kernel.falls:
+    if isinstance(kernel, Radial) and kernel.is_decreasing:
         values = kernel.profile(np.linspace(0.0, 50.0, 2000)[None, :])
         assert np.all(np.diff(values) <= 1e-15)
 
@@ -189,7 +189,7 @@ def test_precomputed_matrix():
         fitted.fit(K[: others.shape[1], : others.shape[1]], y[: others.shape[1]])
         with pytest.raises(ValueError, match=r"distances need k\(x, x\), .* the training points"):
             fitted.kneighbors(others)
-    with pytest.raises(ValueError, match="not kept for kernel='precomputed'"):
+    with pytest.raises(ValueError, match="not stored for kernel='precomputed'"):
         model.kneighbors()
     given = KernelKNeighborsClassifier(kernel=Precomputed(K)).fit(np.arange(900), y)
     np.testing.assert_array_equal(given.kneighbors()[1], plain.kneighbors()[1])
@@ -243,10 +243,10 @@ def test_strings():
 
 def test_more_neighbours_than_points():
     model = KernelKNeighborsClassifier(10).fit(X[:5], [0, 1, 0, 1, 0])
-    text = "n_neighbors = 10, n_samples_fit = 5, n_samples = 500: there are only 5 points"
+    text = "n_neighbors = 10, n_samples_fit = 5, n_samples = 500: only 5 training points"
     with pytest.raises(ValueError, match=text):
         model.predict(Q)
-    with pytest.raises(ValueError, match="only 4 points"):
+    with pytest.raises(ValueError, match="only 4 training points"):
         model.kneighbors(n_neighbors=5)
     with pytest.raises(ValueError, match="n_neighbors must be a positive integer, got 0"):
         model.kneighbors(Q, n_neighbors=0)
@@ -256,14 +256,14 @@ def test_no_neighbour_within_the_radius():
     model = KernelRadiusNeighborsClassifier(0.5).fit(X, y)
     with pytest.raises(ValueError, match=r"No neighbors found for test samples \[1\] \(1 of 2\)"):
         model.predict([[0.0] * 4, [99.0] * 4])
-    with pytest.raises(TypeError, match="outlier_label 'none' is of another type"):
+    with pytest.raises(TypeError, match="outlier_label='none' has a different type"):
         KernelRadiusNeighborsClassifier(outlier_label="none").fit(X, y)
 
 
 def test_radius_below_0():
     model = KernelRadiusNeighborsClassifier(0.5).fit(X, y)
     for radius in (-1.0, np.nan):
-        with pytest.raises(ValueError, match="radius must be a number that is not negative"):
+        with pytest.raises(ValueError, match="radius must be a non-negative number"):
             model.radius_neighbors(Q, radius=radius)
 
 
@@ -285,5 +285,5 @@ def test_values_that_are_not_finite():
 
 
 def test_there_is_nothing_to_compress():
-    with pytest.raises(TypeError, match="answers by its points themselves"):
+    with pytest.raises(TypeError, match="predicts from its training points"):
         compress(KernelKNeighborsClassifier().fit(X, y), 10)

@@ -85,7 +85,7 @@ def test_precomputed_needs_fewer_landmarks_than_points(X):
     assert len(pickle.dumps(model)) < K.nbytes / 8  # without the matrix
     by_index = Nystroem(kernel=Precomputed(K), n_components=25).fit_transform(np.arange(200))
     np.testing.assert_allclose(by_index, F, atol=1e-8)
-    with pytest.raises(ValueError, match="no points to come back to"):
+    with pytest.raises(ValueError, match="pre-images need points"):
         model.inverse_transform(F)
 
 

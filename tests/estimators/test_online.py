@@ -182,7 +182,7 @@ def test_classes_of_a_stream():
     model.partial_fit(X, y, classes=[1, 0])
     with pytest.raises(ValueError, match=r"y has the labels \[7\], .* the classes \[0, 1\]"):
         model.partial_fit(X, np.where(y == 1, 7, y))
-    with pytest.raises(ValueError, match="are not those of the first call"):
+    with pytest.raises(ValueError, match="differ from those of the first call"):
         model.partial_fit(X, y, classes=[0, 1, 2])
     model.partial_fit(X[y == 1], y[y == 1])  # one class is enough, once they are known
     with pytest.raises(ValueError, match="at least 2 classes"):
@@ -419,7 +419,7 @@ def test_targets_keep_their_number():
     X, y = labelled(50)
     model = KernelRecursiveLeastSquares().partial_fit(X, np.c_[y, y])
     assert model.predict(X).shape == (50, 2)
-    with pytest.raises(ValueError, match="give as many targets each time"):
+    with pytest.raises(ValueError, match="pass the same number of targets each time"):
         model.partial_fit(X, y)
 
 

@@ -611,11 +611,11 @@ def test_contributions_of_a_linear_model_are_those_of_its_axes():
 
 
 def test_contributions_that_cannot_be_had():
-    with pytest.raises(ValueError, match="random features have no gradient here"):
+    with pytest.raises(ValueError, match="gradients of random features are not available"):
         make("features").fit(X).contributions(X)
-    with pytest.raises(ValueError, match="does not hold its training points; give the points X"):
+    with pytest.raises(ValueError, match="does not store its training points; pass the points X"):
         make("nystroem").fit(X).contributions()
-    with pytest.raises(ValueError, match="does not hold its training points"):
+    with pytest.raises(ValueError, match="does not store its training points"):
         KernelPCA(2, kernel="precomputed").fit(RBF()(X)).contributions()
     flat = KernelPCA(1).fit(np.ones((5, 2)))
     assert np.array_equal(flat.contributions(), np.zeros((1, 2)))
@@ -711,8 +711,8 @@ def test_a_summary_of_an_exact_model():
     assert f"{model.report_.n_iter} passes" in text
     assert "the exact total tr(HKH) / (n - 1)" in text
     assert f"{model.explained_variance_ratio_.sum():.2%} of {model.total_variance_:.6g}" in text
-    assert "`explained` is the share of the variance" in text
-    assert "An exact eigenvalue is not smaller than the one printed" in text
+    assert "`explained` is the fraction of the variance" in text
+    assert "Each exact eigenvalue is at least the printed one" in text
     assert "- No larger eigenvalue was overlooked: all others are at most" in text
     assert f"the smallest one kept is {model.certificate_.lower[-1]:.4g}." in " ".join(text.split())
     rows = [line for line in text.splitlines() if line[2:11].strip().isdigit()]
@@ -733,16 +733,16 @@ def test_the_summary_marks_what_cannot_be_told_apart():
     model = KernelPCA(3, kernel="rbf").fit(corners)
     assert model.eigenvalues_[0] == pytest.approx(model.eigenvalues_[1], rel=1e-14)
     text = model.summary()
-    assert "* Not told apart: components 1 to 2; their common subspace is bounded." in text
+    assert "* Not separated: components 1 to 2; the bound is for their common subspace." in text
     rows = [line for line in text.splitlines() if line[2:11].strip().isdigit()]
     assert [row.endswith("*") for row in rows] == [True, True, False]
-    assert "Not told apart" not in make("dense").fit(X).summary()
+    assert "Not separated" not in make("dense").fit(X).summary()
 
 
 def test_a_summary_says_what_is_not_certain():
     text = " ".join(make("arpack", 2).fit(X).summary().split())
     assert "- A larger one may have been overlooked: all others are at most" in text
-    assert "The solvers 'dense' and 'krylov' go to some length to be certain." in text
+    assert "The solvers 'dense' and 'krylov' can prove that nothing was missed." in text
     assert "of 120 points, 1 component kernel" in " ".join(
         make("dense", 1).fit(X).summary().split()
     )
@@ -753,11 +753,11 @@ def test_summaries_of_approximations():
     assert "NystroemMap on 30 landmarks" in text and "LowRankEigen(rank=30" in text
     assert "approximate" in text and "an upper bound on the total" in text
     assert "approximate" not in make("dense").fit(X).summary()
-    assert "What is certain, if the kernel is positive semidefinite" in text
+    assert "Guaranteed if the kernel is positive semidefinite" in text
     assert "the Nystroem sandwich" in text
     assert "30 landmarks leave" in text and "overlooked" not in text
     text = make("features", rank=30).fit(X).summary()
-    assert "Random features: right in the mean over the draw, without bounds." in text
+    assert "Random features: the approximate kernel is unbiased; there are no error bounds." in text
     assert "FourierMap to 30 features" in text and "no bound" in text
     assert "the total of the random features" in text
     assert "sandwich" not in text
@@ -839,7 +839,7 @@ def test_bad_weights_of_words(weights, text):
 
 
 def test_landmarks_that_cannot_be():
-    with pytest.raises(ValueError, match="rank=130 landmarks are to be chosen among 120 points"):
+    with pytest.raises(ValueError, match="rank=130 landmarks cannot be chosen among 120 points"):
         make("nystroem", rank=130).fit(X)
     with pytest.raises(ValueError, match="'landmarks' parameter of KernelPCA must be a str among"):
         make("nystroem", landmarks="best").fit(X)

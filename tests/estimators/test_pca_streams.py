@@ -260,9 +260,11 @@ def test_models_that_do_not_merge():
         make("landmarks").merge(model)
     exact = KernelPCA(5, kernel="rbf", gamma=0.3).fit(X[:100])
     for one, other in ((model, exact), (exact, model)):
-        with pytest.raises(ValueError, match="only models of eigen_solver='nystroem' or 'features"):
+        with pytest.raises(
+            ValueError, match="only models with eigen_solver='nystroem' or 'features"
+        ):
             one.merge(other)
-    text = "the two models have other landmarks or features, so their moments do not add up"
+    text = "the two models have different landmarks or features, so their moments cannot"
     for other in (
         make("landmarks", landmarks=X[1::12]),
         make("landmarks", landmarks=LANDMARKS[:-1]),
@@ -341,7 +343,7 @@ def test_blocks_of_other_points(kind):
 
 def test_a_first_block_that_is_too_small():
     model = KernelPCA(3, kernel="rbf", eigen_solver="nystroem", rank=50)
-    text = r"rank=50 landmarks are to be chosen among 20 points; ask for fewer, or give more points"
+    text = r"rank=50 landmarks cannot be chosen among 20 points; request fewer, or give more points"
     with pytest.raises(ValueError, match=text + r" \(partial_fit takes them from the first block"):
         model.partial_fit(X[:20])
     with pytest.raises(NotFittedError):
@@ -358,8 +360,8 @@ def test_exact_solvers_do_not_stream(solver):
     with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as raised:
         model.partial_fit(X)
     assert str(raised.value.__cause__) == (
-        "partial_fit needs eigen_solver='nystroem' or 'features', which keep a summary of the "
-        f"points; {solver!r} needs them all at once"
+        "partial_fit needs eigen_solver='nystroem' or 'features', which store moments "
+        f"instead of the points; {solver!r} needs all points at once"
     )
 
 
@@ -374,14 +376,14 @@ def test_matrices_do_not_stream():
 def test_what_a_stream_does_not_know(kind):
     model = make(kind).partial_fit(X)
     for method in (model.decision_function, model.is_outlier):
-        with pytest.raises(NotFittedError, match="so the threshold of its training points is not"):
+        with pytest.raises(NotFittedError, match="the outlier threshold is not known"):
             method(Z)
     assert model.score_samples(Z).shape == (50,)
     assert not hasattr(model, "eigenvectors_")
     text = model.summary()
     assert text.startswith("Kernel PCA of 600 points, 5 components")
     if kind == "landmarks":
-        with pytest.raises(ValueError, match="does not hold its training points"):
+        with pytest.raises(ValueError, match="does not store its training points"):
             model.contributions()
         assert model.contributions(Z).shape == (5, 3)
 

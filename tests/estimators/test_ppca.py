@@ -172,14 +172,14 @@ EMPTY = np.where(np.arange(6) == 4, np.nan, X)
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (X, {"n_components": 6}, "n_components=6, but X has n_features=6: at least one dimension"),
+        (X, {"n_components": 6}, "n_components=6, but X has n_features=6: n_components must be"),
         (X[:, :1], {}, "n_components=1, but X has n_features=1"),
         (X[:1], {}, "1 sample"),
         (EMPTY, {}, r"no row of X has a value in columns \[4\]"),
         (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
         (np.where(X > 3, np.inf, X), {}, "infinity"),
-        (1e160 * X, {}, "X has values up to .*beyond the range of numbers. Take other units"),
-        (1e-160 * X, {}, "no column varies by more than .*beyond the range of numbers"),
+        (1e160 * X, {}, "X has values up to .*overflow or underflow. Use other units"),
+        (1e-160 * X, {}, "no column varies by more than .*squares of these overflow or underflow"),
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_constant_column_has_the_noise_alone():
 
 def test_places_of_another_size():
     model = ProbabilisticPCA(2).fit(X)
-    with pytest.raises(ValueError, match="places have 2 coordinates, but X has 3 columns"):
+    with pytest.raises(ValueError, match="the embedding has 2 dimensions, but X has 3 columns"):
         model.inverse_transform(np.zeros((1, 3)))
     with pytest.raises(NotFittedError):
         ProbabilisticPCA().sample()

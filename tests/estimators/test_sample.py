@@ -54,7 +54,7 @@ def test_classes_are_those_of_points_that_count():
 
 def test_weights_of_classes_that_cannot_be():
     classes, sums = np.array(["a", "b"]), np.ones(2)
-    with pytest.raises(ValueError, match="nothing for the classes"):
+    with pytest.raises(ValueError, match="no weight for the classes"):
         class_weights({"A": 1.0, "b": 2.0}, classes, sums)
     with pytest.raises(ValueError, match="class_weight must be positive"):
         class_weights({"a": 0.0}, classes, sums)

@@ -117,7 +117,7 @@ def test_what_has_no_random_features(X):
         RandomFeatures(kernel=Spectrum(2)).fit(["ab", "ba"])
     with pytest.raises((TypeError, ValueError), match="Linear"):
         RandomFeatures(kernel=Linear()).fit(X)
-    with pytest.raises(ValueError, match="give at least 4"):
+    with pytest.raises(ValueError, match="use at least 4"):
         RandomFeatures(2, kernel=RBF() + Matern()).fit(X)
     with pytest.raises(ValueError, match="method"):
         RBFSampler(method="sobol").fit(X)
@@ -162,7 +162,7 @@ def test_count_sketch_by_rotations_and_by_transforms(coef0, monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 7)).astype(np.float32)
     model = PolynomialCountSketch(degree=3, coef0=coef0, gamma=0.5, n_components=11).fit(X)
     F, sparse = model.transform(X), model.transform(sp.csr_array(X))
-    monkeypatch.setattr("mercer.gram._count_sketch._ROTATIONS", 0.0)
+    monkeypatch.setattr("mercer.gram._count_sketch._FOURIER_THRESHOLD", 0.0)
     np.testing.assert_allclose(model.transform(X), F, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sparse, F, rtol=1e-5, atol=1e-5)
 

@@ -42,7 +42,7 @@ def _some_checks():
 
 # The checks fit to a dozen points of noise, on which a likelihood may well have no inner optimum.
 @pytest.mark.filterwarnings("ignore:The optimal value found for")
-@pytest.mark.filterwarnings("ignore:the search for the best theta ended")
+@pytest.mark.filterwarnings("ignore:the optimisation of theta stopped")
 @pytest.mark.filterwarnings("ignore:the search for places ended")
 @pytest.mark.filterwarnings("ignore:to this map all of X is noise")
 @pytest.mark.filterwarnings("ignore:nu=0.2 leaves no margin")  # nor random labels a margin
@@ -132,7 +132,7 @@ for _name in ("test_nystroem_approximation", "test_nystroem_approximation_array_
 # scikit-learn's own estimator warns there as well.
 for _tests in (GPC, GPR):
     for _name, _test in _tests.items():
-        for _message in ("The optimal value found for", "the search for the best theta ended"):
+        for _message in ("The optimal value found for", "the optimisation of theta stopped"):
             _mark = pytest.mark.filterwarnings(f"ignore:{_message}")
             _tests[_name] = _test = _mark(_test)
     _tests["test_lml_gradient"] = pytest.mark.skip(

@@ -159,7 +159,7 @@ def test_a_walk_close_to_divergence_is_refused():
     walk = RandomWalk(0.9 / 4, kind="geometric", labelled=True)
     np.testing.assert_allclose(walk(ring), [[36 / (1 - 0.9)]])
     with pytest.raises(
-        ValueError, match=r"not converged after 100000 terms for the points 0 and 0"
+        ValueError, match=r"did not converge within 100000 terms for the points 0 and 0"
     ):
         RandomWalk(0.99995 / 4, kind="geometric", labelled=True)(ring)
 

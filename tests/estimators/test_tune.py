@@ -20,7 +20,7 @@ from mercer import (
     MultipleKernel,
     tune,
 )
-from mercer.estimators import Tuned
+from mercer.estimators import Tuned, _tune
 from mercer.gp import MarginalLikelihood
 from mercer.kernels import RBF, Fixed, Linear, Matern, Select, Spectrum, White
 from mercer.learning import TargetAlignment
@@ -148,8 +148,8 @@ def test_what_it_says(capsys):
 
 
 def test_many_points_are_said_to_be_too_many(monkeypatch):
-    monkeypatch.setattr("mercer.estimators._tune._MOST", 60)
-    with pytest.warns(UserWarning, match="is made on 60 of them, drawn at random"):
+    monkeypatch.setattr(_tune, "_TUNING", _tune._Tuning(max_points=60))
+    with pytest.warns(UserWarning, match="so it uses a random sample of 60"):
         found = tune(KernelRidge(kernel=RBF()), X, Y)
     assert "60 of 120 points" in found.message
     again = tune(KernelRidge(kernel=RBF()), X, Y, subsample=60)

@@ -15,8 +15,8 @@ FIND = """() => {
 
 
 def _chromium():
-    places = ["chromium", "chromium-browser", "google-chrome", "chrome"]
-    return next((found for name in places if (found := shutil.which(name))), None)
+    coordinates = ["chromium", "chromium-browser", "google-chrome", "chrome"]
+    return next((found for name in coordinates if (found := shutil.which(name))), None)
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +79,8 @@ class Opened:
     def place(self, x, y, pane=0):
         """Return where on the screen a place of a map is."""
         px, py = self(
-            f"([x, y]) => ex.panes[{pane}].to(x, y).map(p => p / ex.panes[{pane}].dense)", [x, y]
+            "([k, x, y]) => ex.panes[k].toPixels(x, y).map(p => p / ex.panes[k].pixelRatio)",
+            [pane, x, y],
         )
         box = self.box(pane)
         return box["x"] + px, box["y"] + py

@@ -12,7 +12,7 @@ from wire import unpack
 from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
 from mercer._runtime import hearing
 from mercer.datasets import circles
-from mercer.explorer._desk import Desk, Overtaken
+from mercer.explorer._desk import Controller, Superseded
 from mercer.explorer._watched import WatchedScene
 
 
@@ -26,7 +26,7 @@ class Talk:
     def __init__(self, scene, **options):
         self.said = []
         self.came = threading.Condition()
-        self.desk = Desk(scene, self.hear, **options)
+        self.controller = Controller(scene, self.hear, **options)
 
     def hear(self, data):
         with self.came:
@@ -34,7 +34,7 @@ class Talk:
             self.came.notify_all()
 
     def ask(self, **question):
-        self.desk.handle(question)
+        self.controller.handle(question)
 
     def next(self, kind):
         """Wait for an answer of a kind, and return the last one."""
@@ -60,127 +60,134 @@ def blobs():
 def talk(blobs):
     talk = Talk(explore(*blobs, title="blobs").scene)
     yield talk
-    talk.desk.close()
+    talk.controller.close()
 
 
 def test_the_scene(talk, blobs):
-    talk.ask(ask="scene")
-    told = talk.next("scene")
-    assert told["rows"] == 90 and [pane["title"] for pane in told["panes"]] == [
+    talk.ask(type="scene")
+    message = talk.next("scene")
+    assert message["rows"] == 90 and [pane["title"] for pane in message["panes"]] == [
         "kernel PCA",
         "probabilistic PCA",
     ]
     model, _ = blobs
-    np.testing.assert_allclose(told["panes"][0]["x"], model.training_scores_[:, 0], rtol=1e-6)
-    spectrum = told["panes"][0]["spectrum"]
+    np.testing.assert_allclose(message["panes"][0]["x"], model.training_scores_[:, 0], rtol=1e-6)
+    spectrum = message["panes"][0]["spectrum"]
     assert spectrum["values"] == model.eigenvalues_.tolist()
     assert spectrum["upper"] == model.eigenvalue_bounds_[:, 1].tolist()
-    assert told["controls"]["kernel"] == "RBF(length_scale=2.0)"
-    assert told["controls"]["parameters"] == [{"name": "length_scale", "value": 2.0, "middle": 2.0}]
-    lines = [name for name, _ in told["panes"][1]["overlays"]]
+    assert message["controls"]["kernel"] == "RBF(length_scale=2.0)"
+    assert message["controls"]["parameters"] == [
+        {"name": "length_scale", "value": 2.0, "centre": 2.0}
+    ]
+    lines = [name for name, _ in message["panes"][1]["overlays"]]
     assert lines == ["eigenfunction 1", "eigenfunction 2", "eigenfunction 3", "magnification"]
 
 
 def test_what_would_be_here(talk, blobs):
     model, X = blobs
-    talk.ask(ask="place", pane=0, x=0.1, y=-0.2, token=7)
-    told = talk.next("place")
+    talk.ask(type="preimage", pane=0, x=0.1, y=-0.2, token=7)
+    message = talk.next("preimage")
     expected = model.decode([[0.1, -0.2, 0.0]]).preimage()
-    assert told["token"] == 7 and told["residual"] == expected.residuals[0]
-    assert told["record"] == [[f"x{j + 1}", f"{expected.points[0, j]:.5g}"] for j in range(5)]
-    assert "(0 in the dimensions that are not shown)" in told["words"]
-    talk.ask(ask="place", pane=1, x=1.0, y=0.5, token=8)
-    told = talk.next("place")
+    assert message["token"] == 7 and message["residual"] == expected.residuals[0]
+    assert message["record"] == [[f"x{j + 1}", f"{expected.points[0, j]:.5g}"] for j in range(5)]
+    assert "(0 in the dimensions that are not shown)" in message["text"]
+    talk.ask(type="preimage", pane=1, x=1.0, y=0.5, token=8)
+    message = talk.next("preimage")
     back = ProbabilisticPCA(2).fit(X).inverse_transform([[1.0, 0.5]])[0]
-    np.testing.assert_allclose([float(v) for _, v in told["record"]], back, rtol=1e-4)
-    talk.ask(ask="place", pane=0, x=float("nan"), y=0.0, token=9)
-    assert "not finite" in talk.next("place")["words"]
+    np.testing.assert_allclose([float(v) for _, v in message["record"]], back, rtol=1e-4)
+    talk.ask(type="preimage", pane=0, x=float("nan"), y=0.0, token=9)
+    assert "not finite" in talk.next("preimage")["text"]
 
 
 def test_columns_that_models_give(talk, blobs):
     model, X = blobs
-    talk.ask(ask="column", name="trustworthiness in kernel PCA")
-    told = talk.next("column")
+    talk.ask(type="column", name="trustworthiness in kernel PCA")
+    message = talk.next("column")
     shown = model.training_scores_[:, :2].astype(np.float32)
     trust = embedding_quality(X, shown).points.trustworthiness
-    np.testing.assert_allclose(told["data"], trust, rtol=1e-6)
-    talk.ask(ask="column", name="reconstruction error")
+    np.testing.assert_allclose(message["data"], trust, rtol=1e-6)
+    talk.ask(type="column", name="reconstruction error")
     np.testing.assert_allclose(
         talk.next("column")["data"], model.reconstruction_error(X), rtol=1e-5, atol=1e-7
     )
-    talk.ask(ask="column", name="nothing of the kind")
+    talk.ask(type="column", name="nothing of the kind")
     assert "nothing of the kind" in talk.next("column")["error"]
 
 
 def test_lines(talk, blobs):
     model, X = blobs
-    talk.ask(ask="field", pane=1, name="eigenfunction 2")
-    told = talk.next("field")
-    m = told["columns"]
-    x, y = told["left"], told["high"]  # the first of the last row
+    talk.ask(type="field", pane=1, name="eigenfunction 2")
+    message = talk.next("field")
+    m = message["columns"]
+    x, y = message["left"], message["high"]  # the first of the last row
     point = ProbabilisticPCA(2).fit(X).inverse_transform([[x, y]])
-    np.testing.assert_allclose(told["values"][(m - 1) * m], model.transform(point)[0, 1], atol=1e-5)
-    assert 3 < len(told["levels"]) < 15 and 0.0 in told["levels"]
-    talk.ask(ask="field", pane=1, name="magnification")
-    told = talk.next("field")
+    np.testing.assert_allclose(
+        message["values"][(m - 1) * m], model.transform(point)[0, 1], atol=1e-5
+    )
+    assert 3 < len(message["levels"]) < 15 and 0.0 in message["levels"]
+    talk.ask(type="field", pane=1, name="magnification")
+    message = talk.next("field")
     W = ProbabilisticPCA(2).fit(X).loadings_
     expected = 0.5 * np.log10(np.linalg.det(W.T @ W))
-    np.testing.assert_allclose(told["values"], expected, atol=1e-4)
-    assert told["levels"] == [] and "everywhere" in told["words"]
+    np.testing.assert_allclose(message["values"], expected, atol=1e-4)
+    assert message["levels"] == [] and "everywhere" in message["text"]
 
 
 def test_the_newest_question_wins(talk):
     gate = threading.Event()
-    talk.desk._fits.submit(gate.wait, 20)
+    talk.controller._fits.submit(gate.wait, 20)
     for length in (0.5, 1.0, 4.0):
-        talk.ask(ask="fit", kernel=f"RBF({length})")
+        talk.ask(type="fit", kernel=f"RBF({length})")
     gate.set()
-    assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=4.0)"
-    talk.desk._fits.close(drop=False)
-    talk.desk._fits.join(20)
-    assert talk.all("maps") == []  # the other two were dropped
-    assert talk.desk.scene.maps[0].model.kernel_.length_scale == 4.0
+    assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=4.0)"
+    talk.controller._fits.close(drop=False)
+    talk.controller._fits.join(20)
+    assert talk.all("embeddings") == []  # the other two were dropped
+    assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 4.0
 
 
 def test_a_fit_that_is_overtaken_ends_at_its_next_step():
     X, _ = circles(400, random_state=0)
 
     def stop(text):
-        raise Overtaken
+        raise Superseded
 
     model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", verbose=1)
-    with hearing(stop), pytest.raises(Overtaken):
+    with hearing(stop), pytest.raises(Superseded):
         model.fit(X)
     assert not hasattr(model, "eigenvalues_")
 
 
 def test_what_takes_long_waits_for_run(talk, monkeypatch):
-    monkeypatch.setattr("mercer.explorer._desk.AT_ONCE", 0.0)
-    talk.ask(ask="fit", kernel="RBF(3.0)")
-    told = talk.next("state")
-    assert told["run"] and told["words"].startswith("This fit takes about 0 s")
+    monkeypatch.setattr("mercer.explorer._desk.MAX_UNCONFIRMED_SECONDS", 0.0)
+    talk.ask(type="fit", kernel="RBF(3.0)")
+    message = talk.next("state")
+    assert message["run"] and message["text"].startswith("This fit takes about 0 s")
     time.sleep(0.1)
-    assert talk.all("maps") == []
-    talk.ask(ask="fit", run=True)
-    assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=3.0)"
+    assert talk.all("embeddings") == []
+    talk.ask(type="fit", run=True)
+    assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=3.0)"
 
 
 def test_parameters_components_axes_and_the_second_map(talk):
-    talk.ask(ask="fit", parameter=0, value=2.5)
-    assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=2.5)"
-    talk.ask(ask="fit", components=4)
-    told = talk.next("maps")
-    assert told["controls"]["components"] == 4 and len(told["panes"][0]["spectrum"]["values"]) == 4
-    talk.ask(ask="axes", axes=[0, 3])
-    assert talk.next("maps")["panes"][0]["axes"][1].startswith("component 4")
-    talk.ask(ask="axes", axes=[0, 9])
-    assert talk.next("notice")["text"] == "the map has 4 dimensions"
-    talk.ask(ask="fit", second="data")
-    assert talk.next("maps")["panes"][1]["title"] == "the data"
-    talk.ask(ask="fit", second="none")
-    assert len(talk.next("maps")["panes"]) == 1
-    talk.ask(ask="fit", second="gtm")
-    error = "there is no second map 'gtm' of these points; there are none, data, ppca, gplvm"
+    talk.ask(type="fit", parameter=0, value=2.5)
+    assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=2.5)"
+    talk.ask(type="fit", components=4)
+    message = talk.next("embeddings")
+    assert (
+        message["controls"]["components"] == 4
+        and len(message["panes"][0]["spectrum"]["values"]) == 4
+    )
+    talk.ask(type="axes", axes=[0, 3])
+    assert talk.next("embeddings")["panes"][0]["axes"][1].startswith("component 4")
+    talk.ask(type="axes", axes=[0, 9])
+    assert talk.next("notice")["text"] == "the embedding has 4 dimensions"
+    talk.ask(type="fit", second="data")
+    assert talk.next("embeddings")["panes"][1]["title"] == "the data"
+    talk.ask(type="fit", second="none")
+    assert len(talk.next("embeddings")["panes"]) == 1
+    talk.ask(type="fit", second="gtm")
+    error = "there is no second embedding 'gtm' of these points; the options are none, data"
     talk.said.clear()
     while not any("error" in one and one["error"] for one in talk.all("state")):
         time.sleep(0.01)
@@ -199,44 +206,50 @@ def test_parameters_components_axes_and_the_second_map(talk):
     ids=["brackets", "negative", "graphs", "empty", "zero"],
 )
 def test_a_mistake_is_told_and_the_map_stays(talk, question, words):
-    before = talk.desk.scene.maps
-    talk.ask(ask="fit", **question)
+    before = talk.controller.scene.embeddings
+    talk.ask(type="fit", **question)
     deadline = time.monotonic() + 10
     while not any(one.get("error") for one in talk.all("state")):
         assert time.monotonic() < deadline, talk.said
         time.sleep(0.01)
     errors = [one["error"] for one in talk.all("state") if one.get("error")]
     assert words in errors[-1]
-    assert talk.desk.scene.maps is before
+    assert talk.controller.scene.embeddings is before
 
 
 @pytest.mark.parametrize(
-    "question", [None, 3, "fit", {}, {"ask": "no such thing"}, {"ask": ["fit"]}], ids=str
+    "question", [None, 3, "fit", {}, {"type": "no such thing"}, {"type": ["fit"]}], ids=str
 )
 def test_what_is_no_question_is_not_heard(talk, question):
-    talk.desk.handle(question)
+    talk.controller.handle(question)
     assert talk.said == []
 
 
 def test_the_selection(talk):
-    talk.ask(ask="select", rows=as_text(np.array([3, 5, 4_000_000], dtype="<u4").tobytes()))
-    assert talk.desk.selection.tolist() == [3, 5]
+    talk.ask(type="select", rows=as_text(np.array([3, 5, 4_000_000], dtype="<u4").tobytes()))
+    assert talk.controller.selection.tolist() == [3, 5]
 
 
 def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
     _, X = blobs
     lines = ["x1,x2,x3,x4,x5", *(",".join(map(repr, row)) for row in X[:4].tolist())]
-    talk.ask(ask="project", name="new.csv", bytes=as_text("\n".join(lines).encode()))
-    told = talk.next("scene")
+    talk.ask(type="project", name="new.csv", bytes=as_text("\n".join(lines).encode()))
+    message = talk.next("scene")
     assert (
-        told["rows"] == 94 and told["color"] == "set" and told["ids"][-4:].tolist() == [1, 2, 3, 4]
+        message["rows"] == 94
+        and message["color"] == "set"
+        and message["ids"][-4:].tolist() == [1, 2, 3, 4]
     )
-    np.testing.assert_allclose(told["panes"][0]["x"][90:], told["panes"][0]["x"][:4], atol=1e-6)
-    talk.ask(ask="fit", kernel="RBF(3.0)")
-    told = talk.next("maps")
+    np.testing.assert_allclose(
+        message["panes"][0]["x"][90:], message["panes"][0]["x"][:4], atol=1e-6
+    )
+    talk.ask(type="fit", kernel="RBF(3.0)")
+    message = talk.next("embeddings")
     again = KernelPCA(3, kernel="RBF(3.0)").fit(X)  # and not of 94 points
-    np.testing.assert_allclose(told["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6)
-    talk.ask(ask="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
+    np.testing.assert_allclose(
+        message["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6
+    )
+    talk.ask(type="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
     assert "other.csv has no column 'x1'" in talk.next("notice")["text"]
 
 
@@ -257,7 +270,7 @@ def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
     ids=lambda value: repr(value)[:20],
 )
 def test_errors_of_uploads_name_the_file_of_the_user(talk, name, data):
-    talk.ask(ask="project", name=name, bytes=as_text(data))
+    talk.ask(type="project", name=name, bytes=as_text(data))
     text = talk.next("notice")["text"]
     assert tempfile.gettempdir() not in text and "/new" not in text, text
     assert name in text or "\0" in name, text
@@ -265,15 +278,15 @@ def test_errors_of_uploads_name_the_file_of_the_user(talk, name, data):
 
 def test_an_invalid_kernel_replaces_a_running_fit(talk):
     gate = threading.Event()
-    talk.desk._fits.submit(gate.wait, 20)
-    talk.ask(ask="fit", kernel="RBF(4.0)", token=1)
-    talk.ask(ask="fit", kernel="RBF(4.0", token=2)
+    talk.controller._fits.submit(gate.wait, 20)
+    talk.ask(type="fit", kernel="RBF(4.0)", token=1)
+    talk.ask(type="fit", kernel="RBF(4.0", token=2)
     gate.set()
-    talk.desk._fits.close(drop=False)
-    talk.desk._fits.join(20)
-    assert talk.all("maps") == []
+    talk.controller._fits.close(drop=False)
+    talk.controller._fits.join(20)
+    assert talk.all("embeddings") == []
     assert [(one["token"], bool(one["error"])) for one in talk.all("state")] == [(2, True)]
-    assert talk.desk.scene.maps[0].model.kernel_.length_scale == 2.0
+    assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 2.0
 
 
 @pytest.mark.parametrize(
@@ -281,18 +294,18 @@ def test_an_invalid_kernel_replaces_a_running_fit(talk):
     [("Spectrum(3)", "strings"), ("2 * Mismatch()", "strings"), ("BagOfWords()", "texts")],
 )
 def test_a_kernel_on_strings_is_refused_for_vectors(talk, kernel, domain):
-    talk.ask(ask="fit", kernel=kernel, token=1)
+    talk.ask(type="fit", kernel=kernel, token=1)
     error = talk.next("state")["error"]
     assert f"compares {domain}, but the points are vectors of 5 numbers; use a kernel on " in error
-    assert talk.desk.scene.maps[0].model.kernel_.length_scale == 2.0
+    assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 2.0
 
 
 def test_a_kernel_on_strings_is_taken_for_texts():
     words = ["spam", "spam ham", "ham", "eggs", "egg and ham", "and spam"]
     talk = Talk(explore(KernelPCA(2, kernel="Spectrum(2)").fit(words), words, second=None).scene)
-    talk.ask(ask="fit", kernel="Spectrum(1)", token=1)
-    assert talk.next("maps")["controls"]["kernel"].startswith("Spectrum(p=1")
-    talk.desk.close()
+    talk.ask(type="fit", kernel="Spectrum(1)", token=1)
+    assert talk.next("embeddings")["controls"]["kernel"].startswith("Spectrum(p=1")
+    talk.controller.close()
 
 
 def test_a_file_that_changes(blobs, tmp_path):
@@ -300,19 +313,19 @@ def test_a_file_that_changes(blobs, tmp_path):
     path.write_text("1\n")
     other = explore(*blobs, title="read again").scene
     talk = Talk(scene, source=WatchedScene(lambda: scene, path, lambda: other))
-    talk.desk.check_file()
+    talk.controller.check_file()
     assert talk.said == []
     path.write_text("1\n2\n")
-    talk.desk.check_file()
-    talk.desk.check_file()
-    assert [(one["text"], one["act"]) for one in talk.all("notice")] == [
-        ("data.csv has changed since it was read.", "reread")
+    talk.controller.check_file()
+    talk.controller.check_file()
+    assert [(one["text"], one["action"]) for one in talk.all("notice")] == [
+        ("data.csv has changed since it was read.", "reload")
     ]
-    talk.ask(ask="reread")
+    talk.ask(type="reload")
     assert talk.next("scene")["title"] == "read again"
-    talk.desk.check_file()
+    talk.controller.check_file()
     assert talk.said == []
-    talk.desk.close()
+    talk.controller.close()
 
 
 def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
@@ -329,7 +342,7 @@ def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
 
     def opened():
         talk = Talk(source.scene, source=source)
-        talk.ask(ask="scene")
+        talk.ask(type="scene")
         talk.title = talk.next("scene")["title"]
         return talk
 
@@ -337,49 +350,51 @@ def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
     path.write_text("1\n2\n")
     second = opened()
     assert second.title == "second"
-    second.desk.check_file()
+    second.controller.check_file()
     assert second.all("notice") == []
     assert opened().title == "second"  # which reads nothing
     path.write_text("broken\n")
     talk = Talk(source.scene, source=source)
-    talk.ask(ask="scene")
+    talk.ask(type="scene")
     notice = talk.next("notice")
     assert notice["text"] == "data.csv has changed, but cannot be read: line 1 is broken"
-    assert notice["act"] == "reread"
+    assert notice["action"] == "reload"
     path.write_text("1\n2\n3\n")
-    talk.ask(ask="reread")
+    talk.ask(type="reload")
     assert talk.next("scene")["title"] == "third"
-    second.desk.check_file()  # another page, which still shows the rows before that
-    second.ask(ask="reread")
+    second.controller.check_file()  # another page, which still shows the rows before that
+    second.ask(type="reload")
     assert second.next("scene")["title"] == "third"
     path.unlink()
     last = opened()
     assert last.title == "third"
-    last.desk.check_file()
-    assert last.next("notice")["text"] == "data.csv is gone; the rows shown were read before."
+    last.controller.check_file()
+    assert (
+        last.next("notice")["text"] == "data.csv no longer exists; the rows shown were read before."
+    )
 
 
 def test_a_gplvm_beside_it(talk):
-    talk.ask(ask="fit", second="gplvm")
-    told = talk.next("maps")
-    assert told["panes"][1]["title"] == "GPLVM"
-    model, X = talk.desk.scene.maps[1].model, talk.desk.scene.points
-    np.testing.assert_allclose(told["panes"][1]["x"], model.embedding_[:, 0], rtol=1e-6)
-    talk.ask(ask="place", pane=1, x=0.3, y=-0.4, token=1)
+    talk.ask(type="fit", second="gplvm")
+    message = talk.next("embeddings")
+    assert message["panes"][1]["title"] == "GPLVM"
+    model, X = talk.controller.scene.embeddings[1].model, talk.controller.scene.points
+    np.testing.assert_allclose(message["panes"][1]["x"], model.embedding_[:, 0], rtol=1e-6)
+    talk.ask(type="preimage", pane=1, x=0.3, y=-0.4, token=1)
     expected = model.inverse_transform([[0.3, -0.4]])[0]
-    found = [float(value) for _, value in talk.next("place")["record"]]
+    found = [float(value) for _, value in talk.next("preimage")["record"]]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
-    talk.ask(ask="field", pane=1, name="magnification")
-    told = talk.next("field")
-    assert len(told["levels"]) > 2  # it stretches some places more than others
-    k, m = 24 * told["columns"] + 24, told["columns"]
-    x = told["left"] + (told["right"] - told["left"]) * 24 / (m - 1)
-    y = told["low"] + (told["high"] - told["low"]) * 24 / (m - 1)
+    talk.ask(type="field", pane=1, name="magnification")
+    message = talk.next("field")
+    assert len(message["levels"]) > 2  # it stretches some places more than others
+    k, m = 24 * message["columns"] + 24, message["columns"]
+    x = message["left"] + (message["right"] - message["left"]) * 24 / (m - 1)
+    y = message["low"] + (message["high"] - message["low"]) * 24 / (m - 1)
     h = 1e-5
     J = [
         (model.inverse_transform([[x + a, y + b]]) - model.inverse_transform([[x - a, y - b]]))[0]
         for a, b in ((h, 0), (0, h))
     ]
     area = np.sqrt(np.linalg.det(np.array(J) @ np.array(J).T)) / (2 * h) ** 2
-    np.testing.assert_allclose(told["values"][k], np.log10(area), atol=1e-3)
+    np.testing.assert_allclose(message["values"][k], np.log10(area), atol=1e-3)
     assert len(X) == 90

@@ -10,7 +10,7 @@ import pytest
 from mercer import KernelPCA, explore
 from mercer.datasets import circles
 from mercer.explorer import Explorer
-from mercer.explorer._map import Map, Plane
+from mercer.explorer._map import Embedding, IdentityEmbedding
 from mercer.explorer._scene import Scene
 from mercer.tables import Table
 
@@ -55,7 +55,7 @@ def page(shared, saved):
     """The page of the rings as it is at first; it is loaded once for all."""
     if not shared.asked:
         shared.go(saved)
-    shared("""() => { ex.clear(); ex.take('move'); ex.colourBy('ring');
+    shared("""() => { ex.clear(); ex.setTool('move'); ex.colourBy('ring');
       ex.panes.forEach(pane => { pane.cursor = null; pane.fit(); });
       document.activeElement.blur(); }""")
     return shared
@@ -69,7 +69,7 @@ def saved(rings, tmp_path_factory):
 
 
 def test_a_page_asks_nobody_and_hostile_text_stays_text(page, saved):
-    page("ex.choose(ex.mixed(i => i === 7 || i === 8, 'set'), '')")
+    page("ex.setSelection(ex.combineSelection(i => i === 7 || i === 8, 'set'), '')")
     page("ex.hover(ex.panes[0], 7)")
     page.page.get_by_label("Colour by").select_option("name")  # its values in the legend
     assert page.asked == [saved.as_uri()]
@@ -81,15 +81,15 @@ def test_a_page_asks_nobody_and_hostile_text_stays_text(page, saved):
 
 
 def test_a_lasso_holds_what_numpy_says_and_is_saved_as_csv(page, rings):
-    places = rings.scene.maps[0].places.astype(np.float32)
-    middle, reach = places.mean(axis=0), np.ptp(places, axis=0)
+    coordinates = rings.scene.embeddings[0].coordinates.astype(np.float32)
+    middle, reach = coordinates.mean(axis=0), np.ptp(coordinates, axis=0)
     turn = np.linspace(0, 2 * np.pi, 7)
     polygon = middle + 0.5 * reach * np.column_stack([np.cos(turn), np.sin(2 * turn)])  # crosses
     seen = np.array(page.lasso(polygon.tolist()))
-    expected = np.flatnonzero(inside(*places.T, seen))
+    expected = np.flatnonzero(inside(*coordinates.T, seen))
     assert 5 < len(expected) < 295
-    assert page("Array.from(ex.ids())") == expected.tolist()
-    assert page.status.startswith(f"{len(expected)} of 300 points selected: inside of the lasso.")
+    assert page("Array.from(ex.selectedRows())") == expected.tolist()
+    assert page.status.startswith(f"{len(expected)} of 300 points selected: inside the lasso.")
     with page.page.expect_download() as found:
         page.page.get_by_role("button", name="Save as CSV").click()
     assert found.value.suggested_filename == "selection.csv"
@@ -108,14 +108,14 @@ def test_a_lasso_holds_what_numpy_says_and_is_saved_as_csv(page, rings):
 def test_panes_share_selection_and_hover_and_the_rest_is_grey(page, rings):
     page.page.get_by_role("button", name="Select ring outer").click()
     outer = np.flatnonzero(rings.scene.table.columns["ring"] == "outer")
-    assert page("Array.from(ex.ids())") == outer.tolist()
+    assert page("Array.from(ex.selectedRows())") == outer.tolist()
     page.until("ex.panes.every(pane => !pane.stale)")
     colours = "k => new Set(ex.panes[k].pixels).size"
     assert page(colours, 0) > 3 and page(colours, 1) > 3
     inner = "ffb27200"  # the colour of the first class, which is not selected
     count = "([k, c]) => ex.panes[k].pixels.filter(p => p.toString(16) === c).length"
     assert page(count, [0, inner]) == page(count, [1, inner]) == 0
-    x, y = rings.scene.maps[0].places[5]
+    x, y = rings.scene.embeddings[0].coordinates[5]
     page.page.mouse.move(*page.place(x, y))
     page.until("ex.hovered >= 0")
     assert "point" in page.page.locator(".tip").inner_text()
@@ -189,21 +189,21 @@ def test_queries(page, query, expected):
     box.fill(query)
     box.press("Enter")
     page.until("/selected|Nothing/.test(ex.status.textContent)")
-    assert page("Array.from(ex.ids())") == np.flatnonzero(expected).tolist()
-    assert page("ex.mistake.textContent") == ""
+    assert page("Array.from(ex.selectedRows())") == np.flatnonzero(expected).tolist()
+    assert page("ex.searchError.textContent") == ""
     assert box.get_attribute("aria-invalid") == "false"
 
 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("ring < outer", '"ring" holds text, for example "inner", which < cannot compare.'),
+        ("ring < outer", '"ring" contains text, for example "inner", which < cannot compare.'),
         ("ring >= 3", "< and > compare numbers and ISO dates such as 2024-01-31; for text use ="),
-        ("name > point 3", '"name" holds text'),
+        ("name > point 3", '"name" contains text'),
         ("date < yesterday", 'but "yesterday" is not an ISO date such as 2024-01-31.'),
         ("date < 2024-02-30", 'but "2024-02-30" is not an ISO date'),
         ("id > 2024-01-05", 'but "2024-01-05" is not an integer.'),
-        ("decimal > many", '"decimal" holds numbers, but "many" is not a number.'),
+        ("decimal > many", '"decimal" contains numbers, but "many" is not a number.'),
         ("decimal > 1,5", '"1,5" is not a number.'),
         ("decimal > 2024-01-05", '"2024-01-05" is not a number.'),
         ("decimal >", 'A value is missing after "decimal >".'),
@@ -219,21 +219,21 @@ def test_queries(page, query, expected):
     ],
 )
 def test_queries_with_mistakes(page, query, words):
-    page("ex.choose(ex.mixed(i => i < 3, 'set'), '')")
+    page("ex.setSelection(ex.combineSelection(i => i < 3, 'set'), '')")
     box = page.page.get_by_label("Search")
     box.fill(query)
     box.press("Enter")
-    page.until("ex.mistake.textContent !== ''")
-    assert words in page("ex.mistake.textContent")
+    page.until("ex.searchError.textContent !== ''")
+    assert words in page("ex.searchError.textContent")
     assert box.get_attribute("aria-invalid") == "true"
-    assert page("Array.from(ex.ids())") == [0, 1, 2]  # as before
+    assert page("Array.from(ex.selectedRows())") == [0, 1, 2]  # as before
     box.fill("")
     box.press("Enter")
-    assert page("ex.mistake.textContent") == ""
+    assert page("ex.searchError.textContent") == ""
 
 
 def test_the_help_explains_queries(page):
-    page.page.get_by_role("button", name="Keys and hands").click()
+    page.page.get_by_role("button", name="Keyboard and mouse").click()
     assert "date < 2024-01-31" in page.page.locator("dialog").inner_text()
     page.page.keyboard.press("Escape")
     assert "and, or, not" in page.page.get_by_label("Search").get_attribute("title")
@@ -246,7 +246,8 @@ def test_zoom_pan_theme_and_size(page):
     def under(x, y):
         """Return the place that is under the hand."""
         return page(
-            "([x, y]) => ex.panes[0].at(...ex.panes[0].spot({clientX: x, clientY: y}))", [x, y]
+            "([x, y]) => ex.panes[0].toData(...ex.panes[0].eventPixels({clientX: x, clientY: y}))",
+            [x, y],
         )
 
     there = under(x, y)
@@ -263,8 +264,8 @@ def test_zoom_pan_theme_and_size(page):
     page.page.get_by_label("Dark").click()
     assert page("ex.root.dataset.theme") == "dark"
     page.page.get_by_label("Light").click()
-    page.page.get_by_role("button", name="Keys and hands").click()
-    assert "what would be here?" in page.page.locator("dialog").inner_text()
+    page.page.get_by_role("button", name="Keyboard and mouse").click()
+    assert "show the pre-image" in page.page.locator("dialog").inner_text()
     page.page.keyboard.press("Escape")
     assert not page("ex.help.open")
 
@@ -287,8 +288,8 @@ def test_a_walk_by_keys_alone(page, rings):
     tab_to("canvas.over")
     key("ArrowRight")
     assert page.status.startswith(("Row", "No point near"))
-    across, up = page("ex.panes[0].to(ex.panes[0].x[5], ex.panes[0].y[5])")
-    x, y = page("ex.panes[0].to(...ex.panes[0].cursor)")
+    across, up = page("ex.panes[0].toPixels(ex.panes[0].x[5], ex.panes[0].y[5])")
+    x, y = page("ex.panes[0].toPixels(...ex.panes[0].cursor)")
     for _ in range(round(abs(across - x) / 24)):
         key("ArrowRight" if across > x else "ArrowLeft")
     for _ in range(round(abs(up - y) / 24)):
@@ -312,10 +313,12 @@ def test_a_walk_by_keys_alone(page, rings):
             key(move)
         key("Enter")
     key("l")
-    chosen = inside(*rings.scene.maps[0].places.astype(np.float32).T, np.array(page("ex.polygon")))
-    assert page("Array.from(ex.ids())") == np.flatnonzero(chosen).tolist()
+    chosen = inside(
+        *rings.scene.embeddings[0].coordinates.astype(np.float32).T, np.array(page("ex.polygon"))
+    )
+    assert page("Array.from(ex.selectedRows())") == np.flatnonzero(chosen).tolist()
     key("Enter")
-    assert page.status.startswith("A saved page holds no model. The nearest: Row")
+    assert page.status.startswith("A saved page contains no model. Nearest point: Row")
     tab_to("aside select")
     page.page.keyboard.type("deci")
     page.until("ex.color === 'decimal'")
@@ -325,8 +328,10 @@ def plain(n, columns=None, **more):
     """Return a scene of random places, without any model."""
     rng = np.random.default_rng(0)
     table = Table({"class": rng.integers(0, 8, n).astype(float), **(columns or {})})
-    maps = [Map(name, Plane(), rng.normal(size=(n, 2))) for name in ("one", "two")]
-    return Scene("many", table, np.zeros((n, 1)), tuple(maps), color="class", **more)
+    embeddings = [
+        Embedding(name, IdentityEmbedding(), rng.normal(size=(n, 2))) for name in ("one", "two")
+    ]
+    return Scene("many", table, np.zeros((n, 1)), tuple(embeddings), color="class", **more)
 
 
 def test_a_million_points(opened, tmp_path):
@@ -335,19 +340,23 @@ def test_a_million_points(opened, tmp_path):
     page = opened.go(tmp_path / "many.html")
     moving = """async () => { const times = [], pane = ex.panes[0];
       for (let k = 0; k < 12; k++) {
-        pane.pan(7, 3); pane.render(); times.push(pane.frame);
+        pane.pan(7, 3); pane.render(); times.push(pane.renderTime);
         await new Promise(requestAnimationFrame);
       }
       return times.sort((a, b) => a - b)[6]; }"""
     turn = np.linspace(0, 2 * np.pi, 61)[:-1]
     polygon = np.column_stack([np.cos(turn), np.sin(turn) * (1 + 0.5 * np.cos(5 * turn))])
-    around = "polygon => { ex.surround(ex.panes[0], polygon, 'set'); return ex.lassoed; }"
+    around = "polygon => { ex.selectInside(ex.panes[0], polygon, 'set'); return ex.lassoTime; }"
     frames, taken = [], []  # in ms; more than one, as others may be busy beside us
     while len(taken) < 5 and (min(frames, default=99) >= 50 or min(taken, default=999) >= 500):
         frames.append(page(moving))
         taken.append(page(around, polygon.tolist()))
-    found = page("() => [ex.count, ex.ids().reduce((code, i) => (code * 31 + i) % 1000003, 7)]")
-    expected = np.flatnonzero(inside(*scene.maps[0].places.astype(np.float32).T, polygon))
+    found = page(
+        "() => [ex.count, ex.selectedRows().reduce((code, i) => (code * 31 + i) % 1000003, 7)]"
+    )
+    expected = np.flatnonzero(
+        inside(*scene.embeddings[0].coordinates.astype(np.float32).T, polygon)
+    )
     code = 7
     for i in expected.tolist():
         code = (code * 31 + i) % 1000003
@@ -367,7 +376,7 @@ def test_a_page_is_not_much_larger_than_its_data(kind, tmp_path):
         "texts": {"words": np.array([f"word {k}" for k in rng.integers(0, 9999, n)], dtype=object)},
     }[kind]
     scene = plain(n, columns)
-    held = sum(one.coordinates(side).nbytes for one in scene.maps for side in (0, 1))
+    held = sum(one.axis_values(side).nbytes for one in scene.embeddings for side in (0, 1))
     file = io.StringIO()
     scene.table.write(file)
     size = len(Explorer(scene).html().encode())
@@ -379,12 +388,12 @@ def test_a_page_is_not_much_larger_than_its_data(kind, tmp_path):
 def test_places_that_were_looked_at_beforehand(rings, opened, tmp_path):
     rings.save(tmp_path / "grid.html", preimages=5)
     page = opened.go(tmp_path / "grid.html")
-    one = rings.scene.maps[0]
-    places, _ = one.grid(5, 0.0)
-    x, y = places[7]
+    one = rings.scene.embeddings[0]
+    coordinates, _ = one.grid(5, 0.0)
+    x, y = coordinates[7]
     page.page.mouse.click(*page.place(x + 0.02, y - 0.02))
-    expected = one.answers(places[7:8])[0]
-    told = [float(text) for text in page.page.locator(".answer dd").all_inner_texts()]
-    np.testing.assert_allclose(told, expected.points[0], rtol=1e-3, atol=1e-5)
+    expected = one.preimages(coordinates[7:8])[0]
+    message = [float(text) for text in page.page.locator(".preimage dd").all_inner_texts()]
+    np.testing.assert_allclose(message, expected.points[0], rtol=1e-3, atol=1e-5)
     assert f"= {expected.residual:.4g} in the feature space" in page.status
-    assert "The nearest of 5 × 5 places" in page.status
+    assert "Nearest of the 5 × 5 stored positions" in page.status

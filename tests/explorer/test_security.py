@@ -129,7 +129,7 @@ def routes(rules):
 def test_there_are_two_routes(served):
     application = served._application
     every = [*routes(application.default_router.rules), *routes(application.wildcard_router.rules)]
-    assert set(every) == {("/$", "Page"), ("/ws$", "Socket")}
+    assert set(every) == {("/$", "PageHandler"), ("/ws$", "SocketHandler")}
 
 
 def test_the_server_imports_neither_panel_nor_bokeh(scene, tmp_path):
@@ -486,7 +486,7 @@ def garbage():
 
 def broken_frames():
     rng = random.Random(1)
-    text = json.dumps({"ask": "scene"}).encode()
+    text = json.dumps({"type": "scene"}).encode()
     yield frame(1, text, mask=False)
     yield frame(1, text, rsv=7)
     yield frame(3, b"")
@@ -506,20 +506,21 @@ def broken_frames():
 
 MESSAGES = [
     "", "nonsense", "{", "[]", "null", "3", '"fit"', "NaN", "[" * 100_000, '{"a":' * 50_000,
-    "{}", '{"ask": null}', '{"ask": {}}', '{"ask": "fit", "kernel": 3}', '{"ask": "\\ud800"}',
-    '{"ask": "fit", "kernel": "__import__(\'os\').system(\'true\')"}',
-    '{"ask": "fit", "parameter": 99, "value": 1}', '{"ask": "fit", "parameter": "x"}',
-    '{"ask": "fit", "components": 1e308}', '{"ask": "fit", "second": {"a": 1}}',
-    '{"ask": "place"}', '{"ask": "place", "pane": 9, "x": 0, "y": 0, "token": 1}',
-    '{"ask": "place", "pane": 0, "x": 1e400, "y": "y", "token": [[[[]]]]}',
-    '{"ask": "place", "pane": 0, "token": ' + "[" * 900 + "]" * 900 + "}",
-    '{"ask": "column"}', '{"ask": "column", "name": ["a"]}', '{"ask": "column", "name": "\\ud800"}',
-    '{"ask": "field", "pane": -5, "name": "eigenfunction x"}', '{"ask": "axes", "axes": [0]}',
-    '{"ask": "axes", "axes": [-1, 10]}', '{"ask": "select", "rows": "%%%"}',
-    '{"ask": "select", "rows": "AAA="}', '{"ask": "select"}', '{"ask": "reread", "x": 1}',
-    '{"ask": "project", "name": "../../x.csv", "bytes": "eA=="}',
-    '{"ask": "project", "name": "a\\u0000b.csv", "bytes": "eA=="}', '{"ask": "project"}',
-    '{"ask": "project", "name": "' + "x" * 5000 + '.csv", "bytes": "not base64"}',
+    "{}", '{"type": null}', '{"type": {}}', '{"type": "fit", "kernel": 3}', '{"type": "\\ud800"}',
+    '{"type": "fit", "kernel": "__import__(\'os\').system(\'true\')"}',
+    '{"type": "fit", "parameter": 99, "value": 1}', '{"type": "fit", "parameter": "x"}',
+    '{"type": "fit", "components": 1e308}', '{"type": "fit", "second": {"a": 1}}',
+    '{"type": "preimage"}', '{"type": "preimage", "pane": 9, "x": 0, "y": 0, "token": 1}',
+    '{"type": "preimage", "pane": 0, "x": 1e400, "y": "y", "token": [[[[]]]]}',
+    '{"type": "preimage", "pane": 0, "token": ' + "[" * 900 + "]" * 900 + "}",
+    '{"type": "column"}', '{"type": "column", "name": ["a"]}',
+    '{"type": "column", "name": "\\ud800"}',
+    '{"type": "field", "pane": -5, "name": "eigenfunction x"}', '{"type": "axes", "axes": [0]}',
+    '{"type": "axes", "axes": [-1, 10]}', '{"type": "select", "rows": "%%%"}',
+    '{"type": "select", "rows": "AAA="}', '{"type": "select"}', '{"type": "reload", "x": 1}',
+    '{"type": "project", "name": "../../x.csv", "bytes": "eA=="}',
+    '{"type": "project", "name": "a\\u0000b.csv", "bytes": "eA=="}', '{"type": "project"}',
+    '{"type": "project", "name": "' + "x" * 5000 + '.csv", "bytes": "not base64"}',
 ]  # fmt: skip
 
 
@@ -537,7 +538,7 @@ def test_garbage_leaves_no_traceback_and_the_server_alive(victim):
     for message in MESSAGES:
         found = raw(Where, handshake(Where) + frame(1, message.encode(errors="surrogatepass")))
         assert found.startswith(b"HTTP/1.1 101") and b"Traceback" not in found
-    found = raw(Where, handshake(Where) + frame(2, json.dumps({"ask": "scene"}).encode()))
+    found = raw(Where, handshake(Where) + frame(2, json.dumps({"type": "scene"}).encode()))
     assert found.startswith(b"HTTP/1.1 101")
     with urllib.request.urlopen(victim.url, timeout=20) as answer:
         assert answer.status == 200
@@ -561,12 +562,14 @@ def test_a_failure_in_a_handler_is_one_line_in_the_log(served, monkeypatch, capl
 
 
 def test_a_valid_socket_answers(served):
-    request = json.dumps({"ask": "select", "rows": base64.b64encode(b"\0\0\0\0").decode()}).encode()
+    request = json.dumps(
+        {"type": "select", "rows": base64.b64encode(b"\0\0\0\0").decode()}
+    ).encode()
     found = raw(served, handshake(served) + frame(1, request) + frame(8, b""))
     assert found.startswith(b"HTTP/1.1 101")
 
 
 def test_an_address_without_a_token_in_a_browser(opened, served):
     opened.page.goto(served.origin)
-    assert "This address lacks the token" in opened.page.locator("body").inner_text()
+    assert "This address does not contain the token" in opened.page.locator("body").inner_text()
     opened.wrong.clear()  # the browser reports the status 403

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("tornado")
 from mercer import KernelPCA, explore
 from mercer.explorer import serve
-from mercer.explorer._map import Map, Plane
+from mercer.explorer._map import Embedding, IdentityEmbedding
 from mercer.explorer._scene import Scene
 from mercer.tables import Recipe, Table
 
@@ -33,7 +33,7 @@ def blobs():
 def served(blobs, tmp_path_factory):
     path = tmp_path_factory.mktemp("file") / "blobs.csv"
     path.write_text("here\n")
-    serving = serve(lambda: blobs.scene, title="blobs", reread=lambda: blobs.scene, watched=path)
+    serving = serve(lambda: blobs.scene, title="blobs", reload=lambda: blobs.scene, watched=path)
     serving.start()
     serving.path = path
     yield serving
@@ -44,7 +44,7 @@ def served(blobs, tmp_path_factory):
 def page(shared, served):
     if not shared.asked:
         shared.go(served.url)
-    shared("() => { ex.clear(); ex.take('move'); ex.panes.forEach(pane => pane.fit()); }")
+    shared("() => { ex.clear(); ex.setTool('move'); ex.panes.forEach(pane => pane.fit()); }")
     return shared
 
 
@@ -59,21 +59,21 @@ def test_nobody_but_the_server_is_asked(page, served):
 
 def test_a_click_gives_the_preimage_of_the_expansion(page, blobs):
     page.page.mouse.click(*page.place(0.1, -0.2))
-    page.until("ex.card.querySelector('dl')")
-    x, y = page("ex.panes[0].place")
-    model = blobs.scene.maps[0].model
+    page.until("ex.preimageCard.querySelector('dl')")
+    x, y = page("ex.panes[0].marker")
+    model = blobs.scene.embeddings[0].model
     expected = model.decode([[x, y, 0.0]]).preimage()
-    told = page.page.locator(".answer dd").all_inner_texts()
-    np.testing.assert_allclose(np.array(told, dtype=float), expected.points[0], rtol=1e-4)
+    message = page.page.locator(".preimage dd").all_inner_texts()
+    np.testing.assert_allclose(np.array(message, dtype=float), expected.points[0], rtol=1e-4)
     assert f"= {expected.residuals[0]:.4g} in the feature space" in page.status
     page.page.mouse.click(*page.place(0.5, 0.5, pane=1))
-    page.until("ex.card.textContent.includes('Expected by the model')")
+    page.until("ex.preimageCard.textContent.includes('Inverse transform of the position')")
 
 
 def test_a_slider_redraws_the_map(page, blobs):
     page(
         """() => { const tell = ex.receive.bind(ex); ex.receive = message => {
-          if (message.kind === "maps") {
+          if (message.kind === "embeddings") {
             window.fitted = message.seconds;
             window.came = performance.now();
           }
@@ -90,9 +90,9 @@ def test_a_slider_redraws_the_map(page, blobs):
         )
         page.until("window.came > 0 && ex.panes.every(pane => !pane.stale)")
         taken.append(
-            page("(window.came + ex.panes[0].frame - window.moved) / 1000 - window.fitted")
+            page("(window.came + ex.panes[0].renderTime - window.moved) / 1000 - window.fitted")
         )
-    length = page("ex.form.told.parameters[0].value")
+    length = page("ex.form.message.parameters[0].value")
     model = KernelPCA(3, kernel=f"RBF({length!r})").fit(blobs.scene.points)
     np.testing.assert_allclose(
         page("Array.from(ex.panes[0].x)"), model.training_scores_[:, 0], rtol=1e-4, atol=1e-6
@@ -106,14 +106,14 @@ def test_a_kernel_as_text_and_a_mistake_in_it(page, blobs):
     page.until("ex.form.error.textContent.includes('expected a comma or the )')")
     assert box.get_attribute("aria-invalid") == "true"
     box.fill("Polynomial(degree=2)")
-    page.until("ex.panes[0].told.spectrum && ex.form.told.kernel.startsWith('Polynomial')")
+    page.until("ex.panes[0].message.spectrum && ex.form.message.kernel.startsWith('Polynomial')")
     assert page("ex.form.error.textContent") == ""
     model = KernelPCA(3, kernel="Polynomial(degree=2)").fit(blobs.scene.points)
     np.testing.assert_allclose(
-        page("ex.panes[0].told.spectrum.values"), model.eigenvalues_, rtol=1e-6
+        page("ex.panes[0].message.spectrum.values"), model.eigenvalues_, rtol=1e-6
     )
-    page.page.get_by_label("Component up").select_option(label="3")
-    page.until("ex.panes[0].told.axes[1].startsWith('component 3')")
+    page.page.get_by_label("Vertical component").select_option(label="3")
+    page.until("ex.panes[0].message.axes[1].startsWith('component 3')")
 
 
 def test_the_kernel_box_keeps_each_keystroke(page, blobs):
@@ -121,7 +121,7 @@ def test_the_kernel_box_keeps_each_keystroke(page, blobs):
     box.fill("")
     box.press_sequentially("1.0 * RBF(2.0) + Matern(1.5, nu=1.5)", delay=70)
     expression = "1.0 * RBF(2.0) + Matern(1.5, nu=1.5)"
-    page.until("ex.form.told.parameters.length === 3")  # of another kernel than at first
+    page.until("ex.form.message.parameters.length === 3")  # of another kernel than at first
     assert box.input_value() == expression
     assert page("ex.root.getRootNode().activeElement === ex.form.kernel")
     page.page.keyboard.type("  ")
@@ -129,31 +129,31 @@ def test_the_kernel_box_keeps_each_keystroke(page, blobs):
     assert box.input_value() == expression + "  "
     count = page.page.get_by_label("components", exact=True)
     count.fill("4")
-    page.until("ex.form.told.components === 4")
+    page.until("ex.form.message.components === 4")
     assert page("ex.root.getRootNode().activeElement === ex.form.count")
     count.fill("3")
-    page.until("ex.form.told.components === 3")
+    page.until("ex.form.message.components === 3")
 
 
 def test_an_invalid_kernel_is_not_overwritten_by_an_older_fit(page):
     """The answer to the older fit comes last, although the server would drop it."""
     box = page.page.get_by_label("kernel", exact=True)
     box.fill("RBF(1.75)")
-    page.until("ex.form.told.kernel === 'RBF(length_scale=1.75)'")
+    page.until("ex.form.message.kernel === 'RBF(length_scale=1.75)'")
     box.fill("RBF(1.25")
     page.until("ex.form.error.textContent.includes('expected')")
     page.page.get_by_label("Search").focus()
     page(
-        """() => { const panes = ex.panes.map(pane => pane.told), token = ex.fitToken - 1;
-          ex.receive({kind: "maps", columns: [], panes, controls: ex.form.told, token});
-          ex.receive({kind: "state", words: "", token}); }"""
+        """() => { const panes = ex.panes.map(pane => pane.message), token = ex.fitToken - 1;
+          ex.receive({kind: "embeddings", columns: [], panes, controls: ex.form.message, token});
+          ex.receive({kind: "state", text: "", token}); }"""
     )
     assert box.input_value() == "RBF(1.25"
     assert "expected" in page("ex.form.error.textContent")
     box.fill("Spectrum(3)")
     page.until("ex.form.error.textContent.includes('compares strings, but the points are vectors')")
     box.fill("RBF(1.5)")
-    page.until("ex.form.told.kernel === 'RBF(length_scale=1.5)' && !ex.form.error.textContent")
+    page.until("ex.form.message.kernel === 'RBF(length_scale=1.5)' && !ex.form.error.textContent")
 
 
 def test_a_page_that_is_loaded_again_shows_the_file_as_it_is_now(blobs, tmp_path, opened):
@@ -161,7 +161,7 @@ def test_a_page_that_is_loaded_again_shows_the_file_as_it_is_now(blobs, tmp_path
     path.write_text("old\n")
     X, _ = three_blobs(30)
     new = explore(KernelPCA(2, kernel="RBF(1.5)").fit(X), X, title="new").scene
-    serving = serve(lambda: blobs.scene, reread=lambda: new, watched=path).start()
+    serving = serve(lambda: blobs.scene, reload=lambda: new, watched=path).start()
     try:
         assert opened.go(serving.url)("ex.n") == 240
         path.write_text("new rows\n")
@@ -174,33 +174,33 @@ def test_a_page_reports_that_the_server_has_stopped(blobs, opened):
     serving = serve(lambda: blobs.scene).start()
     page = opened.go(serving.url)
     serving.stop()
-    page.until("ex.notices.textContent.includes('The connection to the server has ended')")
+    page.until("ex.notices.textContent.includes('The connection to the server was closed')")
 
 
 def test_what_takes_long_waits_for_a_press(page, monkeypatch):
-    monkeypatch.setattr("mercer.explorer._desk.AT_ONCE", 0.0)
+    monkeypatch.setattr("mercer.explorer._desk.MAX_UNCONFIRMED_SECONDS", 0.0)
     page.page.get_by_label("kernel", exact=True).fill("RBF(2.25)")
     page.until("!ex.form.run.hidden")
-    assert page("ex.form.words.textContent").startswith("This fit takes about 0 s")
+    assert page("ex.form.status.textContent").startswith("This fit takes about 0 s")
     page.page.get_by_role("button", name="Run").click()
-    page.until("ex.form.told.kernel === 'RBF(length_scale=2.25)' && ex.form.run.hidden")
+    page.until("ex.form.message.kernel === 'RBF(length_scale=2.25)' && ex.form.run.hidden")
 
 
 def test_columns_that_models_give_and_lines(page, blobs):
     from mercer import embedding_quality
 
     page.page.get_by_label("Colour by").select_option("trustworthiness in probabilistic PCA")
-    page.until("ex.meaning.kind === 'numbers'")
-    other = blobs.scene.maps[1]
-    quality = embedding_quality(blobs.scene.points, other.places[:, :2].astype(np.float32))
+    page.until("ex.colourScale.kind === 'numbers'")
+    other = blobs.scene.embeddings[1]
+    quality = embedding_quality(blobs.scene.points, other.coordinates[:, :2].astype(np.float32))
     found = page("Array.from(ex.column('trustworthiness in probabilistic PCA').data)")
     np.testing.assert_allclose(found, quality.points.trustworthiness, atol=1e-5)
-    page.page.get_by_label("Lines in probabilistic PCA").select_option("eigenfunction 1")
+    page.page.get_by_label("Contours in probabilistic PCA").select_option("eigenfunction 1")
     page.until("ex.panes[1].field && ex.panes[1].field.lines")
     assert page("ex.panes[1].field.lines.some(line => line.segments.length > 5)")
-    page.page.get_by_label("Lines in probabilistic PCA").select_option("magnification")
+    page.page.get_by_label("Contours in probabilistic PCA").select_option("magnification")
     page.until("ex.status.textContent.includes('everywhere')")  # as the way back is linear
-    page.page.get_by_label("Lines in probabilistic PCA").select_option("none")
+    page.page.get_by_label("Contours in probabilistic PCA").select_option("none")
     page.until("!ex.panes[1].field")
 
 
@@ -209,7 +209,7 @@ def test_new_data_in_the_same_map_and_a_page_to_take_away(page, blobs, tmp_path,
     file = tmp_path / "new.csv"
     lines = ["x1,x2,x3,x4,label", *(",".join(map(repr, row.tolist())) + ",c" for row in X)]
     file.write_text("\n".join(lines) + "\n")
-    page.page.get_by_label("New data for the same maps").set_input_files(file)
+    page.page.get_by_label("New data for the same embeddings").set_input_files(file)
     page.until("ex.n === 252")
     assert page("[ex.color, ex.column('set').categories().map(c => [c.name, c.count])]") == [
         "set",
@@ -231,10 +231,10 @@ def test_new_data_in_the_same_map_and_a_page_to_take_away(page, blobs, tmp_path,
 def test_a_file_that_changes_is_noticed(page, served):
     served.path.write_text("another, longer\n")
     page.until("ex.notices.textContent.includes('blobs.csv has changed since it was read.')")
-    page.page.get_by_role("button", name="Read it again").click()
+    page.page.get_by_role("button", name="Reload").click()
     page.until("ex.n === 240 && !ex.notices.textContent")
     served.path.unlink()
-    page.until("ex.notices.textContent.includes('blobs.csv is gone')")
+    page.until("ex.notices.textContent.includes('blobs.csv no longer exists')")
 
 
 def test_a_hundred_thousand_points_are_drawn_soon(opened):
@@ -242,8 +242,10 @@ def test_a_hundred_thousand_points_are_drawn_soon(opened):
     columns = {name: rng.normal(size=n) for name in ("a", "b", "c")}
     table = Table(columns)
     recipe = Recipe().fit(table)
-    maps = tuple(Map(name, Plane(), rng.normal(size=(n, 2))) for name in ("one", "two"))
-    scene = Scene("many", table, recipe.transform(table), maps, recipe=recipe, color="a")
+    embeddings = tuple(
+        Embedding(name, IdentityEmbedding(), rng.normal(size=(n, 2))) for name in ("one", "two")
+    )
+    scene = Scene("many", table, recipe.transform(table), embeddings, recipe=recipe, color="a")
     serving = serve(lambda: scene)
     serving.start()
     try:
@@ -266,5 +268,5 @@ def test_it_listens_on_the_loopback_alone(served):
 
 def test_a_port_in_use(served, blobs):
     port = urlsplit(served.url).port
-    with pytest.raises(ValueError, match=f"port {port} is in use - usually by another explorer"):
+    with pytest.raises(ValueError, match=f"port {port} is in use, usually by another explorer"):
         serve(lambda: blobs.scene, port=port)

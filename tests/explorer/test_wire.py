@@ -4,21 +4,24 @@ import numpy as np
 import pytest
 from wire import unpack
 
-from mercer.explorer._wire import column_on_wire, pack
+from mercer.explorer._wire import column_message, pack
 
 
-def restored(told):
+def restored(message):
     """Return the values of a column, as the view reads them."""
-    told = unpack(pack(told))
-    data = told["data"]
+    message = unpack(pack(message))
+    data = message["data"]
     absent = (
-        np.zeros(len(data), dtype=bool) if told.get("missing") is None else data == told["missing"]
+        np.zeros(len(data), dtype=bool)
+        if message.get("missing") is None
+        else data == message["missing"]
     )
-    if told["type"] == "text":
+    if message["type"] == "text":
         return [
-            None if gone else told["values"][code] for code, gone in zip(data, absent, strict=True)
+            None if gone else message["values"][code]
+            for code, gone in zip(data, absent, strict=True)
         ]
-    values = data / told["over"] if told.get("over", 1) != 1 else data.astype(float)
+    values = data / message["divisor"] if message.get("divisor", 1) != 1 else data.astype(float)
     return np.where(absent, np.nan, values)
 
 
@@ -53,20 +56,20 @@ NUMBERS = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_come_back_to_the_last_bit(name):
     values, size = NUMBERS[name]
-    told = column_on_wire("x", values)
-    assert told["data"].itemsize == size
-    np.testing.assert_array_equal(restored(told), values)
+    message = column_message("x", values)
+    assert message["data"].itemsize == size
+    np.testing.assert_array_equal(restored(message), values)
 
 
 def test_integers_beyond_float64_are_exact():
     for dtype in ("int64", "uint64"):
         values = np.array([2**60 + 1, 2**60 + 2, 3], dtype=dtype)
-        assert restored(column_on_wire("id", values)) == [str(value) for value in values]
-    assert column_on_wire("id", np.array([2**53, -(2**53)]))["type"] == "numbers"
+        assert restored(column_message("id", values)) == [str(value) for value in values]
+    assert column_message("id", np.array([2**53, -(2**53)]))["type"] == "numbers"
 
 
 def test_texts_by_codes():
     values = np.array(["b", None, "a", "b", ""], dtype=object)
-    told = column_on_wire("t", values)
-    assert told["data"].itemsize == 1
-    assert restored(told) == values.tolist()
+    message = column_message("t", values)
+    assert message["data"].itemsize == 1
+    assert restored(message) == values.tolist()

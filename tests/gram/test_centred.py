@@ -1,4 +1,4 @@
-"""Centring as algebra: its numbers against the dense formula, and how often K is read for them."""
+"""Test centring: results against the dense formula, and the number of passes over K."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ WEIGHTS = {
 
 
 class Read(DenseGram):
-    """A Gram that counts how often it is read from one end to the other."""
+    """Gram operator that counts complete passes over K."""
 
     reads = 0
 
@@ -38,7 +38,7 @@ class Read(DenseGram):
 
 
 def dense(kernel, X, weights):
-    """S (I - 1 w^T) K (I - w 1^T) S as an array."""
+    """Return S (I - 1 w^T) K (I - w 1^T) S as an array."""
     n = len(X)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     w = w / w.sum()
@@ -54,7 +54,7 @@ def dense(kernel, X, weights):
 )
 @pytest.mark.parametrize("first", ["numbers", "products", "vectors"])
 def test_numbers_as_the_dense_formula_has_them(kernel, hold, weights, first):
-    """Whatever is asked for first: the means and the norm come with a product, or by themselves."""
+    """Means and norm are right in any order of calls, with or without a product before."""
     want, w = dense(kernel, X, weights)
     K, size = kernel(X), np.linalg.norm(want) + 1.0
     c = CentredGram(hold(kernel, X), weights)
@@ -133,7 +133,7 @@ def test_numbers_survive_the_array():
     np.testing.assert_allclose(given.release(), reference.to_array(), atol=1e-15)
     assert given.trace() == reference.trace()
     assert given.squared_norm() == reference.squared_norm()
-    with pytest.raises(RuntimeError, match="has given its array"):
+    with pytest.raises(RuntimeError, match="was released to a solver"):
         given @ np.ones(60)
 
 

@@ -1,4 +1,4 @@
-"""Landmarks as centroids: where they may be used, and what they are worth."""
+"""Test k-means landmarks: when they are available, and their residual."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_where_they_make_sense():
     for kernel in (Linear(), RBF() + Linear(), Select(RBF(), [0]), Stretch(RBF(), 2.0)):
         assert not has_centroids(kernel, X)
     assert not has_centroids(RBF(), sp.csr_array(X))
-    with pytest.raises(ValueError, match="'kmeans' and 'medoids' need dense vectors and a kernel"):
+    with pytest.raises(ValueError, match="'kmeans' and 'medoids' need dense vectors and a radial"):
         centroids(Linear(), X, 5)
 
 

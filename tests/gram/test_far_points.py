@@ -1,4 +1,4 @@
-"""Points far from the origin: distances in feature space keep their digits, or a warning is given.
+"""Test points far from the origin: distances in feature space are accurate, or a warning is issued.
 
 The reference is exact: offsets and points are multiples of powers of 2, so that translated points
 are rounded once, and their distances are computed with 60 digits.
@@ -83,19 +83,19 @@ def squared_of(kernel, x, z):
 
 
 def right_neighbours(kernel, X, k, index, squared, rtol):
-    """Return whether the neighbours of each point are the nearest of the others, but for ties."""
+    """Return whether the neighbours of each point are the nearest of the others, up to ties."""
     exact = exact_squares(kernel, X, X)
     np.fill_diagonal(exact, np.inf)
     best = np.sort(exact, axis=1)[:, :k]
     found = np.take_along_axis(exact, index, axis=1)
-    floor = 1e-12 * np.abs(best).max()  # of a bounded kernel that is one of two terms
+    floor = 1e-12 * np.abs(best).max()  # absolute tolerance for a sum with a bounded kernel
     return np.allclose(found, best, rtol=rtol, atol=floor) and np.allclose(
         squared, best, rtol=10 * rtol, atol=floor
     )
 
 
 def neighbours_of_fit(kernel, X, k):
-    """Return the neighbours among the training points, and whether a warning was given."""
+    """Return the neighbours among the training points, and whether a warning was issued."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = KernelKNeighborsClassifier(k, kernel=kernel).fit(X, np.arange(len(X)) % 2)
@@ -145,7 +145,7 @@ def test_timestamps(rng):
 
 
 def test_tight_clusters_far_apart(rng):
-    """No centre helps here: the distances come from differences."""
+    """Centring does not help here: the distances must be computed from differences."""
     A = 1e-4 * rng.normal(size=(60, 12))
     X = np.concatenate([A, A[::-1] + 1e6, A - 1e6])
     D, J = KNeighborsClassifier(3, algorithm="ball_tree").fit(X, np.arange(180) % 2).kneighbors()
@@ -215,7 +215,9 @@ def test_distances_that_are_zero_are_not_reported(rng):
     for kernel in (Polynomial(2), Linear(), Linear() + 1.0):
         distances, _ = KernelKNeighborsClassifier(5, kernel=kernel).fit(X, y).kneighbors()
         assert not distances.any()
-    rays = np.outer(rng.uniform(1.0, 2.0, 30), [1.0, 2.0, 3.0])  # one point for the cosine
+    rays = np.outer(
+        rng.uniform(1.0, 2.0, 30), [1.0, 2.0, 3.0]
+    )  # the cosine kernel treats them as one point
     found, _ = nearest(Cosine(), rays, None, 4, np.ones(30), np.ones(30))
     assert not found.any()
     unseen = np.column_stack([np.repeat([1.0, 2.0, 3.0], 10), rng.normal(size=30)])

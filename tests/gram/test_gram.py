@@ -1,4 +1,4 @@
-"""How K is held: the rule table, tiles, budgets, determinism, centring."""
+"""Test Gram operators: choice of storage, tiles, memory budgets, determinism, centring."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from mercer.gram import _tiled as tiled_module
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1300, 11))  # several tiles, none of them full at the end
+X = rng.normal(size=(1300, 11))  # several tiles, the last ones incomplete
 Z = rng.normal(size=(700, 11))
 V = rng.normal(size=(1300, 3))
 
@@ -57,13 +57,13 @@ def test_any_tile_size_gives_the_same_product(n, c, rows, ratio):
     points = np.random.default_rng(n).normal(size=(n, 2))
     columns = np.random.default_rng(c).normal(size=(n, c))
     kernel = RBF() + White(0.5)
-    old = tiled_module._ROWS, tiled_module._COLS
-    tiled_module._ROWS, tiled_module._COLS = rows, rows * ratio
+    old = tiled_module._TILE_ROWS, tiled_module._TILE_COLUMNS
+    tiled_module._TILE_ROWS, tiled_module._TILE_COLUMNS = rows, rows * ratio
     try:
         product = TiledGram(kernel, points) @ columns
         array = DenseGram(kernel, points).to_array()
     finally:
-        tiled_module._ROWS, tiled_module._COLS = old
+        tiled_module._TILE_ROWS, tiled_module._TILE_COLUMNS = old
     np.testing.assert_allclose(product, kernel(points) @ columns, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(array, kernel(points), rtol=1e-13, atol=1e-15)
     assert np.array_equal(array, array.T)
@@ -110,7 +110,7 @@ def test_pullback_of_a_gram():
         gram(kernel, X).pullback(V, V[:5])
 
 
-# ---------------------------------------------------------------------- the rule table
+# ---------------------------------------------------------------------- choice of storage
 
 
 def test_the_rule_table():
@@ -184,7 +184,7 @@ def test_an_asymmetric_precomputed_matrix_is_said_and_symmetrised():
 def test_a_released_gram_says_so():
     held = gram(RBF(), X[:20])
     held.release()
-    with pytest.raises(RuntimeError, match="has given its array to a solver"):
+    with pytest.raises(RuntimeError, match="was released to a solver"):
         held @ np.ones(20)
 
 
@@ -238,7 +238,7 @@ def test_no_points():
 
 
 def test_sums_across_tiles_are_float64():
-    # each tile but the first adds 0.0384 to 10^6, which float32 would not notice
+    # each tile except the first adds 0.0384 to 10^6, which would be lost in float32
     column = np.full((3072, 1), 1e-4)
     column[0] = 1e6
     total = (TiledGram(RBF(), np.zeros((3072, 1), dtype=np.float32)) @ column)[0, 0]

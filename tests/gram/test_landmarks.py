@@ -1,4 +1,4 @@
-"""Randomly pivoted Cholesky, and the choice of landmarks."""
+"""Test randomly pivoted Cholesky and the choice of landmarks."""
 
 import itertools
 from dataclasses import replace
@@ -31,13 +31,13 @@ from mercer.kernels import (
 )
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1500, 10))  # two strips, the last of them not full
+X = rng.normal(size=(1500, 10))  # two strips, the last one incomplete
 METHODS = ["rpcholesky", "uniform", "kmeans++", "leverage"]
 CLEVER = ["rpcholesky", "kmeans++", "leverage"]
 
 
 def assert_factors(part, K, rtol=1e-10):
-    """FᵀF is the Nyström approximation of K on the pivots, and the residual what it leaves."""
+    """Check that FᵀF is the Nyström approximation of K on the pivots, and check its residual."""
     scale, S = np.abs(K).max(), part.pivots
     assert len(set(S.tolist())) == len(S)
     assert part.factor.shape == (len(S), len(K))
@@ -78,7 +78,7 @@ def test_any_points_any_rank(n, columns, rank, scale, seed):
     part = rpcholesky(K, rank, random_state=seed)
     assert 1 <= len(part.pivots) <= min(n, rank)
     assert_factors(part, K.to_array(), rtol=1e-8)
-    if len(part.pivots) < min(n, rank):  # nothing was left
+    if len(part.pivots) < min(n, rank):  # the residual is 0
         assert part.residual.max() <= 1e-11
 
 
@@ -90,7 +90,7 @@ def test_the_first_pivots_are_a_shorter_draw():
 
 
 def plain_probabilities(K, length):
-    """The chances of every sequence of pivots under one draw after the other."""
+    """Return the probability of every sequence of pivots for sequential draws."""
     chances = {}
     for S in itertools.permutations(range(len(K)), length):
         R, p = K.copy(), 1.0
@@ -102,7 +102,7 @@ def plain_probabilities(K, length):
 
 
 def distance_probabilities(K, length):
-    """The chances of every sequence of draws by squared distance, the first one uniform."""
+    """Return the probability of every sequence of k-means++ draws; the first is uniform."""
     D = np.diag(K)[:, None] - 2 * K + np.diag(K)
     chances = {}
     for S in itertools.permutations(range(len(K)), length):
@@ -115,7 +115,7 @@ def distance_probabilities(K, length):
 
 
 def assert_drawn_from(chances, sample, draws=2000):
-    """Pearson's test at a level that a right sampler fails once in ten thousand seeds."""
+    """Pearson's chi-squared test; a correct sampler fails for one in ten thousand seeds."""
     seen = dict.fromkeys(chances, 0)
     for _ in range(draws):
         seen[tuple(sample().tolist())] += 1
@@ -154,7 +154,7 @@ def test_it_comes_close_to_the_best_approximation():
     assert np.mean([rpcholesky(K, 60, random_state=seed).trace for seed in range(5)]) < best
 
 
-# ---------------------------------------------------------------------- when to stop
+# ---------------------------------------------------------------------- stopping
 
 
 def test_the_rank_of_a_kernel_is_found():
@@ -179,7 +179,7 @@ def test_duplicates_are_pivots_once():
     assert sorted(part.pivots // 60) == list(range(7))
     assert part.trace < 1e-10
     noisy = rpcholesky(TiledGram(RBF() + White(0.1), points), 50, random_state=0)
-    assert len(noisy.pivots) == 50  # other observations, though their values agree
+    assert len(noisy.pivots) == 50  # separate observations, although their values agree
 
 
 def test_a_tolerance_stops_early():
@@ -224,7 +224,7 @@ def test_single_precision():
     assert_factors(part, RBF(3.0)(X), rtol=1e-3)
     line = np.linspace(0, 1, 300, dtype=np.float32)[:, None]
     smooth = rpcholesky(TiledGram(RBF(1.0), line), 50, random_state=0)
-    assert len(smooth.pivots) < 10  # what float32 cannot tell from 0 is not divided by
+    assert len(smooth.pivots) < 10  # residuals within the float32 rounding error are not used
 
 
 def test_precomputed_values_and_words():
@@ -245,7 +245,7 @@ def test_generators_and_seeds():
         assert np.array_equal(one, two)
 
 
-# ---------------------------------------------------------------------- what it refuses
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("kernel", [Sigmoid(gamma=0.1, coef0=-1.0), Multiquadric(), Distance()])
@@ -276,7 +276,9 @@ def test_wishes_that_make_no_sense():
         with pytest.raises(ValueError, match="rank must be a positive integer, got"):
             rpcholesky(K, bad)
     for bad in (-0.1, 1.0, np.nan):
-        with pytest.raises(ValueError, match=r"tol is a part of the trace of K, in \[0, 1\), got"):
+        with pytest.raises(
+            ValueError, match=r"tol is a fraction of the trace of K, in \[0, 1\), got"
+        ):
             rpcholesky(K, 2, tol=bad)
     with pytest.raises(ValueError, match="needs a symmetric Gram"):
         rpcholesky(gram(RBF(), X[:20], X[:5]), 2)
@@ -305,7 +307,9 @@ def test_small_clusters_and_outliers_are_found(method):
     points = np.concatenate([points, [[-300.0, 0.0]]])
     for seed in range(5):
         chosen = choose_landmarks(RBF(2.0), points, 40, method, random_state=seed)
-        if method != "kmeans++":  # to which the outlier is no farther than the rest: k = 0
+        if (
+            method != "kmeans++"
+        ):  # for which the outlier is as far as the other points, because k = 0
             assert 1420 in chosen
         assert np.any((chosen >= 1400) & (chosen < 1420))
 
@@ -313,7 +317,7 @@ def test_small_clusters_and_outliers_are_found(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_candidates_limit_what_is_read(method):
     class Disk(np.ndarray):
-        """An array that counts the rows taken from it."""
+        """Array that counts the rows read from it."""
 
         read = 0
 
@@ -364,7 +368,9 @@ def test_points_of_every_kind(method, tmp_path):
     ]
     assert np.array_equal(same[0], same[1])
     assert np.array_equal(same[0], same[2])
-    assert np.array_equal(choose(Precomputed(), K, candidates=13), same[0])  # K is there: all of it
+    assert np.array_equal(
+        choose(Precomputed(), K, candidates=13), same[0]
+    )  # K is precomputed, so all points are candidates
 
 
 def test_fewer_landmarks_when_more_would_add_nothing():
@@ -377,7 +383,7 @@ def test_fewer_landmarks_when_more_would_add_nothing():
     some = np.where(np.arange(30)[:, None] < 4, X[:30], 0.0)
     chosen = choose_landmarks(Linear(), some, 10, "leverage", random_state=0)
     assert sorted(chosen) == [0, 1, 2, 3]
-    for method in CLEVER:  # never none at all
+    for method in CLEVER:  # at least one landmark
         assert len(choose_landmarks(Linear(), 0.0 * some, 10, method, random_state=0)) == 1
 
 
@@ -401,17 +407,17 @@ def test_landmarks_that_make_no_sense():
     for bad in (0, -3, 2.5, True):
         with pytest.raises(ValueError, match="number of landmarks must be a positive integer, got"):
             choose_landmarks(RBF(), X, bad)
-    message = "no method 'random' .* there are 'uniform', 'rpcholesky', 'kmeans\\+\\+', 'leverage'"
+    message = "unknown method 'random' .* of 'uniform', 'rpcholesky', 'kmeans\\+\\+', 'leverage'"
     with pytest.raises(ValueError, match=message):
         choose_landmarks(RBF(), X, 5, "random")
     for bad in (4, 5.5, True, "all"):
-        with pytest.raises(ValueError, match="at least the 5 landmarks to choose among them, got"):
+        with pytest.raises(ValueError, match="at least 5, the number of landmarks, got"):
             choose_landmarks(RBF(), X, 5, candidates=bad)
     with pytest.raises(ValueError, match="a rule that needs data"):
         choose_landmarks(RBF("median"), X, 5)
 
 
-# ---------------------------------------------------------------------- points and triangles
+# ---------------------------------------------------------------------- triangular solves
 
 
 def test_points_are_doubled_only_where_needed():
@@ -430,8 +436,8 @@ def test_points_are_doubled_only_where_needed():
 
 @pytest.mark.parametrize("locked", [False, True])
 def test_triangular_solves(locked, monkeypatch):
-    if locked:  # a SciPy without the table of routines
-        monkeypatch.setattr(triangular, "_unlocked", lambda routine: None)
+    if locked:  # as for a SciPy without the function table
+        monkeypatch.setattr(triangular, "_gil_free_routine", lambda routine: None)
     L = np.asfortranarray(np.tril(rng.normal(size=(7, 7))) + 5 * np.eye(7))
     for B in (rng.normal(size=(30, 7)), rng.normal(size=(1, 7)), rng.normal(size=(30, 9))[:, 1:8]):
         wanted = np.linalg.solve(L, B.T).T
@@ -450,11 +456,14 @@ def test_signatures_are_read_before_a_routine_is_called():
         "void (char *, char *, char *, char *, int *, int *, __pyx_t_cython_blas_d *, "
         "__pyx_t_cython_blas_d *, int *, __pyx_t_cython_blas_d *, int *)"
     )
-    assert triangular._kinds(scipys) == triangular._KINDS
-    assert triangular._kinds(scipys.replace("int *", "int64_t *")) != triangular._KINDS
+    assert triangular._argument_kinds(scipys) == triangular._EXPECTED_KINDS
+    assert (
+        triangular._argument_kinds(scipys.replace("int *", "int64_t *"))
+        != triangular._EXPECTED_KINDS
+    )
 
 
-# ---------------------------------------------------------------------- the choice as a value
+# ---------------------------------------------------------------------- the class Landmarks
 
 
 def test_how_many_landmarks():
@@ -492,6 +501,6 @@ def test_a_rank_that_is_none(rank):
 
 
 def test_a_rank_that_the_points_do_not_have():
-    with pytest.raises(ValueError, match="rank=9 landmarks are to be chosen among 4 points"):
+    with pytest.raises(ValueError, match="rank=9 landmarks cannot be chosen among 4 points"):
         Landmarks(9).require(4)
     Landmarks(9, X[:3]).require(4)

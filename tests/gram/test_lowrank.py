@@ -1,4 +1,4 @@
-"""Nyström features, and the Gram made of them."""
+"""Test Nyström features and the low-rank Gram operator."""
 
 import pickle
 
@@ -32,17 +32,17 @@ from mercer.testing import check_gram
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 10))
 S = rng.normal(size=(40, 10))
-SMALL = "64 KiB"  # too little to hold the features of X
+SMALL = "64 KiB"  # too small to store the features of X
 
 
 def nystroem(kernel, X, S):
-    """K_nS K_SS^-1 K_Sn, as the formula says it."""
+    """Return K_nS K_SS^-1 K_Sn by the formula."""
     cross = kernel(X, S)
     return cross @ np.linalg.solve(kernel(S), cross.T)
 
 
 def check_products(K):
-    """The laws of a Gram but for the derivative, which is that of F F^T and not of k."""
+    """Check the laws of a Gram operator except the derivative, which is that of F F^T, not of k."""
     held = K.pullback
     K.pullback = lambda U, V: K.kernel.pullback(K.X, None, U @ V.T)
     try:
@@ -52,7 +52,7 @@ def check_products(K):
 
 
 def assert_below(K, kernel, X):
-    """F F^T and K - F F^T are positive semidefinite, and the residual is that of the diagonal."""
+    """Check that F F^T and K - F F^T are positive semidefinite, and check the residual diagonal."""
     exact, array = kernel(X), K.to_array()
     scale = max(np.abs(exact).max(), 1e-300)
     assert np.linalg.eigvalsh(array)[0] >= -1e-9 * scale * len(array)
@@ -96,12 +96,12 @@ def test_residuals_are_not_negative(n, m, columns, scale, seed):
     assert len(phi) + phi.dropped == m
     F = phi.features(points)
     assert np.all(np.einsum("ij,ij->i", F, F) <= kernel.diag(points) + 1e-9)
-    G = phi.features(landmarks)  # those that were dropped are in the span of the others
+    G = phi.features(landmarks)  # dropped landmarks are in the span of the others
     np.testing.assert_allclose(np.einsum("ij,ij->i", G, G), 1.5, rtol=1e-9)
 
 
 def test_blocks_are_the_features_in_parts(monkeypatch):
-    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)
+    monkeypatch.setattr(_feature_map, "_STRIP_BYTES", 2**15)
     phi = NystroemMap.on(RBF(3.0), S)
     F = phi.features(X)
     for rows in (None, 1000, 193):
@@ -109,12 +109,12 @@ def test_blocks_are_the_features_in_parts(monkeypatch):
         assert [part.start for part, _ in parts] == [0, *(part.stop for part, _ in parts[:-1])]
         np.testing.assert_allclose(np.concatenate([B for _, B in parts]), F, atol=1e-12)
     assert len(list(phi.blocks(X, 193))) == 4
-    assert np.array_equal(np.concatenate([B for _, B in phi.blocks(X)]), F)  # to the bit
+    assert np.array_equal(np.concatenate([B for _, B in phi.blocks(X)]), F)  # bit-for-bit identical
     assert list(phi.blocks(X[:0])) == []
 
 
 def test_the_bits_do_not_depend_on_the_threads(monkeypatch):
-    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)
+    monkeypatch.setattr(_feature_map, "_STRIP_BYTES", 2**15)
     V = rng.normal(size=(700, 3))
     for memory in (None, SMALL):
         grams = [
@@ -235,7 +235,7 @@ def test_every_kernel(entry, memory):
     points = entry.points(11)
     K = LowRankGram(entry.kernel, points, n_landmarks=5, random_state=0, max_memory=memory)
     assert K._F is None or memory is None or not len(K.map)
-    K._budget = 10**6  # to_array is asked for
+    K._budget = 10**6  # allows to_array
     check_products(K)
     assert_below(K, entry.kernel, points)
 
@@ -249,7 +249,7 @@ def test_noise_makes_landmarks_other_observations():
     np.testing.assert_allclose(K.to_array(), wanted, atol=1e-12)
     assert_below(K, noisy, points)
     assert K.residual().min() >= 0.3
-    same = np.zeros((20, 2))  # equal values: the noise alone tells observations apart
+    same = np.zeros((20, 2))  # equal values: observations differ only in their noise
     assert_below(LowRankGram(noisy, same, np.arange(10)), noisy, same)
     assert_below(LowRankGram(White(2.0), X[:30], np.arange(10)), White(2.0), X[:30])
 
@@ -259,7 +259,7 @@ def test_noise_makes_landmarks_other_observations():
 
 @pytest.mark.parametrize("memory", [None, SMALL])
 def test_the_laws_of_a_gram(memory, monkeypatch):
-    monkeypatch.setattr(_feature_map, "_STRIP", 2**15)  # several strips
+    monkeypatch.setattr(_feature_map, "_STRIP_BYTES", 2**15)  # several strips
     kernel = RBF(3.0) + 0.1 * Linear()
     K = LowRankGram(kernel, X, n_landmarks=80, random_state=0, max_memory=memory)
     assert (K._F is None) == (memory is not None)
@@ -354,7 +354,7 @@ def test_no_points_and_no_kernel():
     assert nothing.residual_trace == 0
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 def test_the_budget_of_the_array():
@@ -369,7 +369,7 @@ def test_the_budget_of_the_array():
 
 def test_kernels_that_are_not_positive_semidefinite():
     for kernel in (Sigmoid(gamma=0.3, coef0=-0.5), Distance()):
-        with pytest.raises(NotPositiveDefiniteError, match=r"landmarks leave an eigenvalue of -"):
+        with pytest.raises(NotPositiveDefiniteError, match=r"others has an eigenvalue of -"):
             NystroemMap.on(kernel, S)
     K = LowRankGram(Sigmoid(gamma=1.0, coef0=-0.2), np.array([[1.0], [9.0]]), [1])
     with pytest.raises(NotPositiveDefiniteError, match=r"k\(x, x\) - \|phi\(x\)\|\^2 goes down to"):
@@ -400,7 +400,9 @@ def test_wishes_that_make_no_sense():
         phi.features(X[:, :3])
     with pytest.raises(TypeError, match="LowRankGram needs a Kernel, got 'rbf'"):
         LowRankGram("rbf", X)
-    with pytest.raises(ValueError, match=r"n_landmarks=5 is for landmarks that a method chooses"):
+    with pytest.raises(
+        ValueError, match=r"n_landmarks=5 is the number of landmarks that a method chooses"
+    ):
         LowRankGram(RBF(), X, S, n_landmarks=5)
     with pytest.raises(ValueError, match="more landmarks than points"):
         LowRankGram(RBF(), X[:5], n_landmarks=6)
@@ -408,9 +410,9 @@ def test_wishes_that_make_no_sense():
         LowRankGram(RBF(), X, [3, 700])
     with pytest.raises(ValueError, match="a mask of 5 landmarks does not fit 700 points"):
         LowRankGram(RBF(), X, np.ones(5, dtype=bool))
-    with pytest.raises(ValueError, match="no method 'best' to choose landmarks"):
+    with pytest.raises(ValueError, match="unknown method 'best' to choose landmarks"):
         LowRankGram(RBF(), X, "best")
     with pytest.raises(
-        KernelMismatchError, match=r"the map belongs to the kernel RBF.*3\.0\), not"
+        KernelMismatchError, match=r"the map was made for the kernel RBF.*3\.0\), not"
     ):
         LowRankGram(RBF(2.0), X, phi)

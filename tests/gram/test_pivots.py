@@ -1,4 +1,4 @@
-"""Pivots of a small matrix: the law of `rpcholesky`, and its refusals."""
+"""Test RPCholesky of small matrices: the same distribution and errors as `rpcholesky`."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from mercer import NotPositiveDefiniteError
 from mercer.gram import DenseGram, rpcholesky
 from mercer.gram._choose_landmarks import choose_by_residual
-from mercer.gram._pivots import pivots_one_by_one
+from mercer.gram._pivots import sequential_rpcholesky
 from mercer.kernels import RBF, Callable
 
 rng = np.random.default_rng(0)
@@ -15,7 +15,7 @@ X = rng.normal(size=(80, 2))
 
 def test_what_is_left():
     K = RBF()(X)
-    pivots, left = pivots_one_by_one(K, 12, 1e-12, np.random.default_rng(3))
+    pivots, left = sequential_rpcholesky(K, 12, 1e-12, np.random.default_rng(3))
     part = K[:, pivots] @ np.linalg.solve(K[np.ix_(pivots, pivots)], K[pivots])
     np.testing.assert_allclose(left, np.diag(K - part), atol=1e-9)
     assert len(set(pivots.tolist())) == 12 and np.abs(left[pivots]).max() < 1e-20
@@ -23,12 +23,14 @@ def test_what_is_left():
 
 def test_the_law_of_the_first_and_of_the_rest():
     K = np.diag([1.0, 2.0, 5.0, 0.0])
-    draws = [pivots_one_by_one(K, 3, 1e-12, np.random.default_rng(s))[0] for s in range(2000)]
+    draws = [sequential_rpcholesky(K, 3, 1e-12, np.random.default_rng(s))[0] for s in range(2000)]
     assert all(len(found) == 3 for found in draws)
     first = np.bincount([found[0] for found in draws], minlength=4) / 2000
     np.testing.assert_allclose(first, [0.125, 0.25, 0.625, 0.0], atol=0.04)
     gram, seeds = DenseGram(RBF(), X), range(60)
-    ours = [pivots_one_by_one(gram.array, 10, 1e-12, np.random.default_rng(s))[1] for s in seeds]
+    ours = [
+        sequential_rpcholesky(gram.array, 10, 1e-12, np.random.default_rng(s))[1] for s in seeds
+    ]
     theirs = [rpcholesky(gram, 10, random_state=s).trace for s in seeds]
     deviation = np.std(theirs) * np.sqrt(2 / 60)
     assert abs(np.sum(ours) / 60 - np.mean(theirs)) < 4 * deviation

@@ -1,4 +1,6 @@
-"""Rows of K through a cache: whatever is kept or dropped, they are the rows of K."""
+"""Test cached rows of K: results do not depend on what is in the cache."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,14 +49,14 @@ def test_a_weighted_sum_of_rows(kernel, form):
 @given(st.lists(st.lists(st.integers(0, 89), min_size=1, max_size=64, unique=True), max_size=12))
 @settings(max_examples=40, deadline=None)
 def test_the_least_recently_used_make_room(requests):
-    rows = KernelRows(RBF(), X, cache_bytes=1)  # as few as there may be
+    rows = KernelRows(RBF(), X, cache_bytes=1)  # the minimum size of the cache
     view, K = rows.view(), RBF()(X)
     assert view.capacity == 64
     for points in map(np.array, requests):
         view.fetch(points)
         out = np.zeros(90)
         view.add(points, np.ones(len(points)), out)
-        assert np.allclose(out, K[points].sum(axis=0), rtol=1e-5)  # kept in float32
+        assert np.allclose(out, K[points].sum(axis=0), rtol=1e-5)  # cached in float32
     assert rows.requests == sum(map(len, requests))
     assert rows.entries == 90 * (rows.requests - rows.hits)
 
@@ -95,11 +97,11 @@ def test_classes_that_do_not_fit_give_way():
         view = rows.view(*classes)
         index = np.concatenate([np.arange(*rows.ends[c : c + 2]) for c in classes])
         assert np.allclose(view.matrix(), K[np.ix_(index, index)], rtol=1e-5)
-    assert sum(c.bytes for c in rows._own.values()) <= 2 * 40 * 40 * 8
+    assert sum(c.bytes for c in rows._class_caches.values()) <= 2 * 40 * 40 * 8
 
 
 def test_large_problems_are_kept_in_single_precision(monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
     view, out = rows.view(), np.zeros(90)
@@ -107,10 +109,10 @@ def test_large_problems_are_kept_in_single_precision(monkeypatch):
     view.add(np.arange(64), np.ones(64), out)
     K = RBF()(X)[:, :64]
     error = np.abs(out - K.sum(axis=1))
-    assert error.max() > 1e-12  # single precision indeed
+    assert error.max() > 1e-12  # confirms single precision
     assert np.all(error <= rows.error * K.sum(axis=1))
     w = np.r_[np.ones(64), np.zeros(26)]
-    assert np.allclose(view.product(w), K.sum(axis=1), rtol=1e-13)  # not of this one
+    assert np.allclose(view.product(w), K.sum(axis=1), rtol=1e-13)  # products use float64
     assert KernelRows(Polynomial(2), X).dtype == np.float64  # no bound on its error is known
 
 
@@ -175,7 +177,7 @@ def test_a_subset_and_the_way_back():
 
 
 def test_kernel_values_that_are_not_finite():
-    with pytest.raises(ValueError, match=r"not finite: Polynomial.* is inf at a point.*scale them"):
+    with pytest.raises(ValueError, match=r"not finite: Polynomial.* is inf at a point.*scale the"):
         KernelRows(Polynomial(3, gamma=1.0), 1e120 * X)
 
 
@@ -217,7 +219,7 @@ def test_a_view_whose_memory_another_has_taken():
     old = rows.view(0, 1)
     old.fetch(np.arange(70))
     rows.view(0, 2).fetch(np.arange(60))
-    with pytest.raises(RuntimeError, match=r"another view has taken the memory.*fetch them again"):
+    with pytest.raises(RuntimeError, match=r"another view has reused the memory.*fetch them again"):
         old.add(np.arange(70), np.ones(70), np.zeros(70))
     old.fetch(np.arange(70))
     out = np.zeros(70)
@@ -230,6 +232,7 @@ def test_a_cache_stays_within_the_memory():
     rows = KernelRows(Polynomial(2), Z, **wish, max_memory=3_500_000)
     held = 8 * 400 * rows.view().capacity
     assert 8 * 400 * 64 <= held < 8 * 400 * 400
-    assert held + rows.block_bytes <= rows.room < 3_500_000 - 8 * 2 * 384**2  # tiles count
+    limit = 3_500_000 - 8 * 2 * 384**2  # tiles are part of the budget
+    assert held + rows.block_bytes <= rows.available_bytes < limit
     with pytest.raises(MemoryBudgetError, match="a support vector machine on 400 points needs 3"):
         KernelRows(Polynomial(2), Z, **wish, max_memory=3_000_000)

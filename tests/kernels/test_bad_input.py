@@ -307,7 +307,7 @@ def test_bad_length_scales(family, value, error, text):
         (
             lambda: Distance(exponent=2.1),
             ValueError,
-            r"must lie in \(0, 2\], got 2.1; -r\^b is not",
+            r"must lie in \(0, 2\], got 2.1; for b > 2, -r\^b is not",
         ),
         (lambda: Distance(exponent=np.nan), ValueError, r"must lie in \(0, 2\]"),
         (lambda: Polynomial(degree=0), ValueError, "degree must be a positive integer, got 0"),

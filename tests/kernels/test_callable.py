@@ -131,7 +131,7 @@ def test_both_failures_are_shown():
         raise KeyError("weights")
 
     with pytest.raises(
-        ValueError, match=r"neither contract.*a few points: KeyError.*two points: KeyError"
+        ValueError, match=r"neither contract.*collections of points: KeyError.*two points: KeyError"
     ):
         Callable(broken)(X)
 

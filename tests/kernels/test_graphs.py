@@ -290,7 +290,7 @@ def test_a_base_kernel_compares_attributes():
     np.testing.assert_allclose(
         VertexHistogram(base=Linear())(X)[0, 3], parts[0].sum(axis=0) @ parts[3].sum(axis=0)
     )
-    with pytest.raises(ValueError, match="the graphs have none; give attributes"):
+    with pytest.raises(ValueError, match="the graphs have none; provide attributes"):
         k([PATH])
     with pytest.raises(ValueError, match="only without a base kernel"):
         k.features(X)
@@ -303,15 +303,17 @@ def test_large_collections_are_worked_on_in_parts(monkeypatch):
     )
     kernels = (ShortestPath(), VertexHistogram(RBF()))
     before = [k(X) for k in kernels]
-    monkeypatch.setattr(module, "_PAIRS", 17)
-    monkeypatch.setattr(module, "_ENTRIES", 30)
+    monkeypatch.setattr(module, "_MAX_NODE_PAIRS", 17)
+    monkeypatch.setattr(module, "_MAX_BASE_VALUES", 30)
     for k, K in zip(kernels, before, strict=True):
         np.testing.assert_allclose(k(X), K, rtol=1e-14)
 
 
 def test_a_shared_hash_is_noticed(monkeypatch):
     monkeypatch.setattr(module, "mix", lambda x, salt=0: np.asarray(x) * np.uint64(0))
-    with pytest.raises(ArithmeticError, match=r"after 1 rounds 2 labels have 1 hashes"):
+    with pytest.raises(
+        ArithmeticError, match=r"after 1 iterations, 2 labels have only 1 different"
+    ):
         WeisfeilerLehman(1, exact=True)([PATH])
 
 
@@ -444,7 +446,7 @@ def test_networkx():
     with pytest.raises(ValueError, match="no node and no edge has the attribute 'color'"):
         Graphs.from_networkx([g], labels="color")
     with pytest.raises(
-        ValueError, match=r"node 'z' has no attribute 'at', which attributes= names"
+        ValueError, match=r"node 'z' has no attribute 'at', which is listed in attributes="
     ):
         Graphs.from_networkx([g], labels=None, attributes="at")
     with pytest.raises(ValueError, match="graph 0 is a multigraph"):
@@ -516,7 +518,7 @@ def test_tudataset_in_another_order_and_with_targets(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [
-        ({"A": None}, FileNotFoundError, r"has no file NAME_A.txt.*it has those of"),
+        ({"A": None}, FileNotFoundError, r"has no file NAME_A.txt.*the parts found are"),
         ({"graph_labels": None}, FileNotFoundError, "has no file NAME_graph_labels.txt"),
         ({"node_labels": "1\n2"}, ValueError, "NAME_node_labels.txt has 2 lines, but 5 are"),
         (
@@ -525,11 +527,11 @@ def test_tudataset_in_another_order_and_with_targets(tmp_path):
             "NAME_node_labels.txt, line 2, cannot be read.*'x'",
         ),
         ({"A": "1, 2\n2"}, ValueError, "NAME_A.txt, line 2, cannot be read: 1 numbers, but 2 in"),
-        ({"A": "1, 2, 3\n2, 1, 3"}, ValueError, "NAME_A.txt has 3 numbers in a line, but an edge"),
+        ({"A": "1, 2, 3\n2, 1, 3"}, ValueError, "NAME_A.txt has 3 numbers per line, but an edge"),
         ({"graph_labels": f"{10**30}\n1"}, ValueError, "NAME_graph_labels.txt, line 1, cannot"),
-        ({"graph_labels": "1"}, ValueError, "names the graphs 1 to 2, but labels are there for 1"),
-        ({"A": "1, 9\n9, 1\n1,2\n2,1"}, ValueError, "names the nodes 1 to 9, but"),
-        ({"A": "1, 3\n3, 1\n1,2\n2,1"}, ValueError, "edge 0 joins graph 0, node 0 and graph 1"),
+        ({"graph_labels": "1"}, ValueError, "has the graphs 1 to 2, but there are labels only"),
+        ({"A": "1, 9\n9, 1\n1,2\n2,1"}, ValueError, "has the nodes 1 to 9, but"),
+        ({"A": "1, 3\n3, 1\n1,2\n2,1"}, ValueError, "edge 0 connects graph 0, node 0 and graph 1"),
         (
             {"node_attributes": "0\n1\nnan\n1\n1"},
             ValueError,
@@ -544,7 +546,7 @@ def test_an_unreadable_folder_says_what_is_wrong(tmp_path, changes, error, text)
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere is not there; give a folder"):
+    with pytest.raises(FileNotFoundError, match="nowhere is missing; pass a folder"):
         read_tudataset(tmp_path / "nowhere")
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileNotFoundError, match="file is neither a folder nor a zip file"):
@@ -562,10 +564,10 @@ def test_a_folder_that_is_not_there(tmp_path):
         (lambda: RandomWalk(-0.1), ValueError, "decay must be positive"),
         (lambda: RandomWalk(labelled=1), TypeError, "labelled must be True or False"),
         (lambda: VertexHistogram(base="rbf"), TypeError, "base must be a kernel or None"),
-        (lambda: ShortestPath()([PATH, 3]), TypeError, "graph 1 is 3, which is no graph"),
-        (lambda: ShortestPath()([PATH, np.eye(2)]), TypeError, "graph 0 is given as a list of e"),
+        (lambda: ShortestPath()([PATH, 3]), TypeError, "graph 1 is 3, which is not a graph"),
+        (lambda: ShortestPath()([PATH, np.eye(2)]), TypeError, "graph 0 is a list of edges, but"),
         (lambda: ShortestPath()("PATH"), TypeError, "takes Graphs or a list of graphs"),
-        (lambda: ShortestPath()(sample()[0]), TypeError, "got one graph; put it in a list"),
+        (lambda: ShortestPath()(sample()[0]), TypeError, "got a single graph; put it in a list"),
         (lambda: ShortestPath()([np.ones((2, 3))]), ValueError, "graph 0 is a matrix of shape"),
         (
             lambda: ShortestPath()([[(0, "a")]]),
@@ -585,7 +587,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         (
             lambda: Graphs.from_edges([PATH], labels=["abc"]),
             ValueError,
-            r"graph 0 has 3 nodes, numbered from 0, but an edge \(2, 3\)",
+            r"graph 0 has 3 nodes, numbered from 0, but it has an edge \(2, 3\)",
         ),
         (
             lambda: Graphs.from_edges([PATH], edge_labels=["ab"]),
@@ -600,7 +602,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         (
             lambda: Graphs.from_edges([[(0, 1), (1, 0)]], edge_labels=["ab"]),
             ValueError,
-            "has two labels, 'a' and 'b'; give one, or directed=True",
+            "has two labels, 'a' and 'b'; pass only one, or directed=True",
         ),
         (lambda: RBF()(sample()), ValueError, "RBF takes vectors, but X holds graphs"),
         (lambda: SVC().fit(sample(), [0, 1] * 3), ValueError, "kernels for graphs are Weis"),
@@ -663,11 +665,11 @@ def test_the_mean_of_graphs():
 
 def test_edits_change_one_thing():
     X = Graphs.from_edges([[(0, 1)], [(0, 1)]], labels=["abb", "ab"], edge_labels=["-", "="])
-    around = module.edits(X)(X[0])
+    around = module.single_edit_neighbours(X)(X[0])
     # the edge goes, or is "="; two edges come, with two labels each; three nodes are relabelled
     assert len(around) == 1 + 1 + 4 + 3 and len({(g, tuple(g.labels)) for g in around}) == 9
     assert all(g != X[0] for g in around)
-    ways = module.edits(Graphs.from_edges([[(0, 1)]], directed=True))
+    ways = module.single_edit_neighbours(Graphs.from_edges([[(0, 1)]], directed=True))
     assert len(ways(Graphs.from_edges([[(0, 1)]], directed=True)[0])) == 2
 
 

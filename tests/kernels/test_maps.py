@@ -105,7 +105,7 @@ def test_bad_columns(wrong):
 
 
 def test_names_need_a_data_frame():
-    with pytest.raises(TypeError, match="pass a data frame, or give the places"):
+    with pytest.raises(TypeError, match="pass a data frame, or select columns by index"):
         Select(RBF(), ["a"])(X)
 
 

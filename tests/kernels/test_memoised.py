@@ -45,7 +45,7 @@ from mercer.kernels import (
     memoise,
     unwrap,
 )
-from mercer.kernels._memoised import Memoised, Table, Tables
+from mercer.kernels._memoised import Memoised, ValueTable, ValueTables
 from mercer.testing import check_kernel
 
 N = 60
@@ -216,7 +216,7 @@ def test_tables_of_earlier_parameters_are_dropped():
     for step in range(5):
         memoised.with_theta(memoised.theta + step / 10)(GRAPHS)
     (tables,) = {k.tables for k in nodes(memoised) if isinstance(k, Memoised)}
-    assert len(tables.known) == 2
+    assert len(tables.entries) == 2
 
 
 GRAPHS = [nx.gnp_random_graph(int(rng.integers(4, 9)), 0.5, seed=i) for i in range(25)]
@@ -360,7 +360,7 @@ def test_a_fitted_model_holds_no_table(model):
     if model is None:
         return
     for value in reachable(model):
-        assert not (isinstance(value, Table | Tables) and value.size)
+        assert not (isinstance(value, ValueTable | ValueTables) and value.size)
         if isinstance(value, np.ndarray) and value.shape == (N, N):
             assert not np.isnan(value).any()
             assert not np.allclose(value, kernel(WORDS))

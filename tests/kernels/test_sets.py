@@ -223,13 +223,13 @@ def test_the_overlap_coefficient_is_refused_with_its_counterexample():
     [
         (lambda: Jaccard()([{1}, 7]), TypeError, "Jaccard: point 1 is 7, not a set"),
         (lambda: Jaccard()([{1}, "ab"]), TypeError, "point 1 is 'ab', not a set"),
-        (lambda: Jaccard()([{1}, {"a": 2}]), TypeError, "not a set; MinMax takes bags"),
+        (lambda: Jaccard()([{1}, {"a": 2}]), TypeError, "not a set; use MinMax for bags"),
         (lambda: Jaccard()([[1, 2], [3]]), TypeError, r"point 0 is \[1, 2\], not a set"),
         (lambda: Jaccard()([{1}, {2, 1j}]), TypeError, "the elements of point 1 must be numbers"),
         (
             lambda: Jaccard()([[1, 0], [1, 2]]),
             ValueError,
-            "point 1 has the entry 2 in column 1, but sets have entries 0 and 1",
+            "point 1 has the entry 2 in column 1, but sets must have entries 0 and 1",
         ),
         (
             lambda: Dice()(sp.csr_array([[1, 0.0], [0, 0.5]])),
@@ -238,7 +238,7 @@ def test_the_overlap_coefficient_is_refused_with_its_counterexample():
         ),
         (lambda: MinMax()([[1.0, -2.0]]), ValueError, "point 0 has the entry -2 in column 1"),
         (lambda: MinMax()([[1.0, np.nan]]), ValueError, "the entry nan in column 1"),
-        (lambda: MinMax()([{}, {"a": -1}]), ValueError, "point 1 has an element -1 times"),
+        (lambda: MinMax()([{}, {"a": -1}]), ValueError, "point 1 contains an element -1 times"),
         (lambda: MinMax()([{"a": "b"}]), TypeError, "counts of a bag must be numbers"),
         (
             lambda: Jaccard()(np.ones((2, 3)), np.ones((2, 4))),

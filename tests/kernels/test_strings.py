@@ -96,7 +96,7 @@ def test_gapped(X, g, k, by_features):
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_hamming, "_FEW", 10**9 if by_features else 0)
+        patch.setattr(_hamming, "_MAX_SPARSE_FEATURES", 10**9 if by_features else 0)
         kernel = Gapped(g, k)
         assert kernel.costly is not by_features
         np.testing.assert_array_equal(kernel(X), block(pair, X))
@@ -116,7 +116,7 @@ def test_mismatch(X, km, by_features):
         return sum(phi(s, u) * phi(t, u) for u in product("ab", repeat=k))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_hamming, "_FEW", 10**9 if by_features else 0)
+        patch.setattr(_hamming, "_MAX_SPARSE_FEATURES", 10**9 if by_features else 0)
         np.testing.assert_array_equal(Mismatch(k, m, "ab")(X), block(pair, X))
 
 
@@ -245,7 +245,7 @@ def test_weights_of_the_hamming_profile(k, m, letters):
         np.testing.assert_array_equal(w, [1 + k * (letters - 1), letters, 2])
     words = [(0,) * (k - d) + (1,) * d for d in range(k + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_hamming, "_FEW", 10**9)
+        patch.setattr(_hamming, "_MAX_SPARSE_FEATURES", 10**9)
         K = Mismatch(k, m, alphabet)(words[:1], words)
     np.testing.assert_array_equal(K[0], np.append(w, np.zeros(k + 1 - len(w))))
     np.testing.assert_array_equal(Gapped(k, 2)._weights(), [comb(k - d, 2) for d in range(k - 1)])
@@ -329,13 +329,13 @@ def test_long_strings():
     rng = np.random.default_rng(1)
     X = ["".join(rng.choice(list("ab"), size=n)) for n in (700, 3, 260, 255, 0, 256, 300, 41, 500)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_hamming, "_FEW", 0)
+        patch.setattr(_hamming, "_MAX_SPARSE_FEATURES", 0)
         by_pairs = Gapped(4, 2)(X), Mismatch(4, 1, "ab")(X)
     np.testing.assert_array_equal(by_pairs[0], Gapped(4, 2)(X))
     np.testing.assert_array_equal(by_pairs[1], Mismatch(4, 1, "ab")(X))
     wide = [s.replace("a", "日") for s in X]  # symbols that are no bytes
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_hamming, "_FEW", 0)
+        patch.setattr(_hamming, "_MAX_SPARSE_FEATURES", 0)
         np.testing.assert_array_equal(Gapped(4, 2)(wide), by_pairs[0])
         np.testing.assert_array_equal(Gapped(4, 4)(X, wide), Spectrum(4)(X, wide))
     K = Subsequence(3, 0.8)(X)
@@ -422,12 +422,12 @@ def test_training_strings_that_are_too_short(kernel, name):
         (lambda: Subsequence(True), TypeError, "n must be an integer, got True"),
         (lambda: SubsequenceSum(2, "a"), TypeError, "decay must be a number, got 'a'"),
         (lambda: WeightedDegree(-1), ValueError, "degree must be at least 1, got -1"),
-        (lambda: Gapped(3, 4), ValueError, "k of g <= 127 places, got g=3 and k=4"),
-        (lambda: Gapped(200, 4), ValueError, "k of g <= 127 places, got g=200"),
-        (lambda: Mismatch(3, 3), ValueError, "m < k of k <= 127 places differ, got k=3 and m=3"),
+        (lambda: Gapped(3, 4), ValueError, "requires k <= g <= 127, got g=3 and k=4"),
+        (lambda: Gapped(200, 4), ValueError, "requires k <= g <= 127, got g=200"),
+        (lambda: Mismatch(3, 3), ValueError, "requires m < k <= 127, got k=3 and m=3"),
         (lambda: Mismatch(3, 1, ""), TypeError, "alphabet must be the letters, .* got ''"),
         (lambda: Mismatch(3, 1, 4), TypeError, "alphabet must be the letters, .* got 4"),
-        (lambda: Mismatch(3, 1, "ACCA"), ValueError, "names a letter twice"),
+        (lambda: Mismatch(3, 1, "ACCA"), ValueError, "has a letter twice"),
         (lambda: LocalAlignment("PAM"), ValueError, "scores must be 'BLOSUM62'"),
         (lambda: LocalAlignment((0.0, 1.0)), ValueError, "match at least mismatch"),
         (lambda: LocalAlignment(np.eye(3)), ValueError, "3 rows, so alphabet must name 3 symbols"),
@@ -435,7 +435,7 @@ def test_training_strings_that_are_too_short(kernel, name):
         (
             lambda: LocalAlignment([[0, 2, -1], [2, 0, -1], [-1, -1, 30.0]], "ABC", beta=1.0),
             ValueError,
-            "so k is no Mercer kernel",
+            "so k is not a Mercer kernel",
         ),
         (lambda: LocalAlignment(beta=0), ValueError, "beta must be positive"),
         (lambda: LocalAlignment(beta=1e3), ValueError, "beta=1000.0 .* overflows"),

@@ -225,7 +225,7 @@ def test_likelihood_beats_other_weights():
     ids=lambda model: type(model).__name__,
 )
 @pytest.mark.filterwarnings("ignore:The optimal value found")
-@pytest.mark.filterwarnings("ignore:the search for the best theta")
+@pytest.mark.filterwarnings("ignore:the optimisation of theta")
 def test_every_supervised_estimator_learns_weights(model):
     kernel = MultipleKernel(VIEWS, "alignf")
     y = TWO if is_classifier(model) else NUMBERS
@@ -393,7 +393,7 @@ def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
         (
             lambda: MultipleKernel([Spectrum(2), RBF()]),
             ValueError,
-            "a kernel of strings and RBF.* one of vectors, and no point is both",
+            "a kernel of strings and RBF.* one of vectors, so no point suits both",
         ),
         (
             lambda: MultipleKernel([RBF(), Select(RBF(), [7])]).learn(X, NUMBERS),

@@ -71,7 +71,7 @@ def test_attractions_vanish_with_the_slope(kernel):
     rng = np.random.default_rng(2)
     X, Z, rows = rng.normal(size=(12, 3)), rng.normal(size=(4, 3)), np.arange(4)
     target = Target(kernel, X, rng.normal(size=(4, 12)))
-    at = target.attractions(Z, rows)
+    at = target.fixed_point_terms(Z, rows)
     values, gradients = target.slopes(Z, rows)
     np.testing.assert_allclose(at.J, values, rtol=1e-12)
     residual = at.b[:, None] * Z - at.a  # a positive multiple of the gradient

@@ -312,7 +312,7 @@ def test_auto_survives(name):
 def test_what_does_not_fit_the_budget_is_left_out():
     f = Expansion.mean(RBF(), np.random.default_rng(0).normal(size=(30, 2)))
     found = f.preimage(max_memory=1000)
-    assert found.report.message.endswith("; conformal, learned not possible")
+    assert found.report.message.endswith("; conformal, learned failed")
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
@@ -411,7 +411,7 @@ def test_the_learned_map_gives_back_training_points():
     X = rng.normal(size=(60, 3))
     found = Expansion.sections(RBF(2.0), X)[[0, 5, 9]].preimage("learned")
     np.testing.assert_allclose(found.points, X[[0, 5, 9]], atol=0.02)
-    assert "left-out error" in found.report.message
+    assert "leave-one-out error" in found.report.message
 
 
 def test_the_conformal_map_is_a_weighted_mean_bent():
@@ -544,46 +544,46 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(Laplacian(), X3),
             {"method": "fixed_point"},
             TypeError,
-            "the fixed point exists for kernels of the distance or of the inner product",
+            "the fixed-point iteration needs a kernel of the distance or of the inner product",
         ),
         (
             Expansion.mean(Laplacian(), X3),
             {"method": "distance"},
             TypeError,
-            "none that it can invert; use 'gradient'",
+            "is not; use 'gradient'",
         ),
-        (Expansion.mean(ThinPlate(), X3), {"method": "distance"}, TypeError, "can invert"),
+        (Expansion.mean(ThinPlate(), X3), {"method": "distance"}, TypeError, "invertible function"),
         (
             Expansion.mean(Polynomial(degree=2, coef0=0.0), X3),
             {"method": "distance"},
             TypeError,
-            "can invert",
+            "invertible function",
         ),
-        (Expansion.mean(Sigmoid(), X3), {"method": "distance"}, TypeError, "can invert"),
+        (Expansion.mean(Sigmoid(), X3), {"method": "distance"}, TypeError, "invertible function"),
         (Expansion.mean(RBF(), X3), {"method": "search"}, ValueError, "needs neighbours"),
         (
             Expansion.mean(RBF(), X3),
             {"neighbours": one_letter},
             ValueError,
-            "neighbours are for method='search'",
+            "neighbours is only for method='search'",
         ),
         (
             Expansion.mean(Callable(hamming), WORDS),
             {"start": ["abba"]},
             ValueError,
-            "a start is for points that are vectors",
+            "start is only for points that are vectors",
         ),
         (
             Expansion(RBF(), X3, np.full(4, 1e200)),
             {},
             ValueError,
-            "\\|f\\|\\^2 is not finite: coefficients, up to 1e\\+200",
+            "\\|f\\|\\^2 is not finite: the coefficients, up to 1e\\+200",
         ),
         (
             Expansion(Distance(), X3, np.full(4, 0.5)),
             {},
             ValueError,
-            "coefficients must sum to 1, and here they sum to 2",
+            "coefficients must sum to 1, but they sum to 2",
         ),
         (Expansion.mean(RBF(), X3), {"n_neighbors": 2.5}, ValueError, "must be integers"),
         (Expansion.mean(RBF(), X3), {"candidates": X3[0]}, ValueError, "candidates have shape"),
@@ -592,7 +592,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(RBF(), X3),
             {"start": np.full((1, 3), np.inf)},
             ValueError,
-            "start holds values that are not finite",
+            "start contains values that are not finite",
         ),
         (Expansion.mean(RBF(), X3), {"n_neighbors": 0}, ValueError, "n_neighbors and max_iter"),
         (Expansion.mean(RBF(), X3), {"tol": 0.0}, ValueError, "tol positive"),
@@ -613,14 +613,14 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(Callable(hamming), WORDS),
             {"candidates": []},
             ValueError,
-            "there are no candidates",
+            "candidates is empty",
         ),
-        (Expansion.mean(RBF(), X3), {"candidates": X3[:0]}, ValueError, "there are no candidates"),
+        (Expansion.mean(RBF(), X3), {"candidates": X3[:0]}, ValueError, "candidates is empty"),
         (
             Expansion.mean(RBF(), X3),
             {"candidates": X3[:, :2]},
             ValueError,
-            "candidates have shape \\(4, 2\\), but the points \\(4, 3\\)",
+            "candidates have shape \\(4, 2\\), but the points have shape \\(4, 3\\)",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """Reduced sets: errors against brute force, bounds that hold, and what each method promises."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,8 +37,9 @@ from mercer.kernels import (
     Sigmoid,
     White,
 )
-from mercer.reduce._construct import _Energy
-from mercer.reduce._functions import Functions
+from mercer.reduce import _reduce
+from mercer.reduce._construct import _SquaredError
+from mercer.reduce._functions import TargetFunctions
 from mercer.reduce._select import Selection
 
 MOVING = ("kmeans", "construct")
@@ -168,9 +170,9 @@ def test_selection_of_any_points(X, a, n_points, kernel):
 
 def test_each_choice_is_the_best_one():
     f = smooth(30)
-    functions = Functions.of(f.kernel, f.points, f.coefficients)
-    selection = Selection(functions).go_on(5)
-    chosen, curve = selection.places, selection.curve
+    functions = TargetFunctions.of(f.kernel, f.points, f.coefficients)
+    selection = Selection(functions).extend(5)
+    chosen, curve = selection.indices, selection.curve
     for j in range(5):
         errors = [
             functions.project(f.points[[*chosen[:j], i]]).squares.sum()
@@ -182,11 +184,11 @@ def test_each_choice_is_the_best_one():
 
 def test_a_selection_goes_on_where_it_stopped():
     f = smooth(300)
-    functions = Functions.of(f.kernel, f.points, f.coefficients)
-    whole, parts = Selection(functions).go_on(30), Selection(functions)
+    functions = TargetFunctions.of(f.kernel, f.points, f.coefficients)
+    whole, parts = Selection(functions).extend(30), Selection(functions)
     for n_points, max_error in ((3, 0.0), (29, 1e-2), (30, 0.0)):
-        parts.go_on(n_points, max_error)
-    np.testing.assert_array_equal(parts.places, whole.places)
+        parts.extend(n_points, max_error)
+    np.testing.assert_array_equal(parts.indices, whole.indices)
     np.testing.assert_array_equal(parts.curve, whole.curve)
 
 
@@ -278,13 +280,15 @@ def test_functions_below_their_own_rounding():
     a[0] += 1e-3  # the rest cancels
     f = Expansion(RBF(), P, a)
     for method in ("auto", "select", "construct"):
-        with pytest.raises(ValueError, match="max_error=1e-06 is out of reach: 1 of the 40 points"):
+        with pytest.raises(
+            ValueError, match="max_error=1e-06 is out of reach: with 1 of the 40 points"
+        ):
             f.compress(max_error=1e-6, method=method)
     g = f.compress(3)
     np.testing.assert_array_equal(g.points, P[:1])  # the one that matters
     np.testing.assert_allclose(g.coefficients, [[1e-3]], rtol=1e-4)
     assert g.reduction.error[0] >= (g - Expansion(RBF(), P[:1], [1e-3])).norm()[0]
-    with pytest.raises(ValueError, match=r"out of reach: 1 of the 1 points"):
+    with pytest.raises(ValueError, match=r"out of reach: with 1 of the 1 points"):
         Expansion(RBF(), P[:1], [1.0]).compress(max_error=1e-30)
 
 
@@ -293,13 +297,13 @@ def test_the_error_that_is_said_to_be_in_reach_is():
         f = smooth(40, seed=seed)
         with pytest.raises(ValueError, match="out of reach") as caught:
             f.compress(max_error=1e-13, method="select")
-        said = float(re.search(r"leave an error of (\S+);", str(caught.value))[1])
+        said = float(re.search(r"the error is still (\S+);", str(caught.value))[1])
         assert f.compress(max_error=said, method="select").reduction.error.max() <= said
 
 
 def test_selection_is_better_than_pivots_of_rpcholesky():
     f = smooth(400, m=1, d=3)
-    functions = Functions.of(f.kernel, f.points, f.coefficients)
+    functions = TargetFunctions.of(f.kernel, f.points, f.coefficients)
     pivots = rpcholesky(DenseGram(f.kernel, f.points), 40, random_state=0).pivots
     ours = f.compress(40, method="select").reduction.error
     assert ours < 0.8 * functions.project(f.points[pivots]).error
@@ -338,7 +342,7 @@ def test_construction_is_better_than_selection_and_clusters():
 @pytest.mark.parametrize("kernel", [RBF((0.7, 2.0)), Polynomial(gamma=0.2) + Matern()], ids=str)
 def test_gradient_of_the_energy(kernel):
     f = smooth(600, kernel=kernel)  # more than a block of points
-    energy = _Energy(Functions.of(kernel, f.points, f.coefficients), (4, 2), None)
+    energy = _SquaredError(TargetFunctions.of(kernel, f.points, f.coefficients), (4, 2), None)
     z = np.random.default_rng(1).normal(size=8)
     size = np.linalg.norm(energy(z)[1])
     assert check_grad(lambda z: energy(z)[0], lambda z: energy(z)[1], z) < 1e-5 * size
@@ -375,7 +379,7 @@ def test_points_that_have_nowhere_to_go():
         g = f.compress(1, method=method, max_iter=20)
         check(f, g, X)
         assert np.isfinite(g.points).all()
-    energy = _Energy(Functions.of(f.kernel, X, f.coefficients), (1, 3), None)
+    energy = _SquaredError(TargetFunctions.of(f.kernel, X, f.coefficients), (1, 3), None)
     value, slope = energy(np.array([np.nan, 0.0, np.inf]))
     assert value == np.inf and not slope.any()
 
@@ -397,7 +401,9 @@ def test_auto_says_what_it_did(monkeypatch):
     sparse = Expansion(RBF(), sp.random_array((20, 5), density=0.3, rng=0).tocsr(), np.ones(20))
     g = sparse.compress(5)
     assert g.reduction.method == "select" and sp.issparse(g.points)
-    monkeypatch.setattr("mercer.reduce._reduce._WORK", 150 * 10 * 52 - 1)
+    monkeypatch.setattr(
+        _reduce, "_TUNING", replace(_reduce._TUNING, max_auto_work=150 * 10 * 52 - 1)
+    )
     assert smooth().compress(10).reduction.method == "select"  # more work than that
     assert smooth().compress(9).reduction.method == "construct"
 
@@ -467,16 +473,16 @@ def test_bounds_without_a_bound_on_the_diagonal():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "n_points or max_error, one of the two; neither is given"),
-        ({"n_points": 3, "max_error": 1.0}, "one of the two; both are given"),
-        ({"n_points": 30}, "n_points=30 is not fewer than the 30 points"),
-        ({"n_points": 31}, "n_points=31 is not fewer"),
+        ({}, "either n_points or max_error, got neither"),
+        ({"n_points": 3, "max_error": 1.0}, "either n_points or max_error, got both"),
+        ({"n_points": 30}, "n_points=30 is not smaller than the present number of points, 30"),
+        ({"n_points": 31}, "n_points=31 is not smaller"),
         ({"n_points": 0}, "n_points must be a positive integer, got 0"),
         ({"n_points": 2.5}, "n_points must be a positive integer, got 2.5"),
         ({"max_error": 0.0}, "max_error must be a positive number"),
         ({"max_error": -1.0}, "max_error must be a positive number"),
         ({"max_error": np.nan}, "max_error must be a positive number"),
-        ({"n_points": 3, "method": "best"}, "there is no method 'best' to compress by"),
+        ({"n_points": 3, "method": "best"}, "method must be one of 'auto', .*, got 'best'"),
         ({"max_error": 1.0, "method": "kmeans"}, "method='kmeans' needs n_points"),
         ({"n_points": 3, "max_iter": 0}, "max_iter must be a positive integer, got 0"),
         ({"n_points": 3, "random_state": "a"}, "random_state must be an integer .* got 'a'"),
@@ -492,7 +498,7 @@ def test_an_error_out_of_reach():
     f = Expansion(RBF(0.01), np.arange(12.0)[:, None], np.ones(12))  # all orthogonal
     for method in ("select", "construct"):
         with pytest.raises(
-            ValueError, match=r"max_error=0\.5 is out of reach: 11 of the 12 points leave .* 1\.01;"
+            ValueError, match=r"max_error=0\.5 is out of reach: with 11 of the 12 points .* 1\.01;"
         ):
             f.compress(max_error=0.5, method=method)
     assert f.compress(max_error=1.01, method="select").reduction.n_points == 11

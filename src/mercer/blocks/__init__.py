@@ -1,9 +1,10 @@
-"""Rows in blocks: what a pass over points needs, and nothing of where they are.
+"""Blocks of rows for out-of-core and distributed passes over data.
 
     reduce(f, merge) = merge over a fixed binary tree of f(block 0), f(block 1), ...
 
-In memory, in files, or as a collection of Dask: the tree is one over the numbers of the blocks, so
-that the bits of a result depend on the blocks alone, and not on who worked on which.
+The rows may be in memory, in files, or in a Dask collection.  The merge order depends only on the
+number of blocks.  Therefore results are bit-for-bit identical for the same blocks, no matter which
+thread or worker processed which block.
 """
 
 from ._arrays import ArrayBlocks, LocalBlocks, rows_of_a_block

@@ -1,4 +1,4 @@
-"""Arrays in blocks: held in memory, or mapped from files that are larger than it."""
+"""Blocks of NumPy arrays, which may be memory-mapped files larger than the memory."""
 
 from __future__ import annotations
 
@@ -13,52 +13,64 @@ import scipy.sparse as sp
 
 from .._points import is_table, length
 from .._runtime import Step, check_threads, is_count, run
-from ._blocks import Blocks, Rows, checked, texts
+from ._blocks import Blocks, Rows, checked, string_column_names
 from ._tree import tree
 
 __all__ = ["ArrayBlocks", "LocalBlocks", "rows_of_a_block"]
 
-_BYTES = 2**24  # of a block, unless its rows are given
-_LEAST = 256
+_BLOCK_BYTES = 2**24  # default size of a block of float64: large for the BLAS, small in memory
+_MIN_BLOCK_ROWS = 256  # minimum number of rows of a default block, for points with many columns
 
 
 def rows_of_a_block(width: int | None, rows: int | None) -> int:
-    """Return how many rows a block has: as many as are asked for, or 16 MiB of them."""
+    """Return the number of rows of a block: `rows`, or about 16 MiB by default.
+
+    `width` is the number of columns, or None for one value per row.
+    """
     if rows is not None and not is_count(rows):
         raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
-    return max(_LEAST, _BYTES // (8 * max(1, width or 1))) if rows is None else int(rows)
+    return (
+        max(_MIN_BLOCK_ROWS, _BLOCK_BYTES // (8 * max(1, width or 1)))
+        if rows is None
+        else int(rows)
+    )
 
 
 class LocalBlocks(Blocks):
-    """Blocks that this process reads itself, one after the other."""
+    """Blocks that this process reads itself, one after the other.
 
-    held = False  # in memory: then several are worked on at a time, else the next is read ahead
+    If all rows are in memory (`in_memory`), several blocks are processed in parallel.  Otherwise
+    the next block is read while the current one is processed.
+    """
+
+    in_memory = False
 
     @abstractmethod
     def _parts(self) -> Iterator[Any]:
-        """Yield the points of each block."""
+        """Yield the rows of each block as an array."""
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the blocks as arrays."""
         return self._parts()
 
-    def _rows(self) -> Iterator[Rows]:
-        beside = [_sliced(self, part) for part in (self.y, self.weights)]
-        parts = zip(self.starts, self.sizes, self._parts(), *beside, strict=True)
+    def _iter_rows(self) -> Iterator[Rows]:
+        """Yield each block after validation, with its targets and weights."""
+        extras = [_split_like_blocks(self, part) for part in (self.y, self.weights)]
+        parts = zip(self.starts, self.sizes, self._parts(), *extras, strict=True)
         for place, (start, size, X, y, weights) in enumerate(parts):
             yield checked(place, start, X, y, weights, self.width, size)
 
-    def _answers(
+    def _map_blocks(
         self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
     ) -> Iterator[Any]:
         done, total = 0, len(self)
         window: list[Rows] = []
-        most = check_threads(None) if self.held else 1
-        for rows in self._rows() if self.held else _ahead(self._rows()):
+        window_size = check_threads(None) if self.in_memory else 1
+        for rows in self._iter_rows() if self.in_memory else _read_ahead(self._iter_rows()):
             window.append(rows)
-            if len(window) < most and rows.place < len(self.sizes) - 1:
+            if len(window) < window_size and rows.place < len(self.sizes) - 1:
                 continue
-            yield from _together(f, window, shared)
+            yield from _process_window(f, window, shared)
             done, window = rows.start + self.sizes[rows.place], []
             if say is not None and done < total:
                 say(Step(f"{done} of {total} points", done, total))
@@ -71,17 +83,17 @@ class LocalBlocks(Blocks):
         self,
         f: Callable[..., Any],
         merge: Callable[[Any, Any], Any],
-        kept: Any,
-        given: Any,
+        static: Any,
+        inputs: Any,
         jobs: Sequence[Any],
     ) -> Any:
-        found: list[Any] = [None] * len(jobs)
+        results: list[Any] = [None] * len(jobs)
 
         def work(i: int) -> None:
-            found[i] = f(kept, given, jobs[i])
+            results[i] = f(static, inputs, jobs[i])
 
         run(work, range(len(jobs)))
-        return tree(found, merge)
+        return tree(results, merge)
 
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Blocks:
         width = like.shape[1] if like.ndim == 2 else None
@@ -90,45 +102,66 @@ class LocalBlocks(Blocks):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArrayBlocks(LocalBlocks):
-    """Rows of one array, or of several below each other, that can be sliced: also on disk."""
+    """Blocks of one or several vertically stacked arrays, which may be on disk.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Number of rows of each block.
+    width : int or None
+        Number of columns; None for one value per row.
+    arrays : tuple of arrays
+        The stacked arrays; anything that can be sliced by rows.
+    columns : array of int, int or None
+        The selected columns; None means all.
+    y, weights : array, Blocks or None
+        Targets and sample weights of the rows.
+    names : list of str or None
+        Names of the columns.
+    """
 
     sizes: tuple[int, ...]
     width: int | None
     arrays: tuple[Any, ...]
-    columns: Any = None  # which of them
+    columns: Any = None
     y: Any = None
     weights: Any = None
     names: list[str] | None = None
 
     @classmethod
-    def cut(cls, X: Any, rows: int | None = None) -> Self:
-        """Return an array in blocks of so many rows."""
+    def from_array(cls, X: Any, rows: int | None = None) -> Self:
+        """Return the blocks of an array or a data frame, with `rows` rows each."""
         if is_table(X):
-            return replace(cls.below([X.to_numpy()], rows), names=texts(X))
+            return replace(cls.below([X.to_numpy()], rows), names=string_column_names(X))
         return cls.below([X if hasattr(X, "shape") else np.asarray(X)], rows)
 
     @classmethod
     def below(cls, arrays: Sequence[Any], rows: int | None = None, columns: Any = None) -> Self:
-        """Return arrays below each other; no block has rows of two of them."""
+        """Return the blocks of vertically stacked arrays.
+
+        A block never contains rows of two arrays.
+        """
         shapes = [array.shape for array in arrays]
         if any(sp.issparse(array) for array in arrays):
-            raise TypeError("blocks are of dense rows, and this matrix is sparse: X.toarray()")
+            raise TypeError("blocks need dense rows, but this matrix is sparse; pass X.toarray()")
         for place, shape in enumerate(shapes):
             if len(shape) not in (1, 2) or 0 in shape:
                 raise ValueError(
-                    f"array {place} has the shape {shape}; blocks are of rows of numbers, and none "
-                    f"may be empty"
+                    f"array {place} has the shape {shape}; blocks need 1-D or 2-D arrays that are "
+                    f"not empty"
                 )
             if shape[1:] != shapes[0][1:]:
                 raise ValueError(
                     f"array {place} has {shape[1:]} columns, but the first one has "
-                    f"{shapes[0][1:]}; all need the same"
+                    f"{shapes[0][1:]}; all arrays need the same number"
                 )
         width = shapes[0][1] if len(shapes[0]) == 2 else None
-        step = rows_of_a_block(width, rows)
+        block_rows = rows_of_a_block(width, rows)
         if width is not None and columns is not None:
             width = None if np.ndim(columns) == 0 else len(columns)
-        sizes = [min(step, n - start) for n, *_ in shapes for start in range(0, n, step)]
+        sizes = [
+            min(block_rows, n - start) for n, *_ in shapes for start in range(0, n, block_rows)
+        ]
         return cls(tuple(sizes), width, tuple(arrays), columns)
 
     @property
@@ -136,8 +169,8 @@ class ArrayBlocks(LocalBlocks):
         return np.dtype(self.arrays[0].dtype)
 
     @property
-    def held(self) -> bool:  # type: ignore[override]
-        """Whether all of it is in memory."""
+    def in_memory(self) -> bool:  # type: ignore[override]
+        """Whether all arrays are in memory."""
         return all(type(array) is np.ndarray for array in self.arrays)
 
     def _parts(self) -> Iterator[np.ndarray]:
@@ -148,33 +181,41 @@ class ArrayBlocks(LocalBlocks):
                 stop = start + next(sizes)
                 part = array[start:stop]
                 part = part if self.columns is None else part[:, self.columns]
-                yield part if self.held else np.array(part)  # read now, and not while in use
+                yield part if self.in_memory else np.array(part)  # a copy reads the file now
                 start = stop
 
     def _with(self, y: Any, weights: Any) -> Self:
         return replace(self, y=y, weights=weights)
 
     def __getitem__(self, columns: Any) -> ArrayBlocks:
-        """Return some columns, by their numbers: a list for points, one number for targets."""
-        if isinstance(columns, (tuple, slice)):  # as a split into training and test rows asks
+        """Return blocks with some of the columns.
+
+        `columns` is a list of column indices for points, or one index for targets.
+        """
+        if isinstance(columns, (tuple, slice)):  # a cross-validation split indexes rows like this
             raise TypeError(
-                "blocks give some of their columns, not of their rows; for folds and searches give "
-                "an array: blocks.to_array()"
+                "indexing selects some of their columns, not of their rows; for folds and searches "
+                "pass an array: blocks.to_array()"
             )
         if self.width is None or self.columns is not None:
-            raise TypeError("columns are taken of all of them, and of rows that have several")
-        places = np.asarray(columns)
-        if places.dtype.kind not in "iu" or places.ndim > 1:
-            raise TypeError(f"columns of arrays have numbers, got {columns!r}")
-        if places.size and not (-self.width <= places.min() <= places.max() < self.width):
+            raise TypeError(
+                "columns can be selected only once, and only from blocks with several columns"
+            )
+        index = np.asarray(columns)
+        if index.dtype.kind not in "iu" or index.ndim > 1:
+            raise TypeError(f"columns of arrays are selected by integer indices, got {columns!r}")
+        if index.size and not (-self.width <= index.min() <= index.max() < self.width):
             raise IndexError(f"there are {self.width} columns, got {columns!r}")
-        width = None if places.ndim == 0 else len(places)
-        return replace(self, columns=places if width else int(places), width=width, names=None)
+        width = None if index.ndim == 0 else len(index)
+        return replace(self, columns=index if width else int(index), width=width, names=None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedBlocks(LocalBlocks):
-    """What a function makes of blocks, when it is asked for."""
+    """Blocks that are computed lazily by applying a function to other blocks.
+
+    `source` holds the original blocks, `f` is the function, and `kind` is the dtype of its result.
+    """
 
     sizes: tuple[int, ...]
     width: int | None
@@ -189,42 +230,42 @@ class MappedBlocks(LocalBlocks):
         return self.kind
 
     def _parts(self) -> Iterator[np.ndarray]:
-        for rows in self.source._rows():
+        for rows in self.source._iter_rows():
             yield self.f(rows.X)
 
     def _with(self, y: Any, weights: Any) -> Self:
         return replace(self, y=y, weights=weights)
 
 
-def _sliced(blocks: Blocks, beside: Any) -> Iterator[Any]:
-    """Yield what belongs to the rows of each block."""
-    if isinstance(beside, LocalBlocks):
-        yield from beside._parts()
+def _split_like_blocks(blocks: Blocks, values: Any) -> Iterator[Any]:
+    """Yield the slice of `values` (targets or weights) that belongs to each block."""
+    if isinstance(values, LocalBlocks):
+        yield from values._parts()
         return
-    if isinstance(beside, Blocks):
+    if isinstance(values, Blocks):
         raise ValueError(
-            f"this process reads the points, {blocks!r}, but what is beside them is a Dask "
-            f"collection; give blocks of the same kind, or an array: .compute()"
+            f"this process reads the points, {blocks!r}, but y or sample_weight is a Dask "
+            f"collection; pass blocks of the same kind, or an array: .compute()"
         )
     for start, size in zip(blocks.starts, blocks.sizes, strict=True):
-        yield None if beside is None else beside[start : start + size]
+        yield None if values is None else values[start : start + size]
 
 
-def _together(f: Callable[..., Any], window: list[Rows], shared: Sequence[Any]) -> list[Any]:
-    """Return f of some blocks, in threads; one alone may have threads of its own."""
-    found: list[Any] = [None] * len(window)
+def _process_window(f: Callable[..., Any], window: list[Rows], shared: Sequence[Any]) -> list[Any]:
+    """Return f for some blocks, in parallel; within a single block, f may use all threads."""
+    results: list[Any] = [None] * len(window)
 
     def work(i: int) -> None:
-        found[i] = f(window[i], *shared)
+        results[i] = f(window[i], *shared)
 
     run(work, range(len(window)))
-    return found
+    return results
 
 
-def _ahead(rows: Iterator[Rows]) -> Iterator[Rows]:
-    """Yield the same, while the next one is read."""
+def _read_ahead(rows: Iterator[Rows]) -> Iterator[Rows]:
+    """Yield blocks, while the next one is read in a background thread."""
     with ThreadPoolExecutor(1, thread_name_prefix="mercer-reads") as reader:
-        coming = reader.submit(next, rows, None)
-        while (here := coming.result()) is not None:
-            coming = reader.submit(next, rows, None)
-            yield here
+        pending = reader.submit(next, rows, None)
+        while (current := pending.result()) is not None:
+            pending = reader.submit(next, rows, None)
+            yield current

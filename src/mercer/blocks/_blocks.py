@@ -1,4 +1,4 @@
-"""Blocks: rows of a table of numbers that are looked at one block after the other."""
+"""Base class of blocks of rows that are processed one block at a time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,23 @@ from .._points import length
 from .._runtime import check_budget
 from ._tree import tree
 
-__all__ = ["Blocks", "Rows", "checked", "concatenated", "texts"]
+__all__ = ["Blocks", "Rows", "checked", "concatenated", "string_column_names"]
 
 
 class Rows(NamedTuple):
-    """One block: its number, its first row among all, its points, and what belongs to these."""
+    """The data of one block.
+
+    Attributes
+    ----------
+    place : int
+        Index of the block.
+    start : int
+        Index of its first row among all rows.
+    X : ndarray
+        The points, or the values of targets.
+    y, weights : ndarray or None
+        Targets and sample weights of the rows.
+    """
 
     place: int
     start: int
@@ -26,19 +38,21 @@ class Rows(NamedTuple):
 
 
 class Blocks(ABC):
-    """Rows in blocks, which need not be in memory, nor on this machine.
+    """Rows of a data set in blocks, which may be in files or on other computers.
 
-    Make them with `Blocks.of` (an array), `open_blocks` (files), or give a Dask collection to an
-    estimator.  They are read again for each pass, and nothing of them is kept.
+    Make them with `Blocks.of` (an array) or `open_blocks` (files), or pass a Dask collection to an
+    estimator.  The blocks are read again in each pass, and are not kept in memory.
 
     Attributes
     ----------
     sizes : tuple of int
-        How many rows each block has.
+        Number of rows of each block.
     width : int or None
-        Columns; None for one value a row, such as targets.
+        Number of columns; None for one value per row, such as targets.
     names : list of str or None
-        Those of the columns.
+        Names of the columns.
+    y, weights : array, Blocks or None
+        Targets and sample weights of the rows; Blocks of the same sizes, or an array.
 
     Examples
     --------
@@ -56,40 +70,52 @@ class Blocks(ABC):
     sizes: tuple[int, ...]
     width: int | None
     names: list[str] | None = None
-    y: Any = None  # beside the rows: None, an array, or Blocks of the same sizes
+    y: Any = None
     weights: Any = None
 
     @staticmethod
     def of(X: Any, rows: int | None = None) -> Blocks:
-        """Return an array in blocks of so many rows, about 16 MiB by default."""
-        from ._arrays import ArrayBlocks  # which is one of these
+        """Split an array or a data frame into blocks.
 
-        return ArrayBlocks.cut(X, rows)
+        Parameters
+        ----------
+        X : array or data frame
+            May be a memory map larger than the memory.
+        rows : int, optional
+            Number of rows of a block; about 16 MiB of data by default.
 
-    # ------------------------------------------------------------------ what they are
+        Returns
+        -------
+        Blocks
+        """
+        from ._arrays import ArrayBlocks  # here, because it is a subclass of this class
+
+        return ArrayBlocks.from_array(X, rows)
+
+    # ------------------------------------------------------------------ properties
 
     def __len__(self) -> int:
-        """Return the number of rows, in all blocks."""
+        """Return the number of rows in all blocks."""
         return sum(self.sizes)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """Numbers of rows and columns; only of rows if there is one value per row."""
         return (len(self),) if self.width is None else (len(self), self.width)
 
     @property
     def ndim(self) -> int:
-        """1 for one value a row, else 2."""
+        """1 for one value per row, else 2."""
         return len(self.shape)
 
     @property
     @abstractmethod
     def dtype(self) -> np.dtype:
-        """Of the numbers, as they are given."""
+        """Data type of the original values."""
 
     @property
     def starts(self) -> list[int]:
-        """The first row of each block."""
+        """Index of the first row of each block."""
         return [0, *np.cumsum(self.sizes)[:-1].tolist()]
 
     def __repr__(self) -> str:
@@ -99,118 +125,154 @@ class Blocks(ABC):
     # ------------------------------------------------------------------ passes
 
     def map(self, f: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Return ``f(rows, *shared)`` for every block, in their order; one pass."""
-        return list(self._answers(f, shared))
+        """Return the list of ``f(rows, *shared)`` for all blocks in order, in one pass."""
+        return list(self._map_blocks(f, shared))
 
     def reduce(
         self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, say: Any = None
     ) -> Any:
-        """Return ``f(rows, *shared)`` of all blocks, merged over the tree; one pass.
+        """Return ``f(rows, *shared)`` of all blocks, merged over a binary tree, in one pass.
 
-        Both are functions of a module, so that another process can find them, and change none of
-        what they are given.
+        Parameters
+        ----------
+        f : callable
+            Called with the `Rows` of each block, followed by `shared`.
+        merge : callable
+            ``merge(a, b)`` combines two results.  Both functions must be defined in a module, so
+            that other processes can import them, and must not modify their arguments.
+        *shared : objects
+            Arguments that are the same for all blocks.
+        say : callable, optional
+            Called with progress messages.
+
+        Returns
+        -------
+        object
+            The merged result.
         """
-        return tree(self._answers(f, shared, say), merge)
+        return tree(self._map_blocks(f, shared, say), merge)
 
     @abstractmethod
-    def _answers(
+    def _map_blocks(
         self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
     ) -> Iterator[Any]:
-        """Yield ``f(rows, *shared)`` of each block."""
+        """Yield ``f(rows, *shared)`` for each block."""
 
     @abstractmethod
     def _with(self, y: Any, weights: Any) -> Self:
-        """Return the same rows with these beside them."""
+        """Return the same blocks with other targets and weights."""
 
     @abstractmethod
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Any:
-        """Return f(block) of every block as rows again, computed when they are asked for.
+        """Return lazily computed blocks that contain f(block) for every block.
 
-        `like` has the type of the result, and the shape of one row of it, after the first axis.
+        `like` is an array with the dtype of the result, and with its shape after the first axis.
         """
 
     @property
     @abstractmethod
     def cores(self) -> int:
-        """How many of them a pass has."""
+        """Number of processor cores that a pass uses."""
 
     @abstractmethod
     def spread(
         self,
         f: Callable[..., Any],
         merge: Callable[[Any, Any], Any],
-        kept: Any,
-        given: Any,
+        static: Any,
+        inputs: Any,
         jobs: Sequence[Any],
     ) -> Any:
-        """Return f(kept, given, job) of all jobs, merged over the tree, where the blocks are.
+        """Return f(static, inputs, job) of all jobs, merged over a binary tree.
 
-        `kept` is the same object again and again, and is sent there once.
+        The jobs run where the blocks are.  `static` is the same object in many calls, and is sent
+        to other processes only once.
         """
 
     def to_array(self, max_memory: Any = None) -> np.ndarray:
-        """Return all rows in one array, if they fit the budget."""
+        """Return all rows in one array.
+
+        Raises MemoryBudgetError if they exceed the memory budget `max_memory`.
+        """
         needed = 16 * len(self) * (self.width or 1)
         check_budget(needed, max_memory, f"all {len(self)} rows in one array")
         return concatenated(self, _points)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return all rows, for functions of arrays such as metrics, if they fit the budget."""
+        """Return all rows as an array, so that NumPy functions and metrics accept blocks."""
         return np.asarray(self.to_array(), dtype=dtype)
 
 
 def concatenated(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> np.ndarray:
-    """Return ``f(rows, *shared)`` of all blocks below each other, in one pass."""
+    """Return the vertically stacked arrays ``f(rows, *shared)`` of all blocks, in one pass."""
     out: Any = None
     for start, size, part in zip(blocks.starts, blocks.sizes, blocks.map(f, *shared), strict=True):
         if out is None:
             out = np.empty((len(blocks), *part.shape[1:]), dtype=part.dtype)
-        elif not np.can_cast(part.dtype, out.dtype):  # labels of a longer text
+        elif not np.can_cast(part.dtype, out.dtype):  # for example string labels that are longer
             out = out.astype(np.result_type(out, part))
         out[start : start + size] = part
     return np.asarray(out)
 
 
-def texts(table: Any) -> list[str] | None:
-    """Return the names of the columns of a table if all are texts, as scikit-learn wants them."""
+def string_column_names(table: Any) -> list[str] | None:
+    """Return the column names of a data frame if all are strings, else None, as in scikit-learn."""
     names = list(getattr(table, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _points(rows: Rows) -> np.ndarray:
+    """Return the points of a block; passed to `concatenated`."""
     return rows.X
 
 
 def checked(
     place: int, start: int, X: Any, y: Any, weights: Any, width: int | None, size: int
 ) -> Rows:
-    """Return a block as numbers that can be computed with, or say which row of it cannot.
+    """Validate the data of one block, and convert it to arrays.
 
-    float32 and float64 stay what they are, and other numbers become float64.
+    float32 and float64 are preserved; other numbers are converted to float64.  Errors name the
+    first row that is not valid.
+
+    Parameters
+    ----------
+    place, start : int
+        Index of the block, and of its first row among all rows.
+    X, y, weights : array-like
+        Points, targets and sample weights; the last two may be None.
+    width : int or None
+        Expected number of columns of X.
+    size : int
+        Expected number of rows.
+
+    Returns
+    -------
+    Rows
     """
-    X = _plain(X)
+    X = _as_array(X)
     if width is not None:
         if X.ndim != 2 or X.shape[1] != width:
             raise ValueError(
                 f"block {place} has the shape {X.shape}, but the first one has {width} columns; "
-                f"all blocks need the same"
+                f"all blocks need the same number"
             )
         if X.dtype not in (np.float64, np.float32):
-            X = _numbers(X, place, start)
-        _refuse_infinite(X, "X", place, start)
+            X = _as_float64(X, place, start)
+        _check_finite(X, "X", place, start)
         X = np.ascontiguousarray(X)
-    for what, beside in (("X", X), ("y", y), ("sample_weight", weights)):
-        if beside is not None and length(beside) != size:
+    for what, values in (("X", X), ("y", y), ("sample_weight", weights)):
+        if values is not None and length(values) != size:
             raise ValueError(
-                f"block {place} of {what} has {length(beside)} rows, but X has {size} there; the "
-                f"usual cause is data that changed between two passes, or other chunks"
+                f"block {place} of {what} has {length(values)} rows, but X has {size} in this "
+                f"block; the usual cause is data that changed between two passes, or different "
+                f"chunks"
             )
-    y, weights = (None if part is None else _plain(part) for part in (y, weights))
+    y, weights = (None if part is None else _as_array(part) for part in (y, weights))
     if y is not None and y.dtype.kind in "fO":
-        _refuse_infinite(y, "y", place, start)
+        _check_finite(y, "y", place, start)
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float64)
-        _refuse_infinite(weights, "sample_weight", place, start)
+        _check_finite(weights, "sample_weight", place, start)
         if np.any(weights < 0):
             row = int(np.argmax(weights < 0))
             raise ValueError(
@@ -220,49 +282,51 @@ def checked(
     return Rows(place, start, X, y, weights)
 
 
-def _plain(X: Any) -> np.ndarray:
-    """Return an array; of a data frame, its values."""
+def _as_array(X: Any) -> np.ndarray:
+    """Return an array or the values of a data frame; objects that are strings become strings."""
     X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-    return X.astype(np.str_) if X.dtype.kind == "O" and X.ndim == 1 and _texts(X) else X
+    return X.astype(np.str_) if X.dtype.kind == "O" and X.ndim == 1 and _are_strings(X) else X
 
 
-def _texts(y: np.ndarray) -> bool:
+def _are_strings(y: np.ndarray) -> bool:
+    """Whether all objects of an array are strings."""
     return all(isinstance(value, str) for value in y)
 
 
-def _missing(values: np.ndarray) -> np.ndarray:
-    """Tell which objects stand for a value that is not there: None, NaN, or pandas' NA."""
-    found = [v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in values.flat]
-    return np.reshape(found, values.shape)
+def _is_missing(values: np.ndarray) -> np.ndarray:
+    """Return a mask of the objects that are missing values: None, NaN, or NA of pandas."""
+    mask = [v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in values.flat]
+    return np.reshape(mask, values.shape)
 
 
-def _numbers(X: np.ndarray, place: int, start: int) -> np.ndarray:
+def _as_float64(X: np.ndarray, place: int, start: int) -> np.ndarray:
+    """Convert the points of a block to float64, or raise an error that says why not."""
     try:
         if X.dtype.kind == "c":
             raise TypeError("complex numbers")
         return np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         if X.dtype.kind == "O":
-            _refuse_infinite(X, "X", place, start)
+            _check_finite(X, "X", place, start)
         raise ValueError(
-            f"block {place} holds what is no number ({error}); name the columns that are to be "
-            f"points, and leave out the others"
+            f"block {place} contains values that are not numbers ({error}); select the numeric "
+            f"columns"
         ) from None
 
 
-def _refuse_infinite(A: np.ndarray, what: str, place: int, start: int) -> None:
-    """Refuse NaN and infinity, and say where they are."""
+def _check_finite(A: np.ndarray, what: str, place: int, start: int) -> None:
+    """Raise an error that locates the first NaN, infinity or missing value, if there is any."""
     if A.dtype.kind != "O":
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(A.sum()):
                 return
-    bad = _missing(A) if A.dtype.kind == "O" else ~np.isfinite(A)
-    if not bad.any():  # their sum alone overflowed
+    bad = _is_missing(A) if A.dtype.kind == "O" else ~np.isfinite(A)
+    if not bad.any():  # only the sum overflowed
         return
     row = int(np.argmax(bad.reshape(len(A), -1).any(axis=1)))
     value = A[row][bad[row]][0] if A.ndim > 1 else A[row]
     column = f", column {int(np.argmax(bad[row]))}" if A.ndim > 1 else ""
     raise ValueError(
-        f"{what} holds {value} in block {place}, row {row}{column} (row {start + row} of all); "
-        f"leave out such rows, or fill them, before they are given"
+        f"{what} contains {value} in block {place}, row {row}{column} (row {start + row} of all); "
+        f"remove such rows, or impute the values, beforehand"
     )

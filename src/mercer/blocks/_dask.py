@@ -1,8 +1,9 @@
-"""Dask collections as blocks: each task is one block, or one merge of the tree.
+"""Blocks of Dask arrays and data frames: one task per block, and one per merge.
 
-No client is asked for: graphs run wherever Dask runs them, on threads or on a cluster.  Nothing is
-pinned or scattered, and no task changes what it is given, so that a lost worker costs its tasks
-and nothing else.  A task runs in one thread, since a worker runs as many tasks as it has threads.
+No client is required.  Graphs run on the scheduler that Dask has selected: threads or a cluster.
+Nothing is pinned to workers or scattered, and tasks do not modify their inputs.  Therefore only the
+tasks of a worker must be repeated if it is lost.  A task uses one thread, because a worker runs as
+many tasks as it has threads.
 """
 
 from __future__ import annotations
@@ -17,24 +18,37 @@ import numpy as np
 
 from .._errors import MemoryBudgetError
 from .._runtime import check_threads, in_words, one_blas_thread, threads
-from ._blocks import Blocks, checked, texts
+from ._blocks import Blocks, checked, string_column_names
 from ._tree import tree
 
 __all__ = ["DaskBlocks", "is_dask"]
 
-OBJECT = np.dtype(object)
-_PATIENCE = 30.0  # seconds that a cluster may be without workers
-_LARGE = "1 TiB"  # feature maps are part of the graph on purpose, and no reason to be warned
+_OBJECT_DTYPE = np.dtype(object)
+_WORKER_TIMEOUT = 30.0  # seconds to wait for a worker; a nanny may be restarting one
+_GRAPH_WARNING_SIZE = "1 TiB"  # turns off the warning: graphs contain feature maps on purpose
 
 
 def is_dask(X: Any) -> bool:
-    """Tell whether X is a collection of Dask, without importing it."""
+    """Whether X is a Dask collection; does not import Dask."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DaskBlocks(Blocks):
-    """The chunks of a Dask array, or the partitions of a Dask data frame, as they are."""
+    """Blocks of a Dask collection: the chunks of an array, or the partitions of a data frame.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Number of rows of each block.
+    width : int or None
+        Number of columns; None for one value per row.
+    collection : Dask array or data frame
+    names : list of str or None
+        Names of the columns.
+    y, weights : array, DaskBlocks or None
+        Targets and sample weights of the rows.
+    """
 
     sizes: tuple[int, ...]
     width: int | None
@@ -42,51 +56,60 @@ class DaskBlocks(Blocks):
     names: list[str] | None = None
     y: Any = None
     weights: Any = None
-    _sent: dict[str, Any] = field(default_factory=dict)  # what workers were sent, and where it is
+    _sent: dict[str, Any] = field(default_factory=dict)  # last object sent, and its future
 
     @classmethod
     def from_dask(cls, X: Any, what: str = "X") -> Self:
-        """Return an array or a data frame in its own blocks; partitions are counted in a pass."""
-        anything = type(X).__module__ == "dask.delayed"  # it has whatever is asked for
-        if not anything and hasattr(X, "chunks"):
+        """Return the blocks of a Dask array or data frame.
+
+        The sizes of the partitions of a data frame are computed in a pass over the data.  `what` is
+        the name of the argument for error messages.
+        """
+        is_delayed = type(X).__module__ == "dask.delayed"  # a Delayed has every attribute
+        if not is_delayed and hasattr(X, "chunks"):
             return cls(_chunk_sizes(X, what), X.shape[1] if X.ndim == 2 else None, X)
-        if anything or not (hasattr(X, "npartitions") and hasattr(X, "ndim")):
+        if is_delayed or not (hasattr(X, "npartitions") and hasattr(X, "ndim")):
             raise TypeError(
-                f"{what} is a {type(X).__name__} of Dask; blocks come from its arrays and data "
-                f"frames"
+                f"{what} is a {type(X).__name__} of Dask, but only Dask arrays and data frames can "
+                f"be used as blocks"
             )
         from dask.delayed import delayed
 
         parts = [delayed(len)(part) for part in X.to_delayed()]
         sizes = compute(parts)
-        _refuse_empty(sizes, what)
+        _check_not_empty(sizes, what)
         if X.ndim == 1:
             return cls(tuple(sizes), None, X)
-        return cls(tuple(sizes), len(X.columns), X, texts(X))
+        return cls(tuple(sizes), len(X.columns), X, string_column_names(X))
 
     @property
     def dtype(self) -> np.dtype:
-        kinds = getattr(self.collection, "dtypes", None)
-        if kinds is None:
+        dtypes = getattr(self.collection, "dtypes", None)
+        if dtypes is None:
             return np.dtype(self.collection.dtype)
-        return np.result_type(*np.ravel(kinds)) if all(map(_is_number, np.ravel(kinds))) else OBJECT
+        return (
+            np.result_type(*np.ravel(dtypes))
+            if all(map(_is_number, np.ravel(dtypes)))
+            else _OBJECT_DTYPE
+        )
 
     @property
     def _delayed(self) -> list[Any]:
+        """The blocks as Dask Delayed objects."""
         return list(np.ravel(np.asarray(self.collection.to_delayed(), dtype=object)))
 
     def map(self, f: Callable[..., Any], *shared: Any) -> list[Any]:
-        return compute(list(self._answers(f, shared)))
+        return compute(list(self._map_blocks(f, shared)))
 
     def reduce(
         self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, say: Any = None
     ) -> Any:
         from dask.delayed import delayed
 
-        merged = delayed(_alone, pure=False)
-        plan = tree(self._answers(f, shared), lambda a, b: merged(merge, a, b))
+        merged = delayed(_in_one_thread, pure=False)
+        plan = tree(self._map_blocks(f, shared), lambda a, b: merged(merge, a, b))
         if say is not None:
-            say(f"a pass over {len(self.sizes)} blocks, by Dask")
+            say(f"a pass over {len(self.sizes)} blocks with Dask")
         return compute([plan])[0]
 
     @property
@@ -98,42 +121,43 @@ class DaskBlocks(Blocks):
         self,
         f: Callable[..., Any],
         merge: Callable[[Any, Any], Any],
-        kept: Any,
-        given: Any,
+        static: Any,
+        inputs: Any,
         jobs: Sequence[Any],
     ) -> Any:
         from dask.base import persist
         from dask.delayed import delayed
 
-        if self._sent.get("kept") is not kept[1]:
-            require_room(kept[1], given)
-            (there,) = persist(delayed(_Shared(kept), pure=False, traverse=False))
-            self._sent.update(kept=kept[1], there=there)
-        common = delayed(_Shared(given), pure=False, traverse=False)
-        task, merged = delayed(_job, pure=False), delayed(_alone, pure=False)
-        tasks = (task(f, self._sent["there"], common, job) for job in jobs)
+        if self._sent.get("static") is not static[1]:
+            check_worker_memory(static[1], inputs)
+            (future,) = persist(delayed(_Shared(static), pure=False, traverse=False))
+            self._sent.update(static=static[1], future=future)
+        common = delayed(_Shared(inputs), pure=False, traverse=False)
+        task, merged = delayed(_job, pure=False), delayed(_in_one_thread, pure=False)
+        tasks = (task(f, self._sent["future"], common, job) for job in jobs)
         return compute([tree(tasks, lambda a, b: merged(merge, a, b))])[0]
 
-    def _answers(
+    def _map_blocks(
         self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
     ) -> Iterator[Any]:
-        """Yield the tasks."""
+        """Yield a Dask task ``f(rows, *shared)`` for each block."""
         from dask.delayed import delayed
 
         task = delayed(_task, pure=False)
         common = delayed(_Shared(tuple(shared)), pure=False, traverse=False)
-        beside = [self._beside(part) for part in (self.y, self.weights)]
-        every = zip(self.starts, self.sizes, self._delayed, *beside, strict=True)
-        for place, (start, size, X, y, weights) in enumerate(every):
+        extras = [self._split_like_blocks(part) for part in (self.y, self.weights)]
+        blocks = zip(self.starts, self.sizes, self._delayed, *extras, strict=True)
+        for place, (start, size, X, y, weights) in enumerate(blocks):
             yield task(f, common, place, start, X, y, weights, self.width, size)
 
-    def _beside(self, part: Any) -> list[Any]:
+    def _split_like_blocks(self, part: Any) -> list[Any]:
+        """Return the targets or weights of each block."""
         if isinstance(part, DaskBlocks):
             return part._delayed
         if isinstance(part, Blocks):
             raise ValueError(
-                f"the points are a Dask collection, but what is beside them is {part!r}, which "
-                f"this process reads; give a Dask collection, or an array"
+                f"the points are a Dask collection, but y or sample_weight is {part!r}, which "
+                f"this process reads; pass a Dask collection, or an array"
             )
         ends = zip(self.starts, self.sizes, strict=True)
         return [None if part is None else part[start : start + size] for start, size in ends]
@@ -148,96 +172,107 @@ class DaskBlocks(Blocks):
 
         common = delayed(_Shared((f,)), pure=False, traverse=False)
         task = delayed(_mapped, pure=False)
-        # the result is optimized when it is computed; until then it holds on to what is persisted,
-        # which parts of an optimized array do not
+        # The graph is optimised when the result is computed.  Optimising now would drop references
+        # to persisted data, which the workers would then release.
         lazy = {"optimize_graph": False} if hasattr(self.collection, "chunks") else {}
         chunks = np.ravel(np.asarray(self.collection.to_delayed(**lazy), dtype=object))
-        every = zip(self.starts, self.sizes, chunks, strict=True)
+        blocks = zip(self.starts, self.sizes, chunks, strict=True)
         parts = [
             da.from_delayed(
                 task(common, place, start, X, self.width, size),
                 (size, *like.shape[1:]),
                 dtype=like.dtype,
             )
-            for place, (start, size, X) in enumerate(every)
+            for place, (start, size, X) in enumerate(blocks)
         ]
         return da.concatenate(parts)
 
 
-def _is_number(kind: Any) -> bool:
-    return isinstance(kind, np.dtype) and kind.kind in "biuf"
+def _is_number(dtype: Any) -> bool:
+    """Whether a column type is a NumPy number type."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
 class _Shared:
-    """What all tasks of a pass are given, in the graph once; Dask does not look into it."""
+    """Wrapper of the arguments that all tasks of a pass share.
+
+    The graph contains it once, and Dask does not traverse its content.
+    """
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts = parts
 
 
-def _task(f: Any, common: _Shared, place: int, start: int, X: Any, y: Any, w: Any, *at: Any) -> Any:
-    return _alone(_checked_call, f, common.parts, place, start, X, y, w, *at)
+def _task(
+    f: Any, common: _Shared, place: int, start: int, X: Any, y: Any, w: Any, *expected: Any
+) -> Any:
+    """Task of one block: validate it and call f, in one thread."""
+    return _in_one_thread(_checked_call, f, common.parts, place, start, X, y, w, *expected)
 
 
-def _job(f: Any, kept: _Shared, given: _Shared, job: Any) -> Any:
-    return _alone(f, kept.parts, given.parts, job)
+def _job(f: Any, static: _Shared, inputs: _Shared, job: Any) -> Any:
+    """Task of one job of `spread`, in one thread."""
+    return _in_one_thread(f, static.parts, inputs.parts, job)
 
 
 def _checked_call(
     f: Any, shared: Any, place: int, start: int, X: Any, y: Any, w: Any, width: Any, size: int
 ) -> Any:
+    """Return f of a validated block."""
     return f(checked(place, start, X, y, w, width, size), *shared)
 
 
 def _mapped(common: _Shared, place: int, start: int, X: Any, width: Any, size: int) -> Any:
-    return _alone(common.parts[0], checked(place, start, X, None, None, width, size).X)
+    """Task of one block of `mapped`, in one thread."""
+    return _in_one_thread(common.parts[0], checked(place, start, X, None, None, width, size).X)
 
 
-def _alone(f: Callable[..., Any], *args: Any) -> Any:
-    """Return f(*args), in one thread."""
+def _in_one_thread(f: Callable[..., Any], *args: Any) -> Any:
+    """Return f(*args), computed in one thread."""
     with threads(1), one_blas_thread:
         return f(*args)
 
 
-# ---------------------------------------------------------------------- running, and what fails
+# ---------------------------------------------------------------------- running tasks
 
 
 def compute(tasks: list[Any]) -> list[Any]:
-    """Run tasks where Dask runs them, and say in words what a cluster may lack.
+    """Compute Dask tasks and return their results.
 
-    Ctrl-C releases the tasks, with which Dask cancels them.
+    A cluster that cannot run them causes a helpful error.  Ctrl-C releases the tasks, so that Dask
+    cancels them.
     """
     import dask
     from dask.base import compute as run_tasks
 
-    _require_workers()
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": _LARGE}):
+    _check_workers()
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": _GRAPH_WARNING_SIZE}):
         return list(run_tasks(*tasks))
 
 
-def require_room(*parts: Any) -> None:
-    """Refuse to send to each worker what would take half of its memory."""
-    needed = sum(size_of(part) for part in parts)
-    limit = _least_memory()
+def check_worker_memory(*parts: Any) -> None:
+    """Raise MemoryBudgetError if data sent to each worker would take half of its memory."""
+    needed = sum(array_bytes(part) for part in parts)
+    limit = _min_worker_memory()
     if limit and 2 * needed > limit:
         raise MemoryBudgetError(
             f"each worker would hold {in_words(needed)} of points and vectors, and has "
-            f"{in_words(limit)}: too large to broadcast. Take landmarks (solver or "
+            f"{in_words(limit)}: too large to broadcast. Use landmarks (solver or "
             f"eigen_solver='nystroem'), or workers with more memory"
         )
 
 
-def size_of(part: Any) -> int:
-    """Return the bytes of the arrays in something, as far as attributes and tuples tell."""
+def array_bytes(part: Any) -> int:
+    """Return the total size in bytes of the arrays in nested tuples, lists and attributes."""
     if isinstance(part, np.ndarray):
         return int(part.nbytes)
     if isinstance(part, (tuple, list)):
-        return sum(map(size_of, part))
-    return sum(map(size_of, getattr(part, "__dict__", {}).values()))
+        return sum(map(array_bytes, part))
+    return sum(map(array_bytes, getattr(part, "__dict__", {}).values()))
 
 
-def _least_memory() -> int:
-    """Return the memory of the smallest worker of a cluster; 0 if it is not known."""
+def _min_worker_memory() -> int:
+    """Return the smallest memory limit of the workers of the cluster; 0 if it is not known."""
     client = _client()
     if client is None:
         return 0
@@ -246,67 +281,71 @@ def _least_memory() -> int:
 
 
 def _client() -> Any:
-    """Return who runs tasks on a cluster, if anybody does."""
+    """Return the active `distributed.Client`, or None."""
     from dask.base import get_scheduler
 
     client: Any = getattr(get_scheduler(), "__self__", None)
     return client if hasattr(client, "scheduler_info") else None
 
 
-_able: set[str] = set()  # addresses of workers that can import this package
+# Addresses of the workers that are known to have mercer installed.
+_workers_with_mercer: set[str] = set()
 
 
-def _require_workers() -> None:
-    """Refuse a cluster that would wait for ever: without workers, or with some that lack mercer.
+def _check_workers() -> None:
+    """Raise an error if the cluster has no workers, or if some of them lack mercer.
 
-    One that starts workers when there is work may have none.
+    Without workers a computation would wait forever.  An adaptive cluster may have none, because it
+    starts them on demand.
     """
     if (client := _client()) is None:
         return
     adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
-    end = monotonic() + _PATIENCE
-    # The last worker may just have been lost, and a nanny be starting another.
-    while not (workers := set(client.nthreads())) and adaptive is None and monotonic() < end:
+    deadline = monotonic() + _WORKER_TIMEOUT
+    # The last worker may just have been lost, and its nanny may be starting another one.
+    while not (workers := set(client.nthreads())) and adaptive is None and monotonic() < deadline:
         sleep(0.1)
     if adaptive is None and not workers:
         raise RuntimeError(
-            "the Dask cluster of this process has no workers, and the fit would wait for ever; "
-            "start some (cluster.scale(2)), or close the client to work in threads"
+            "the Dask cluster of this process has no workers, and the fit would wait forever; "
+            "start some (cluster.scale(2)), or close the client to use threads"
         )
-    if not (new := sorted(workers - _able)):
+    if not (new := sorted(workers - _workers_with_mercer)):
         return
-    # a function that every Python has; a worker that is lost meanwhile returns an error
-    found = client.run(find_spec, "mercer", workers=new, on_error="return")
-    if lacking := [worker for worker, spec in found.items() if spec is None]:
+    # find_spec is available without mercer.  A worker that is lost meanwhile returns an error.
+    specs = client.run(find_spec, "mercer", workers=new, on_error="return")
+    if lacking := [worker for worker, spec in specs.items() if spec is None]:
         raise RuntimeError(
-            f"{len(lacking)} of {len(workers)} workers cannot import mercer, {lacking[0]} for one; "
-            f"install mercer where they run, in the version of this process"
+            f"{len(lacking)} of {len(workers)} workers cannot import mercer, for example "
+            f"{lacking[0]}; install mercer on the workers, in the version of this process"
         )
-    _able.update(found)
+    _workers_with_mercer.update(specs)
 
 
 def _chunk_sizes(X: Any, what: str) -> tuple[int, ...]:
+    """Return the numbers of rows of the chunks of a Dask array, after validation."""
     if X.ndim not in (1, 2):
-        raise ValueError(f"{what} has {X.ndim} axes; rows of numbers have two, targets one")
-    sizes, *across = X.chunks
-    if any(np.isnan(size) for size in (*sizes, *(s for axis in across for s in axis))):
+        raise ValueError(f"{what} has {X.ndim} axes; points need two, targets one")
+    sizes, *other_axes = X.chunks
+    if any(np.isnan(size) for size in (*sizes, *(s for axis in other_axes for s in axis))):
         raise ValueError(
-            f"the chunks of {what} have unknown sizes, as after a filter or from a data frame; "
-            f"call {what}.compute_chunk_sizes() first"
+            f"the chunks of {what} have unknown sizes; the usual cause is a filter, or a "
+            f"conversion from a data frame. Call {what}.compute_chunk_sizes() first"
         )
-    if across and len(across[0]) > 1:
+    if other_axes and len(other_axes[0]) > 1:
         raise ValueError(
-            f"the columns of {what} are in {len(across[0])} chunks, of {across[0]}, and a row must "
-            f"be in one; rechunk it: {what}.rechunk({{1: -1}})"
+            f"the columns of {what} are in {len(other_axes[0])} chunks of sizes {other_axes[0]}, "
+            f"but a row must be in one chunk; rechunk it: {what}.rechunk({{1: -1}})"
         )
-    _refuse_empty(sizes, what)
+    _check_not_empty(sizes, what)
     return tuple(int(size) for size in sizes)
 
 
-def _refuse_empty(sizes: Sequence[int], what: str) -> None:
+def _check_not_empty(sizes: Sequence[int], what: str) -> None:
+    """Raise an error if a block has no rows, or if there are no blocks."""
     if 0 in sizes or not len(sizes):
         where = f"block {list(sizes).index(0)} of {len(sizes)}" if len(sizes) else "it"
         raise ValueError(
-            f"{where} of {what} has no rows; the usual cause is a filter: repartition or rechunk "
+            f"{where} of {what} has no rows; the usual cause is a filter. Repartition or rechunk "
             f"{what} so that each block has some"
         )

@@ -1,4 +1,4 @@
-"""What is in blocks, and what is put beside it: where estimators find out."""
+"""Recognise blocked data, and combine points with targets and weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["as_blocks", "beside", "in_blocks"]
 
 
 def in_blocks(X: Any) -> bool:
-    """Tell whether X is given in blocks: `Blocks`, or a collection of Dask.
+    """Whether X consists of blocks: an instance of `Blocks`, or a Dask collection.
 
     Examples
     --------
@@ -28,22 +28,27 @@ def in_blocks(X: Any) -> bool:
 
 
 def as_blocks(X: Any, what: str = "X") -> Blocks:
-    """Return the blocks that X is in."""
+    """Return X as Blocks; a Dask collection is wrapped.
+
+    `what` is the name of the argument for error messages.
+    """
     return X if isinstance(X, Blocks) else DaskBlocks.from_dask(X, what)
 
 
 def beside(X: Any, y: Any = None, weights: Any = None) -> Blocks:
-    """Return the blocks of X with targets and weights beside their rows.
+    """Return the blocks of X with targets y and sample weights attached.
 
-    These may be in blocks of the same sizes, or arrays in memory.
+    Both may be blocks of the same sizes as those of X, or arrays in memory.
     """
     blocks = as_blocks(X)
-    parts = [_fitted(blocks, part, what) for part, what in ((y, "y"), (weights, "sample_weight"))]
+    parts = [
+        _validated(blocks, part, what) for part, what in ((y, "y"), (weights, "sample_weight"))
+    ]
     return blocks._with(*parts)
 
 
-def _fitted(blocks: Blocks, part: Any, what: str) -> Any:
-    """Return something with a value for each row, cut where the rows are."""
+def _validated(blocks: Blocks, part: Any, what: str) -> Any:
+    """Validate targets or weights: one value per row, and the same block sizes as the points."""
     if part is None:
         return None
     if not in_blocks(part):
@@ -56,8 +61,8 @@ def _fitted(blocks: Blocks, part: Any, what: str) -> Any:
         return part
     if len(part) != len(blocks):
         raise ValueError(f"{what} has {len(part)} rows, but X has {len(blocks)}")
-    cut = next(i for i, (a, b) in enumerate(zip(part.sizes, blocks.sizes, strict=False)) if a != b)
+    i = next(i for i, (a, b) in enumerate(zip(part.sizes, blocks.sizes, strict=False)) if a != b)
     raise ValueError(
-        f"{what} is cut into {len(part.sizes)} blocks, and X into {len(blocks.sizes)}; block {cut} "
-        f"has {part.sizes[cut]} and {blocks.sizes[cut]} rows: rechunk one of them like the other"
+        f"{what} is split into {len(part.sizes)} blocks, and X into {len(blocks.sizes)}; block "
+        f"{i} has {part.sizes[i]} and {blocks.sizes[i]} rows: rechunk one of them like the other"
     )

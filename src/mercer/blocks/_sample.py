@@ -1,9 +1,10 @@
-"""A uniform sample of rows that does not depend on how they are cut: those of the smallest hash.
+"""Uniform random sample of rows that does not depend on how they are split into blocks.
 
-    h(seed, i) = a fixed scramble of the number i of a row, and of the seed
+    h(seed, i) = 64-bit hash of the row index i and of the seed
 
-The rows with the s smallest h are drawn with equal chances and without replacement, as far as h is
-random.  Those of two blocks together are among those of each, so that samples merge exactly.
+The rows with the s smallest hashes are a uniform sample without replacement (bottom-k sampling).
+The sample of two blocks together is contained in the union of their samples, so that samples merge
+exactly.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ __all__ = ["Drawn", "draw", "hashes"]
 
 
 class Drawn(NamedTuple):
-    """Some rows, with their numbers among all in ascending order, and what belongs to them."""
+    """A sample of rows.
+
+    Attributes
+    ----------
+    places : ndarray of int
+        Indices of the rows among all rows, in ascending order.
+    X : ndarray
+        The sampled points.
+    y, weights : ndarray or None
+        Their targets and sample weights.
+    """
 
     places: Any
     X: Any
@@ -28,7 +39,21 @@ class Drawn(NamedTuple):
 
 
 def draw(blocks: Blocks, count: int, seed: int = 0) -> Drawn:
-    """Return so many rows, drawn with equal chances; all rows, in their order, if there are fewer.
+    """Draw a uniform random sample of rows without replacement.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Rows with a sample weight of 0 are never drawn.
+    count : int
+        Number of rows; all rows are returned if there are fewer.
+    seed : int, default 0
+        Random seed.
+
+    Returns
+    -------
+    Drawn
+        The sample in the order of the rows.  It does not depend on the sizes of the blocks.
 
     Examples
     --------
@@ -36,17 +61,17 @@ def draw(blocks: Blocks, count: int, seed: int = 0) -> Drawn:
     >>> from mercer import Blocks
     >>> from mercer.blocks import draw
     >>> X = np.arange(100.0)[:, None]
-    >>> some = draw(Blocks.of(X, rows=7), 5)
-    >>> bool(np.array_equal(some.places, draw(Blocks.of(X, rows=40), 5).places))
+    >>> sample = draw(Blocks.of(X, rows=7), 5)
+    >>> bool(np.array_equal(sample.places, draw(Blocks.of(X, rows=40), 5).places))
     True
     """
-    found = blocks.reduce(_smallest, partial(_merged, count, seed), count, seed)
-    order = np.argsort(found.places)
-    return Drawn(*(None if part is None else part[order] for part in found))
+    sample = blocks.reduce(_block_sample, partial(_merge_samples, count, seed), count, seed)
+    order = np.argsort(sample.places)
+    return Drawn(*(None if part is None else part[order] for part in sample))
 
 
 def hashes(index: np.ndarray, seed: int) -> np.ndarray:
-    """Return 64 scrambled bits for each row (splitmix64)."""
+    """Return a 64-bit hash of each row index and the seed (splitmix64)."""
     with np.errstate(over="ignore"):
         z = index.astype(np.uint64) + np.uint64(1)
         z = z * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64) * np.uint64(
@@ -57,21 +82,23 @@ def hashes(index: np.ndarray, seed: int) -> np.ndarray:
         return z ^ (z >> np.uint64(31))
 
 
-def _smallest(rows: Rows, count: int, seed: int) -> Drawn:
-    places = np.arange(len(rows.X))
-    if rows.weights is not None:  # without weight a row has no part in a fit
-        places = places[rows.weights > 0]
-    some = (None if part is None else part[places] for part in rows[2:])
-    return _kept(Drawn(rows.start + places, *some), count, seed)
+def _block_sample(rows: Rows, count: int, seed: int) -> Drawn:
+    """Return the sample of one block."""
+    index = np.arange(len(rows.X))
+    if rows.weights is not None:  # a row with weight 0 has no influence on a fit
+        index = index[rows.weights > 0]
+    selected = (None if part is None else part[index] for part in rows[2:])
+    return _with_smallest_hashes(Drawn(rows.start + index, *selected), count, seed)
 
 
-def _merged(count: int, seed: int, one: Drawn, other: Drawn) -> Drawn:
+def _merge_samples(count: int, seed: int, one: Drawn, other: Drawn) -> Drawn:
+    """Return the sample of two groups of blocks from their samples."""
     both = (None if a is None else np.concatenate([a, b]) for a, b in zip(one, other, strict=True))
-    return _kept(Drawn(*both), count, seed)
+    return _with_smallest_hashes(Drawn(*both), count, seed)
 
 
-def _kept(drawn: Drawn, count: int, seed: int) -> Drawn:
-    """Return the rows of the smallest hashes."""
+def _with_smallest_hashes(drawn: Drawn, count: int, seed: int) -> Drawn:
+    """Return the `count` rows with the smallest hashes."""
     if len(drawn.places) <= count:
         return drawn
     order = np.lexsort((drawn.places, hashes(drawn.places, seed)))[:count]

@@ -1,4 +1,4 @@
-"""A sum over a fixed binary tree, in which no more than log2(n) partial sums wait at a time."""
+"""Reduction over a fixed binary tree, with at most about log2(n) partial results in memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["tree"]
 
 
 def tree(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Return merge(merge(v0, v1), merge(v2, v3)) ...: neighbours in pairs, pairs in pairs, and on.
+    """Reduce values pairwise: merge(merge(v0, v1), merge(v2, v3)), and so on.
 
-    It depends on the number of values alone who is merged with whom.  Values may also stand for
-    such that are computed elsewhere, and later: then the tree is the plan of that.
+    The merge order depends only on the number of values.  Values may also be lazy, such as Dask
+    tasks; then the result is the graph of the reduction.
 
     Examples
     --------
@@ -20,15 +20,15 @@ def tree(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     >>> tree("abcdefg", lambda a, b: f"({a}{b})")
     '(((ab)(cd))((ef)g))'
     """
-    waiting: list[tuple[int, Any]] = []  # height of a subtree, and its value
+    pending: list[tuple[int, Any]] = []  # height of each pending subtree, and its value
     for value in values:
         height = 0
-        while waiting and waiting[-1][0] == height:
-            value, height = merge(waiting.pop()[1], value), height + 1
-        waiting.append((height, value))
-    if not waiting:
+        while pending and pending[-1][0] == height:
+            value, height = merge(pending.pop()[1], value), height + 1
+        pending.append((height, value))
+    if not pending:
         raise ValueError("there is nothing to merge: no blocks")
-    result = waiting.pop()[1]
-    while waiting:
-        result = merge(waiting.pop()[1], result)
+    result = pending.pop()[1]
+    while pending:
+        result = merge(pending.pop()[1], result)
     return result

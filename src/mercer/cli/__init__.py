@@ -1,8 +1,8 @@
-"""`mercer`, the command: kernel methods from the shell.
+"""The `mercer` command: kernel methods from the shell.
 
-Commands are thin: a file becomes a table (`mercer.tables`), a recipe makes points of it, and an
-estimator of mercer does the rest.  The commands import click and nothing heavy, so that help and
-completion answer at once.
+Each command reads a file into a table (`mercer.tables`), preprocesses its columns with a recipe and
+calls an estimator.  Command modules import only click at the top level, so that `--help` and shell
+completion are fast.
 """
 
 import sys
@@ -14,12 +14,12 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command `mercer`, and leave with its exit code."""
+    """Run the `mercer` command and exit with its exit code."""
     missing = [name for name in ("click", "rich") if not _is_installed(name)]
     if missing:
         sys.exit(
-            f"mercer: the command needs {' and '.join(missing)}, not installed here - usually "
-            f"because mercer was installed without its extra - try: pip install 'mercer[cli]'"
+            f"mercer: the command needs {' and '.join(missing)}, which is not installed, usually "
+            f"because mercer was installed without its extra; try: pip install 'mercer[cli]'"
         )
     from ._app import main as run
 
@@ -29,5 +29,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except (ImportError, ValueError):  # the import is blocked
+    except (ImportError, ValueError):  # the import is blocked, for example sys.modules[name] = None
         return False

@@ -1,4 +1,4 @@
-"""mercer predict, transform, denoise, compress and info: what a saved model can do."""
+"""Commands that use a saved model: mercer predict, transform, denoise, compress and info."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 import click
 
 from ._app import app
-from ._data import Data, reading_options
-from ._session import Output, Session, TableOutput, session_options
+from ._data import Data, input_options
+from ._session import OutputPath, Session, TableOutputPath, session_options
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 output_option = click.option(
     "-o",
     "--output",
-    type=TableOutput(),
+    type=TableOutputPath(),
     metavar="FILE",
-    help="File to write: .csv, .tsv, .jsonl (also .gz), .parquet, .arrow, .feather, .npy or .npz; "
-    "the standard output unless given.",
+    help="Output file: .csv, .tsv, .jsonl (also with .gz), .parquet, .arrow, .feather, .npy or "
+    ".npz; by default standard output.",
 )
 code_option = click.option(
-    "--show-code", is_flag=True, help="Print the Python that does the same, and stop."
+    "--show-code", is_flag=True, help="Print the equivalent Python code and exit."
 )
 
 
-def loaded(path: str) -> Any:
-    """Return a model with its recipe, or say that it has none."""
+def load_with_recipe(path: str) -> Any:
+    """Load a model with its preprocessing recipe; raise a `TableError` if it has no recipe."""
     from ..tables import TableError, load_trained
 
     trained = load_trained(path)
     if trained.recipe is None:
         raise TableError(
-            f"{path} holds a model, but not what is done to the columns of a file before it - "
-            f"usually since mercer.save wrote it - save it with mercer.tables.save_trained"
+            f"{path} contains a model, but not how to preprocess the columns of a file, usually "
+            f"because mercer.save wrote it; save it with mercer.tables.save_trained"
         )
     return trained
 
 
-def answer(
+def write_row_results(
     session: Session,
     path: str,
     data: Data,
@@ -47,18 +47,21 @@ def answer(
     show_code: bool,
     lines: list[str],
 ) -> None:
-    """Write a table of values(trained, points) for the rows of a file, block by block."""
+    """Write the table of `values(trained, points)` for the rows of a file, block by block.
+
+    `lines` is the Python code that computes `values`, for --show-code.
+    """
     from .._points import length
     from ..tables import TableError
 
     source = data.open(session)
     if show_code:
-        from ._code import opened
+        from ._code import open_table_code
 
         click.echo(
             "\n".join(
                 [
-                    '"""What `mercer` does with a saved model."""',
+                    '"""Apply a saved model to the rows of a file."""',
                     "",
                     "import sys",
                     "",
@@ -66,7 +69,8 @@ def answer(
                     "",
                     f"trained = load_trained({path!r})",
                     "model, recipe = trained.model, trained.row_recipe",
-                    f"blocks = {opened(source, data.reading)}.blocks(recipe.text_columns)",
+                    f"blocks = {open_table_code(source, data.read_options)}"
+                    ".blocks(recipe.text_columns)",
                     "for number, block in enumerate(blocks):",
                     "    X = recipe.transform(block)",
                     *(f"    {line}" for line in lines),
@@ -76,44 +80,51 @@ def answer(
             )
         )
         return
-    trained = loaded(path)
+    trained = load_with_recipe(path)
     recipe, rows, n = trained.row_recipe, 0, source.shape.rows
     empty: dict[str, Any] = {}
-    waiting: list[Any] = []  # blocks of incomplete rows, until the names of the results are known
-    with session.table(output) as write, session.listening(), session.progress("rows") as at:
+    # Blocks in which all rows are incomplete.  They are written once the first complete row has
+    # determined the names of the result columns.
+    pending: list[Any] = []
+    with (
+        session.table(output) as write,
+        session.capture_warnings(),
+        session.progress("rows") as update,
+    ):
         for block in source.blocks(recipe.text_columns):
             points = recipe.transform(block)
             rows += length(points)
-            found = values(trained, points) if length(points) else None
-            if found is None and not rows:
-                waiting.append(block)
+            results = values(trained, points) if length(points) else None
+            if results is None and not rows:
+                pending.append(block)
                 continue
-            if found is not None:
-                empty = {name: column[:0] for name, column in found.items()}
-            for one in waiting:
-                write(recipe.answer(one, empty, all_rows=True))
-            waiting.clear()
-            write(recipe.answer(block, found or empty, all_rows=True))
-            at(source.share)
+            if results is not None:
+                empty = {name: column[:0] for name, column in results.items()}
+            for previous in pending:
+                write(recipe.answer(previous, empty, all_rows=True))
+            pending.clear()
+            write(recipe.answer(block, results or empty, all_rows=True))
+            update(source.share)
         if not rows:
             raise TableError(f"{source.name}: all {n} rows have a missing value")
     if rows < n:
         session.warn(
-            f"{n - rows} of {n} rows have missing values and an empty result: the recipe of "
-            f"{path} leaves out such rows"
+            f"{n - rows} of {n} rows have missing values and an empty result, because the recipe "
+            f"in {path} drops rows with missing values"
         )
     if output not in (None, "-"):
         session.note(f"wrote {output}")
         session.result("", file=output, rows=n, empty=n - rows)
 
 
-def _able(trained: Any, verb: str, instead: str) -> Any:
-    """Return the model, if it can do what is asked."""
+def _model_with(trained: Any, method: str, instead: str) -> Any:
+    """Return the model, or raise a `TableError` if it does not have the method."""
     from ..tables import TableError
 
-    if not hasattr(trained.model, verb):
+    if not hasattr(trained.model, method):
         raise TableError(
-            f"a {type(trained.model).__name__} cannot {verb} - try {instead}, or `mercer info`"
+            f"{type(trained.model).__name__} has no method {method}; try {instead}, or see "
+            f"`mercer info`"
         )
     return trained.model
 
@@ -121,10 +132,10 @@ def _able(trained: Any, verb: str, instead: str) -> Any:
 @app.command()
 @session_options
 @model_argument
-@reading_options
+@input_options
 @output_option
-@click.option("--proba", is_flag=True, help="Also the probability of each class.")
-@click.option("--std", is_flag=True, help="Also the standard deviation of each prediction.")
+@click.option("--proba", is_flag=True, help="Also write the probability of each class.")
+@click.option("--std", is_flag=True, help="Also write the standard deviation of each prediction.")
 @code_option
 def predict(
     session: Session,
@@ -135,9 +146,10 @@ def predict(
     std: bool,
     show_code: bool,
 ) -> None:
-    r"""Predict the target of each row of DATA by a saved MODEL.
+    r"""Predict the target of each row of DATA with a saved MODEL.
 
     \b
+    Example:
       mercer predict model.mercer new.csv > predictions.csv
     """
     lines = ['values = {"prediction": model.predict(X)}']
@@ -156,104 +168,118 @@ def predict(
     from ..tables import TableError
 
     def values(trained: Any, X: Any) -> dict[str, Any]:
-        fitted = _able(trained, "predict", "mercer transform")
+        fitted = _model_with(trained, "predict", "mercer transform")
         if std:
             if "return_std" not in signature(fitted.predict).parameters:
                 raise TableError(
-                    f"a {type(fitted).__name__} knows no standard deviations - try no --std, or a "
-                    f"model of mercer fit ridge or gp"
+                    f"{type(fitted).__name__} does not provide standard deviations; omit --std, or "
+                    f"use a model from `mercer fit ridge` or `mercer fit gp`"
                 )
             prediction, deviation = fitted.predict(X, return_std=True)
-            found = {"prediction": prediction, "std": deviation}
+            columns = {"prediction": prediction, "std": deviation}
         else:
-            found = {"prediction": fitted.predict(X)}
+            columns = {"prediction": fitted.predict(X)}
         if proba:
-            chances = _able(trained, "predict_proba", "no --proba").predict_proba(X)
-            found |= {f"p({c})": p for c, p in zip(fitted.classes_, chances.T, strict=True)}
-        return found
+            p = _model_with(trained, "predict_proba", "without --proba").predict_proba(X)
+            columns |= {f"p({c})": p_c for c, p_c in zip(fitted.classes_, p.T, strict=True)}
+        return columns
 
-    answer(session, model, data, output, values, show_code, lines)
+    write_row_results(session, model, data, output, values, show_code, lines)
 
 
 @app.command()
 @session_options
 @model_argument
-@reading_options
+@input_options
 @output_option
 @code_option
 def transform(
     session: Session, model: str, data: Data, output: str | None, show_code: bool
 ) -> None:
-    """Give the components of each row of DATA under a saved MODEL: a PCA, Fisher or k-means."""
+    """Compute the components of each row of DATA.
+
+    MODEL is a saved kernel PCA, Fisher discriminant or kernel k-means model.
+    """
     lines = [
         "scores = model.transform(X)",
         'values = {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}',
     ]
 
     def values(trained: Any, X: Any) -> dict[str, Any]:
-        scores = _able(trained, "transform", "mercer predict").transform(X)
+        scores = _model_with(trained, "transform", "mercer predict").transform(X)
         return {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}
 
-    answer(session, model, data, output, values, show_code, lines)
+    write_row_results(session, model, data, output, values, show_code, lines)
 
 
 @app.command()
 @session_options
 @model_argument
-@reading_options
+@input_options
 @output_option
 @code_option
 def denoise(session: Session, model: str, data: Data, output: str | None, show_code: bool) -> None:
-    """Project each row of DATA on the components of a saved PCA, and give the nearest points.
+    """Denoise each row of DATA with a saved PCA MODEL.
 
-    They come in the units of the file: what the recipe did to columns of numbers is undone.
+    Each row is projected onto the components in the feature space, and its pre-image is computed.
+    Numeric columns are transformed back to the units of the file.
     """
     from ..tables import TableError
 
     lines = ["values = recipe.restored(model.denoise(X))"]
 
     def values(trained: Any, X: Any) -> dict[str, Any]:
-        fitted = _able(trained, "denoise", "a model of mercer pca")
+        fitted = _model_with(trained, "denoise", "a model from `mercer pca`")
         if trained.recipe.points == "graphs":
-            raise TableError("graphs have no place in a table of text - denoise them in Python")
+            raise TableError("graphs cannot be written to a table; denoise them in Python")
         return dict(trained.recipe.restored(fitted.denoise(X)))
 
-    answer(session, model, data, output, values, show_code, lines)
+    write_row_results(session, model, data, output, values, show_code, lines)
 
 
 @app.command()
 @session_options
 @model_argument
-@click.option("-n", "--points", type=click.IntRange(1), help="How many points to keep.")
-@click.option("--max-error", type=float, help="How large the error may be, in place of a number.")
-@click.option("-o", "--output", required=True, type=Output(dir_okay=False), metavar="FILE")
+@click.option("-n", "--points", type=click.IntRange(1), help="Number of points to keep.")
+@click.option("--max-error", type=float, help="Largest allowed error; an alternative to --points.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OutputPath(dir_okay=False),
+    metavar="FILE",
+    help="Output file for the compressed model.",
+)
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
 ) -> None:
-    """Write a MODEL on fewer points, with a certificate of what that changes."""
+    """Approximate a saved MODEL with fewer points.
+
+    Prints the error of the approximation.
+    """
     import mercer
 
     from ..tables import load_trained, save_trained
 
     if (points is None) == (max_error is None):
-        raise click.UsageError("say either how many points to keep, -n, or --max-error")
+        raise click.UsageError("give either the number of points to keep (-n) or --max-error")
     trained = load_trained(model)
-    with session.progress("compressing"), session.listening():
-        small: Any
+    with session.progress("compressing"), session.capture_warnings():
+        compressed: Any
         if isinstance(trained.model, mercer.Expansion):
-            small = trained.model.compress(points, max_error=max_error)
-            made = small.reduction
+            compressed = trained.model.compress(points, max_error=max_error)
+            reduction = compressed.reduction
         else:
-            small = mercer.compress(trained.model, points, max_error=max_error)
-            made = small.reduction_
-    save_trained(replace(trained, model=small), output)
+            compressed = mercer.compress(trained.model, points, max_error=max_error)
+            reduction = compressed.reduction_
+    save_trained(replace(trained, model=compressed), output)
     session.note(f"wrote {output}")
     session.result(
-        str(made)[1:-1],
-        points=made.n_points,
-        before=made.n_points_before,
-        error=made.error,
-        relative_error=made.relative_error,
+        str(reduction)[1:-1],
+        points=reduction.n_points,
+        before=reduction.n_points_before,
+        error=reduction.error,
+        relative_error=reduction.relative_error,
     )
 
 
@@ -261,12 +287,15 @@ def compress(
 @session_options
 @model_argument
 def info(session: Session, model: str) -> None:
-    """Say what a saved MODEL is, how well it was fitted, and what it does to columns."""
+    """Show the contents of a saved MODEL.
+
+    Prints the estimator, its solver report and the preprocessing of the columns.
+    """
     from ..tables import load_trained
 
     trained = load_trained(model)
     fitted, recipe = trained.model, trained.recipe
-    said = (
+    text_lines = (
         [fitted.summary()]
         if hasattr(fitted, "summary")
         else [str(fitted)]
@@ -277,12 +306,18 @@ def info(session: Session, model: str) -> None:
         ]
     )
     parameters = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else {}
-    columns = ["no recipe: mercer.save wrote it"] if recipe is None else recipe.describe()
-    said += ["", "Columns", *(f"  {line}" for line in columns)]
+    columns = (
+        ["no recipe: the file was written by mercer.save"] if recipe is None else recipe.describe()
+    )
+    text_lines += ["", "Columns", *(f"  {line}" for line in columns)]
     if trained.story:
-        said += ["", "Made by", *(f"  {name:<10} {text}" for name, text in trained.story.items())]
+        text_lines += [
+            "",
+            "Created by",
+            *(f"  {name:<10} {text}" for name, text in trained.story.items()),
+        ]
     session.result(
-        "\n".join(said),
+        "\n".join(text_lines),
         estimator=type(fitted).__name__,
         kernel=repr(getattr(fitted, "kernel_", getattr(fitted, "kernel", None))),
         parameters={k: repr(v) for k, v in parameters.items()},

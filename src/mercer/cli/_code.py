@@ -1,4 +1,4 @@
-"""Pieces of the Python that a command prints for --show-code."""
+"""Helpers that generate the Python code printed by --show-code."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from ..tables import Source
 
-__all__ = ["called", "opened"]
+__all__ = ["call_code", "open_table_code"]
 
 
-def called(name: str, parameters: dict[str, Any]) -> str:
-    """Return the text of a call with keywords."""
+def call_code(name: str, parameters: dict[str, Any]) -> str:
+    """Return the source code of a call with keyword arguments."""
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in parameters.items())})"
 
 
-def opened(source: Source, reading: dict[str, Any]) -> str:
-    """Return the text that opens a source again; the standard input is read from there."""
+def open_table_code(source: Source, read_options: dict[str, Any]) -> str:
+    """Return the source code of the `open_table` call for a source ("-" for standard input)."""
     path = "-" if source.name == "standard input" else source.name
-    options = "".join(f", {key}={value!r}" for key, value in reading.items())
+    options = "".join(f", {key}={value!r}" for key, value in read_options.items())
     return f"open_table({path!r}{options})"

@@ -1,4 +1,4 @@
-"""mercer compare: maps of the points of a file by several models, side by side."""
+"""mercer compare: embeddings of the points of a file by several models, side by side."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._app import app
-from ._data import Data, data_options, kept, kernel_option
-from ._session import Output, Session, replacing, session_options
+from ._data import Data, data_options, kernel_option, report_dropped_rows
+from ._session import OutputPath, Session, atomic_write, session_options
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..tables import Recipe, Source, Table
 
 FILES = ("comparison.csv", "comparison.png", "maps.csv")
-SHOWN = 20_000  # points in the picture, evenly spaced in the file
+MAX_SHOWN = 20_000  # points in the figure, evenly spaced in the file; more only overlap
 
 
 @app.command()
@@ -30,8 +30,8 @@ SHOWN = 20_000  # points in the picture, evenly spaced in the file
     "--models",
     multiple=True,
     metavar="NAMES",
-    help="Which models, between commas: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
-    "Bayesian GPLVM; by default all that the number of points allows.",
+    help="Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
+    "Bayesian GPLVM; by default all that are fast enough for the number of points.",
 )
 @click.option(
     "-k",
@@ -39,35 +39,38 @@ SHOWN = 20_000  # points in the picture, evenly spaced in the file
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="The dimensions of the maps.",
+    help="Number of dimensions of the embeddings.",
 )
 @click.option(
     "--color",
     metavar="NAME",
-    help="The column to colour by; it is not among the points. If it holds labels, errors of the "
-    "nearest neighbour in the map are counted.",
+    help="Column that colours the points; it is not used as a feature. If it contains labels, the "
+    "nearest-neighbour classification errors in each embedding are counted.",
 )
 @click.option(
     "--neighbors",
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="How many neighbours trustworthiness and continuity look at.",
+    help="Number of neighbours for trustworthiness and continuity.",
 )
 @click.option(
-    "--rows", type=click.IntRange(3), help="How many points are asked: all of 5000, 2000 of more."
+    "--rows",
+    type=click.IntRange(3),
+    help="Number of points, drawn at random, at which the embeddings are evaluated; by default "
+    "all if there are up to 5000, otherwise 2000.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
-@click.option("--max-memory", metavar="SIZE", help='How much memory to take: "2 GiB".')
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+@click.option("--max-memory", metavar="SIZE", help='Memory limit, such as "2 GiB".')
 @click.option(
     "-o",
     "--output",
-    type=Output(file_okay=False),
+    type=OutputPath(file_okay=False),
     metavar="FOLDER",
-    help="Where comparison.csv, comparison.png and maps.csv go; without it the table goes to the "
-    "standard output.",
+    help="Output folder for comparison.csv, comparison.png and maps.csv; if omitted, the table is "
+    "printed to standard output.",
 )
-@click.option("--show-code", is_flag=True, help="Print the Python that does the same, and stop.")
+@click.option("--show-code", is_flag=True, help="Print the equivalent Python code and exit.")
 def compare(
     session: Session,
     data: Data,
@@ -82,129 +85,144 @@ def compare(
     output: str | None,
     show_code: bool,
 ) -> None:
-    r"""Make maps of the points in DATA by several models, and tell how much of each is true.
+    r"""Compare embeddings of the rows of DATA by several models.
+
+    The table shows how well each embedding preserves the neighbours of the data, and the error of
+    reconstructing the data from it.
 
     \b
+    Examples:
       mercer compare data.csv --color label -o out
       mercer compare data.csv --models "PCA,Sammon,autoencoder"
       mercer compare dna.fasta --kernel "Normalized(Spectrum(3))"
     """
-    from ..comparison import compare as compared
+    from ..comparison import compare as compare_models
     from ..tables import label_values
 
     names = [name.strip() for text in models for name in text.split(",") if name.strip()]
-    given: dict[str, Any] = {"models": names or None, "n_components": components, "kernel": kernel}
-    given |= {"rows": rows, "n_neighbors": neighbors, "random_state": seed}
-    given |= {"max_memory": max_memory}
-    given = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {
+        "models": names or None,
+        "n_components": components,
+        "kernel": kernel,
+    }
+    options |= {"rows": rows, "n_neighbors": neighbors, "random_state": seed}
+    options |= {"max_memory": max_memory}
+    options = {name: value for name, value in options.items() if value is not None}
     source = data.open(session)
-    recipe = data.recipe(source, kernel, beside=() if color is None else (color,))
+    recipe = data.recipe(source, kernel, exclude=() if color is None else (color,))
     if show_code:
-        click.echo(_code(source, data, recipe, color, given), nl=False)
+        click.echo(_code(source, data, recipe, color, options), nl=False)
         return
     table = source.table()
     labels = None if color is None else label_values(table.column(color))
     recipe = recipe.fit(table)
     session.note("\n".join(recipe.describe()))
-    kept(recipe, table, session)
+    report_dropped_rows(recipe, table, session)
     y = None if labels is None else labels[recipe.kept(table)]
-    with session.progress("maps"), session.listening():
-        found = compared(recipe.transform(table), y, **given)
+    with session.progress("embeddings"), session.capture_warnings():
+        comparison = compare_models(recipe.transform(table), y, **options)
     if output is not None:
-        _write(found, Path(output), recipe, table, color, session)
-        session.note(f"\n{found}\n")
+        _write(comparison, Path(output), recipe, table, color, session)
+        session.note(f"\n{comparison}\n")
         session.note("\n".join(f"wrote {Path(output) / name}" for name in FILES))
-    columns = found.table
-    rows_of = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    columns = comparison.table
+    table_rows = [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ]
     session.result(
-        found.summary() if output is None else "",
+        comparison.summary() if output is None else "",
         files=[] if output is None else [str(Path(output) / name) for name in FILES],
-        rows=found.n_points,
-        asked=found.n_asked,
-        neighbors=found.n_neighbors,
-        models=rows_of,
-        left_out=found.left_out,
+        rows=comparison.n_points,
+        evaluated=comparison.n_evaluated,
+        neighbors=comparison.n_neighbors,
+        models=table_rows,
+        left_out=comparison.left_out,
     )
 
 
 def _write(
-    found: Comparison,
+    comparison: Comparison,
     folder: Path,
     recipe: Recipe,
     table: Table,
     color: str | None,
     session: Session,
 ) -> None:
-    """Write all files beside their places, then move them there together."""
-    from ..tables import Table as Columns
+    """Write all files to a temporary folder, and move them to `folder` when all are complete."""
+    from ..tables import Table as OutputTable
 
     work = folder / ".unfinished-comparison"
     work.mkdir(parents=True, exist_ok=True)
     try:
-        with replacing(work / "comparison.csv") as file:
-            Columns(_columns(found), "comparison").write(file, header=True)
-        places = {
-            f"{name} {j + 1}": Z[:, j] for name, Z in found.maps.items() for j in range(Z.shape[1])
+        with atomic_write(work / "comparison.csv") as file:
+            OutputTable(_columns(comparison), "comparison").write(file, header=True)
+        coordinates = {
+            f"{name} {j + 1}": Z[:, j]
+            for name, Z in comparison.maps.items()
+            for j in range(Z.shape[1])
         }
-        beside = () if color is None else (color,)
-        with replacing(work / "maps.csv") as file:
-            recipe.answer(table, places, beside).write(file, header=True)
+        extra_columns = () if color is None else (color,)
+        with atomic_write(work / "maps.csv") as file:
+            recipe.answer(table, coordinates, extra_columns).write(file, header=True)
         try:
-            _draw(found, work / "comparison.png", color)
-        except ValueError as error:  # too many classes to be told apart
-            session.warn(f"the picture has one colour: {error}")
-            _draw(replace(found, y=None), work / "comparison.png", None)
+            _draw(comparison, work / "comparison.png", color)
+        except ValueError as error:  # more classes than distinguishable colours
+            session.warn(f"the figure uses a single colour: {error}")
+            _draw(replace(comparison, y=None), work / "comparison.png", None)
         for name in FILES:
             (work / name).replace(folder / name)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _columns(found: Comparison) -> dict[str, Any]:
+def _columns(comparison: Comparison) -> dict[str, Any]:
+    """Return the comparison table as arrays."""
     import numpy as np
 
-    return {name: np.asarray(values) for name, values in found.table.items()}
+    return {name: np.asarray(values) for name, values in comparison.table.items()}
 
 
-def _draw(found: Comparison, path: Path, color: str | None) -> None:
-    """Draw the maps, of many points some."""
+def _draw(comparison: Comparison, path: Path, color: str | None) -> None:
+    """Draw the embeddings of at most `MAX_SHOWN` points, and save the figure."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    n = found.n_points
-    if n > SHOWN:
-        shown = np.unique(np.linspace(0, n - 1, SHOWN).astype(np.int64))
-        rows = [row if row.Z is None else replace(row, Z=row.Z[shown]) for row in found.rows]
-        found = replace(found, rows=tuple(rows), y=None if found.y is None else found.y[shown])
+    n = comparison.n_points
+    if n > MAX_SHOWN:
+        shown = np.unique(np.linspace(0, n - 1, MAX_SHOWN).astype(np.int64))
+        rows = [row if row.Z is None else replace(row, Z=row.Z[shown]) for row in comparison.rows]
+        comparison = replace(
+            comparison, rows=tuple(rows), y=None if comparison.y is None else comparison.y[shown]
+        )
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
-    grid = found.plot(figure)[0].get_gridspec()
+    grid = comparison.plot(figure)[0].get_gridspec()
     figure.set_size_inches(4.2 * grid.ncols, 4.2 * grid.nrows + 0.6)
-    if found.y is not None and not figure.legends:  # a colour bar
+    if comparison.y is not None and not figure.legends:  # there is a colour bar instead of a legend
         figure.axes[-1].set_ylabel(str(color))
     figure.savefig(path, dpi=150)
 
 
 def _code(
-    source: Source, data: Data, recipe: Recipe, color: str | None, given: dict[str, Any]
+    source: Source, data: Data, recipe: Recipe, color: str | None, options: dict[str, Any]
 ) -> str:
-    """Return the Python that does the same."""
-    from ._code import opened
+    """Return the Python code that is equivalent to the command."""
+    from ._code import open_table_code
 
-    options = "".join(f", {name}={value!r}" for name, value in given.items())
+    arguments = "".join(f", {name}={value!r}" for name, value in options.items())
     y = "None" if color is None else f"label_values(table.column({color!r}))[recipe.kept(table)]"
     lines = [
-        f'"""Maps of {source.title}: what `mercer compare` does."""',
+        f'"""Embeddings of {source.title}: equivalent of `mercer compare`."""',
         "",
         "from mercer import compare",
         f"from mercer.tables import Recipe, {'label_values, ' if color else ''}open_table",
         "",
-        f"table = {opened(source, data.reading)}.table()",
+        f"table = {open_table_code(source, data.read_options)}.table()",
         f"recipe = {recipe!r}.fit(table)",
         f"y = {y}",
-        f"found = compare(recipe.transform(table), y{options})",
-        "print(found)",
-        'found.plot()[0].figure.savefig("comparison.png", dpi=150)',
+        f"comparison = compare(recipe.transform(table), y{arguments})",
+        "print(comparison)",
+        'comparison.plot()[0].figure.savefig("comparison.png", dpi=150)',
     ]
     return "\n".join(lines) + "\n"

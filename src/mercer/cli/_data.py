@@ -1,4 +1,4 @@
-"""The options that say which rows and columns of which file become points, and how."""
+"""Options that select an input file, the rows and columns to use, and their preprocessing."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ from ._session import Session
 if TYPE_CHECKING:
     from ..tables import Recipe, Source, Table
 
-__all__ = ["Data", "data_options", "kernel_option", "parameters", "points_of", "reading_options"]
+__all__ = [
+    "Data",
+    "data_options",
+    "input_kind",
+    "input_options",
+    "kernel_option",
+    "parse_parameters",
+]
 
 _FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")
-RBF = "RBF(length_scale='median')"
+RBF = "RBF(length_scale='median')"  # the default kernel
 
 
 @dataclass(frozen=True)
 class Data:
-    """A file, and the options that say how it is read and what becomes of its columns."""
+    """An input file, with the options for reading it and for preprocessing its columns."""
 
     path: str
     format: str | None = None
@@ -38,22 +45,22 @@ class Data:
     impute: str | None = None
 
     @property
-    def treats_columns(self) -> bool:
-        """Whether an option says what becomes of columns."""
-        given = (self.columns, self.ignore, self.standardize, self.onehot, self.impute)
-        return any(value not in ((), False, None) for value in given)
+    def has_column_options(self) -> bool:
+        """Whether any option that selects or preprocesses columns was given."""
+        options = (self.columns, self.ignore, self.standardize, self.onehot, self.impute)
+        return any(value not in ((), False, None) for value in options)
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """The options of `open_table` that were given."""
-        given = {n: getattr(self, n) for n in ("format", "delimiter", "header", "arrays")}
-        return {name: value for name, value in given.items() if value not in (None, ())}
+    def read_options(self) -> dict[str, Any]:
+        """The keyword arguments of `open_table` that differ from their defaults."""
+        options = {n: getattr(self, n) for n in ("format", "delimiter", "header", "arrays")}
+        return {name: value for name, value in options.items() if value not in (None, ())}
 
     def open(self, session: Session, path: str | None = None) -> Source:
-        """Open the file, or another one in the same way."""
+        """Open the file, or the file at `path` with the same options, and print its notes."""
         from ..tables import open_table
 
-        source = open_table(path or self.path, **self.reading)
+        source = open_table(path or self.path, **self.read_options)
         for note in source.notes:
             session.note(f"{source.name}: {note}")
         return source
@@ -63,9 +70,12 @@ class Data:
         source: Source,
         kernel: str | None,
         target: str | None = None,
-        beside: tuple[str, ...] = (),
+        exclude: tuple[str, ...] = (),
     ) -> Recipe:
-        """Return the recipe that the options describe, for a kernel on such points."""
+        """Return the unfitted preprocessing recipe for the options and a kernel.
+
+        The recipe ignores the columns `exclude`, for example the one that colours the points.
+        """
         from ..tables import Recipe
 
         names = set(source.shape.kinds)
@@ -77,43 +87,53 @@ class Data:
         return Recipe(
             columns=_names(self.columns, names) or None,
             target=target,
-            ignore=(*_names(self.ignore, names), *beside),
-            points=points_of(kernel),
+            ignore=(*_names(self.ignore, names), *exclude),
+            points=input_kind(kernel),
             standardize=self.standardize,
             onehot="all" if onehot == ("all",) and "all" not in names else onehot,
             impute=impute,
         )
 
 
-def _names(given: tuple[str, ...], known: set[str]) -> tuple[str, ...]:
-    """Return names of columns: each as it is, or several between commas."""
-    found: list[str] = []
-    for text in given:
-        found += [text] if text in known else [part.strip() for part in text.split(",")]
-    return tuple(dict.fromkeys(found))
+def _names(values: tuple[str, ...], known: set[str]) -> tuple[str, ...]:
+    """Return column names; a value that is not a known name is split at commas."""
+    names: list[str] = []
+    for text in values:
+        names += [text] if text in known else [part.strip() for part in text.split(",")]
+    return tuple(dict.fromkeys(names))
 
 
-def points_of(kernel: str | None) -> str:
-    """Return what a kernel compares: "vectors", "texts" or "graphs"."""
+def input_kind(kernel: str | None) -> str:
+    """Return the kind of points that a kernel compares: "vectors", "texts" or "graphs"."""
     from ..kernels import as_kernel
 
     kinds = {"strings": "texts", "texts": "texts", "graphs": "graphs"}
     return kinds.get("" if kernel is None else as_kernel(kernel).domain, "vectors")
 
 
-def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument DATA and how it is read, together as one `Data`."""
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument DATA and the options for reading it; the command receives a `Data`."""
 
     @click.argument("data")
-    @click.option("--format", type=click.Choice(_FORMATS), help="What kind of file DATA is.")
-    @click.option("--delimiter", help="What separates the cells of a CSV file: ; tab space ...")
     @click.option(
-        "--header/--no-header", default=None, help="Whether the first line of a CSV holds names."
+        "--format",
+        type=click.Choice(_FORMATS),
+        help="File format of DATA; by default inferred from its name.",
+    )
+    @click.option(
+        "--delimiter",
+        help='Field delimiter of a CSV file: one character, "tab" or "space"; by default detected.',
+    )
+    @click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line of a CSV file contains column names; by default detected.",
     )
     @click.option(
         "--arrays",
         metavar="NAMES",
-        help="Which arrays of a .npz to take; X=X_test takes one under the name of another.",
+        help="Comma-separated names of the arrays to read from a .npz file; X=X_test reads the "
+        "array X_test under the name X.",
     )
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
@@ -127,23 +147,34 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command DATA with the options of its columns, too."""
+    """Add DATA and its read options to a command, and the options that preprocess columns."""
 
-    @reading_options
-    @click.option("--columns", multiple=True, metavar="NAMES", help="Take only these columns.")
-    @click.option("--ignore", multiple=True, metavar="NAMES", help="Leave out these columns.")
-    @click.option("--standardize", is_flag=True, help="Give each column mean 0 and deviation 1.")
+    @input_options
+    @click.option(
+        "--columns", multiple=True, metavar="NAMES", help="Use only these columns, comma-separated."
+    )
+    @click.option(
+        "--ignore",
+        multiple=True,
+        metavar="NAMES",
+        help="Do not use these columns, comma-separated.",
+    )
+    @click.option(
+        "--standardize",
+        is_flag=True,
+        help="Scale each column to mean 0 and standard deviation 1.",
+    )
     @click.option(
         "--onehot",
         multiple=True,
         metavar="NAMES",
-        help="Turn these columns into one of 0 and 1 per value; 'all' for all with text.",
+        help="One-hot encode these columns; 'all' encodes all text columns.",
     )
     @click.option(
         "--impute",
         metavar="HOW",
-        help="What stands for missing values: mean, median, most_frequent or a number; "
-        "'drop' leaves out their rows.",
+        help="Replace missing values by the mean, median or most_frequent value of the column, or "
+        "by a number; 'drop' drops rows with missing values.",
     )
     @wraps(command)
     def run(*args: Any, data: Data, **options: Any) -> Any:
@@ -155,46 +186,49 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def kernel_option(default: str | None = RBF) -> Callable[..., Any]:
-    """Give a command --kernel."""
+    """Return a decorator that adds --kernel to a command."""
     return click.option(
         "--kernel",
         default=default,
         show_default=default is not None,
         metavar="EXPRESSION",
-        help='A kernel, such as "2*RBF(0.5) + Linear()"; see `mercer kernels`.',
+        help='Kernel expression, such as "2*RBF(0.5) + Linear()"; `mercer kernels` lists kernels.',
     )
 
 
-def parameters(cls: Any, given: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parameters of an estimator from texts NAME=VALUE, or name the nearest."""
+def parse_parameters(cls: Any, assignments: tuple[str, ...]) -> dict[str, Any]:
+    """Parse NAME=VALUE texts of --set into parameters of the estimator class `cls`.
+
+    An unknown name raises a `TableError` that suggests the closest parameter.
+    """
     from inspect import signature
 
     from ..tables import TableError, nearest
 
-    known, found = list(signature(cls).parameters), {}
-    for text in given:
-        name, mark, value = text.partition("=")
-        if not mark:
+    known, parameters = list(signature(cls).parameters), {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals:
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
         if name not in known:
             raise TableError(
-                f"{cls.__name__} has no parameter {name!r}{nearest(name, known)} it has "
-                f"{', '.join(known)}"
+                f"{cls.__name__} has no parameter {name!r}{nearest(name, known)} its parameters "
+                f"are {', '.join(known)}"
             )
         try:
-            found[name] = ast.literal_eval(value)
+            parameters[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name] = value  # a word
-    return found
+            parameters[name] = value  # not a Python literal: an unquoted string
+    return parameters
 
 
-def kept(recipe: Recipe, table: Table, session: Session) -> None:
-    """Report how many rows were left out, if any."""
-    left_out = len(table) - len(recipe.kept(table))
-    if left_out:
-        session.note(left_out_rows(table.source, left_out, len(table)))
+def report_dropped_rows(recipe: Recipe, table: Table, session: Session) -> None:
+    """Print how many rows the recipe drops because of missing values, if any."""
+    dropped = len(table) - len(recipe.kept(table))
+    if dropped:
+        session.note(dropped_rows_message(table.source, dropped, len(table)))
 
 
-def left_out_rows(source: str, count: int, rows: int) -> str:
-    """Return the message about rows that are left out."""
-    return f"{source}: {count} of {rows} rows left out, values are missing"
+def dropped_rows_message(source: str, count: int, rows: int) -> str:
+    """Return the message about rows that were dropped because of missing values."""
+    return f"{source}: {count} of {rows} rows left out because of missing values"

@@ -1,4 +1,4 @@
-"""mercer explore: look at the points of a file, in a browser."""
+"""mercer explore: explore the points of a file interactively in a browser."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import click
 
 from ._app import INTERRUPTED, app
-from ._data import Data, data_options, kept, kernel_option, parameters
-from ._pca import Count
-from ._session import Output, Session, replacing, session_options
+from ._data import Data, data_options, kernel_option, parse_parameters, report_dropped_rows
+from ._pca import ComponentCount
+from ._session import OutputPath, Session, atomic_write, session_options
 
 
 class ImageShape(click.ParamType):
-    """Rows x columns of pixels, and x 3 for colours."""
+    """The shape of an image: rows x columns, or rows x columns x 3 for colour images."""
 
     name = "shape"
 
@@ -27,7 +27,7 @@ class ImageShape(click.ParamType):
         except ValueError:
             shape = ()
         if len(shape) not in (2, 3) or min(shape) < 1 or shape[2:] not in ((), (1,), (3,)):
-            self.fail(f"{value!r} is not of the form 8x8, or 32x32x3 for colours", param, ctx)
+            self.fail(f"{value!r} is not of the form 8x8, or 32x32x3 for colour images", param, ctx)
         return shape
 
 
@@ -35,35 +35,61 @@ class ImageShape(click.ParamType):
 @session_options
 @data_options
 @kernel_option()
-@click.option("-k", "--components", type=Count(), default=2, show_default=True, help="How many.")
-@click.option("--color", metavar="NAME", help="The column to colour by; not among the points.")
+@click.option(
+    "-k",
+    "--components",
+    type=ComponentCount(),
+    default=2,
+    show_default=True,
+    help="Number of components, or the fraction of the variance to explain (between 0 and 1).",
+)
+@click.option(
+    "--color",
+    metavar="NAME",
+    help="Column that colours the points; it is not used as a feature.",
+)
 @click.option(
     "--second",
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="The second map: data (two columns), ppca, gplvm, ..., or none.",
+    help="Second embedding: data (two columns of the data), ppca, gplvm, ..., or none.",
 )
 @click.option(
-    "--image-shape", type=ImageShape(), help="Points are pictures of so many pixels: 8x8."
+    "--image-shape",
+    type=ImageShape(),
+    help="Show points as images of this shape, such as 8x8, or 32x32x3 for colour images.",
 )
-@click.option("--new", metavar="FILE", help="Rows of another file, put into the same maps.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
-@click.option("--set", "more", multiple=True, metavar="NAME=VALUE", help="Of mercer.KernelPCA.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Any free one unless given.")
-@click.option("--no-browser", is_flag=True, help="Do not open a browser, just print the address.")
+@click.option(
+    "--new", metavar="FILE", help="File with new rows to project into the same embeddings."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+@click.option(
+    "--set",
+    "more",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Any other parameter of mercer.KernelPCA; can be repeated.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the server; by default any free port.",
+)
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 @click.option(
     "--export",
-    type=Output(dir_okay=False),
+    type=OutputPath(dir_okay=False),
     metavar="FILE",
-    help="Write a page that needs no network, and stop; - for the standard output.",
+    help="Write a self-contained HTML page and exit; - for standard output.",
 )
 @click.option(
     "--preimages",
     type=click.IntRange(0, 100),
     default=0,
     metavar="N",
-    help="With --export: what would be at N x N places is put into the page.",
+    help="With --export: include the pre-images at an N x N grid of positions.",
 )
 def explore(
     session: Session,
@@ -81,32 +107,36 @@ def explore(
     export: str | None,
     preimages: int,
 ) -> None:
-    r"""Look at the points in DATA: two maps with a common selection, in a browser.
+    r"""Explore the rows of DATA interactively in a browser.
 
-    Click anywhere to see what would be there; change the kernel and see the map change. The server
-    listens on this machine alone, until Ctrl-C. Its address contains a token, without which it
-    refuses every request.
+    The page shows two embeddings with a linked selection. Click anywhere in an embedding to see the
+    pre-image of that position. Change the kernel to see how the embedding changes. The server
+    accepts connections only from this computer and runs until Ctrl-C. Its address contains a token,
+    and requests without the token are rejected.
 
     \b
+    Examples:
       mercer explore data.csv --color label
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """
     from ..estimators import KernelPCA
     from ..explorer import Explorer, affordable, file_stamp, scene_of
 
-    given = {"n_components": components, "kernel": kernel, "random_state": seed}
+    estimator_options = {"n_components": components, "kernel": kernel, "random_state": seed}
 
     def read() -> Any:
         source = data.open(session)
-        recipe = data.recipe(source, kernel, beside=() if color is None else (color,))
+        recipe = data.recipe(source, kernel, exclude=() if color is None else (color,))
         table = source.table()
         recipe = recipe.fit(table)
-        kept(recipe, table, session)
-        wanted = KernelPCA(**given | parameters(KernelPCA, more))
-        model, _ = affordable(wanted, recipe.transform(table))
-        if model is not wanted:
-            session.note("exact components would take long: an approximation on landmarks")
-        with session.progress("maps"), session.listening():
+        report_dropped_rows(recipe, table, session)
+        requested = KernelPCA(**estimator_options | parse_parameters(KernelPCA, more))
+        model, _ = affordable(requested, recipe.transform(table))
+        if model is not requested:
+            session.note(
+                "exact components would take too long; using a Nyström approximation instead"
+            )
+        with session.progress("embeddings"), session.capture_warnings():
             scene = scene_of(
                 title=source.title,
                 table=table,
@@ -125,9 +155,9 @@ def explore(
     stamp = file_stamp(watched)
     source, scene = read()
     if export is not None:
-        with session.progress("pre-images"), session.listening():
+        with session.progress("pre-images"), session.capture_warnings():
             text = Explorer(scene).html(preimages=preimages)
-        with replacing(export) as file:
+        with atomic_write(export) as file:
             file.write(text)
         if export != "-":
             session.note(f"wrote {export}")
@@ -135,36 +165,36 @@ def explore(
         return
     from ..explorer import serve
 
-    serving = serve(
+    server = serve(
         lambda: scene,
         port=port,
         title=scene.title,
-        reread=None if watched is None else lambda: read()[1],
+        reload=None if watched is None else lambda: read()[1],
         watched=watched,
         stamp=stamp,
     ).start()
-    session.result(f"The explorer is at {serving.url}", url=serving.url, rows=len(scene))
-    session.note("Ctrl-C ends it.")
+    session.result(f"The explorer is at {server.url}", url=server.url, rows=len(scene))
+    session.note("Press Ctrl-C to stop the server.")
     if not no_browser:
         import webbrowser
 
-        webbrowser.open(serving.url)
+        webbrowser.open(server.url)
     try:
-        serving.wait()
+        server.wait()
     except KeyboardInterrupt:
-        if serving.is_busy:
+        if server.is_busy:
             _exit_at_once(None if watched is not None else Path(source.path))
         raise
 
 
 def _exit_at_once(temporary: Path | None) -> NoReturn:
-    """End the process although a thread is computing.
+    """Exit the process immediately, although a thread is still computing.
 
-    The interpreter would wait for the threads of the computation, which Ctrl-C does not reach.
-    `temporary` is the copy of the standard input, which the interpreter would have removed.
+    A normal exit would wait for the computation, because Ctrl-C does not interrupt its threads.
+    `temporary` is the temporary copy of standard input, which a normal exit would remove.
     """
     if temporary is not None:
         temporary.unlink(missing_ok=True)
-    click.echo("interrupted; the running computation was dropped", err=True)
+    click.echo("interrupted; the running computation was cancelled", err=True)
     sys.stdout.flush()
     os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""mercer pca, mercer plan: components of the points of a file."""
+"""Kernel PCA of a file (mercer pca), and its expected cost (mercer plan)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,31 @@ from typing import Any
 import click
 
 from ._app import app
-from ._data import Data, data_options, kept, kernel_option, parameters
-from ._session import Output, Session, session_options
+from ._data import Data, data_options, kernel_option, parse_parameters, report_dropped_rows
+from ._session import OutputPath, Session, session_options
 
-STREAMED = ("nystroem", "features")  # methods that read a file in blocks
+STREAMED = ("nystroem", "features")  # methods that read the file block by block
 
 
-class Count(click.ParamType):
-    """A number of components, or a share of the variance between 0 and 1."""
+class ComponentCount(click.ParamType):
+    """A number of components, or the fraction of variance to explain, between 0 and 1."""
 
     name = "number"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return an int of 1 or more, or a float between 0 and 1."""
         try:
-            found = int(value) if float(value) >= 1 else float(value)
+            count = int(value) if float(value) >= 1 else float(value)
         except ValueError:
-            found = 0
-        if not found > 0:
-            self.fail(f"{value!r} is neither a number of components nor a share, 0.9", param, ctx)
-        return found
+            count = 0
+        if not count > 0:
+            self.fail(
+                f"{value!r} is neither a number of components nor a fraction of the variance "
+                f"such as 0.9",
+                param,
+                ctx,
+            )
+        return count
 
 
 @app.command()
@@ -39,41 +44,48 @@ class Count(click.ParamType):
 @click.option(
     "-k",
     "--components",
-    type=Count(),
+    type=ComponentCount(),
     default=2,
     show_default=True,
-    help="How many components, or the share of the variance they are to explain.",
+    help="Number of components, or the fraction of the variance to explain (between 0 and 1).",
 )
 @click.option(
-    "--color", metavar="NAME", help="The column to colour by; it is not among the points."
+    "--color",
+    metavar="NAME",
+    help="Column that colours the points; it is not used as a feature.",
 )
 @click.option(
     "--method",
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "exact", "dense", "krylov", *STREAMED]),
-    help="nystroem and features read the file in blocks, so it may exceed the memory.",
+    help="Solver; nystroem and features read the file block by block, so that it can be larger "
+    "than memory.",
 )
-@click.option("--rank", type=click.IntRange(1), help="Landmarks or random features: 1000.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--rank",
+    type=click.IntRange(1),
+    help="Number of landmarks (nystroem) or random features (features), such as 1000.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--set",
     "more",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Any other parameter of mercer.KernelPCA.",
+    help="Any other parameter of mercer.KernelPCA; can be repeated.",
 )
-@click.option("--max-memory", metavar="SIZE", help='How much memory to take: "2 GiB".')
+@click.option("--max-memory", metavar="SIZE", help='Memory limit, such as "2 GiB".')
 @click.option(
     "-o",
     "--output",
-    type=Output(file_okay=False),
+    type=OutputPath(file_okay=False),
     metavar="FOLDER",
-    help="Where embedding.csv, embedding.png, model.mercer and report.html go; "
-    "without it the embedding goes to the standard output.",
+    help="Output folder for embedding.csv, embedding.png, model.mercer and report.html; if "
+    "omitted, the embedding is written to standard output.",
 )
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run in FOLDER stopped.")
-@click.option("--show-code", is_flag=True, help="Print the Python that does the same, and stop.")
+@click.option("--resume", is_flag=True, help="Resume an interrupted run in FOLDER.")
+@click.option("--show-code", is_flag=True, help="Print the equivalent Python code and exit.")
 def pca(
     session: Session,
     data: Data,
@@ -89,27 +101,28 @@ def pca(
     resume: bool,
     show_code: bool,
 ) -> None:
-    r"""Find the principal components of the points in DATA, in the feature space of a kernel.
+    r"""Compute the kernel principal components of the rows of DATA.
 
     DATA is a CSV, Parquet, Arrow, NPY, NPZ, JSONL or FASTA file, a folder or zip file of graphs in
-    the layout of TUDataset, or - for the standard input.
+    the TUDataset layout, or - for standard input.
 
     \b
+    Examples:
       mercer pca data.csv -k 2 --color label -o out
       mercer pca dna.fasta --kernel "Normalized(Spectrum(3))" > embedding.csv
     """
     from ..estimators import KernelPCA
     from ._run import PCARun
 
-    given = {"n_components": components, "kernel": kernel, "random_state": seed}
+    estimator_options = {"n_components": components, "kernel": kernel, "random_state": seed}
     options = {"eigen_solver": method, "rank": rank, "max_memory": max_memory}
-    given |= {name: v for name, v in options.items() if v not in (None, "auto")}
+    estimator_options |= {name: v for name, v in options.items() if v not in (None, "auto")}
     source = data.open(session)
     run = PCARun(
         source=source,
-        reading=data.reading,
-        recipe=data.recipe(source, kernel, beside=() if color is None else (color,)),
-        parameters=given | parameters(KernelPCA, more),
+        read_options=data.read_options,
+        recipe=data.recipe(source, kernel, exclude=() if color is None else (color,)),
+        parameters=estimator_options | parse_parameters(KernelPCA, more),
         color=color,
         output=None if output is None else Path(output),
         command=shlex.join(["mercer", *(word for word in sys.argv[1:] if word != "--resume")]),
@@ -118,7 +131,7 @@ def pca(
     if show_code:
         click.echo(run.code(), nl=False)
         return
-    run.stream(resume=resume) if method in STREAMED else run.whole()
+    run.fit_out_of_core(resume=resume) if method in STREAMED else run.fit_in_memory()
 
 
 @app.command()
@@ -126,11 +139,18 @@ def pca(
 @data_options
 @kernel_option()
 @click.option(
-    "-k", "--components", type=Count(), default=2, show_default=True, help="How many components."
+    "-k",
+    "--components",
+    type=ComponentCount(),
+    default=2,
+    show_default=True,
+    help="Number of components.",
 )
-@click.option("--color", metavar="NAME", help="A column that is not among the points.")
-@click.option("--rank", type=click.IntRange(1), help="Landmarks of nystroem: 1000.")
-@click.option("--max-memory", metavar="SIZE", help='How much memory there is: "2 GiB".')
+@click.option("--color", metavar="NAME", help="Column that is not used as a feature.")
+@click.option(
+    "--rank", type=click.IntRange(1), help="Number of landmarks of nystroem, such as 1000."
+)
+@click.option("--max-memory", metavar="SIZE", help='Available memory, such as "2 GiB".')
 def plan(
     session: Session,
     data: Data,
@@ -140,28 +160,31 @@ def plan(
     rank: int | None,
     max_memory: str | None,
 ) -> None:
-    """Say what each method of `mercer pca` would cost on DATA, before anything is computed."""
+    """Show the cost of each method of `mercer pca` on DATA.
+
+    The costs are estimated; nothing is computed.
+    """
     import numpy as np
 
     from ..estimators import KernelPCA
 
     source = data.open(session)
-    recipe = data.recipe(source, kernel, beside=() if color is None else (color,))
+    recipe = data.recipe(source, kernel, exclude=() if color is None else (color,))
     recipe = recipe.fit(source.blocks())
-    if recipe.points == "vectors":  # of which the plan looks at nothing but the shape
+    if recipe.points == "vectors":  # the plan needs only the shape of the points
         count = sum(len(recipe.kept(block)) for block in source.blocks())
         points: Any = np.broadcast_to(0.0, (count, len(recipe.features)))
     else:
         table = source.table()
-        kept(recipe, table, session)
+        report_dropped_rows(recipe, table, session)
         points = recipe.transform(table)
     model = KernelPCA(components, kernel=kernel, rank=rank, max_memory=max_memory)
-    made = model.plan(points)
+    costs = model.plan(points)
     session.result(
-        str(made),
-        rows=made.n,
-        budget=made.budget,
-        chosen=made.chosen and made.chosen.eigen_solver,
+        str(costs),
+        rows=costs.n,
+        budget=costs.budget,
+        chosen=costs.chosen and costs.chosen.eigen_solver,
         options=[
             {
                 "method": o.eigen_solver,
@@ -170,6 +193,6 @@ def plan(
                 "exact": o.exact,
                 "fits": o.fits,
             }
-            for o in made.options
+            for o in costs.options
         ],
     )

@@ -1,4 +1,4 @@
-"""What is shown of a kernel PCA: some of the points, in a picture and in a report."""
+"""The figure of `mercer pca`, and the subset of points that the figure and the report show."""
 
 from __future__ import annotations
 
@@ -9,54 +9,55 @@ import numpy as np
 
 from ..tables import Table
 
-__all__ = ["SHOWN", "Picture"]
+__all__ = ["MAX_SHOWN", "PCAFigure"]
 
-SHOWN = 20_000  # points in the picture, evenly spaced in the file
+MAX_SHOWN = 20_000  # points in the figure, evenly spaced in the file; more only overlap
 
 
-class Picture:
-    """The scores, labels and some columns of the points that are shown.
+class PCAFigure:
+    """Scores, labels and table rows of the points shown in the figure and the report.
 
-    `rows` is the number of rows of the file, `points` of those that became points.
+    `rows` is the number of rows of the file, and `points` the number of rows that were used, which
+    is smaller if rows with missing values were dropped.
     """
 
     def __init__(self, model: Any, recipe: Any, rows: int, color: str | None) -> None:
         self.model, self.recipe, self.rows, self.color = model, recipe, rows, color
-        self.shown = np.unique(np.linspace(0, rows - 1, min(rows, SHOWN)).astype(np.int64))
+        self.shown = np.unique(np.linspace(0, rows - 1, min(rows, MAX_SHOWN)).astype(np.int64))
         self.points = 0
         self._scores: list[np.ndarray] = []
         self._parts: list[Table] = []
 
-    def take(self, table: Table, scores: np.ndarray) -> None:
-        """Keep what is shown of some rows."""
+    def add(self, table: Table, scores: np.ndarray) -> None:
+        """Add a block of rows with their scores, and store those that are shown."""
         self.points += len(scores)
-        places = self.recipe.kept(table)
-        chosen = np.isin(places + table.start, self.shown, assume_unique=True)
-        self._scores.append(scores[chosen])
-        self._parts.append(table.take(places[chosen]))
+        rows = self.recipe.kept(table)
+        is_shown = np.isin(rows + table.start, self.shown, assume_unique=True)
+        self._scores.append(scores[is_shown])
+        self._parts.append(table.take(rows[is_shown]))
         self._parts[-1] = Table(
-            {"row": places[chosen] + table.start + 1, **self._parts[-1].columns}, table.source
+            {"row": rows[is_shown] + table.start + 1, **self._parts[-1].columns}, table.source
         )
 
     @property
     def scores(self) -> np.ndarray:
-        """The scores of the points shown."""
+        """The scores of the shown points."""
         return np.concatenate(self._scores)
 
     @property
     def table(self) -> Table:
-        """The rows shown, with their numbers in the file as the column `row`."""
+        """The shown rows, with their numbers in the file as the column `row`."""
         return Table.joined(self._parts)
 
     @property
     def labels(self) -> Any:
-        """What to colour by, or None."""
+        """The values that colour the points, or None."""
         from ..tables import label_values
 
         return None if self.color is None else label_values(self.table.column(self.color))
 
     def draw(self, path: Path) -> None:
-        """Draw the embedding and the spectrum."""
+        """Draw the embedding and the eigenvalues, and save the figure as a PNG file."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -68,15 +69,15 @@ class Picture:
         scores = self.scores
         if scores.shape[1] > 1:
             embedding(scores, self.labels, ax=left)
-            for axes in figure.axes[2:]:  # a colour bar
+            for axes in figure.axes[2:]:  # the colour bar
                 axes.set_ylabel(str(self.color))
-            shares = 100.0 * self.model.explained_variance_ratio_
-            left.set_xlabel(f"component 1 ({shares[0]:.1f} % of the variance)")
-            left.set_ylabel(f"component 2 ({shares[1]:.1f} %)")
+            percent = 100.0 * self.model.explained_variance_ratio_
+            left.set_xlabel(f"component 1 ({percent[0]:.1f} % of the variance)")
+            left.set_ylabel(f"component 2 ({percent[1]:.1f} % of the variance)")
         else:
             left.plot(scores[:, 0], ".")
-            left.set(xlabel="row shown", ylabel="component 1")
-        part = "" if len(scores) == self.points else f", {len(scores)} of them shown"
-        left.set_title(f"Kernel PCA of {self.points} points{part}", loc="left")
+            left.set(xlabel="row", ylabel="component 1")
+        subset = "" if len(scores) == self.points else f" ({len(scores)} shown)"
+        left.set_title(f"Kernel PCA of {self.points} points{subset}", loc="left")
         spectrum(self.model, ax=right)
         figure.savefig(path, dpi=150)

@@ -1,6 +1,7 @@
-"""One kernel PCA of a file: all at once, or in blocks with checkpoints; and the Python for it.
+"""Kernel PCA of a file, in memory or out of core with checkpoints, for `mercer pca`.
 
-The printed code makes the same calls as `whole` and `stream` do, so that it gives the same bits.
+The code printed by --show-code makes the same calls as `fit_in_memory` and `fit_out_of_core`, so
+its results are bit-for-bit identical.
 """
 
 from __future__ import annotations
@@ -19,21 +20,25 @@ import numpy as np
 from .._version import __version__
 from ..estimators import KernelPCA
 from ..tables import Recipe, Source, Table, TableError, Trained, load_trained, save_trained
-from ._code import called, opened
-from ._data import left_out_rows
-from ._picture import Picture
-from ._session import Session, replacing
+from ._code import call_code, open_table_code
+from ._data import dropped_rows_message
+from ._picture import PCAFigure
+from ._session import Session, atomic_write
 
-SAMPLE = 20_000  # rows, drawn at random, among which landmarks are sought
+SAMPLE_ROWS = 20_000  # size of the random sample of rows from which landmarks are chosen
 FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
 
 
 @dataclass(frozen=True)
 class PCARun:
-    """What is asked for: a file, a recipe, the parameters of the estimator, a folder."""
+    """One run of `mercer pca`: input file, preprocessing, estimator parameters, output folder.
+
+    `color` is the column that colours the points, or None.  `command` is the command line that the
+    model and the report store.
+    """
 
     source: Source
-    reading: dict[str, Any]
+    read_options: dict[str, Any]
     recipe: Recipe
     parameters: dict[str, Any]
     color: str | None
@@ -41,103 +46,116 @@ class PCARun:
     command: str
     session: Session
 
-    # ------------------------------------------------------------------ the two ways
+    # ------------------------------------------------------------------ fitting
 
-    def whole(self) -> None:
-        """Fit all points at once."""
+    def fit_in_memory(self) -> None:
+        """Read the whole file, fit the model and write the results."""
         table = self.source.table()
         recipe = self.recipe.fit(table)
         self.session.note("\n".join(recipe.describe()))
         model = KernelPCA(**self.parameters)
-        with self.session.progress("components"), self.session.listening():
+        with self.session.progress("components"), self.session.capture_warnings():
             model.fit(recipe.transform(table))
         parts = iter([(table, model.training_scores_)])
-        self._finish(Trained(model, recipe, self._story), parts)
+        self._finish(Trained(model, recipe, self._metadata), parts)
 
-    def stream(self, *, resume: bool) -> None:
-        """Fit in blocks of rows: the file is never in the memory as a whole."""
-        with self.session.listening():
-            model, recipe = self._taken_in(resume)
+    def fit_out_of_core(self, *, resume: bool) -> None:
+        """Fit the model on blocks of rows, so that the file can be larger than memory."""
+        with self.session.capture_warnings():
+            model, recipe = self._fit_blocks(resume)
         parts = (
             (block, model.transform(recipe.transform(block)))
             for block in self._blocks()
             if len(recipe.kept(block))
         )
-        self._finish(Trained(model, recipe, self._story), parts)
+        self._finish(Trained(model, recipe, self._metadata), parts)
 
-    def _taken_in(self, resume: bool) -> tuple[Any, Any]:
-        """Return the model that has taken in all blocks, after a checkpoint if there is one."""
+    def _fit_blocks(self, resume: bool) -> tuple[Any, Any]:
+        """Return the model fitted on all blocks, and the fitted recipe.
+
+        With `resume`, continue from the last checkpoint if there is one.
+        """
         recipe: Any
-        done, found = 0, self._checkpoint() if resume else None
-        if found is not None:
-            model, recipe, done = found.model, found.recipe, int(found.story["blocks"])
-            self.session.note(f"going on after {done} blocks of rows")
+        done, checkpoint = 0, self._checkpoint() if resume else None
+        if checkpoint is not None:
+            model, recipe = checkpoint.model, checkpoint.recipe
+            done = int(checkpoint.story["blocks"])
+            self.session.note(f"resuming after {done} blocks of rows")
         else:
-            if not resume and self._place("checkpoint.mercer").exists():
-                self.session.note("an interrupted run is started anew; --resume goes on with one")
-            self._clear()
+            if not resume and self._work_path("checkpoint.mercer").exists():
+                self.session.note(
+                    "discarding the checkpoint of an interrupted run; use --resume to continue it"
+                )
+            self._remove_work_folder()
             recipe = self.recipe.fit(self._blocks("columns"))
             self.session.note("\n".join(recipe.describe()))
-            model = self._begun(recipe)
+            model = self._initial_model(recipe)
         for number, block in enumerate(self._blocks("components"), start=1):
             if number <= done:
                 continue
             points = recipe.transform(block)
             if len(points):
                 model.partial_fit(points)
-            if self.output is not None and hasattr(model, "kernel_"):
-                story = {"blocks": str(number), "of": self._fingerprint}
-                save_trained(Trained(_timeless(model), recipe, story), self._work("checkpoint"))
+            if self.output is not None and hasattr(model, "kernel_"):  # fitted at least once
+                metadata = {"blocks": str(number), "of": self._fingerprint}
+                save_trained(
+                    Trained(_without_run_time(model), recipe, metadata),
+                    self._new_work_path("checkpoint"),
+                )
         if not hasattr(model, "kernel_"):
             raise TableError(f"{self.source.name}: every row has a missing value")
         return model, recipe
 
-    def _begun(self, recipe: Recipe) -> KernelPCA:
-        """Return a model with the kernel and the landmarks that a sample of all rows gives it.
+    def _initial_model(self, recipe: Recipe) -> KernelPCA:
+        """Return an unfitted model whose kernel and landmarks come from a sample of all rows.
 
-        The first block alone need not be a fair sample: files are often sorted.
+        The first block alone may not be representative, because files are often sorted.
         """
-        sample = self.source.sample(SAMPLE, self.parameters["random_state"])
+        sample = self.source.sample(SAMPLE_ROWS, self.parameters["random_state"])
         start = KernelPCA(**self.parameters).partial_fit(recipe.transform(sample))
-        fixed: dict[str, Any] = {"kernel": start.kernel_}
+        overrides: dict[str, Any] = {"kernel": start.kernel_}
         if self.parameters["eigen_solver"] == "nystroem":
-            fixed["landmarks"] = start.X_fit_
-        return KernelPCA(**{**self.parameters, **KernelPCA._defaults_of_names(), **fixed})
+            overrides["landmarks"] = start.X_fit_
+        return KernelPCA(**{**self.parameters, **KernelPCA._defaults_of_names(), **overrides})
 
-    def _blocks(self, what: str = "embedding") -> Iterator[Table]:
-        with self.session.progress(what) as at:
+    def _blocks(self, description: str = "embedding") -> Iterator[Table]:
+        """Yield the blocks of the file, with a progress bar."""
+        with self.session.progress(description) as update:
             for block in self.source.blocks():
                 yield block
-                at(self.source.share)
+                update(self.source.share)
 
     # ------------------------------------------------------------------ results
 
     def _finish(self, trained: Trained, parts: Iterator[tuple[Table, np.ndarray]]) -> None:
-        """Write the embedding and, into a folder, the model, the picture and the report."""
-        model, recipe = _timeless(trained.model), trained.recipe
+        """Write the embedding and, with an output folder, the model, the figure and the report.
+
+        `parts` yields tables of rows with their scores.
+        """
+        model, recipe = _without_run_time(trained.model), trained.recipe
         if not np.any(model.eigenvalues_ > 0):
             raise TableError(
-                f"{self.source.name}: all points are the same to the kernel {model.kernel_}, so "
-                f"there are no components - usually too large a length scale, or columns that are "
-                f"constant - try another kernel, or look at the data"
+                f"{self.source.name}: the kernel {model.kernel_} does not distinguish any points, "
+                f"so there are no components. Usual causes are a length scale that is too large "
+                f"and constant columns; try another kernel, or check the data"
             )
-        picture = Picture(model, recipe, self.source.shape.rows, self.color)
+        figure = PCAFigure(model, recipe, self.source.shape.rows, self.color)
         if self.output is None:
-            with replacing(None) as file:
-                self._embed(file, parts, recipe, None)
+            with atomic_write(None) as file:
+                self._write_embedding(file, parts, recipe, None)
             return
-        self._work("")
-        with replacing(self._work("embedding.csv")) as file:
-            self._embed(file, parts, recipe, picture)
+        self._new_work_path("")  # creates the folder
+        with atomic_write(self._new_work_path("embedding.csv")) as file:
+            self._write_embedding(file, parts, recipe, figure)
         from ._report import report
 
-        save_trained(Trained(model, recipe, self._story), self._work("model.mercer"))
-        picture.draw(self._work("embedding.png"))
-        text = report(picture, self.source, self.command, self.code())
-        self._work("report.html").write_text(text, "utf-8")
+        save_trained(Trained(model, recipe, self._metadata), self._new_work_path("model.mercer"))
+        figure.draw(self._new_work_path("embedding.png"))
+        text = report(figure, self.source, self.command, self.code())
+        self._new_work_path("report.html").write_text(text, "utf-8")
         for name in FILES:
-            os.replace(self._work(name), self.output / name)
-        self._clear()
+            os.replace(self._new_work_path(name), self.output / name)
+        self._remove_work_folder()
         if not self.session.quiet and not self.session.as_json:
             self.session.note(f"\n{model.summary()}\n")
             self.session.note("\n".join(f"wrote {self.output / name}" for name in FILES))
@@ -145,7 +163,7 @@ class PCARun:
             "",
             files=[str(self.output / name) for name in FILES],
             rows=self.source.shape.rows,
-            points=picture.points,
+            points=figure.points,
             kernel=repr(model.kernel_),
             eigenvalues=model.eigenvalues_,
             bounds=model.eigenvalue_bounds_,
@@ -155,118 +173,123 @@ class PCARun:
             columns=recipe.describe() if recipe else [],
         )
 
-    def _embed(self, file: Any, parts: Any, recipe: Any, picture: Picture | None) -> None:
-        beside = () if self.color is None else (self.color,)
+    def _write_embedding(
+        self, file: Any, parts: Any, recipe: Any, figure: PCAFigure | None
+    ) -> None:
+        """Write the scores as a table, and add the points to the figure."""
+        extra_columns = () if self.color is None else (self.color,)
         rows = self.source.shape.rows
-        left_out = rows
+        dropped = rows
         for number, (table, scores) in enumerate(parts):
-            left_out -= len(scores)
+            dropped -= len(scores)
             names = (f"component{j + 1}" for j in range(scores.shape[1]))
-            answer = recipe.answer(table, dict(zip(names, scores.T, strict=True)), beside)
+            answer = recipe.answer(table, dict(zip(names, scores.T, strict=True)), extra_columns)
             self.session.write(answer, file, number)
-            if picture is not None:
-                picture.take(table, scores)
-        if left_out:
-            self.session.note(left_out_rows(self.source.name, left_out, rows))
+            if figure is not None:
+                figure.add(table, scores)
+        if dropped:
+            self.session.note(dropped_rows_message(self.source.name, dropped, rows))
 
     # ------------------------------------------------------------------ files
 
     @property
-    def _story(self) -> dict[str, str]:
+    def _metadata(self) -> dict[str, str]:
         return {"command": self.command, "input": self.source.name, "version": __version__}
 
-    def _place(self, name: str) -> Path:
+    def _work_path(self, name: str) -> Path:
         return (self.output or Path()) / ".unfinished" / name
 
-    def _work(self, name: str) -> Path:
-        """Return the place of a file that is not finished, in a folder of its own."""
-        folder = self._place("")
+    def _new_work_path(self, name: str) -> Path:
+        """Return the path of an unfinished file, and create its folder if necessary."""
+        folder = self._work_path("")
         folder.mkdir(parents=True, exist_ok=True)
         return folder / (f"{name}.mercer" if name == "checkpoint" else name)
 
-    def _clear(self) -> None:
-        """Remove what interrupted runs have left."""
+    def _remove_work_folder(self) -> None:
+        """Remove the unfinished files of interrupted runs."""
         if self.output is not None:
-            shutil.rmtree(self._place(""), ignore_errors=True)
+            shutil.rmtree(self._work_path(""), ignore_errors=True)
 
     @cached_property
     def _fingerprint(self) -> str:
-        """What a checkpoint is of: the bytes of the file, and all that is asked for."""
-        asked = {name: repr(value) for name, value in sorted(self.parameters.items())}
-        words = [self.source.fingerprint(), repr(self.recipe), repr(self.reading), __version__]
-        return json.dumps([*words, asked])
+        """Identifies the input of a checkpoint: contents of the file, options and version."""
+        parameters = {name: repr(value) for name, value in sorted(self.parameters.items())}
+        parts = [self.source.fingerprint(), repr(self.recipe), repr(self.read_options), __version__]
+        return json.dumps([*parts, parameters])
 
     def _checkpoint(self) -> Trained | None:
-        place = self._place("checkpoint.mercer")
+        """Return the checkpoint of an interrupted run, or None if there is none."""
+        path = self._work_path("checkpoint.mercer")
         if self.output is None:
-            raise TableError("--resume needs the folder of the run to go on with: -o FOLDER")
-        if not place.exists():
+            raise TableError("--resume needs the output folder of the interrupted run: -o FOLDER")
+        if not path.exists():
             return None
-        found = load_trained(place)
-        if found.story.get("of") != self._fingerprint:
+        checkpoint = load_trained(path)
+        if checkpoint.story.get("of") != self._fingerprint:
             raise TableError(
-                f"the run in {self.output} that was interrupted had another input or other "
-                f"options, so it cannot go on - repeat its command, or start without --resume"
+                f"cannot resume, because the interrupted run in {self.output} had a different "
+                f"input or different options; repeat its command, or start without --resume"
             )
-        return found
+        return checkpoint
 
-    # ------------------------------------------------------------------ the code
+    # ------------------------------------------------------------------ code generation
 
     def code(self) -> str:
-        """Return the Python that does the same."""
+        """Return the Python code that is equivalent to this run."""
         streamed = self.parameters.get("eigen_solver") in ("nystroem", "features")
-        beside = () if self.color is None else (self.color,)
-        made = called("KernelPCA", self.parameters)
+        extra_columns = () if self.color is None else (self.color,)
+        constructor = call_code("KernelPCA", self.parameters)
         lines = [
-            f'"""Kernel PCA of {self.source.title}: what `mercer pca` does."""',
+            f'"""Kernel PCA of {self.source.title}: equivalent of `mercer pca`."""',
             "",
             "import sys",
             "",
             "from mercer import KernelPCA",
             "from mercer.tables import Recipe, open_table",
             "",
-            f"source = {opened(self.source, self.reading)}",
+            f"source = {open_table_code(self.source, self.read_options)}",
         ]
         names = '{f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}'
         if not streamed:
             lines += [
                 "table = source.table()",
                 f"recipe = {self.recipe!r}.fit(table)",
-                f"model = {made}",
+                f"model = {constructor}",
                 "scores = model.fit_transform(recipe.transform(table))",
                 "print(model.summary(), file=sys.stderr)",
-                f"recipe.answer(table, {names}, {beside!r}).write(sys.stdout)",
+                f"recipe.answer(table, {names}, {extra_columns!r}).write(sys.stdout)",
             ]
             return "\n".join(lines) + "\n"
-        fixed = "kernel=start.kernel_"
+        overrides = "kernel=start.kernel_"
         if self.parameters["eigen_solver"] == "nystroem":
-            fixed += ", landmarks=start.X_fit_"
+            overrides += ", landmarks=start.X_fit_"
         lines += [
             f"recipe = {self.recipe!r}.fit(source.blocks())",
-            "# a sample of all rows gives the kernel its scale, and the landmarks",
-            f"sample = source.sample({SAMPLE}, {self.parameters['random_state']})",
-            f"start = {made}.partial_fit(recipe.transform(sample))",
-            f"model = KernelPCA(**{{**start.get_params(), {_quoted(fixed)}}})",
+            "# The length scale of the kernel and the landmarks come from a sample of all rows.",
+            f"sample = source.sample({SAMPLE_ROWS}, {self.parameters['random_state']})",
+            f"start = {constructor}.partial_fit(recipe.transform(sample))",
+            f"model = KernelPCA(**{{**start.get_params(), {_as_dict_entries(overrides)}}})",
             "for block in source.blocks():",
             "    model.partial_fit(recipe.transform(block))",
             "print(model.summary(), file=sys.stderr)",
             "for number, block in enumerate(source.blocks()):",
             "    scores = model.transform(recipe.transform(block))",
             f"    values = {names}",
-            f"    recipe.answer(block, values, {beside!r}).write(sys.stdout, header=number == 0)",
+            f"    table = recipe.answer(block, values, {extra_columns!r})",
+            "    table.write(sys.stdout, header=number == 0)",
         ]
         return "\n".join(lines) + "\n"
 
 
-def _quoted(fixed: str) -> str:
-    """Return "a=x, b=y" as the entries of a dictionary."""
+def _as_dict_entries(overrides: str) -> str:
+    """Convert the text "a=x, b=y" to dictionary entries, '"a": x, "b": y'."""
     return ", ".join(
-        f'"{name}": {value}' for name, value in (p.split("=") for p in fixed.split(", "))
+        f'"{name}": {value}' for name, value in (p.split("=") for p in overrides.split(", "))
     )
 
 
-def _timeless(model: KernelPCA) -> KernelPCA:
-    """Return the model without the time it took, so that the same input gives the same file."""
+def _without_run_time(model: KernelPCA) -> KernelPCA:
+    """Remove the run time from the model's report, so that equal inputs give identical files."""
     parts = model._components
     model.report_ = replace(parts.report, seconds=float("nan"))
     model._components = replace(parts, report=model.report_)

@@ -1,6 +1,6 @@
-"""One run of a command: what it says, to whom, and how it ends.
+"""Console output of a command: messages, progress, results and output files.
 
-Data go to the standard output, everything else to the standard error.
+Data is written to standard output, everything else to standard error.
 """
 
 from __future__ import annotations
@@ -21,34 +21,36 @@ import click
 
 from ._app import NOT_CONVERGED
 
-__all__ = ["Output", "Session", "TableOutput", "replacing", "session_options"]
+__all__ = ["OutputPath", "Session", "TableOutputPath", "atomic_write", "session_options"]
 
 
 class Session:
-    """What a command says while it runs.
+    """The output of one command: messages, warnings, progress and the result.
 
     Attributes
     ----------
-    quiet, as_json : bool
-        Whether to say nothing but warnings; whether the result is wanted as JSON.
+    quiet : bool
+        Whether to print only warnings and errors.
+    as_json : bool
+        Whether to print the result as JSON.
     converged : bool
-        Whether all solvers did.
+        Whether all solvers have converged so far.
     """
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self.quiet, self.as_json, self.converged = quiet, as_json, True
 
     def note(self, text: str) -> None:
-        """Tell what was done, on the standard error."""
+        """Print a message to standard error, unless `quiet` is set."""
         if not self.quiet:
             click.echo(text, err=True)
 
     def warn(self, text: str) -> None:
-        """Tell what needs attention."""
-        click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_colours())
+        """Print a warning to standard error, even if `quiet` is set."""
+        click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_use_color())
 
     def write(self, table: Any, file: TextIO, number: int) -> None:
-        """Write a block of a table: as CSV, or to the standard output as JSON Lines if wanted."""
+        """Write block `number` of a table as CSV, or as JSON Lines to stdout with --json."""
         if self.as_json and file is sys.stdout:
             table.write_json(file)
         else:
@@ -56,9 +58,10 @@ class Session:
 
     @contextmanager
     def table(self, output: str | None) -> Iterator[Callable[[Any], None]]:
-        """Yield what writes the blocks of a table to a file, in the format of its name.
+        """Yield a function that writes the blocks of a table to a file.
 
-        Without a file they go to the standard output: as CSV, or as JSON Lines with --json.
+        The extension of `output` selects the format.  If `output` is None or "-", the blocks are
+        written to standard output as CSV, or as JSON Lines with --json.
         """
         if output in (None, "-"):
             numbers = count()
@@ -69,33 +72,37 @@ class Session:
         with table_writer(str(output)) as writer:
             yield writer.write
 
-    def result(self, words: str, **values: Any) -> None:
-        """Give the result: as text, or as JSON."""
+    def result(self, text: str, **values: Any) -> None:
+        """Print the result: `text`, or `values` as JSON with --json."""
         if self.as_json:
-            click.echo(json.dumps(_plain(values), indent=1, allow_nan=False))
-        elif words:
-            click.echo(words)
+            click.echo(json.dumps(_to_json_types(values), indent=1, allow_nan=False))
+        elif text:
+            click.echo(text)
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Say warnings of the library in a line each, and remember what did not converge."""
+    def capture_warnings(self) -> Iterator[None]:
+        """Print Python warnings as one line each, and record whether a solver did not converge."""
         from sklearn.exceptions import ConvergenceWarning
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
             yield
         for warning in caught:
-            at_bound = "close to the specified" in str(warning.message)  # of a search's box
+            # A hyperparameter at the bound of its search interval is not a failure to converge.
+            at_bound = "close to the specified" in str(warning.message)
             if issubclass(warning.category, ConvergenceWarning) and not at_bound:
                 self.converged = False
             if not issubclass(warning.category, (DeprecationWarning, FutureWarning)):
                 self.warn(str(warning.message))
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Callable[[float | None], None]]:
-        """Show how far long work is, on a terminal; yields what takes a share from 0 to 1."""
+    def progress(self, description: str) -> Iterator[Callable[[float | None], None]]:
+        """Show a progress bar if standard error is a terminal.
+
+        Yields a function that takes the completed fraction, from 0 to 1, or None if it is unknown.
+        """
         if self.quiet or not sys.stderr.isatty():
-            yield lambda share: None
+            yield lambda fraction: None
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -103,96 +110,105 @@ class Session:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
         console = Console(stderr=True)
         with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda share: bar.update(
-                task, total=None if share is None else 1.0, completed=share or 0.0
+            task = bar.add_task(description, total=None)
+            yield lambda fraction: bar.update(
+                task, total=None if fraction is None else 1.0, completed=fraction or 0.0
             )
 
     @property
-    def code(self) -> int:
-        """The exit code."""
+    def exit_code(self) -> int:
+        """The exit code of the command: 0, or 3 if a solver did not converge."""
         return 0 if self.converged else NOT_CONVERGED
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command --quiet, --json and --debug, and a `Session` as its first argument."""
+    """Add --quiet, --json and --debug to a command, and pass it a `Session` as first argument."""
 
-    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
-    @click.option("--json", "as_json", is_flag=True, help="Give the result as JSON.")
-    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
+    @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+    @click.option("--debug", is_flag=True, help="Show the traceback if an error occurs.")
     @wraps(command)
     def run(*args: Any, quiet: bool, as_json: bool, debug: bool, **options: Any) -> int:
         session = Session(quiet, as_json)
         command(session, *args, **options)
-        return session.code
+        return session.exit_code
 
+    # In raw docstrings "\b", which tells click to keep the line breaks of examples, is two
+    # characters; click expects the backspace character.
+    run.__doc__ = (command.__doc__ or "").replace(r"\b", "\b")
     return run
 
 
 @contextmanager
-def replacing(path: str | Path | None) -> Iterator[TextIO]:
-    """Yield a file that takes the place of `path` when it is complete; stdout for None or "-"."""
+def atomic_write(path: str | Path | None) -> Iterator[TextIO]:
+    """Yield a temporary file that replaces `path` only after it was written completely.
+
+    Yields standard output if `path` is None or "-".
+    """
     if path is None or str(path) == "-":
         yield sys.stdout
         return
-    place = Path(path)
-    new = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with new.open("w", encoding="utf-8", newline="") as file:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(new, place)
+        os.replace(temporary, target)
     finally:
-        new.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-class Output(click.Path):
-    """A file or a folder to write, refused at once if that cannot be: not after an hour's fit."""
+class OutputPath(click.Path):
+    """An output file or folder, checked before the computation starts instead of after it."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the path, if the folder it will be in takes new files."""
-        found = super().convert(value, param, ctx)
-        place = Path(str(found))
-        around = place.absolute().parent if self.file_okay else place.absolute()
-        while not self.file_okay and not around.exists():
-            around = around.parent  # which will be made
-        if str(found) != "-" and not around.is_dir():
-            self.fail(f"{str(found)!r} cannot be written: there is no folder {around}", param, ctx)
-        if str(found) != "-" and not os.access(around, os.W_OK | os.X_OK):
-            self.fail(f"{str(found)!r} cannot be written: {around} is read-only", param, ctx)
-        return found
+        """Return the path, or fail if it cannot be written."""
+        converted = super().convert(value, param, ctx)
+        path = Path(str(converted))
+        folder = path.absolute().parent if self.file_okay else path.absolute()
+        while not self.file_okay and not folder.exists():
+            folder = folder.parent  # missing output folders are created later
+        if str(converted) != "-" and not folder.is_dir():
+            self.fail(
+                f"{str(converted)!r} cannot be written: there is no folder {folder}", param, ctx
+            )
+        if str(converted) != "-" and not os.access(folder, os.W_OK | os.X_OK):
+            self.fail(f"{str(converted)!r} cannot be written: {folder} is read-only", param, ctx)
+        return converted
 
 
-class TableOutput(Output):
-    """A file for a table, refused at once if its name does not stand for a format."""
+class TableOutputPath(OutputPath):
+    """An output file for a table, whose extension must name a supported format."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the path, if a table can be written there."""
+        """Return the path, or fail if a table cannot be written there."""
         from ..tables import TableError, output_format
 
-        found = super().convert(value, param, ctx)
+        converted = super().convert(value, param, ctx)
         try:
-            output_format(str(found))
+            output_format(str(converted))
         except TableError as error:
             self.fail(str(error), param, ctx)
-        return found
+        return converted
 
 
-def _colours() -> bool | None:
+def _use_color() -> bool | None:
+    """Return False if NO_COLOR is set; None leaves the choice to click."""
     return False if os.environ.get("NO_COLOR") else None
 
 
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold of a value; null for a number that is not finite."""
+def _to_json_types(value: Any) -> Any:
+    """Convert a value to types that JSON supports; numbers that are not finite become None."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _to_json_types(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_to_json_types(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, (str, int, bool, type(None))) else str(value)

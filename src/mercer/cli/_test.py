@@ -1,4 +1,4 @@
-"""mercer test: whether two samples differ, and whether columns are related."""
+"""Commands for statistical tests: mercer test two-sample and mercer test independence."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from ._app import Commands, app
-from ._data import Data, data_options, kept, kernel_option, left_out_rows
+from ._app import CommandGroup, app
+from ._data import Data, data_options, dropped_rows_message, kernel_option, report_dropped_rows
 from ._session import Session, session_options
 
 
-@app.group(cls=Commands)
+@app.group(cls=CommandGroup)
 def test() -> None:
-    """Test samples: `two-sample` for a difference, `independence` for a relation."""
+    """Kernel two-sample and independence tests (MMD, HSIC)."""
 
 
 permutations_option = click.option(
@@ -22,19 +22,20 @@ permutations_option = click.option(
     type=click.IntRange(1),
     default=999,
     show_default=True,
-    help="How many random splits to compare.",
+    help="Number of random permutations.",
 )
-seed_option = click.option("--seed", type=int, default=0, show_default=True)
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 
 
-def _said(session: Session, result: Any, small: str, large: str) -> None:
-    words = (
+def _print_result(session: Session, result: Any, significant: str, not_significant: str) -> None:
+    """Print a test result with the conclusion at the 5 % level."""
+    text = (
         f"p-value {result.pvalue:.4g} ({result.n_permutations} permutations, "
         f"statistic {result.statistic:.6g}, {result.kernel})\n"
     )
-    words += small if result.pvalue < 0.05 else large
+    text += significant if result.pvalue < 0.05 else not_significant
     session.result(
-        words,
+        text,
         pvalue=result.pvalue,
         statistic=result.statistic,
         method=result.method,
@@ -53,45 +54,55 @@ def _said(session: Session, result: Any, small: str, large: str) -> None:
 def two_sample(
     session: Session, data: Data, other: str, kernel: str, permutations: int, seed: int
 ) -> None:
-    """Test whether the rows of DATA and OTHER come from the same distribution (MMD)."""
+    """Test whether two files have the same distribution (MMD).
+
+    The null hypothesis is that the rows of DATA and OTHER come from one distribution.
+    """
     from ..means import two_sample_test
     from ..tables import Table, TableError
 
     source, second = data.open(session), data.open(session, other)
-    one, two = source.table(), second.table()
-    missing = [name for name in one.columns if name not in two.columns]
+    first_table, second_table = source.table(), second.table()
+    missing = [name for name in first_table.columns if name not in second_table.columns]
     recipe = data.recipe(source, kernel)
     for name in missing:
-        if name in recipe.columns if recipe.columns else name not in (*recipe.ignore, *one.beside):
-            two.column(name)  # says which column is nearest
-    both = [
-        replace(t, columns={n: t.columns[n] for n in one.columns if n in two.columns})
-        for t in (one, two)
-    ]
-    if both[0].kinds != both[1].kinds:
-        name = next(n for n in both[0].kinds if both[0].kinds[n] != both[1].kinds[n])
-        raise TableError(
-            f"column {name!r} holds {both[0].kinds[name]} in {source.name} and "
-            f"{both[1].kinds[name]} in {second.name}"
+        if (
+            name in recipe.columns
+            if recipe.columns
+            else name not in (*recipe.ignore, *first_table.beside)
+        ):
+            second_table.column(name)  # raises an error that suggests the closest column
+    tables = [
+        replace(
+            t, columns={n: t.columns[n] for n in first_table.columns if n in second_table.columns}
         )
-    recipe = recipe.fit(Table.joined([replace(t, lines=None) for t in both]))
+        for t in (first_table, second_table)
+    ]
+    if tables[0].kinds != tables[1].kinds:
+        name = next(n for n in tables[0].kinds if tables[0].kinds[n] != tables[1].kinds[n])
+        raise TableError(
+            f"column {name!r} contains {tables[0].kinds[name]} in {source.name}, but "
+            f"{tables[1].kinds[name]} in {second.name}"
+        )
+    recipe = recipe.fit(Table.joined([replace(t, lines=None) for t in tables]))
     session.note("\n".join(recipe.describe()))
-    for table in (one, two):
-        kept(recipe, table, session)
-    with session.progress("permutations"), session.listening():
+    for table in (first_table, second_table):
+        report_dropped_rows(recipe, table, session)
+    with session.progress("permutations"), session.capture_warnings():
         result = two_sample_test(
-            recipe.transform(one),
-            recipe.transform(two),
+            recipe.transform(first_table),
+            recipe.transform(second_table),
             kernel,
             n_permutations=permutations,
             random_state=seed,
         )
-    _said(
+    _print_result(
         session,
         result,
-        "The two files differ: if they came from one distribution, a difference as large would "
-        "be this rare.",
-        "No difference is shown: one distribution would often give a difference as large.",
+        "The two files differ significantly (5 % level): samples of one distribution would rarely "
+        "differ this much.",
+        "No significant difference (5 % level): samples of one distribution would often differ "
+        "this much.",
     )
 
 
@@ -99,7 +110,12 @@ def two_sample(
 @session_options
 @data_options
 @click.option(
-    "--x", "first", multiple=True, required=True, metavar="NAMES", help="The columns on one side."
+    "--x",
+    "first",
+    multiple=True,
+    required=True,
+    metavar="NAMES",
+    help="Columns of the first variable, comma-separated.",
 )
 @click.option(
     "--y",
@@ -107,10 +123,14 @@ def two_sample(
     multiple=True,
     required=True,
     metavar="NAMES",
-    help="The columns on the other side.",
+    help="Columns of the second variable, comma-separated.",
 )
 @kernel_option()
-@click.option("--kernel-y", metavar="EXPRESSION", help="A kernel of its own for the other side.")
+@click.option(
+    "--kernel-y",
+    metavar="EXPRESSION",
+    help="Kernel for the second variable; by default the same as --kernel.",
+)
 @permutations_option
 @seed_option
 def independence(
@@ -123,33 +143,35 @@ def independence(
     permutations: int,
     seed: int,
 ) -> None:
-    """Test whether some columns of DATA are independent of others (HSIC)."""
+    """Test whether columns of DATA are independent (HSIC)."""
     import numpy as np
 
     from ..means import independence_test
 
     source = data.open(session)
     table = source.table()
-    sides = []
+    recipes = []
     kernel_y = kernel_y or kernel
-    for names, which in ((first, kernel), (second, kernel_y)):
-        recipe = replace(data, columns=names).recipe(source, which)
-        hot = recipe.onehot
-        if isinstance(hot, tuple):
-            hot = tuple(name for name in hot if name in (recipe.columns or ()))
-        sides.append(replace(recipe, onehot=hot).fit(table))
-        session.note("\n".join(sides[-1].describe()))
-    with session.progress("permutations"), session.listening():
-        both = np.intersect1d(sides[0].kept(table), sides[1].kept(table))
-        X, Y = (recipe.transform(table.take(both)) for recipe in sides)
+    for names, side_kernel in ((first, kernel), (second, kernel_y)):
+        recipe = replace(data, columns=names).recipe(source, side_kernel)
+        onehot = recipe.onehot
+        if isinstance(onehot, tuple):
+            onehot = tuple(name for name in onehot if name in (recipe.columns or ()))
+        recipes.append(replace(recipe, onehot=onehot).fit(table))
+        session.note("\n".join(recipes[-1].describe()))
+    with session.progress("permutations"), session.capture_warnings():
+        complete = np.intersect1d(recipes[0].kept(table), recipes[1].kept(table))
+        X, Y = (recipe.transform(table.take(complete)) for recipe in recipes)
         result = independence_test(
             X, Y, kernel, kernel_y, n_permutations=permutations, random_state=seed
         )
-    if len(both) < len(table):
-        session.note(left_out_rows(source.name, len(table) - len(both), len(table)))
-    _said(
+    if len(complete) < len(table):
+        session.note(dropped_rows_message(source.name, len(table) - len(complete), len(table)))
+    _print_result(
         session,
         result,
-        "They are related: independent columns would rarely show as much.",
-        "No relation is shown: independent columns would often show as much.",
+        "The columns are dependent (5 % level): independent columns would rarely give a statistic "
+        "this large.",
+        "No significant dependence (5 % level): independent columns would often give a statistic "
+        "this large.",
     )

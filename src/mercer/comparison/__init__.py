@@ -1,4 +1,4 @@
-"""Maps of the same points by several models, side by side."""
+"""Comparison of embeddings of the same points by several models."""
 
 from .._lazy import attach
 

@@ -1,4 +1,4 @@
-"""What a comparison found, as a value: a table, and maps to be drawn."""
+"""The result of `compare`: a table of quality measures, and embeddings that can be plotted."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ from ..maps import EmbeddingQuality
 
 __all__ = ["Compared", "Comparison"]
 
-_HEADS = ("model", "T", "C", "AUC", "1-NN errors", "lost", "seconds")
+_COLUMN_TITLES = ("model", "T", "C", "AUC", "1-NN errors", "MSE", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """One model, its map, and how much of it is true; without a map if it has failed.
+    """The result of one model in a comparison.
 
     Attributes
     ----------
     name : str
+        Name of the model.
     model : estimator or None
-        Fitted.
+        The fitted model; None if it failed.
     Z : ndarray of shape (n, q) or None
-        The map.
+        The embedding; None if the model failed.
     quality : EmbeddingQuality or None
+        Quality measures of the embedding.
     errors : float
-        Points, of those that were asked, whose nearest neighbour in the map has another label; NaN
-        without labels.
+        Number of evaluated points whose nearest neighbour in the embedding has a different label;
+        NaN without labels.
     reconstruction : float
-        The mean squared error of a value after the way to the map and back; NaN if there is none.
+        Mean squared error per value of X after transform and inverse transform; NaN if the model
+        has no inverse transform.
     seconds : float
-        Of the fit.
+        Run time of the fit.
     note : str
-        Why it has failed, or what it warned of.
+        The reason if the model failed, otherwise its warnings.
     """
 
     name: str
@@ -52,69 +55,71 @@ class Compared:
 @entry_point
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What `compare` found; printed, it is a table.
+    """The result of `compare`, which prints as a table.
 
     Attributes
     ----------
     rows : tuple of Compared
-        One for each model, failed ones as well.
+        The results of all models, including those that failed.
     left_out : dict
-        Models that were not taken, each with the reason.
+        Names of the models that are not in the comparison, with the reasons.
     n_points : int
-    n_asked : int
-        Points that were asked for their neighbours.
+        Number of points.
+    n_evaluated : int
+        Number of points at which the embeddings were evaluated.
     n_neighbors : int
-        K of T and C.
+        Number of neighbours K of trustworthiness (T) and continuity (C).
     y : ndarray or None
-        Labels, or numbers, to colour by.
+        Labels or numbers that colour the points.
 
     Examples
     --------
     >>> import numpy as np
     >>> import mercer
     >>> X = np.random.default_rng(0).normal(size=(40, 4)) * [3.0, 1.0, 0.1, 0.1]
-    >>> found = mercer.compare(X, models=["PCA", "MDS"])
-    >>> list(found.maps), found.maps["MDS"].shape
+    >>> comparison = mercer.compare(X, models=["PCA", "MDS"])
+    >>> list(comparison.maps), comparison.maps["MDS"].shape
     (['PCA', 'MDS'], (40, 2))
-    >>> print(str(found).splitlines()[0])
-    Maps of 40 points in 2 dimensions; T and C at 10 neighbours
+    >>> print(str(comparison).splitlines()[0])
+    Embeddings of 40 points in 2 dimensions; T and C with 10 neighbours
     """
 
     rows: tuple[Compared, ...]
     left_out: dict[str, str]
     n_points: int
-    n_asked: int
+    n_evaluated: int
     n_neighbors: int
     y: np.ndarray | None = None
 
     @property
     def maps(self) -> dict[str, np.ndarray]:
-        """The maps by name, without models that failed."""
+        """The embeddings by model name, without models that failed."""
         return {row.name: row.Z for row in self.rows if row.Z is not None}
 
     @property
     def models(self) -> dict[str, Any]:
-        """The fitted models by name."""
+        """The fitted models by name, without models that failed."""
         return {row.name: row.model for row in self.rows if row.Z is not None}
 
     @property
     def qualities(self) -> dict[str, EmbeddingQuality]:
-        """All measures of each map, by name."""
+        """The quality measures of each embedding, by model name."""
         return {row.name: row.quality for row in self.rows if row.quality is not None}
 
     @property
     def table(self) -> dict[str, list[Any]]:
-        """Columns by name, one entry for each model: ``pandas.DataFrame(found.table)``."""
+        """Columns by name with one entry per model, as for ``pandas.DataFrame(table)``."""
         at = self.n_neighbors - 1
 
         def measured(name: str, at: Any, errors: bool = False) -> list[float]:
-            found = []
+            """Return a measure of each model, or its standard error; entry `at` of a curve."""
+            values = []
             for row in self.rows:
                 part: Any = row.quality
                 part = part.standard_error if errors and part is not None else part
                 value: Any = np.nan if part is None else getattr(part, name)
-                found.append(float(value if at is None or part is None else value[at]))
-            return found
+                values.append(float(value if at is None or part is None else value[at]))
+            return values
 
         return {
             "model": [row.name for row in self.rows],
@@ -129,10 +134,10 @@ class Comparison:
         }
 
     def summary(self) -> str:
-        """Return the table as text, with what it means and what was left out."""
-        cells = [_HEADS, *self._cells()]
-        widths = [max(len(row[j]) for row in cells) for j in range(len(_HEADS))]
-        lines = [self._head]
+        """Return the table as text, with a legend and the models that were left out."""
+        cells = [_COLUMN_TITLES, *self._formatted_rows()]
+        widths = [max(len(row[j]) for row in cells) for j in range(len(_COLUMN_TITLES))]
+        lines = [self._title_line]
         for row in cells:
             rest = (cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
             lines.append(f"  {row[0].ljust(widths[0])}  {'  '.join(rest)}".rstrip())
@@ -142,42 +147,51 @@ class Comparison:
         return "\n".join(lines)
 
     def plot(self, figure: Any = None) -> Any:
-        """Draw all maps side by side and return their axes; see `mercer.plotting.maps`."""
+        """Draw all embeddings side by side and return their axes; see `mercer.plotting.maps`."""
         from ..plotting import maps
 
         if not self.maps:
-            raise ValueError("there is no map to draw: all models have failed")
-        titles = {row.name: self._title(row) for row in self.rows}
+            raise ValueError("there is no embedding to draw, because all models failed")
+        titles = {row.name: self._panel_title(row) for row in self.rows}
         return maps(self.maps, self.y, titles=titles, figure=figure)
 
     @property
-    def _head(self) -> str:
+    def _title_line(self) -> str:
         q = next((Z.shape[1] for Z in self.maps.values()), 0)
-        some = "" if self.n_asked == self.n_points else f", measured at {self.n_asked} of them"
+        subset = (
+            ""
+            if self.n_evaluated == self.n_points
+            else f", evaluated at {self.n_evaluated} of them"
+        )
         return (
-            f"Maps of {self.n_points} points in {q} dimension{'s' * (q != 1)}{some}; "
-            f"T and C at {self.n_neighbors} neighbours"
+            f"Embeddings of {self.n_points} points in {q} dimension{'s' * (q != 1)}{subset}; "
+            f"T and C with {self.n_neighbors} neighbours"
         )
 
     @property
     def _legend(self) -> list[str]:
-        words = [
-            "  T: who is near in the map is near in the data; C: the other way round;",
-            "  AUC: neighbours in common, at all scales; all three are 1 for a perfect map.",
+        lines = [
+            "  T: trustworthiness, whether neighbours in the embedding are neighbours in the data.",
+            "  C: continuity, whether neighbours in the data are neighbours in the embedding.",
+            "  AUC: overlap of the neighbours in both, averaged over all numbers of neighbours.",
+            "  T, C and AUC are 1 for a perfect embedding.",
         ]
         if any(np.isfinite(row.errors) for row in self.rows):
-            words.append(
-                f"  1-NN errors: points of {self.n_asked} whose nearest neighbour in the map has "
-                f"another label."
+            lines.append(
+                f"  1-NN errors: number of points, of {self.n_evaluated}, whose nearest neighbour "
+                f"in the embedding has a different label."
             )
         if any(np.isfinite(row.reconstruction) for row in self.rows):
-            words.append("  lost: mean squared error of a value, to the map and back.")
-        return words
+            lines.append(
+                "  MSE: mean squared error per value of the data after transform and inverse "
+                "transform."
+            )
+        return lines
 
-    def _cells(self) -> list[tuple[str, ...]]:
+    def _formatted_rows(self) -> list[tuple[str, ...]]:
         t = self.table
-        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # not all rows that could be
-        found = []
+        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # evaluated at a random sample of rows
+        rows = []
         for i, name in enumerate(t["model"]):
             auc = f"{t['auc'][i]:.3f}" + (f"±{t['auc_standard_error'][i]:.3f}" if sampled else "")
             numbers = (
@@ -188,10 +202,10 @@ class Comparison:
                 (t["reconstruction_error"][i], f"{t['reconstruction_error'][i]:.4g}"),
                 (t["seconds"][i], f"{t['seconds'][i]:.2f}"),
             )
-            found.append((name, *(text if np.isfinite(value) else "-" for value, text in numbers)))
-        return found
+            rows.append((name, *(text if np.isfinite(value) else "-" for value, text in numbers)))
+        return rows
 
-    def _title(self, row: Compared) -> str:
+    def _panel_title(self, row: Compared) -> str:
         if row.quality is None:
             return row.name
         at = self.n_neighbors - 1
@@ -203,11 +217,11 @@ class Comparison:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        rows = [("th", _HEADS), *(("td", cells) for cells in self._cells())]
+        rows = [("th", _COLUMN_TITLES), *(("td", cells) for cells in self._formatted_rows())]
         body = "".join(
             "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
             for tag, cells in rows
         )
-        words = self.summary().partition("\n\n")[2].splitlines()
-        below = "<br>".join(html.escape(line.strip()) for line in words)
-        return f"<p>{html.escape(self._head)}</p><table>{body}</table><p>{below}</p>"
+        lines = self.summary().partition("\n\n")[2].splitlines()
+        legend = "<br>".join(html.escape(line.strip()) for line in lines)
+        return f"<p>{html.escape(self._title_line)}</p><table>{body}</table><p>{legend}</p>"

@@ -1,4 +1,4 @@
-"""The models that have names, and which of them are taken when nobody says which."""
+"""The named models of `compare`, and the choice of the default models."""
 
 from __future__ import annotations
 
@@ -23,17 +23,36 @@ from ..estimators import (
 
 __all__ = ["KNOWN", "Asked", "Known", "chosen"]
 
-_MANY = 5000  # points beyond which to learn a way back takes minutes
+_MAX_INVERSE_POINTS = 5000  # more points make fitting an inverse transform take minutes
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a model is made for: n points, vectors of d columns or not, in q dimensions.
+    """The size and kind of the data, and the options, for which models are created.
+
+    Attributes
+    ----------
+    n : int
+        Number of points.
+    q : int
+        Number of dimensions of the embedding.
+    kernel : Kernel or str
+        Kernel on the points.
+    vectors : bool
+        Whether the points are vectors.
+    has_missing : bool
+        Whether the points have missing values.
+    seed : int
+        Random seed.
+    max_memory : int, str or None
+        Memory limit.
+    d : int
+        Number of columns, if the points are vectors.
 
     Examples
     --------
     >>> from mercer.comparison import Asked
-    >>> Asked(100, 2, "rbf").distance  # of vectors, it is Euclid's
+    >>> Asked(100, 2, "rbf").distance  # vectors have Euclidean distances
     'linear'
     """
 
@@ -41,86 +60,92 @@ class Asked:
     q: int
     kernel: Any
     vectors: bool = True
-    gaps: bool = False
+    has_missing: bool = False
     seed: int = 0
     max_memory: Any = None
     d: int = 1
 
     @property
     def distance(self) -> Any:
-        """The kernel whose distance is that of the points: Euclid's for vectors."""
+        """The kernel that defines the distances of the points; "linear" (Euclidean) for vectors."""
         return "linear" if self.vectors else self.kernel
 
 
 @dataclass(frozen=True)
 class Known:
-    """A model with a name: how it is made, and when it is taken without being asked for.
+    """A named model: how to create it, and when it belongs to the default models.
 
     Attributes
     ----------
     make : function
-        Makes the estimator for what is `Asked`.
-    most : int or None
-        Points up to which it is taken: within a minute or so.
-    values : int or None
-        Values of X, n times its columns, up to which it is taken, for the same reason.
-    points : bool
-        Whether it takes points that are no vectors.
-    gaps : bool
-        Whether it is taken where values are missing, and only there.
+        Takes an `Asked` and returns the estimator.
+    max_points : int or None
+        Largest number of points for a default model; up to it, a fit takes about a minute.
+    max_values : int or None
+        Largest number of values of X, n times d, for a default model, for the same reason.
+    any_points : bool
+        Whether the model accepts points that are not vectors.
+    for_missing : bool
+        Whether it is a default model if values are missing, and only then.
 
     Examples
     --------
     >>> from mercer.comparison import KNOWN, Asked
-    >>> KNOWN["autoencoder"].refuses(Asked(20_000, 2, "rbf"))
-    '20000 points are more than 5000, and it would take long'
+    >>> KNOWN["autoencoder"].reason_excluded(Asked(20_000, 2, "rbf"))
+    'too slow for 20000 points (limit 5000)'
     """
 
     make: Function[[Asked], Any]
-    most: int | None = None
-    values: int | None = None
-    points: bool = False
-    gaps: bool = False
+    max_points: int | None = None
+    max_values: int | None = None
+    any_points: bool = False
+    for_missing: bool = False
 
-    def made(self, asked: Asked) -> Any:
-        """Return the estimator, with the seed and the budget if it has any."""
-        model = self.make(asked)
-        given = {"random_state": asked.seed, "max_memory": asked.max_memory}
-        return model.set_params(**{k: v for k, v in given.items() if k in model.get_params()})
+    def build(self, request: Asked) -> Any:
+        """Return the estimator, with the seed and the memory limit if it has such parameters."""
+        model = self.make(request)
+        options = {"random_state": request.seed, "max_memory": request.max_memory}
+        return model.set_params(**{k: v for k, v in options.items() if k in model.get_params()})
 
-    def refuses(self, asked: Asked) -> str:
-        """Return why it is not taken unasked; an empty text if it is."""
-        if not (asked.vectors or self.points):
-            return "it takes vectors"
-        if asked.gaps != self.gaps:
-            return "values are missing" if asked.gaps else "it is PCA, where no value is missing"
-        if self.most is not None and asked.n > self.most:
-            return f"{asked.n} points are more than {self.most}, and it would take long"
-        if self.values is not None and asked.n * asked.d > self.values:
-            many = f"{asked.n} x {asked.d} values are more than {self.values}"
-            return f"{many}, and it would take long"
+    def reason_excluded(self, request: Asked) -> str:
+        """Return why this is not a default model for the request, or "" if it is one."""
+        if not (request.vectors or self.any_points):
+            return "it requires vectors"
+        if request.has_missing != self.for_missing:
+            return (
+                "it does not support missing values"
+                if request.has_missing
+                else "it is equivalent to PCA if no value is missing"
+            )
+        if self.max_points is not None and request.n > self.max_points:
+            return f"too slow for {request.n} points (limit {self.max_points})"
+        if self.max_values is not None and request.n * request.d > self.max_values:
+            size = f"{request.n} x {request.d} values"
+            return f"too slow for {size} (limit {self.max_values})"
         return ""
 
 
 KNOWN: dict[str, Known] = {
-    "PCA": Known(lambda a: PCA(a.q)),
-    "PPCA": Known(lambda a: ProbabilisticPCA(a.q), gaps=True),
+    "PCA": Known(lambda r: PCA(r.q)),
+    "PPCA": Known(lambda r: ProbabilisticPCA(r.q), for_missing=True),
     "kernel PCA": Known(
-        lambda a: KernelPCA(a.q, kernel=a.kernel, fit_inverse_transform=a.vectors and a.n <= _MANY),
-        points=True,
+        lambda r: KernelPCA(
+            r.q, kernel=r.kernel, fit_inverse_transform=r.vectors and r.n <= _MAX_INVERSE_POINTS
+        ),
+        any_points=True,
     ),
-    "MDS": Known(lambda a: MetricMDS(a.q, kernel=a.distance), 10_000, points=True),
+    "MDS": Known(lambda r: MetricMDS(r.q, kernel=r.distance), 10_000, any_points=True),
     "Sammon": Known(
-        lambda a: MetricMDS(a.q, stress="sammon", kernel=a.distance), 10_000, points=True
+        lambda r: MetricMDS(r.q, stress="sammon", kernel=r.distance), 10_000, any_points=True
     ),
-    "autoencoder": Known(lambda a: Autoencoder(a.q), 5000, values=250_000),
-    "GPLVM": Known(lambda a: GPLVM(a.q), 1000),
-    "Bayesian GPLVM": Known(lambda a: BayesianGPLVM(a.q), 3000),
+    "autoencoder": Known(lambda r: Autoencoder(r.q), 5000, max_values=250_000),
+    "GPLVM": Known(lambda r: GPLVM(r.q), 1000),
+    "Bayesian GPLVM": Known(lambda r: BayesianGPLVM(r.q), 3000),
 }
 
 
-def chosen(models: Any, asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return estimators by name, not fitted, and why others were left out.
+def chosen(models: Any, request: Asked) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return unfitted estimators by name, and the reasons for which others were left out.
 
     Examples
     --------
@@ -130,45 +155,47 @@ def chosen(models: Any, asked: Asked) -> tuple[dict[str, Any], dict[str, str]]:
     (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'autoencoder', 'GPLVM', 'Bayesian GPLVM'])
     """
     if models is None:
-        reasons = {name: known.refuses(asked) for name, known in KNOWN.items()}
-        taken = {name: KNOWN[name].made(asked) for name, why in reasons.items() if not why}
-        return taken, {name: why for name, why in reasons.items() if why}
+        reasons = {name: spec.reason_excluded(request) for name, spec in KNOWN.items()}
+        default = {name: KNOWN[name].build(request) for name, why in reasons.items() if not why}
+        return default, {name: why for name, why in reasons.items() if why}
     if isinstance(models, Mapping):
-        given = list(models.items())
+        labelled = list(models.items())
     else:
-        given = [(None, one) for one in ([models] if _is_one(models) else models)]
-    found: dict[str, Any] = {}
-    for label, one in given:
-        name = _named(one) if isinstance(one, str) else type(one).__name__
-        if not isinstance(one, str) and not _is_one(one):
-            raise TypeError(f"models are names or estimators with fit_transform, got {one!r}")
-        model = KNOWN[name].made(asked) if isinstance(one, str) else clone(one)
-        found[_free(str(label or name), found)] = model
-    if not found:
-        raise ValueError("models is empty: name at least one, or leave it out")
-    return found, {}
+        labelled = [(None, item) for item in ([models] if _is_model(models) else models)]
+    estimators: dict[str, Any] = {}
+    for label, item in labelled:
+        name = _canonical_name(item) if isinstance(item, str) else type(item).__name__
+        if not isinstance(item, str) and not _is_model(item):
+            raise TypeError(f"models must be names or estimators with fit_transform, got {item!r}")
+        model = KNOWN[name].build(request) if isinstance(item, str) else clone(item)
+        estimators[_unique_name(str(label or name), estimators)] = model
+    if not estimators:
+        raise ValueError("models is empty; give at least one model, or None for the default models")
+    return estimators, {}
 
 
-def _is_one(model: Any) -> bool:
+def _is_model(model: Any) -> bool:
+    """Return True for a model name or an estimator, and False for a list of them."""
     return isinstance(model, str) or hasattr(model, "fit_transform") or hasattr(model, "transform")
 
 
-def _free(name: str, taken: dict[str, Any]) -> str:
-    """Return the name, with a number if it is taken."""
-    names = [name, *(f"{name} {k}" for k in range(2, len(taken) + 2))]
-    return next(one for one in names if one not in taken)
+def _unique_name(name: str, used: dict[str, Any]) -> str:
+    """Return the name, with a number appended if it is already used."""
+    names = [name, *(f"{name} {k}" for k in range(2, len(used) + 2))]
+    return next(candidate for candidate in names if candidate not in used)
 
 
-def _named(name: str) -> str:
-    """Return the name in the table that is meant, whatever its case and spaces."""
-    names = {_bare(known): known for known in KNOWN}
+def _canonical_name(name: str) -> str:
+    """Return the name of a model as in `KNOWN`, regardless of case, spaces and hyphens."""
+    names = {_normalised(known): known for known in KNOWN}
     names |= {"kernelpca": "kernel PCA", "metricmds": "MDS", "probabilisticpca": "PPCA"}
-    if _bare(name) in names:
-        return names[_bare(name)]
-    near = difflib.get_close_matches(_bare(name), names, 1, cutoff=0.5)
-    hint = f"; did you mean {names[near[0]]!r}?" if near else ";"
-    raise ValueError(f"there is no model {name!r}{hint} there are {', '.join(KNOWN)}")
+    if _normalised(name) in names:
+        return names[_normalised(name)]
+    matches = difflib.get_close_matches(_normalised(name), names, 1, cutoff=0.5)
+    hint = f"; did you mean {names[matches[0]]!r}?" if matches else ";"
+    raise ValueError(f"there is no model {name!r}{hint} the models are {', '.join(KNOWN)}")
 
 
-def _bare(name: str) -> str:
+def _normalised(name: str) -> str:
+    """Return a name in lower case, without characters other than letters and digits."""
     return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -1,4 +1,8 @@
-"""scikit-learn estimators: thin, each a kernel, a Gram, a solver and an expansion."""
+"""Estimators with the scikit-learn API.
+
+Each estimator validates its input and combines a kernel, a Gram matrix, a solver and an expansion
+from the other packages. The numerical work is done there.
+"""
 
 from .._lazy import attach
 

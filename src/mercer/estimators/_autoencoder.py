@@ -1,4 +1,4 @@
-"""The autoencoder, thin: checks, and scikit-learn's names for what `maps` finds."""
+"""Autoencoder: scikit-learn interface to `mercer.maps.autoencode`."""
 
 from __future__ import annotations
 
@@ -25,50 +25,58 @@ __all__ = ["Autoencoder"]
 
 @estimator()
 class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """z = f(x) and x = g(z) by two small networks, which together lose as little as they can.
+    """Nonlinear dimensionality reduction with a small neural network.
 
-    Both have the hidden layers, the second in the opposite order: of 12 columns the layers are
-    12-20-2-20-12 by default.  The bottleneck is linear, so that the map is not squeezed into a box.
-    What is minimised, by L-BFGS from several random places, is the part of the variance that is
-    lost, with weight decay:
+    An encoder z = f(x) maps points to a low-dimensional embedding, and a decoder x = g(z) maps
+    embedded points back. Both networks have the same hidden layers, the decoder in reverse order:
+    for data with 12 columns the default layers are 12-20-2-20-12. The bottleneck layer is linear,
+    so that the coordinates of the embedding are not confined to the range of the activation
+    function.
+
+    L-BFGS minimises the fraction of variance that is lost, plus weight decay, from several random
+    initialisations:
 
         E = sum_i |x_i - g(f(x_i))|^2 / sum_i |x_i - mean|^2 + alpha sum_j |W_j|^2.
 
-    E has many minima: `losses_` and `summary` tell how far apart the restarts ended.  Columns count
-    by their variance, as in PCA; standardise them if their units differ.
+    E has many local minima; `losses_` and `summary` show how much the restarts differ. Columns with
+    a larger variance have more influence, as in PCA; standardise the columns if their units differ.
 
     Parameters
     ----------
     n_components : int or None
-        The dimensions of the map, not more than there are columns; None is 2, or 1 of two columns.
+        The dimension of the embedding, at most the number of columns. None means 2, or 1 if X has
+        two columns or fewer.
     hidden_layer_sizes : sequence of int
-        Units of the layers from the data to the map.
+        The number of units in each hidden layer of the encoder.
     activation : {"tanh", "logistic", "relu", "identity"}
-        The function of the hidden layers; "identity" leads to the plane of PCA.
+        The activation function of the hidden layers. With "identity" the network spans the same
+        plane as PCA.
     alpha : float
-        The weight decay, for points of unit variance.
+        The weight decay, for data scaled to unit variance. Larger values give smoother maps.
     n_init : int
-        Restarts; the one with the least E is kept.
+        The number of restarts; the result with the smallest E is used.
     tol : float
-        A descent has converged when no slope of E is larger than this.
+        A restart has converged when the largest absolute entry of the gradient of E is at most tol.
     max_iter : int
-        The most steps of a descent.
+        The maximum number of L-BFGS iterations per restart.
     random_state : int, RandomState or None
-        Of the places to start from; None stands for 0.
+        Seed of the initial weights; None means 0.
     verbose : int
-        Whether to say how far the descents are.
+        Whether to print progress.
 
     Attributes
     ----------
     encoder_, decoder_ : Layers
-        f and g, for points as they come.  The axes of the map are principal ones, and its mean is
-        0, which changes nothing in E but makes fits comparable.
+        The networks f and g, which take and return unscaled data. The embedding has mean 0 and
+        its axes are principal axes; this does not change E, but makes fits comparable.
     losses_ : ndarray of shape (n_init,)
-        The E of each restart.
+        The value of E after each restart.
     report_ : Report
-        What was done: steps and largest slope of the best restart, and the spread of all of them.
+        Iterations and largest gradient entry of the best restart, and the spread of all restarts.
     n_iter_ : int
+        The number of iterations of the best restart.
     n_features_in_ : int
+        The number of columns of X.
 
     Examples
     --------
@@ -102,7 +110,7 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the way to the map and back."""
+        """Train the encoder and the decoder on the rows of X."""
         X = self._check(X, reset=True, ensure_min_samples=2)
         q = number_of_components(self.n_components, X.shape[1])
         refuse_equal(len(X), bool(np.all(X[0] == X)))
@@ -111,8 +119,8 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             raise ValueError(
                 f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}"
             )
-        with progress(type(self).__name__, self.verbose) as say:
-            found = autoencode(
+        with progress(type(self).__name__, self.verbose) as log:
+            result = autoencode(
                 X,
                 q,
                 tuple(map(int, hidden)),
@@ -122,51 +130,55 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 self.tol,
                 self.max_iter,
                 random_numbers(self.random_state),
-                say,
+                log,
             )
-            self.encoder_, self.decoder_, self.losses_, self.report_ = found
-            if say is not None:
-                say(f"{self.losses_.min():.4g} of the variance lost, by the best of {self.n_init}")
+            self.encoder_, self.decoder_, self.losses_, self.report_ = result
+            if log is not None:
+                log(
+                    f"{self.losses_.min():.4g} of the variance lost in the best of {self.n_init} "
+                    f"restarts"
+                )
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return f(x), the place of each row in the map."""
+        """Return f(x), the embedding of each row, of shape (n, n_components)."""
         check_is_fitted(self)
         return self.encoder_(self._check(X))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return g(z), what would be at each place z."""
+        """Return g(z), the reconstruction of each embedded point z in the rows of X."""
         check_is_fitted(self)
         return self.decoder_(check_places(self, X, self._n_features_out))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return -|x - g(f(x))|^2 / d of each row."""
+        """Return minus the mean squared reconstruction error of each row, -|x - g(f(x))|^2 / d."""
         check_is_fitted(self)
         X = self._check(X)
         return np.asarray(-np.mean((X - self.decoder_(self.encoder_(X))) ** 2, axis=1))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean squared error of a value, -sum_i |x_i - g(f(x_i))|^2 / (n d)."""
+        """Return minus the mean squared error, -sum_i |x_i - g(f(x_i))|^2 / (n d)."""
         return float(self.score_samples(X).mean())
 
     def summary(self) -> str:
-        """Return what was fitted, how well, and at what cost, as text."""
+        """Return a text with the layers, the quality of the fit and its cost."""
         check_is_fitted(self)
         layers = [W.shape[0] for half in (self.encoder_, self.decoder_) for W in half.weights]
         sizes = "-".join(map(str, [*layers, self.n_features_in_]))
-        lost = self.losses_
+        losses = self.losses_
         report = str(self.report_).replace("\n", "\n  ")
         return "\n".join(
             [
                 f"Autoencoder {sizes}, {self.activation}",
                 f"  {report}",
-                f"  lost       {lost.min():.4g} to {lost.max():.4g} of the variance "
-                f"(with weight decay) after {len(lost)} restart{'s' * (len(lost) != 1)}",
+                f"  lost       {losses.min():.4g} to {losses.max():.4g} of the variance "
+                f"(with weight decay) after {len(losses)} restart{'s' * (len(losses) != 1)}",
             ]
         )
 
     @property
     def n_iter_(self) -> int:
+        """The number of iterations of the best restart."""
         return self.report_.n_iter
 
     @property
@@ -174,5 +186,6 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return int(self.encoder_.weights[-1].shape[1])
 
     def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
+        """Return X as a validated float64 array."""
         refuse_structured(X, type(self).__name__)
         return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64, **options))

@@ -1,4 +1,8 @@
-"""What every estimator does the same way: kernels from what users write, points from X."""
+"""Base classes of estimators with a kernel: kernel parameters, input validation, predictions.
+
+`KernelEstimator` converts the user's `kernel` parameter to a `Kernel` and validates X and y;
+`NamedKernel` adds the parameters of kernels given by name, and `Landmarked` those of landmarks.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,8 @@ __all__ = ["NO_TARGETS", "KernelEstimator", "KernelLike", "Landmarked", "NamedKe
 __all__ += ["SklearnGPKernel", "is_ready", "taken"]
 
 
-NO_TARGETS = object()  # y=None is an error of the user's
+# Default of y in `_sample` for unsupervised models; y=None is a user error in supervised ones.
+NO_TARGETS = object()
 SklearnGPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
 KernelLike: TypeAlias = str | Kernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
@@ -38,20 +43,22 @@ Seed: TypeAlias = int | np.random.RandomState | None
 
 @estimator(kw_only=True)
 class KernelEstimator(BaseEstimator):
-    """An estimator with a kernel, whose fitted state is an expansion.
+    """Base class of estimators with a kernel whose fitted functions are kernel expansions.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or scikit-learn GP kernel
-        A name of scikit-learn's ("linear", "poly", "rbf", "laplacian", ..., "precomputed"), an
-        expression like ``RBF(2.0) + Linear()``, also as text ("RBF(2.0) + Linear()"), or a
-        function of two matrices or two points.
+        One of scikit-learn's kernel names ("linear", "poly", "rbf", "laplacian", ...,
+        "precomputed"); a kernel expression such as ``RBF(2.0) + Linear()``, which may also be given
+        as text, "RBF(2.0) + Linear()"; or a function of two matrices or of two points.
     max_memory : int, str or None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
+        The memory budget, in bytes or as text such as "2 GiB". None means half of the computer's
+        memory.
     n_jobs : int or None
-        Threads; None for all processors, -2 for all but one.  Results do not depend on it.
+        The number of threads. None means all processors, -2 all but one. Results do not depend on
+        it.
     verbose : int
-        Whether to say what is done, and how far it is.
+        Whether to print progress.
     """
 
     kernel: KernelLike = parameter(
@@ -65,42 +72,53 @@ class KernelEstimator(BaseEstimator):
     n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
-    expansion_: Any = learned()  # an Expansion, or after `to_primal` a Primal
+    expansion_: Any = learned()  # an Expansion; a Primal in models returned by `to_primal`
     dual_coef_: np.ndarray = learned()
     intercept_: Any = learned()
 
-    _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # parameters that are kernels
-    # what scikit-learn's validation is to do with vectors, and with targets that are numbers
-    _vectors: ClassVar[dict[str, Any]] = {"accept_sparse": "csr"}
-    _numbers: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+    _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # names of the parameters that are kernels
+    # Options of scikit-learn's `validate_data` for vectors, and for numeric targets.
+    _vector_validation: ClassVar[dict[str, Any]] = {"accept_sparse": "csr"}
+    _target_validation: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     @property
     def _order(self) -> int | None:
-        """The order of which a kernel must be conditionally positive definite.
+        """The order of conditional positive definiteness that the estimator requires of its kernel.
 
-        0 for Mercer kernels; 1 where only differences of features count; None for any function.
+        0 requires a Mercer kernel. 1 suffices for estimators that use only differences of feature
+        vectors, such as distances. None accepts any symmetric function.
         """
         return 0
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the kernel included: `kernel__length_scale=2.0`.
+        """Set parameters of the estimator and of its kernel, such as `kernel__length_scale=2.0`.
 
-        Kernels are values: the estimator gets a new one, and nobody else's kernel changes.
+        Kernels are immutable. The estimator gets a new kernel, and other estimators that use the
+        same kernel object do not change.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator, or of the kernel with the prefix ``kernel__``.
+
+        Returns
+        -------
+        self : estimator
         """
-        split: dict[str, dict[str, Any]] = {name: {} for name in self._kernels}
+        kernel_params: dict[str, dict[str, Any]] = {name: {} for name in self._kernels}
         for key in list(params):
-            name, mark, rest = key.partition("__")
-            if mark and name in split:
-                split[name][rest] = params.pop(key)
+            name, separator, parameter_name = key.partition("__")
+            if separator and name in kernel_params:
+                kernel_params[name][parameter_name] = params.pop(key)
         super().set_params(**params)
-        for name, nested in split.items():
+        for name, nested in kernel_params.items():
             kernel = spelled_out(getattr(self, name)) if nested else None
             if isinstance(kernel, Kernel):
                 setattr(self, name, kernel.set_params(**nested))
             elif isinstance(kernel, str):
                 raise ValueError(
-                    f"the {name} is the name {kernel!r}, whose parameters are gamma, degree and "
-                    f"coef0; give a Kernel, such as RBF(2.0), to set {sorted(nested)}"
+                    f"{name}={kernel!r} is a kernel given by name, whose parameters are gamma, "
+                    f"degree and coef0; pass a Kernel, such as RBF(2.0), to set {sorted(nested)}"
                 )
             elif nested:
                 super().set_params(**{f"{name}__{key}": value for key, value in nested.items()})
@@ -113,18 +131,19 @@ class KernelEstimator(BaseEstimator):
         return tags
 
     @property
-    def _given(self) -> Any:
-        """The kernel as the user gave it, with an expression in text spelled out."""
+    def _kernel_spec(self) -> Any:
+        """The `kernel` parameter; a kernel expression given as text is parsed to a Kernel."""
         return spelled_out(self.kernel)
 
     @property
     def _precomputed(self) -> bool:
-        with suppress(KernelSyntaxError):  # which is for `fit` to raise
-            return self._reads_values(self._given)
+        """Whether the rows of X are kernel values instead of points."""
+        with suppress(KernelSyntaxError):  # `fit` reports invalid text
+            return self._reads_values(self._kernel_spec)
         return False
 
     def _reads_values(self, kernel: Any) -> bool:
-        """Tell whether X is a matrix of values of the kernel."""
+        """Return True if X is a matrix of kernel values for this kernel specification."""
         if isinstance(kernel, str):
             return kernel == "precomputed"
         return isinstance(kernel, Precomputed) and kernel.matrix is None
@@ -139,39 +158,40 @@ class KernelEstimator(BaseEstimator):
         supervised: bool = False,
         labels: bool = False,
     ) -> Any:
-        """Check X (and y, for a supervised model) and return them ready for the kernel.
+        """Validate X (and y if `supervised`) and return them in the form that the kernel takes.
 
-        Vectors go through scikit-learn's validation; other points pass if the kernel is not one
-        of vectors.  Targets are numbers, (n,) or (n, q), or labels, (n,).
+        Vectors are checked by scikit-learn's validation. Other objects, such as strings or graphs,
+        are accepted only if the kernel is not defined on vectors. Targets are numbers of shape (n,)
+        or (n, q), or labels of shape (n,).
         """
-        numbers = {} if labels else self._numbers
-        ready = is_ready(self, X, reset) and self._takes(X)
-        if ready and (not supervised or _are_ready(y, len(X))):
+        target_options = {} if labels else self._target_validation
+        is_valid = is_ready(self, X, reset) and self._takes(X)
+        if is_valid and (not supervised or _targets_need_no_validation(y, len(X))):
             X = taken(self, X, reset)
             X = X.copy() if copy else X
             return (X, y) if supervised else X
         if self._takes(X):
             refuse_structured(X, type(self).__name__)
-            options = {**self._vectors, "reset": reset, "copy": copy}
+            options = {**self._vector_validation, "reset": reset, "copy": copy}
             if not supervised:
-                return _floating(validate_data(self, X, **options))
-            X, y = validate_data(self, X, y, **numbers, **options)
-            return _floating(X), y
+                return _as_float(validate_data(self, X, **options))
+            X, y = validate_data(self, X, y, **target_options, **options)
+            return _as_float(X), y
         X = as_numpy(X)
         if length(X) == 0:
             raise ValueError(f"{type(self).__name__} needs at least one point, got none")
         if reset:
-            for learned in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(learned, None)  # of an earlier fit, on vectors
-        if reset or copy:  # a fit: changes of these objects must not change the model
+            for attribute in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(attribute, None)  # from an earlier fit to vectors
+        if reset or copy:  # so that later changes by the user do not change the fitted model
             X = snapshot(X, arrays=copy)
         if supervised:
-            y = validate_data(self, y=y, X="no_validation", **numbers)
+            y = validate_data(self, y=y, X="no_validation", **target_options)
             if len(y) != length(X):
                 what = "labels" if labels else "targets"
-                raise ValueError(f"{length(X)} points, but {len(y)} {what}")
-        by_places = isinstance(kernel := self._given, Kernel) and not kernel._reads_names()
-        if is_table(X) and len(X.shape) == 2 and by_places:
+                raise ValueError(f"X has {length(X)} points, but y has {len(y)} {what}")
+        by_position = isinstance(kernel := self._kernel_spec, Kernel) and not kernel._reads_names()
+        if is_table(X) and len(X.shape) == 2 and by_position:
             _check_feature_names(self, X, reset=reset)
         return (X, y) if supervised else X
 
@@ -185,29 +205,33 @@ class KernelEstimator(BaseEstimator):
         copy: bool = True,
         reset: bool = True,
     ) -> Sample:
-        """Check what a fit is given: points and, for a supervised model, numbers or labels."""
-        given, supervised = self._precomputed, y is not NO_TARGETS
+        """Validate the arguments of a fit and return them as a `Sample`."""
+        precomputed, supervised = self._precomputed, y is not NO_TARGETS
         checked = self._check_points(
-            X, y, reset=reset, copy=copy and not given, supervised=supervised, labels=labels
+            X, y, reset=reset, copy=copy and not precomputed, supervised=supervised, labels=labels
         )
         X, y = checked if supervised else (checked, None)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
-        sample = Sample.of(X, weights, precomputed=given, order=self._order)
+        sample = Sample.of(X, weights, precomputed=precomputed, order=self._order)
         if labels:
             check_classification_targets(y)
             return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
         return sample.with_targets(y) if supervised else sample
 
     def _takes(self, X: Any) -> bool:
-        """Tell whether X is to be a matrix of numbers: the kernel says so, or X looks like one."""
-        kernel = self._given
+        """Return True if X must be a numeric matrix.
+
+        This is the case if the kernel is defined on vectors, or, for kernels that accept several
+        types, if X can be converted to a numeric matrix.
+        """
+        kernel = self._kernel_spec
         if isinstance(kernel, (str, SklearnGPKernel)):
             return True
         if isinstance(kernel, Kernel) and kernel.on_vectors:
             return True
         if isinstance(kernel, Kernel) and not kernel.reads_matrix:
             return False
-        if is_table(X):  # a kernel that is not one of vectors reads it by names
+        if is_table(X):  # kernels not defined on vectors read its columns by name
             return not isinstance(kernel, Kernel)
         if sp.issparse(X):
             return True
@@ -219,99 +243,117 @@ class KernelEstimator(BaseEstimator):
 
     @property
     def reduction_(self) -> Reduction | None:
-        """The certificate of an estimator that `compress` has returned; None for others."""
+        """The error certificate of a model returned by `compress`; None for other models."""
         return getattr(self.expansion_, "reduction", None)
 
-    def _new(self, X: Any) -> Any:
-        """Return new points, checked, in float64: for distances, which are small differences."""
+    def _check_new(self, X: Any) -> Any:
+        """Return validated new points in float64.
+
+        Distances are small differences of large numbers, for which float32 is not accurate enough.
+        """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         return X if self._precomputed else doubled(X)
 
-    def _own(self, X: Any, training: Any, what: str) -> np.ndarray:
-        """Return k(x, x), if X has it; `training` is that of the training points.
+    def _self_kernel(self, X: Any, training_diagonal: Any, purpose: str) -> np.ndarray:
+        """Return k(x, x) for each point, or raise an error if it is unknown.
 
-        A matrix k(X, X_fit) that the user computed has it on its diagonal if X is X_fit, and not if
-        X are as many other points.
+        A precomputed matrix k(X, X_fit) has these values on its diagonal only if X is X_fit. To
+        detect a square matrix of other points, the diagonal is compared with the values of the
+        training points.
+
+        Parameters
+        ----------
+        X : points, or matrix k(X, X_fit)
+        training_diagonal : ndarray of shape (n,)
+            The values k(x, x) of the training points.
+        purpose : str
+            What needs the values, for the error message.
         """
         if self._precomputed:
-            square = X.shape[0] == X.shape[1]
-            if not square or not np.allclose(X.diagonal(), training, rtol=1e-5):
+            is_square = X.shape[0] == X.shape[1]
+            if not is_square or not np.allclose(X.diagonal(), training_diagonal, rtol=1e-5):
                 raise ValueError(
-                    f"{what} need k(x, x), which k(X, X_fit) of shape {X.shape} holds only if X "
-                    f"are the training points; fit with a kernel, or with kernel=Precomputed(K) "
-                    f"and indices as points"
+                    f"{purpose} need k(x, x), which k(X, X_fit) of shape {X.shape} contains only "
+                    f"if X are the training points; fit with a kernel, or with "
+                    f"kernel=Precomputed(K) and indices as points"
                 )
         return np.asarray(self.kernel_.diag(X), dtype=np.float64)
 
     @threaded
     def _values(self, X: Any) -> np.ndarray:
-        """Return f(x_i) + b, (n, q), in tiles."""
+        """Return f(x_i) + b for each point, of shape (n, q), evaluated in tiles."""
         check_is_fitted(self)
         return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
 
     def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
-        """Replace the expansion of this copy of a fitted estimator by one in fewer points.
+        """Replace the expansion of this copy of a fitted estimator by a reduced one.
 
-        Called by `compress`, and by `to_primal`, which leaves no points at all.  For an estimator
-        that has learned more than an expansion, this is the place to bring the rest in line.
+        `compress` calls this with a function that reduces the number of points, and `to_primal`
+        with one that returns a `Primal`, which has no points. Subclasses with further fitted
+        attributes that depend on the expansion override this method to update them.
         """
-        small = shrink(self.expansion_)
-        if isinstance(small, Primal):
-            self.expansion_ = small
-            for part in ("X_fit_", "dual_coef_"):
-                self.__dict__.pop(part, None)
+        reduced = shrink(self.expansion_)
+        if isinstance(reduced, Primal):
+            self.expansion_ = reduced
+            for attribute in ("X_fit_", "dual_coef_"):
+                self.__dict__.pop(attribute, None)
             return
-        self.expansion_ = replace(small, kernel=self.expansion_.kernel)
+        self.expansion_ = replace(reduced, kernel=self.expansion_.kernel)
         if hasattr(self, "X_fit_"):
-            self.X_fit_ = small.points
+            self.X_fit_ = reduced.points
         if hasattr(self, "dual_coef_"):
             flat = self.dual_coef_.ndim == 1
-            self.dual_coef_ = small.coefficients[:, 0] if flat else small.coefficients
+            self.dual_coef_ = reduced.coefficients[:, 0] if flat else reduced.coefficients
 
     def _to_primal(self, max_memory: Any) -> None:
-        """Replace the expansion of this copy of a fitted estimator by the weights of features."""
+        """Replace the expansion of this copy of a fitted estimator by a primal weight vector."""
         self._compress(lambda f: f.to_primal(max_memory=max_memory))
 
     def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
-        """Set scikit-learn's names for f and its intercepts; without an axis for one target."""
+        """Set the fitted attributes `expansion_`, `X_fit_`, `dual_coef_` and `intercept_`.
+
+        If `flat` is True, the single target has no axis: `dual_coef_` has shape (n,) and
+        `intercept_` is a float.
+        """
         self.expansion_, self.X_fit_ = f, f.points
         self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
         self.intercept_ = float(intercept[0]) if flat else intercept
 
     @property
     def _one_target(self) -> bool:
-        """Whether targets came without an axis of their own, as predictions then go."""
+        """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
         return np.ndim(self.intercept_) == 0
 
     @property
     def _teller(self) -> Function[[str], None] | None:
-        """What solvers call with a line of text; None unless the user wants to hear it."""
+        """The function that solvers call with progress messages; None unless `verbose` is set."""
         return self._say if self.verbose else None
 
     def _say(self, text: str) -> None:
-        with progress(type(self).__name__, self.verbose) as say:
-            if say is not None:
-                say(text)
+        """Print a progress message if `verbose` is set."""
+        with progress(type(self).__name__, self.verbose) as log:
+            if log is not None:
+                log(text)
 
 
 @estimator(kw_only=True)
 class NamedKernel(KernelEstimator):
-    """An estimator whose kernel may be given by name.
+    """Base class of estimators whose kernel may be given by name.
 
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott", "silverman" or None
-        For kernels given by name; None for 1 / n_features (1 for chi2).  The rules see sample
-        weights and class weights as repetitions: a point of weight 2 counts as two points.  A
-        Kernel or a callable has its own parameters: with one, `fit` raises an error if gamma,
+        The scale of kernels given by name; None means 1 / n_features (1 for "chi2"). The rules
+        treat sample weights and class weights as repetitions: a point of weight 2 counts as two
+        points. A Kernel or a callable has its own parameters, so `fit` raises an error if gamma,
         degree or coef0 differ from their defaults.
-    degree : int
-        For "poly".
+    degree : float
+        The degree of the "poly" kernel.
     coef0 : float
-        For "poly" and "sigmoid".
+        The constant term of the "poly" and "sigmoid" kernels.
     kernel_params : dict or None
-        Further arguments of a callable.
+        Additional keyword arguments of a callable kernel.
     """
 
     gamma: float | str | None = parameter(POSITIVE, StrOptions(set(RULES)), None, default=None)
@@ -319,37 +361,38 @@ class NamedKernel(KernelEstimator):
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
     kernel_params: dict | None = parameter(dict, None, default=None)
 
-    # parameters of kernels given by name; kernel_params are also those of a callable
-    _of_names: ClassVar[tuple[str, ...]] = ("gamma", "degree", "coef0", "kernel_params")
+    # Parameters of kernels given by name; `kernel_params` also applies to callables.
+    _named_kernel_params: ClassVar[tuple[str, ...]] = ("gamma", "degree", "coef0", "kernel_params")
 
     @classmethod
     def _defaults_of_names(cls) -> dict[str, Any]:
         """Return the parameters of kernels given by name, with their defaults."""
-        return {name: getattr(cls, name) for name in cls._of_names}
+        return {name: getattr(cls, name) for name in cls._named_kernel_params}
 
     def _refuse_unused(self) -> None:
-        """Raise an error if a parameter of named kernels is set, but no kernel is given by name."""
+        """Raise an error if a parameter of named kernels is set but would be ignored."""
         kernels = [spelled_out(getattr(self, name)) for name in self._kernels]
         if any(isinstance(kernel, str) for kernel in kernels):
             return
-        function = any(
+        has_callable = any(
             callable(kernel) and not isinstance(kernel, Kernel | SklearnGPKernel)
             for kernel in kernels
         )
         for name, default in self._defaults_of_names().items():
             value = getattr(self, name)
-            used = function and name == "kernel_params"
-            if value is default or used or (isinstance(value, str | Real) and value == default):
+            is_used = has_callable and name == "kernel_params"
+            if value is default or is_used or (isinstance(value, str | Real) and value == default):
                 continue
             kernel = kernels[0]
             raise ValueError(
                 f"{type(self).__name__} has {name}={value!r} and the kernel {kernel!r:.200}, which "
-                f"would ignore it: {name} belongs to kernels given by name, such as 'rbf' or "
+                f"would ignore it: {name} applies to kernels given by name, such as 'rbf' or "
                 f"'poly'. {_remedy(kernel, name, value)}, and leave {name} at its default, "
                 f"{default!r}"
             )
 
     def _make_kernel(self, gamma: Any) -> Kernel:
+        """Return the kernel as a `Kernel`, with this gamma if it was given by name."""
         self._refuse_unused()
         return as_kernel(
             self.kernel,
@@ -360,31 +403,33 @@ class NamedKernel(KernelEstimator):
         )
 
     def _resolved_gamma(self, kernel: Kernel) -> Any:
-        """Return the number that gamma stands for; gamma itself if the kernel has none."""
-        if not isinstance(self.gamma, str) and not isinstance(self._given, Kernel):
+        """Return the numeric gamma of the resolved kernel; `self.gamma` if it has no gamma."""
+        if not isinstance(self.gamma, str) and not isinstance(self._kernel_spec, Kernel):
             return 1.0 / getattr(self, "n_features_in_", 1) if self.gamma is None else self.gamma
         if hasattr(kernel, "gamma"):
             return kernel.gamma
         scale = getattr(kernel, "length_scale", None)
         if scale is None or np.ndim(scale):
-            return self.gamma  # a kernel without a gamma: the rule was not used
+            return self.gamma  # this kernel has no gamma, so the rule was not used
         return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
 
 
 @estimator(kw_only=True)
 class Landmarked(BaseEstimator):
-    """An estimator with a solver that seeks f in the span of landmarks.
+    """Base class of estimators with a solver that approximates functions on landmarks.
 
     Parameters
     ----------
     rank : int or None
-        How many landmarks; 1000 by default, or all points if there are fewer.
+        The number of landmarks. None means 1000, or all points if there are fewer. More landmarks
+        are more accurate and take more time and memory.
     landmarks : str or points
-        How landmarks are chosen ("kmeans", "medoids", "rpcholesky", "uniform", "kmeans++",
-        "leverage"), or they themselves.  "auto" is "kmeans" for radial kernels on dense vectors,
-        else "rpcholesky".
+        The method that selects landmarks ("kmeans", "medoids", "rpcholesky", "uniform", "kmeans++"
+        or "leverage"), or the landmarks themselves. "auto" means "kmeans" for radial kernels on
+        dense vectors, otherwise "rpcholesky".
     random_state : int, RandomState or None
-        For all that is drawn, such as landmarks; None stands for 0, so that fits repeat.
+        Seed of everything random, such as the choice of landmarks. None means 0, so that repeated
+        fits give the same result.
     """
 
     rank: int | None = parameter(COUNT, None, default=None)
@@ -395,55 +440,63 @@ class Landmarked(BaseEstimator):
 
     @property
     def _chosen(self) -> Landmarks:
+        """The parameters of the landmarks as a `Landmarks` object."""
         return Landmarks(self.rank, self.landmarks, self.random_state)
 
 
 def _remedy(kernel: Any, name: str, value: Any) -> str:
-    """Return how to give a parameter of named kernels to a kernel that is not given by name."""
+    """Return advice on how to set a parameter of named kernels for a kernel not given by name."""
     if name == "kernel_params":
         return "Set the parameters of the kernel itself"
     if not isinstance(kernel, Kernel):
         if callable(kernel) and not isinstance(kernel, SklearnGPKernel):
             return f"Pass it to the function with kernel_params={{{name!r}: {value!r}}}"
         return "Set the parameters of the kernel itself"
-    kind = type(kernel).__name__
+    class_name = type(kernel).__name__
     if name == "gamma" and hasattr(kernel, "from_gamma"):
-        return f"Write kernel={kind}.from_gamma({value!r})"
+        return f"Write kernel={class_name}.from_gamma({value!r})"
     if name in kernel.get_params(deep=False):
-        return f"Write kernel={kind}({name}={value!r})"
+        return f"Write kernel={class_name}({name}={value!r})"
     return "Set the parameters of the kernel itself"
 
 
 def is_ready(model: BaseEstimator, X: Any, reset: bool) -> bool:
-    """Tell whether scikit-learn's validation, which is slow, would return vectors as they are."""
+    """Return True if scikit-learn's validation would return the matrix X unchanged.
+
+    The validation is slow compared with a prediction for a few points, so it is skipped then.
+    """
     if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
         return False
-    known = model.__dict__
-    same = X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
-    return (reset or same) and X.flags.c_contiguous and _all_finite(X)
+    fitted = model.__dict__
+    same_columns = X.shape[1] == fitted.get("n_features_in_") and "feature_names_in_" not in fitted
+    return (reset or same_columns) and X.flags.c_contiguous and _all_finite(X)
 
 
 def taken(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.ndarray:
-    """Return vectors that are ready; with `reset` the model remembers how wide they are."""
+    """Return validated vectors; with `reset`, record their number of columns in the model."""
     if reset:
         model.n_features_in_ = X.shape[1]
         model.__dict__.pop("feature_names_in_", None)
     return X
 
 
-def _are_ready(y: Any, n: int) -> bool:
-    """Tell whether scikit-learn's validation would return targets as they are."""
+def _targets_need_no_validation(y: Any, n: int) -> bool:
+    """Return True if scikit-learn's validation would return the n targets unchanged."""
     if type(y) is not np.ndarray or y.shape != (n,):
         return False
     return y.dtype.kind in "biu" or (y.dtype == np.float64 and _all_finite(y))
 
 
 def _all_finite(a: np.ndarray) -> bool:
-    """Tell whether the sum is finite, which it is only if all of a is."""
+    """Return True if the sum of the array is finite, which implies that all entries are.
+
+    The sum may overflow although all entries are finite. The result is then False, which only means
+    that the full validation runs.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(a.sum()))
 
 
-def _floating(X: Any) -> Any:
-    """Return X as it is in float32 or float64, and anything else (integers, bool) as float64."""
+def _as_float(X: Any) -> Any:
+    """Return X unchanged if it is float32 or float64, otherwise (integers, bool) as float64."""
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)

@@ -1,4 +1,4 @@
-"""The Bayesian latent variable model, thin: checks, a start, and scikit-learn's names."""
+"""Bayesian Gaussian process latent variable model: scikit-learn interface to `mercer.maps`."""
 
 from __future__ import annotations
 
@@ -19,56 +19,65 @@ __all__ = ["BayesianGPLVM"]
 
 @estimator()
 class BayesianGPLVM(LatentVariables):
-    """x = mu + f(z) + e with z ~ N(0, I) integrated out: a map that finds its own dimension.
+    """Bayesian GPLVM, a nonlinear embedding that determines its own dimension.
+
+    The model is x = mu + f(z) + e with a Gaussian process f, noise e and latent coordinates
+    z ~ N(0, I). The latent coordinates are integrated out approximately: the fit maximises a lower
+    bound of the log likelihood (Titsias and Lawrence, 2010),
 
         max over q, theta of  <log p(X | Z)>_q - KL(q || N(0, I)),     q(z_i) = N(m_i, diag S_i)
 
-    A bound on the log likelihood of the data, with f known through its values at inducing points
-    (Titsias & Lawrence).  Each dimension has a length scale l: where the data need none of it, l
-    grows, z returns to N(0, I), and the relevance var(m) / l^2 falls to 0.  Dimensions come in the
-    order of their relevance.  Time grows with n m^2 for m inducing points, and memory with n.
+    in which f is represented by its values at m inducing points. Each latent dimension has a length
+    scale l. If the data do not need a dimension, its l grows, its z returns to the prior N(0, I),
+    and its relevance var(m) / l^2 goes to 0. Dimensions are sorted by decreasing relevance. Time
+    grows as n m^2 and memory as n.
 
     Parameters
     ----------
     n_components : int or None
-        The most dimensions; None is 10, or as many as PCA has.
+        The maximum number of latent dimensions. None means 10, or the number of dimensions that PCA
+        has if that is smaller.
     n_inducing : int
-        Inducing points, at most as many as points.
+        The number of inducing points, at most the number of points. More are more accurate and
+        slower.
     kernel : Kernel, str or None
-        v*RBF(l), or Linear(), each with a length scale for each dimension.  It sees X in a unit in
-        which columns have a mean variance of 1.  None is an RBF with v = 1, whose l are those of
-        PCA: l_1 = 1, and the others larger as the data vary less in their direction.
+        The covariance of f: v*RBF(l) or Linear(), with one length scale per dimension. The kernel
+        is fitted to X divided by a constant, ``model_.unit``, so that the mean variance of the
+        columns is 1. None means an RBF with v = 1 and length scales from PCA: l_1 = 1, and larger
+        for directions in which the data vary less.
     random_state : int, RandomState or None
-        Draws the points whose places the inducing points start at; None stands for 0.
+        Seed of the draw of the training points at whose initial coordinates the inducing points
+        start. None means 0.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n, n_components)
-        m, the means of the places of the training points, dimensions in the order of relevance.
+        The posterior means m of the latent coordinates of the training points.
     variances_ : ndarray of shape (n, n_components)
-        S.
+        The posterior variances S of the latent coordinates.
     relevance_ : ndarray of shape (n_components,)
-        var(m) / l^2 of each dimension, falling.
+        The relevance var(m) / l^2 of each dimension, in decreasing order.
     active_ : ndarray of shape (n_components,)
-        Which dimensions move x by more than the noise does: d v var(m) / l^2 > s for d columns and
-        a noise of s, in that unit.
+        Whether each dimension moves x by more than the noise does: d v var(m) / l^2 > s, where d is
+        the number of columns and s the noise variance of the scaled data.
     n_active_ : int
-        How many; they come first.
+        The number of active dimensions. They come first.
     noise_variance_ : float
         The variance of e.
     kernel_ : Kernel
-        With its best parameters.
+        The kernel with its optimised parameters.
     model_ : BayesianMap
-        The map as a value.
+        The fitted model as an immutable object.
     expansion_ : Expansion
-        The mean of f, a function of places, in that unit, ``model_.unit``.
+        The posterior mean of f as a function of z, in units of ``model_.unit``.
     log_likelihood_ : float
-        The bound on it, which was maximised.
+        The maximised lower bound of the log likelihood.
     n_iter_ : int
-        Evaluations of it.
+        The number of evaluations of the bound.
     report_ : Report
-        How the search ended.
+        How the optimisation ended.
     n_features_in_ : int
+        The number of columns of X.
 
     References
     ----------
@@ -94,54 +103,60 @@ class BayesianGPLVM(LatentVariables):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the map whose bound is highest."""
+        """Fit the model by maximising the lower bound of the log likelihood."""
         X = self._given_rows(X)
-        start = self._start(X, self.n_components or min(_MOST, *X.shape))
+        start = self._start(X, self.n_components or min(_DEFAULT_MAX_COMPONENTS, *X.shape))
         if self.kernel is None:
             kernel = default_relevance(X, start.shape[1])
         else:
             kernel = as_kernel(self.kernel).resolve(start)
-        drawn = random_numbers(self.random_state).permutation(len(X))[: self.n_inducing]
-        with progress(type(self).__name__, self.verbose) as say:
-            found = fit_bayesian(
+        inducing_rows = random_numbers(self.random_state).permutation(len(X))[: self.n_inducing]
+        with progress(type(self).__name__, self.verbose) as log:
+            result = fit_bayesian(
                 X,
                 kernel,
                 start,
-                start[np.sort(drawn)],
+                start[np.sort(inducing_rows)],
                 tol=self.tol,
                 max_iter=self.max_iter,
                 max_memory=self.max_memory,
-                say=say,
+                say=log,
             )
-        return self._settle(found)
+        return self._settle(result)
 
     @property
     def variances_(self) -> np.ndarray:
+        """The posterior variances S of the latent coordinates."""
         return self.model_.variances
 
     @property
     def noise_variance_(self) -> float:
+        """The variance of the noise e, in the units of X."""
         return self.model_.unit**2 * self.model_.noise
 
     @property
     def relevance_(self) -> np.ndarray:
+        """The relevance var(m) / l^2 of each dimension, in decreasing order."""
         return self.model_.relevance
 
     @property
     def active_(self) -> np.ndarray:
+        """Whether each dimension moves x by more than the noise does."""
         return self.model_.active
 
     @property
     def n_active_(self) -> int:
+        """The number of active dimensions."""
         return int(self.active_.sum())
 
     def _words(self) -> list[str]:
-        q, shown = self.embedding_.shape[1], ", ".join(f"{r:.2g}" for r in self.relevance_)
+        """Return the lines of `summary` about dimensions, relevance and noise."""
+        q, relevance = self.embedding_.shape[1], ", ".join(f"{r:.2g}" for r in self.relevance_)
         return [
             f"active     {self.n_active_} of {q} dimensions",
-            f"relevance  {shown}",
+            f"relevance  {relevance}",
             f"noise      {self.noise_variance_:.3g}",
         ]
 
 
-_MOST = 10  # dimensions, unless more are asked for
+_DEFAULT_MAX_COMPONENTS = 10  # maximum number of latent dimensions for n_components=None

@@ -1,4 +1,4 @@
-"""compress(): a fitted estimator on fewer points, with the error that this costs."""
+"""The function `compress`: a copy of a fitted estimator with fewer points and error bounds."""
 
 from __future__ import annotations
 
@@ -34,30 +34,33 @@ def compress(
 ) -> E:
     """Return a copy of a fitted estimator whose functions are expansions in fewer points.
 
-    Predictions cost n_points evaluations of the kernel instead of n.  For a model that predicts by
-    its functions f, such as KernelRidge, |f(x) - g(x)| is at most ``reduction_.bound(x)``.  The
-    estimator that is given does not change.
+    Predictions then need n_points kernel evaluations per point instead of n. For a model whose
+    predictions are its functions f, such as KernelRidge, the error |f(x) - g(x)| of the compressed
+    function g is at most ``reduction_.bound(x)``. The original estimator is not changed.
 
     Parameters
     ----------
     estimator : KernelEstimator
-        Fitted.  A kernel PCA is compressed with its mean; its components are then turned within
-        their new span to the directions of largest variance, and all that it says of variances
-        and thresholds is what the training points have in these.  Its scores are hence not bounded
-        by `reduction_`; the exact eigenvalues lie within `eigenvalue_bounds_`.  It has no
-        `eigenvectors_`, `training_scores_` or inverse transform any more, and can neither be
-        compressed again nor take in points: all that is about the training points.
+        A fitted estimator. KernelPCA is a special case. It is compressed together with its mean,
+        and its components are then rotated within their new span to the directions of largest
+        variance. All its variances and thresholds are recomputed from the training points in these
+        directions, so `reduction_` does not bound the error of its scores; the exact eigenvalues
+        lie within `eigenvalue_bounds_`. A compressed KernelPCA has no `eigenvectors_`,
+        `training_scores_` or inverse transform, and supports neither another compression nor
+        `partial_fit`, because all of these need the training points.
     n_points, max_error, method, max_iter, random_state, max_memory
-        As in `Expansion.compress`: a number of points, or the largest error allowed.
+        As in `Expansion.compress`: give the number of points or the largest allowed error.
     K : array of shape (n, n), optional
-        For kernel="precomputed", the matrix that `fit` was given, which estimators do not keep.
-        Rows of values to predict from still have n columns; those in `X_fit_` are read.
+        For kernel="precomputed", the matrix that was passed to `fit`, because estimators do not
+        store it. Matrices for predictions still have n columns; only the columns in `X_fit_` are
+        read.
 
     Returns
     -------
     KernelEstimator
-        Of the same kind, with `reduction_`, the certificate.  For a kernel PCA its functions are
-        w_j sqrt(l_j / n), so that their squared errors are variance lost, and the mean.
+        An estimator of the same class with the error certificate `reduction_`. For KernelPCA,
+        `reduction_` refers to the functions w_j sqrt(l_j / n), whose squared errors are lost
+        variance, and to the mean.
 
     Examples
     --------
@@ -73,18 +76,20 @@ def compress(
     """
     if isinstance(estimator, ParzenDensity):
         raise TypeError(
-            "a ParzenDensity on fewer points is one fitted on a summary of the sample: "
-            "ParzenDensity(...).fit(thin(X, m).points).  Its expansion_.compress(m) is nearer to "
-            "it as a function, but may be negative where the density is small"
+            "compress does not support ParzenDensity; fit a ParzenDensity to a summary of the "
+            "sample instead: ParzenDensity(...).fit(thin(X, m).points). Its expansion_.compress(m) "
+            "is a better approximation of the function, but may be negative where the density is "
+            "small"
         )
     if not isinstance(estimator, KernelEstimator):
-        raise TypeError(f"compress takes a kernel machine of mercer, got {estimator!r}")
+        raise TypeError(f"compress needs a fitted kernel estimator of mercer, got {estimator!r}")
     check_is_fitted(estimator)
     if not isinstance(getattr(estimator, "expansion_", None), Expansion):
         raise TypeError(f"{type(estimator).__name__} has no expansion_ that could be compressed")
-    kernel = _with_values(estimator, K)
+    kernel = _kernel_with_matrix(estimator, K)
 
-    def shrink(f: Expansion) -> Expansion:
+    def reduce(f: Expansion) -> Expansion:
+        """Return the expansion f in fewer points."""
         return Expansion(kernel, f.points, f.coefficients).compress(
             n_points,
             max_error=max_error,
@@ -94,25 +99,28 @@ def compress(
             max_memory=max_memory,
         )
 
-    small = copy.copy(estimator)  # shallow: attributes are replaced, and none is changed
-    small._compress(shrink)
-    return small
+    # A shallow copy is enough, because attributes are replaced, not modified.
+    compressed = copy.copy(estimator)
+    compressed._compress(reduce)
+    return compressed
 
 
-def _with_values(estimator: KernelEstimator, K: Any) -> Any:
-    """Return the kernel of the expansion, with the values of a precomputed one."""
+def _kernel_with_matrix(estimator: KernelEstimator, K: Any) -> Any:
+    """Return the kernel of the expansion; a precomputed kernel with the matrix K."""
     kernel = estimator.expansion_.kernel
     if not estimator._precomputed:
         if K is not None:
-            raise ValueError("K is for kernel='precomputed'; this estimator evaluates its kernel")
+            raise ValueError(
+                "K is for kernel='precomputed'; this estimator evaluates its kernel, so omit K"
+            )
         return kernel
     if K is None:
         raise ValueError(
-            "with kernel='precomputed' the values between training points are not kept; "
-            "give the matrix that fit was given: compress(..., K=K)"
+            "with kernel='precomputed' the estimator does not store the kernel matrix; pass the "
+            "matrix that was passed to fit: compress(..., K=K)"
         )
     K = np.asarray(K.toarray() if hasattr(K, "toarray") else K, dtype=float)
     n = getattr(estimator, "n_features_in_", length(estimator.expansion_.points))
     if K.shape != (n, n):
-        raise ValueError(f"K has shape {K.shape}, but fit was given {n} training points")
+        raise ValueError(f"K has shape {K.shape}, but the estimator was fitted to {n} points")
     return Precomputed(0.5 * (K + K.T))

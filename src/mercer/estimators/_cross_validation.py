@@ -1,4 +1,4 @@
-"""What searches over parameters share: folds, values to try, scores, and what was found."""
+"""Helpers for hyper-parameter searches: folds, candidate values, scores and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Found", "Solution", "best_places", "folds", "numbers", "score"]
 
 
 class Solution(NamedTuple):
-    """f = sum_i A_i k(points_i, .) + b."""
+    """The functions f = sum_i A_i k(points_i, .) + b with the solver's report."""
 
     points: Any
     A: np.ndarray
@@ -24,80 +24,105 @@ class Solution(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a kernel reaches: the scores of all alphas, and the places of the best ones."""
+    """The result of a search over alpha for one kernel.
 
-    scores: np.ndarray  # (alphas,), or (alphas, q) with an alpha for each target
-    chosen: np.ndarray  # (q,)
+    Contains the scores of all candidates and the index of the best alpha for each target.
+    """
+
+    scores: np.ndarray  # (n_alphas,), or (n_alphas, q) with a separate alpha per target
+    chosen: np.ndarray  # (q,), index of the best alpha for each target
     solution: Solution | None = None
-    errors: np.ndarray | None = None  # (alphas, n, q)
+    errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)
 
     @property
     def best(self) -> float:
-        """The best score, on average over the targets if they are scored one by one."""
+        """The best score; with separate scores per target, the mean of the best ones."""
         return float(np.mean(self.scores.max(axis=0)))
 
 
-class _Given(RegressorMixin, BaseEstimator):
-    """A model whose predictions are what it is given, for scorers."""
+class _IdentityModel(RegressorMixin, BaseEstimator):
+    """A model that returns its input as prediction, so that scorers can score predictions."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
+        """Return self; there is nothing to fit."""
         return self
 
     def predict(self, X: Any) -> Any:
+        """Return X."""
         return X
 
 
-def score(scoring: Any, values: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> float:
-    """Return the score of predictions (n, q) of the targets Y."""
-    scorer = check_scoring(_Given(), scoring or "neg_mean_squared_error")
+def score(
+    scoring: Any, predictions: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
+) -> float:
+    """Return the score of predictions.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+        A scorer; None means "neg_mean_squared_error".
+    predictions : ndarray of shape (n, q)
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,) or None
+        Sample weights.
+    """
+    scorer = check_scoring(_IdentityModel(), scoring or "neg_mean_squared_error")
     if Y.shape[1] == 1:
-        values, Y = values[:, 0], Y[:, 0]
+        predictions, Y = predictions[:, 0], Y[:, 0]
     if weights is None:
-        return float(scorer(_Given(), values, Y))
+        return float(scorer(_IdentityModel(), predictions, Y))
     try:
-        return float(scorer(_Given(), values, Y, sample_weight=weights))
-    except TypeError as why:
+        return float(scorer(_IdentityModel(), predictions, Y, sample_weight=weights))
+    except TypeError as error:
         raise TypeError(
-            f"scoring={scoring!r} does not take sample_weight ({why}); leave the weights out, or "
-            f"choose a scorer that does"
-        ) from why
+            f"scoring={scoring!r} does not accept sample_weight ({error}); omit the weights, or "
+            f"choose a scorer that accepts them"
+        ) from error
 
 
 def folds(
     cv: Any, X: Any, y: Any, sample: Sample, *, classifier: bool = False
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the folds of all points that came, as places among those of positive weight."""
-    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    """Return the train and test indices of each fold.
+
+    The splitter sees all points that were passed to `fit`. The indices that are returned count only
+    the points of positive weight.
+    """
+    splits: list[tuple[np.ndarray, np.ndarray]] = []
     for split in check_cv(cv, y, classifier=classifier).split(X, y):
-        train, test = (_places(part, sample) for part in split)
+        train, test = (_retained_indices(rows, sample) for rows in split)
         if not (len(train) and len(test)):
             raise ValueError(
-                f"fold {len(parts) + 1} has {len(train)} points to train and {len(test)} to test "
-                f"with that have a weight; it needs both. Use fewer folds"
+                f"fold {len(splits) + 1} has {len(train)} points to train and {len(test)} to test "
+                f"with positive weight, but needs both; use fewer folds"
             )
-        parts.append((train, test))
-    if not parts:
+        splits.append((train, test))
+    if not splits:
         raise ValueError(
-            f"cv={cv!r} made no folds; the usual cause is a generator that has been used up. Give "
+            f"cv={cv!r} yields no folds; the usual cause is a generator that is exhausted. Pass "
             f"a list of its splits"
         )
-    return parts
+    return splits
 
 
-def _places(part: Any, sample: Sample) -> np.ndarray:
-    """Return a part of a split, given by indices or a mask, without points that have no weight."""
-    index = np.asarray(part)
-    places = sample.places[index if index.dtype == bool else index.astype(np.intp)]
-    return places[places >= 0]
+def _retained_indices(rows: Any, sample: Sample) -> np.ndarray:
+    """Return one side of a split as indices among the points of positive weight.
+
+    The split may be given by indices or by a boolean mask. Points of weight 0 are dropped.
+    """
+    index = np.asarray(rows)
+    indices = sample.places[index if index.dtype == bool else index.astype(np.intp)]
+    return indices[indices >= 0]
 
 
 def best_places(scores: np.ndarray, q: int) -> np.ndarray:
-    """Return the place of the first best alpha for each target."""
+    """Return the index of the best alpha for each of q targets; the first one if there are ties."""
     return np.broadcast_to(np.argmax(scores, axis=0), (q,))
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
-    """Return positive, finite numbers as an array."""
+    """Return values as a 1-D array; raise an error unless all are positive and finite."""
     try:
         values = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""From labels to targets, and from the values of functions to classes and probabilities."""
+"""Classifier base classes: labels to targets, decision values to classes and probabilities."""
 
 from __future__ import annotations
 
@@ -14,59 +14,81 @@ from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
 from ._parameters import estimator, learned, parameter, threaded
 from ._sample import Sample
 
-__all__ = ["LOSSES", "Decisions", "Outputs", "coded"]
+__all__ = ["LOSSES", "DecisionMixin", "Decisions", "coded"]
 
-_LOG_LOSS = {"log_loss", "logistic"}
+_LOG_LOSS = {"log_loss", "logistic"}  # two names of the same loss
 LOSSES = {*_LOG_LOSS, "squared_hinge"}
 
 
 def coded(labels: np.ndarray, n_classes: int, loss: Any = "log_loss") -> tuple[np.ndarray, Loss]:
-    """Return targets for the labels 0, 1, ..., and the loss that they are for.
+    """Return the targets that encode class labels for a loss, and the loss object.
 
-    One column of +1 and -1 for two classes; for more, a column of these for each, or for the
-    multinomial log-loss unit vectors.
+    Two classes are encoded in one column of +1 and -1. More classes have one such column per class
+    (one versus rest), or one-hot rows for the multinomial log-loss.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n,)
+        Class indices 0, 1, ..., n_classes - 1.
+    n_classes : int
+    loss : str or object
+        One of `LOSSES`, or a user-defined loss.
+
+    Returns
+    -------
+    targets : ndarray of shape (n, q)
+    loss : Loss
     """
-    unit = np.eye(n_classes)[labels]
-    by_name = isinstance(loss, str)
-    if by_name and loss in _LOG_LOSS and n_classes > 2:
-        return unit, Softmax()
-    signs = 2.0 * (unit[:, 1:] if n_classes == 2 else unit) - 1.0
-    if not by_name:
+    one_hot = np.eye(n_classes)[labels]
+    is_name = isinstance(loss, str)
+    if is_name and loss in _LOG_LOSS and n_classes > 2:
+        return one_hot, Softmax()
+    signs = 2.0 * (one_hot[:, 1:] if n_classes == 2 else one_hot) - 1.0
+    if not is_name:
         return signs, Given(loss)
     return signs, Logistic() if loss in _LOG_LOSS else SquaredHinge()
 
 
 @estimator(kw_only=True)
-class Outputs(ClassifierMixin, BaseEstimator):
-    """A classifier with `_values(X)`: one f for two classes, else one for each.
+class DecisionMixin(ClassifierMixin, BaseEstimator):
+    """Classifier that predicts from decision values.
 
-    The f are log-odds, and there are probabilities, if its `loss` is a log-loss, or it has none.
+    Subclasses implement `_values(X)`, which returns one column for two classes, otherwise one
+    column per class. If the loss is a log-loss, or the subclass has no `loss`, the values are
+    log-odds and probabilities are available.
     """
 
     classes_: np.ndarray = learned()
     _values: ClassVar[Any]
 
     def _has_probabilities(self) -> bool:
+        """Return True if the loss is a log-loss, otherwise raise an AttributeError."""
         loss = getattr(self, "loss_", None) or getattr(self, "loss", "log_loss")
         if isinstance(loss, Logistic | Softmax) or (isinstance(loss, str) and loss in _LOG_LOSS):
             return True
-        named = getattr(type(self), "loss", "log_loss")
+        default_loss = getattr(type(self), "loss", "log_loss")
         raise AttributeError(
-            f"loss={loss!r} has no probabilities; use loss={named!r}, or decision_function"
+            f"loss={loss!r} has no probabilities; use loss={default_loss!r}, or decision_function"
         )
 
     @threaded
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) + b: (n,) for two classes, positive for `classes_[1]`; else (n, n_classes).
+        """Return the decision values f(x) + b.
 
-        For a precomputed kernel X is k(X, training points), here and in all predictions.
+        With kernel="precomputed", X is the matrix k(X, training points), here and in all
+        predictions.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            One-dimensional for two classes, where positive values mean `classes_[1]`.
         """
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     @threaded
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label of the largest f."""
+        """Return the class with the largest decision value for each point."""
         values = self.decision_function(X)
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[best]
@@ -74,7 +96,10 @@ class Outputs(ClassifierMixin, BaseEstimator):
     @available_if(lambda model: model._has_probabilities())
     @threaded
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (n, n_classes), if the loss is logistic."""
+        """Return the probability of each class, of shape (n, n_classes).
+
+        Only available if the loss is a log-loss.
+        """
         values = self.decision_function(X)
         if values.ndim == 1:
             return np.column_stack([expit(-values), expit(values)])
@@ -83,7 +108,10 @@ class Outputs(ClassifierMixin, BaseEstimator):
     @available_if(lambda model: model._has_probabilities())
     @threaded
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities, finite however small those are."""
+        """Return the log-probability of each class, of shape (n, n_classes).
+
+        The values are finite even if the probabilities underflow to 0.
+        """
         values = self.decision_function(X)
         if values.ndim == 1:
             return np.column_stack([log_expit(-values), log_expit(values)])
@@ -91,14 +119,14 @@ class Outputs(ClassifierMixin, BaseEstimator):
 
 
 @estimator(kw_only=True)
-class Decisions(Outputs):
-    """A classifier whose classes may have weights.
+class Decisions(DecisionMixin):
+    """Classifier with class weights.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
-        of the weights of all classes equal.
+        Positive weights of the classes, which multiply the weights of their points. "balanced"
+        gives all classes the same total weight.
     """
 
     class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
@@ -107,9 +135,14 @@ class Decisions(Outputs):
     _learn: ClassVar[Any]
 
     def _learn_labels(self, sample: Sample, spec: Any) -> None:
-        """Learn f from the labels of a sample, by a `_learn` that takes targets and their loss."""
+        """Fit the functions to the labels of a sample.
+
+        The labels are encoded for the loss `spec` and passed to `_learn`, which the subclass
+        implements for targets and a loss.
+        """
         Y, loss = coded(sample.labels, len(sample.classes), spec)
         self._learn(sample, Y, loss)
         self.classes_ = sample.classes
         if isinstance(loss, Softmax):
-            self.intercept_ -= self.intercept_.mean()  # the loss does not see a common constant
+            # The softmax does not depend on a constant common to all classes.
+            self.intercept_ -= self.intercept_.mean()

@@ -1,4 +1,4 @@
-"""The Parzen density: the mean embedding of a sample, with a kernel that is a density."""
+"""Parzen density estimation: a kernel mean embedding whose kernel is a probability density."""
 
 from __future__ import annotations
 
@@ -22,41 +22,48 @@ from ._sample import Sample, check_weights
 
 __all__ = ["ParzenDensity"]
 
-_NAMES = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
+_KERNELS_BY_NAME = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
 
 
 @estimator(kw_only=True)
 class ParzenDensity(DensityMixin, BaseEstimator):
-    """The density p(x) = sum_i w_i k((x - x_i) / h) / (c h^d), the mean of normalised kernels.
+    """Kernel density estimation (Parzen windows).
 
-    Parameters and methods are those of scikit-learn's `KernelDensity`, where it has them.  Sums are
-    exact, over all points, in tiles, and in logarithms: far from all points the log density is what
-    it should be, not -inf.
+    The density is the weighted mean of normalised kernels centred at the training points,
+
+        p(x) = sum_i w_i k((x - x_i) / h) / (c h^d).
+
+    Parameters and methods have the names of scikit-learn's `KernelDensity`. The sums are exact,
+    over all training points, and are computed in tiles. They are computed as logarithms, so the log
+    density is finite and accurate even far from all training points.
 
     Parameters
     ----------
     bandwidth : float, "scott", "silverman" or "loo"
-        h: a number; a power of n, n^(-1/(d+4)) or (n (d+2) / 4)^(-1/(d+4)), for columns of unit
-        variance, where n = 1 / sum_i w_i^2 is the number of points if their weights are equal, as
-        in SciPy's `gaussian_kde` (scikit-learn counts rows whatever their weights, also those of
-        weight 0); or the h with the greatest leave-one-out likelihood sum_i w_i log p_(-i)(x_i),
-        for which about 30 passes over all pairs are made.
+        The bandwidth h. "scott" means n^(-1/(d+4)) and "silverman" (n (d+2) / 4)^(-1/(d+4)), both
+        for columns of unit variance. With sample weights, n is the effective sample size 1 / sum_i
+        w_i^2, as in SciPy's `gaussian_kde`; scikit-learn counts all rows, including those of weight
+        0. "loo" maximises the leave-one-out likelihood sum_i w_i log p_(-i)(x_i), which takes about
+        30 passes over all pairs of points.
     kernel : {"gaussian", "exponential", "laplacian"}, Kernel or str
-        `RBF()`, `Matern(nu=0.5)`, `Laplacian()`, or any such kernel, also a `RationalQuadratic`
-        with alpha > d/2.  Its length scale is in units of h, and may be one number per column.
+        The names mean `RBF()`, `Matern(nu=0.5)` and `Laplacian()`. Any kernel of these classes may
+        be given, and a `RationalQuadratic` with alpha > d/2. Its length scale is in units of h and
+        may be one number per column.
 
     Attributes
     ----------
     bandwidth_ : float
-        h.
+        The bandwidth h.
     kernel_ : Kernel
-        The kernel with the length scale h, not normalised.
+        The kernel with length scale h, not normalised.
     X_fit_ : ndarray of shape (n, d)
+        The training points of positive weight.
     weights_ : ndarray of shape (n,)
-        w, which sum to 1.
+        The weights w, which sum to 1.
     expansion_ : Expansion
-        p itself, in the RKHS of the normalised kernel.
+        The density p as a function in the RKHS of the normalised kernel.
     n_features_in_ : int
+        The number of columns of X.
 
     Examples
     --------
@@ -79,15 +86,27 @@ class ParzenDensity(DensityMixin, BaseEstimator):
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Keep the points, with their weights, and choose the bandwidth."""
+        """Store the points and their weights, and choose the bandwidth.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Weights of the points.
+
+        Returns
+        -------
+        self : ParzenDensity
+        """
         refuse_structured(X, type(self).__name__)
         X = validate_data(self, X, dtype=np.float64, copy=True)
-        given = None if sample_weight is None else check_weights(sample_weight, X)
-        sample = Sample.of(X, given)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        sample = Sample.of(X, weights)
         w = sample.counts / sample.counts.max()
         self.X_fit_, self.weights_ = sample.points, w / w.sum()
-        name = self.kernel if isinstance(self.kernel, str) else ""
-        kernel = sample.resolve(_NAMES.get(name) or as_kernel(self.kernel))
+        kernel_name = self.kernel if isinstance(self.kernel, str) else ""
+        kernel = sample.resolve(_KERNELS_BY_NAME.get(kernel_name) or as_kernel(self.kernel))
         h = self.bandwidth
         if isinstance(h, str):
             h = choose_bandwidth(h, kernel, self.X_fit_, self.weights_)
@@ -97,25 +116,28 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Gather the points, if they fit the budget: the density is made of all of them."""
+        """Fit to data in blocks by collecting all points in memory.
+
+        The density depends on every point, so the points must fit into the memory budget.
+        """
         self.fit(*gathered(self, X, None, sample_weight))
 
     @property
     def expansion_(self) -> Expansion:
-        """The density as a value: p(x) = expansion_(x)."""
+        """The density as a function: p(x) = expansion_(x)."""
         check_is_fitted(self)
         log_factor = -self._window.log_constant
         if not abs(log_factor) < 700.0:
             raise ValueError(
-                f"the density of one kernel at its centre is e^{log_factor:.0f}, which is no "
-                f"floating-point number; score_samples works in logarithms"
+                f"the density of one kernel at its centre is e^{log_factor:.0f}, which is outside "
+                f"the range of floating-point numbers; use score_samples, which returns logarithms"
             )
         normalised = Scale(self.kernel_, float(np.exp(log_factor)))
         return Expansion.mean(normalised, self.X_fit_, self.weights_)
 
     @threaded
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return log p(x) for each point."""
+        """Return log p(x) for each point, of shape (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return log_sums(self._window, X, self.X_fit_, self.weights_) - self._window.log_constant
@@ -125,15 +147,24 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         return float(np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw points from p, shape (n_samples, d).
+        """Draw random points from the density.
 
-        `random_state=None` stands for 0, as everywhere in mercer: the same points at each call.
-        Give a Generator to draw others each time.
+        Parameters
+        ----------
+        n_samples : int
+            The number of points.
+        random_state : int, RandomState, Generator or None
+            None means 0, as everywhere in mercer, so that every call returns the same points. Pass
+            a Generator to draw different points each time.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, d)
         """
         check_is_fitted(self)
-        integer = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
-        if not integer or n_samples < 1:
+        is_integer = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
+        if not is_integer or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
         rng = random_numbers(random_state)
-        centres = rng.choice(len(self.X_fit_), size=n_samples, p=self.weights_)
-        return self.X_fit_[centres] + self._window.draw(n_samples, rng)
+        centre_indices = rng.choice(len(self.X_fit_), size=n_samples, p=self.weights_)
+        return self.X_fit_[centre_indices] + self._window.draw(n_samples, rng)

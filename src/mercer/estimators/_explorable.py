@@ -1,4 +1,7 @@
-"""`model.explore()`: the one door of an estimator that leads up, to a room above it."""
+"""The method `explore`, which opens the interactive explorer for a fitted embedding model.
+
+`mercer.explore` imports the estimators, so the method imports it only when it is called.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,22 @@ __all__ = ["Explorable"]
 
 
 class Explorable:
-    """A model that puts points into a map, and can be looked at."""
+    """Mixin for models with an embedding that can be displayed interactively."""
 
     def explore(self, X: Any = None, **options: Any) -> Any:
-        """Return the map to look at: in a notebook, on a server, or as a page of its own.
+        """Open the interactive explorer for the embedding of this model.
 
         Parameters
         ----------
         X : points, optional
-            Those that were fitted to, by default, where the model has kept them.
-        options
-            Of `mercer.explore`.
+            The points to show. By default the training points, if the model stores them.
+        **options
+            Options of `mercer.explore`.
+
+        Returns
+        -------
+        Explorer
+            The result of `mercer.explore`, which can be displayed in a notebook, served over HTTP,
+            or saved as an HTML page.
         """
         return import_module("mercer").explore(self, X, **options)

@@ -1,4 +1,4 @@
-"""The Fisher discriminant: directions in which classes differ, seen against what is within them."""
+"""Kernel Fisher discriminant analysis."""
 
 from __future__ import annotations
 
@@ -17,85 +17,101 @@ from ..gram import TiledGram, gram
 from ..kernels import Kernel, unwrap
 from ..solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
 from ._base import KernelEstimator, KernelLike, Landmarked, NamedKernel
-from ._decisions import Outputs
+from ._decisions import DecisionMixin
 from ._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, solver
 from ._sample import Sample
 
 __all__ = ["KernelFisherDiscriminant"]
 
-_ALPHAS = np.logspace(-8, 2, 21)  # parts of the mean of k(x, x) that alpha="auto" tries
+_RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # candidates of alpha="auto", times the mean of k(x, x)
 
 
 @dataclass(frozen=True, eq=False)
-class Regression:
-    """The regression of the indicators of the classes on the points."""
+class IndicatorRegression:
+    """Kernel ridge regression of the class indicators on the points."""
 
     alpha: float
     A: Any = None
     b: Any = None
-    points: Any = None  # landmarks, if there are any
+    points: Any = None  # landmarks; None for the exact solver
     report: Any = None
-    errors: Any = None  # of leaving out a point, if that was asked for
+    errors: Any = None  # leave-one-out errors, if they were computed
     alphas: Any = None
     scores: Any = None
 
 
 @estimator()
 class KernelFisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Outputs, Landmarked, NamedKernel
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DecisionMixin, Landmarked, NamedKernel
 ):
-    """Maximise  <f, B f> / (<f, W f> + alpha |f|^2):  classes far apart, points of a class near.
+    """Fisher discriminant analysis in the feature space of a kernel.
 
-    B and W are the scatter between and within classes, sums over points, in the space of the
-    kernel (Mika et al. 1999; Baudat and Anouar 2000).  In the n_classes - 1 directions that there
-    are, classes are then Gaussians of one covariance.  The linear kernel, a small alpha and
-    within="fit" lead back to scikit-learn's LinearDiscriminantAnalysis.
+    Finds directions f in which the classes are far apart and the points of each class close
+    together, by maximising
 
-    Directions come from kernel ridge regression on the classes, with an intercept: for two classes
-    on the targets (n / n_1, -n / n_2), up to a factor.  The errors of leaving out a point have a
-    closed form there, by which alpha="auto" is chosen.
+        <f, B f> / (<f, W f> + alpha |f|^2),
+
+    where B and W are the scatter between and within classes, as sums over points, in the RKHS (Mika
+    et al. 1999; Baudat and Anouar 2000). There are n_classes - 1 such directions. Predictions model
+    the classes in these directions as Gaussians with a common covariance. The linear kernel with a
+    small alpha and within="fit" is equivalent to scikit-learn's LinearDiscriminantAnalysis.
+
+    The directions are computed by kernel ridge regression of the class indicators, with an
+    intercept. For two classes this is, up to a factor, the regression of the targets (n / n_1, -n /
+    n_2). The leave-one-out errors of ridge regression have a closed form, which is used to choose
+    alpha="auto".
 
     Parameters
     ----------
     alpha : float or "auto"
-        The ridge: how much |f|^2 counts against the scatter within.  "auto" is that of 21, from
-        1e-8 to 100 times the mean k(x, x), with the smallest squared leave-one-out errors.
+        The ridge parameter, the weight of |f|^2 relative to the scatter within classes. "auto"
+        tries 21 values, from 1e-8 to 100 times the mean of k(x, x), and takes the one with the
+        smallest squared leave-one-out error.
     priors : array of shape (n_classes,) or None
-        How probable the classes are; None for their shares of the points.  They have a part in
-        predictions, not in the directions.
+        Prior probabilities of the classes; None means the class frequencies. They affect
+        predictions, but not the directions.
     n_components : int or None
-        How many directions `transform` returns; None for all, n_classes - 1.
+        The number of directions that `transform` returns; None means all, n_classes - 1.
     within : {"leave_one_out", "fit"}
-        Where `predict` and probabilities have the means and the covariance of the classes from: the
-        scores of each point without it, in closed form; or those of the fit, as W + alpha has them,
-        which for rich kernels are much too certain, but need no n x n matrix.
+        How the class means and the covariance for `predict` and probabilities are estimated.
+        "leave_one_out" uses the score of each point in a model without it, in closed form. "fit"
+        uses the scores of the fitted model, with scatter W + alpha. For flexible kernels the latter
+        gives probabilities that are much too confident, but it does not need an n x n matrix.
     solver : {"auto", "exact", "nystroem"}
-        "auto" is "exact"; "nystroem" has f in the span of landmarks.
+        "auto" means "exact"; "nystroem" approximates f on landmarks.
 
     Attributes
     ----------
     classes_ : ndarray
+        The class labels.
     priors_ : ndarray
+        The prior probabilities used in predictions.
     means_ : ndarray of shape (n_classes, n_classes - 1)
-        Of the classes, in the coordinates of `transform`.
+        The class means in the coordinates of `transform`.
     discriminant_ratios_ : ndarray of shape (n_classes - 1,)
-        Scatter between the classes over that within, in each direction, largest first.
+        The ratio of the scatter between classes to the scatter within, for each direction, in
+        decreasing order.
     explained_variance_ratio_ : ndarray
-        These, over their sum; of the directions that `transform` returns.
+        `discriminant_ratios_` divided by their sum, for the directions that `transform` returns.
     alpha_ : float
+        The ridge parameter used.
     leave_one_out_ : ndarray of shape (n, n_classes)
-        For each point, the indicators of the classes as predicted without it.
+        For each point, the class indicators predicted without this point.
     alphas_, scores_ : ndarray
-        Those tried, and their mean squared leave-one-out errors.  These three are not there if no
-        point was left out: a given alpha, and within="fit".
+        The values of alpha that were tried, and their mean squared leave-one-out errors. These two
+        and `leave_one_out_` do not exist with a numeric alpha and within="fit".
     expansion_ : Expansion
-        The directions, as values; scores are these plus `intercept_`.
-    X_fit_, dual_coef_, intercept_, kernel_, report_
+        The directions; scores are ``expansion_(X) + intercept_``.
+    X_fit_, dual_coef_, intercept_
+        The points, coefficients and intercepts of the directions.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    report_ : Report
+        How the regression was solved.
 
-    Notes
-    -----
-    Points have no weights: of two copies of a point, each predicts the other when that is left out,
-    so that weights and repetitions would not be the same.
+    Notes ----- Sample weights are not supported. If one of two copies of a point is left out, the
+    other copy still predicts it, so a weight of 2 and a repeated point would give different
+    results.
 
     Examples
     --------
@@ -124,7 +140,18 @@ class KernelFisherDiscriminant(
 
     @fitting
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the directions for the labels y, (n,)."""
+        """Fit the discriminant directions.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,)
+            Class labels.
+
+        Returns
+        -------
+        self : KernelFisherDiscriminant
+        """
         sample = self._sample(X, y, labels=True).doubled()
         sample = dataclasses.replace(sample, weights=None)
         n_classes = len(sample.classes)
@@ -136,8 +163,8 @@ class KernelFisherDiscriminant(
         if len(sample) <= n_classes:
             raise ValueError(
                 f"The number of samples must be more than the number of classes: n_samples = "
-                f"{len(sample)}, n_classes = {n_classes}; nothing is known "
-                f"of the scatter within them"
+                f"{len(sample)}, n_classes = {n_classes}; otherwise the scatter within classes "
+                f"cannot be estimated"
             )
         if self.priors is not None and np.shape(self.priors) != (n_classes,):
             raise ValueError(
@@ -147,119 +174,126 @@ class KernelFisherDiscriminant(
         kernel = sample.resolve_about(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
         sample = sample.with_indicators()
-        r, w = self._regress(evaluated, sample), sample.counts
-        if r.points is None:
-            residuals = r.alpha * r.A
+        regression, w = self._regress(evaluated, sample), sample.counts
+        if regression.points is None:
+            residuals = regression.alpha * regression.A
         else:
-            values = TiledGram(evaluated, sample.points, r.points) @ r.A
-            residuals = sample.targets - np.asarray(values) - r.b
+            values = TiledGram(evaluated, sample.points, regression.points) @ regression.A
+            residuals = sample.targets - np.asarray(values) - regression.b
         unwrap(evaluated)
-        found = Discriminants.of(residuals, sample.labels, w)
-        A = r.A @ found.mixing
-        f = sample.expansion(kernel, A) if r.points is None else Expansion(kernel, r.points, A)
-        self._set_expansion(f, (r.b - found.shares) @ found.mixing, flat=False)
-        priors = _checked(self.priors, found.shares)
+        discriminants = Discriminants.of(residuals, sample.labels, w)
+        A = regression.A @ discriminants.mixing
+        f = (
+            sample.expansion(kernel, A)
+            if regression.points is None
+            else Expansion(kernel, regression.points, A)
+        )
+        self._set_expansion(
+            f, (regression.b - discriminants.shares) @ discriminants.mixing, flat=False
+        )
+        priors = _check_priors(self.priors, discriminants.shares)
         if self.within == "leave_one_out":
-            self._decide = found.left_out(priors, r.errors, sample.labels, w)
+            self._decide = discriminants.left_out(priors, regression.errors, sample.labels, w)
         else:
-            self._decide = found.decisions(priors)
+            self._decide = discriminants.decisions(priors)
         for name in ("alphas_", "scores_", "leave_one_out_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        if r.errors is not None:
-            self.leave_one_out_ = sample.scatter(sample.targets - r.errors)
-            self.alphas_, self.scores_ = r.alphas, r.scores
+            self.__dict__.pop(name, None)  # remove results of an earlier fit
+        if regression.errors is not None:
+            self.leave_one_out_ = sample.scatter(sample.targets - regression.errors)
+            self.alphas_, self.scores_ = regression.alphas, regression.scores
         self.kernel_, self.classes_, self.priors_ = kernel, sample.classes, priors
-        self.means_, self.discriminant_ratios_ = found.means, found.ratios
-        self.alpha_, self.report_ = r.alpha, r.report
+        self.means_, self.discriminant_ratios_ = discriminants.means, discriminants.ratios
+        self.alpha_, self.report_ = regression.alpha, regression.report
         self._n_features_out = self.n_components or n_classes - 1
-        total = max(float(found.ratios.sum()), np.finfo(float).tiny)
-        self.explained_variance_ratio_ = found.ratios[: self._n_features_out] / total
-        self._say(f"alpha = {self.alpha_:.3g}, between over within {found.ratios.round(3)}")
+        total = max(float(discriminants.ratios.sum()), np.finfo(float).tiny)
+        self.explained_variance_ratio_ = discriminants.ratios[: self._n_features_out] / total
+        self._say(f"alpha = {self.alpha_:.3g}, scatter ratios {discriminants.ratios.round(3)}")
         return self
 
-    def _regress(self, kernel: Kernel, sample: Sample) -> Regression:
-        """Regress the indicators of the classes on the points."""
+    def _regress(self, kernel: Kernel, sample: Sample) -> IndicatorRegression:
+        """Regress the class indicators on the points, with the given or the best alpha."""
         n, q = sample.targets.shape
         data = (kernel, sample.points, sample.targets, None)
-        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
-        landmarks, auto = self.solver == "nystroem", isinstance(self.alpha, str)
+        options: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        use_landmarks, auto = self.solver == "nystroem", isinstance(self.alpha, str)
         alphas = np.array([1.0 if auto else self.alpha], dtype=float)
         if auto:
-            mean = float(np.mean(kernel.diag(sample.points)))
-            alphas = _ALPHAS * (mean or 1.0)
-        elif self.within == "fit":  # no point is left out
-            each = np.full(q, float(self.alpha))
+            mean_diagonal = float(np.mean(kernel.diag(sample.points)))
+            alphas = _RELATIVE_ALPHAS * (mean_diagonal or 1.0)
+        elif self.within == "fit":  # leave-one-out errors are not needed
+            alpha_per_class = np.full(q, float(self.alpha))
             problem: Any = (
-                LandmarkRidge(*data, each, True, self._chosen, **common)
-                if landmarks
-                else ExactRidge(*data, each, True, **common)
+                LandmarkRidge(*data, alpha_per_class, True, self._chosen, **options)
+                if use_landmarks
+                else ExactRidge(*data, alpha_per_class, True, **options)
             )
             A, b = problem.solve()
-            points = problem.points if landmarks else None
-            return Regression(float(self.alpha), A, b, points, problem.report)
+            points = problem.points if use_landmarks else None
+            return IndicatorRegression(float(self.alpha), A, b, points, problem.report)
         path: RidgePath
-        errors = 16 * n * q * len(alphas)
-        if landmarks:
-            check_budget(errors, self.max_memory, f"leave-one-out errors of {n} points")
-            path = LandmarkRidge(*data, alphas[:1], True, self._chosen, **common).path()
+        error_bytes = 16 * n * q * len(alphas)
+        if use_landmarks:
+            check_budget(error_bytes, self.max_memory, f"leave-one-out errors of {n} points")
+            path = LandmarkRidge(*data, alphas[:1], True, self._chosen, **options).path()
         else:
-            text = (
-                f"leaving out each of {n} points (solver='nystroem' needs less, and so does a "
-                f"given alpha with within='fit')"
+            purpose = (
+                f"the leave-one-out errors of {n} points (solver='nystroem' needs less, and so "
+                f"does a numeric alpha with within='fit')"
             )
-            check_budget(24 * n * n + errors, self.max_memory, text)
+            check_budget(24 * n * n + error_bytes, self.max_memory, purpose)
             K = gram(kernel, sample.points, storage="dense", max_memory=self.max_memory)
             path = ExactPath(K, sample.targets, intercept=True)
-        found = self._search(path, alphas, sample)
-        A, b = path.solve(found.alpha)
+        regression = self._search(path, alphas, sample)
+        A, b = path.solve(regression.alpha)
         return dataclasses.replace(
-            found, A=A, b=b, points=path.points if landmarks else None, report=path.report
+            regression, A=A, b=b, points=path.points if use_landmarks else None, report=path.report
         )
 
-    def _search(self, path: RidgePath, alphas: np.ndarray, sample: Sample) -> Regression:
-        """Find the alpha of the smallest leave-one-out errors."""
+    def _search(self, path: RidgePath, alphas: np.ndarray, sample: Sample) -> IndicatorRegression:
+        """Return the alpha with the smallest leave-one-out error, and these errors."""
         if len(alphas) > 1:
             alphas = alphas[path.usable(alphas)]
         if not len(alphas):
             raise ValueError(
-                "no alpha is above what the rounding of K hides; the usual cause is a kernel that "
-                "is not positive semidefinite: choose a Mercer kernel, or give alpha"
+                "all candidates of alpha are smaller than the rounding errors of K; the usual "
+                "cause is a kernel that is not positive semidefinite: choose a Mercer kernel, or "
+                "set alpha"
             )
-        scores, best, kept = np.empty(len(alphas)), np.inf, None
+        scores, best_score, best_errors = np.empty(len(alphas)), np.inf, None
         for j, errors in enumerate(path.leave_one_out(alphas)):
             score = float(np.mean(np.sum(np.square(errors), axis=1)))
             scores[j] = score if np.isfinite(score) else np.inf
-            if scores[j] < best:
-                best, kept = scores[j], errors
-        if kept is None:
+            if scores[j] < best_score:
+                best_score, best_errors = scores[j], errors
+        if best_errors is None:
             raise ValueError(
-                "leave-one-out errors are not finite for any alpha; the usual cause is features of "
-                "very large size: scale them, or give a larger alpha"
+                "leave-one-out errors are not finite for any alpha; the usual cause is very large "
+                "feature values: scale the features, or set a larger alpha"
             )
-        return Regression(
-            float(alphas[np.argmin(scores)]), errors=kept, alphas=alphas, scores=scores
+        return IndicatorRegression(
+            float(alphas[np.argmin(scores)]), errors=best_errors, alphas=alphas, scores=scores
         )
 
     def _values(self, X: Any) -> np.ndarray:
-        """Return the log-probabilities of classes up to a constant, or log-odds for two."""
+        """Return log-probabilities of the classes up to a constant; for two classes, log-odds."""
         check_is_fitted(self)
         G, g = self._decide
         return np.asarray(KernelEstimator._values(self, X) @ G + g)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the scores of points in each direction, (n, n_components).
+        """Return the scores of points in each direction, of shape (n, n_components).
 
-        Their mean over the training points is 0; the covariance within classes is 1, but for the
-        part of it that is alpha.
+        Over the training points the scores have mean 0. Their covariance within classes, including
+        the contribution of alpha, is the identity.
         """
         check_is_fitted(self)
         return np.asarray(KernelEstimator._values(self, X)[:, : self._n_features_out])
 
 
-def _checked(priors: Any, shares: np.ndarray) -> np.ndarray:
-    """Return the priors given, or the shares."""
+def _check_priors(priors: Any, class_frequencies: np.ndarray) -> np.ndarray:
+    """Return the normalised priors, or the class frequencies if priors is None."""
     if priors is None:
-        return shares
+        return class_frequencies
     p = np.asarray(priors, dtype=float)
     if not (np.all(np.isfinite(p)) and np.all(p > 0)):
         raise ValueError(f"priors must be positive, got {p.tolist()}")

@@ -1,13 +1,15 @@
-"""A Gaussian process in the user's spelling of its kernel and in ours.
+"""Gaussian process objectives in the hyper-parameters theta of the user's kernel.
 
-scikit-learn's GP kernels order and scale their theta in their own way.  Users of theirs read and
-write that; the objectives are written in ours.  In logarithms every translation is linear, and
-each entry of one comes from one of the other:
+A user may give a scikit-learn GP kernel, whose theta has another order and scale than that of the
+equivalent mercer kernel. The user reads and writes theta in the form of the given kernel, but the
+objectives use the mercer kernel. In logarithms the conversion is linear, and each entry depends on
+one entry of the other form:
 
-    ours_i = factor_i theirs_place(i) + offset_i
+    internal_i = factor_i user_place(i) + offset_i
 
-A search starts at the kernel's own theta and at others drawn within the bounds, and walks in the
-user's theta: the way of L-BFGS, and so the optimum that it meets, depends on how theta is scaled.
+The optimisation starts at the theta of the kernel, and optionally at random values within the
+bounds. It runs in the user's theta, because the path of L-BFGS, and therefore the local optimum
+that it finds, depends on the scale of theta.
 """
 
 from __future__ import annotations
@@ -31,56 +33,58 @@ from ._base import SklearnGPKernel
 
 __all__ = ["KernelTranslation", "SpelledObjective", "default_kernel"]
 
-_FACTORS = np.array([1.0, 0.5, 2.0, -1.0, -0.5, -2.0])  # of logarithms, in a translation
+# Possible factors between log-parameters: the same parameter, a square or a root, or a reciprocal.
+_LOG_FACTORS = np.array([1.0, 0.5, 2.0, -1.0, -0.5, -2.0])
 
 
 def default_kernel() -> Kernel:
-    """Return 1.0 * RBF(1.0), what a Gaussian process starts from if nothing is said."""
+    """Return 1.0 * RBF(1.0), the kernel that kernel=None stands for."""
     return 1.0 * RBF()
 
 
 class KernelTranslation:
-    """The kernel that a user gave, and the same in our terms.
+    """The conversion between the theta of the user's kernel and that of the mercer kernel.
 
     Parameters
     ----------
-    spec : None, Kernel, scikit-learn GP kernel, or what `as_kernel` takes
+    spec : None, Kernel, scikit-learn GP kernel, or any input of `as_kernel`
+        The kernel that the user gave; None means `default_kernel`.
     X : points, optional
-        On which rules such as "median" are resolved.
+        The points on which rules such as "median" are resolved.
     Y : ndarray of shape (n, q), optional
         Targets, for kernels that learn from them.
 
     Attributes
     ----------
     given : Kernel or scikit-learn GP kernel
-        In the user's spelling.
+        The user's kernel.
     kernel : Kernel
-        In ours.
+        The equivalent mercer kernel.
     """
 
     def __init__(self, spec: Any, X: Any = None, Y: np.ndarray | None = None) -> None:
         self.given: Any
         if isinstance(spec, SklearnGPKernel):
             self.given = clone(spec)
-            self.kernel, self._place, self._factor, self._offset = _translation(self.given)
+            self.kernel, self._place, self._factor, self._offset = _match_parameters(self.given)
         else:
             kernel = default_kernel() if spec is None else as_kernel(spec)
             self.given = self.kernel = kernel if X is None else kernel.resolve(X, None, Y)
-            self._place, self._factor, self._offset = _identity(self.kernel.theta.size)
+            self._place, self._factor, self._offset = _identity_map(self.kernel.theta.size)
 
     @property
     def theta(self) -> np.ndarray:
-        """The user's theta."""
+        """The theta of the user's kernel."""
         return np.array(self.given.theta, dtype=float)
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Those of the user's theta."""
-        with np.errstate(invalid="ignore"):  # the logarithm of a bound below 0 is no number
+        """The bounds of the user's theta, of shape (p, 2)."""
+        with np.errstate(invalid="ignore"):  # the logarithm of a negative bound is NaN
             return np.array(self.given.bounds, dtype=float).reshape(-1, 2)
 
-    def ours(self, theta: Any) -> np.ndarray:
-        """Return our theta for the user's."""
+    def to_internal(self, theta: Any) -> np.ndarray:
+        """Return the theta of the mercer kernel for a theta of the user's kernel."""
         theta = np.asarray(theta, dtype=float)
         if theta.shape != self._place.shape:
             raise ValueError(
@@ -89,40 +93,48 @@ class KernelTranslation:
             )
         return self._factor * theta[self._place] + self._offset
 
-    def slopes(self, gradient: np.ndarray) -> np.ndarray:
-        """Return derivatives in the user's theta from those in ours."""
-        return self.permuted((self._factor * gradient.T).T)
+    def gradient_to_user(self, gradient: np.ndarray) -> np.ndarray:
+        """Return derivatives with respect to the user's theta from internal ones."""
+        return self.to_user_order((self._factor * gradient.T).T)
 
-    def permuted(self, ours: np.ndarray) -> np.ndarray:
-        """Return what belongs to entries of our theta in the order of the user's."""
-        result = np.empty_like(ours)
-        result[self._place] = ours
+    def to_user_order(self, values: np.ndarray) -> np.ndarray:
+        """Return values that belong to entries of the internal theta in the user's order."""
+        result = np.empty_like(values)
+        result[self._place] = values
         return result
 
-    def information(self, B: np.ndarray) -> np.ndarray:
-        """Return second derivatives in the user's theta from those in ours."""
-        return self.slopes(self.slopes(B).T).T
+    def hessian_to_user(self, B: np.ndarray) -> np.ndarray:
+        """Return second derivatives with respect to the user's theta from internal ones."""
+        return self.gradient_to_user(self.gradient_to_user(B).T).T
 
-    def at(self, theta: Any) -> Any:
-        """Return the kernel in the user's spelling with this theta."""
+    def kernel_at(self, theta: Any) -> Any:
+        """Return the user's kernel with this theta."""
         if isinstance(self.given, Kernel):
             return self.given.with_theta(theta)
         return self.given.clone_with_theta(theta)
 
-    def on_bounds(self, theta: np.ndarray) -> list[tuple[str, int, str, float]]:
-        """Return (parameter, dimension, "lower" or "upper", bound) for what is on a bound."""
-        found: list[tuple[str, int, str, float]] = []
-        close = np.isclose(self.bounds, theta[:, None])
-        if not close.any():
-            return found
-        for (name, dimension), low_high, at in zip(self._names(), self.bounds, close, strict=True):
-            if at.any():
-                side = int(not at[0])
-                bound = float(f"{np.exp(low_high[side]):.10g}")
-                found.append((name, dimension, ("lower", "upper")[side], bound))
-        return found
+    def parameters_on_bounds(self, theta: np.ndarray) -> list[tuple[str, int, str, float]]:
+        """Return the parameters of theta that lie on one of their bounds.
 
-    def _names(self) -> list[tuple[str, int]]:
+        Returns
+        -------
+        list of (name, dimension, "lower" or "upper", bound)
+        """
+        parameters: list[tuple[str, int, str, float]] = []
+        is_close = np.isclose(self.bounds, theta[:, None])
+        if not is_close.any():
+            return parameters
+        for (name, dimension), interval, is_close_to in zip(
+            self._theta_names(), self.bounds, is_close, strict=True
+        ):
+            if is_close_to.any():
+                side = int(not is_close_to[0])
+                bound = float(f"{np.exp(interval[side]):.10g}")
+                parameters.append((name, dimension, ("lower", "upper")[side], bound))
+        return parameters
+
+    def _theta_names(self) -> list[tuple[str, int]]:
+        """Return the name and the dimension of the parameter of each entry of theta."""
         if not isinstance(self.given, Kernel):
             return [
                 (h.name, i)
@@ -131,106 +143,128 @@ class KernelTranslation:
                 for i in range(h.n_elements)
             ]
         parts = [name.partition("[") for name in self.given.theta_names]
-        return [(name, int(place[:-1]) if place else 0) for name, _, place in parts]
+        return [(name, int(index[:-1]) if index else 0) for name, _, index in parts]
 
 
-def _identity(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _identity_map(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the indices, factors and offsets of p parameters that need no conversion."""
     return np.arange(p), np.ones(p), np.zeros(p)
 
 
-def _translation(given: Any) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the kernel in our terms, and how; wrapped as it is if they are not one to one.
+def _match_parameters(user_kernel: Any) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray]:
+    """Convert a scikit-learn GP kernel and find the correspondence of the two thetas.
 
-    All entries of theta are moved at once, each by another step.  Steps differ by less than a
-    factor of 2, so that what an entry of ours has moved by tells the entry and the factor.
+    To find it, all entries of theta are changed at once, each by a different step. The steps differ
+    by less than a factor of 2, so the change of an internal entry identifies both the entry of the
+    user's theta and the factor. If the parameters do not correspond one to one, the scikit-learn
+    kernel is wrapped instead.
+
+    Returns
+    -------
+    kernel : Kernel
+        The mercer kernel.
+    place : ndarray of int of shape (p,)
+        For each internal entry, the index of the user's entry.
+    factor, offset : ndarray of shape (p,)
+        The coefficients of the linear conversion.
     """
-    theta = np.asarray(given.theta, dtype=float)
+    theta = np.asarray(user_kernel.theta, dtype=float)
     p = theta.size
     with np.errstate(invalid="ignore"):
-        if np.any(np.isnan(given.bounds)):  # no kernel of ours; a search refuses it
-            return SklearnKernel(given), *_identity(p)
-    kernel = from_sklearn(given)
+        if np.any(np.isnan(user_kernel.bounds)):  # invalid bounds: `optimise` raises the error
+            return SklearnKernel(user_kernel), *_identity_map(p)
+    kernel = from_sklearn(user_kernel)
     if kernel.theta.size == p and np.all(np.isfinite(theta)):
         steps = np.linspace(1.0, 1.5, p)
-        moved = from_sklearn(given.clone_with_theta(theta + steps)).theta - kernel.theta
-        match = np.abs(moved[:, None, None] - np.multiply.outer(steps, _FACTORS)) < 1e-9
-        ours, place, which = np.nonzero(match)
-        if np.array_equal(ours, np.arange(p)) and np.unique(place).size == p:
-            factor = _FACTORS[which]
-            offset = kernel.theta - factor * theta[place]
+        change = from_sklearn(user_kernel.clone_with_theta(theta + steps)).theta - kernel.theta
+        match = np.abs(change[:, None, None] - np.multiply.outer(steps, _LOG_FACTORS)) < 1e-9
+        internal_index, user_index, factor_index = np.nonzero(match)
+        if np.array_equal(internal_index, np.arange(p)) and np.unique(user_index).size == p:
+            factor = _LOG_FACTORS[factor_index]
+            offset = kernel.theta - factor * theta[user_index]
             offset[np.abs(offset) < 1e-12] = 0.0
-            return kernel, place, factor, offset
-    return SklearnKernel(given), *_identity(p)
+            return kernel, user_index, factor, offset
+    return SklearnKernel(user_kernel), *_identity_map(p)
 
 
 @dataclass(frozen=True, eq=False)
 class SpelledObjective:
-    """What a Gaussian process maximises, in the theta of the kernel that the user gave."""
+    """The objective of a Gaussian process as a function of the user's theta."""
 
     objective: Any
     translation: KernelTranslation
 
     def value(self, theta: Any, eval_gradient: bool = False) -> Any:
-        """Return the objective at theta, and its derivatives there if asked.
+        """Return the objective at theta, and optionally its gradient.
 
-        As a number of NumPy, as from scikit-learn: beside a float32, Python's own would be rounded.
+        The value is a NumPy float64, as in scikit-learn, because a Python float would be rounded in
+        arithmetic with float32 arrays.
         """
-        ours = self.translation.ours(theta)
+        internal_theta = self.translation.to_internal(theta)
         if not eval_gradient:
-            return np.float64(self.objective.value(ours))
-        value, gradient = self.objective.value_and_gradient(ours)
-        return np.float64(value), self.translation.slopes(gradient)
+            return np.float64(self.objective.value(internal_theta))
+        value, gradient = self.objective.value_and_gradient(internal_theta)
+        return np.float64(value), self.translation.gradient_to_user(gradient)
 
-    # ------------------------------------------------------------------ for a search
+    # ------------------------------------------------------------------ used by the optimiser
 
     @property
     def X(self) -> Any:
-        """The points."""
+        """The training points."""
         return self.objective.X
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the objective: every optional method is forwarded."""
+        """The optional methods that the wrapped objective supports; all are forwarded."""
         capabilities: Capabilities = self.objective.capabilities
         return capabilities
 
     @property
     def noises(self) -> np.ndarray:
-        """Which parameters are variances of noise."""
+        """Boolean mask of the parameters that are noise variances."""
         mask: np.ndarray = self.objective.noises
-        return self.translation.permuted(mask)
+        return self.translation.to_user_order(mask)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective and its derivatives."""
-        value, gradient = self.objective.value_and_gradient(self.translation.ours(theta))
-        return value, self.translation.slopes(gradient)
+        """Return the objective and its gradient at theta."""
+        value, gradient = self.objective.value_and_gradient(self.translation.to_internal(theta))
+        return value, self.translation.gradient_to_user(gradient)
 
     def with_information(
         self, theta: np.ndarray, above: float = -np.inf
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the objective, its derivatives, and about minus its second derivatives."""
-        value, gradient, B = self.objective.with_information(self.translation.ours(theta), above)
-        return value, self.translation.slopes(gradient), self.translation.information(B)
+        """Return the objective, its gradient, and an approximation of minus its Hessian at theta.
+
+        `above` is passed on to the wrapped objective.
+        """
+        value, gradient, B = self.objective.with_information(
+            self.translation.to_internal(theta), above
+        )
+        return (
+            value,
+            self.translation.gradient_to_user(gradient),
+            self.translation.hessian_to_user(B),
+        )
 
     def subset(self, rows: np.ndarray) -> SpelledObjective:
-        """Return the objective of some of the observations."""
+        """Return the objective of a subset of the observations."""
         return replace(self, objective=self.objective.subset(rows))
 
     def standard_error(self, theta: np.ndarray) -> float:
-        """Return the standard error of the value at theta."""
-        error: float = self.objective.standard_error(self.translation.ours(theta))
+        """Return the standard error of the estimated objective at theta."""
+        error: float = self.objective.standard_error(self.translation.to_internal(theta))
         return error
 
     # ------------------------------------------------------------------ results
 
     def posterior(self, theta: Any) -> Posterior:
-        """Return the posterior at theta, with an error in the user's words."""
+        """Return the posterior at theta; errors show the user's kernel."""
         try:
-            posterior: Posterior = self.objective.posterior(self.translation.ours(theta))
-        except NotPositiveDefiniteError as why:
+            posterior: Posterior = self.objective.posterior(self.translation.to_internal(theta))
+        except NotPositiveDefiniteError as error:
             raise NotPositiveDefiniteError(
-                f"The kernel, {self.translation.at(theta)}, is not returning a positive definite "
-                f"matrix. Try {self.objective.remedy}. ({why})"
+                f"The kernel, {self.translation.kernel_at(theta)}, is not returning a positive "
+                f"definite matrix. Try {self.objective.remedy}. ({error})"
             ) from None
         f, k = posterior.expansion, posterior.covariance
         k = unwrap(k) if isinstance(k, Kernel) else replace(k, kernel=unwrap(k.kernel))
@@ -240,21 +274,36 @@ class SpelledObjective:
         return posterior
 
     def unwrapped(self) -> SpelledObjective:
-        """Return the objective of the plain kernel, for a model that outlives the fit."""
-        objective = copy(self.objective)  # with the landmarks and probes that it has drawn
+        """Return the objective with the plain kernel, without memoised values.
+
+        The fitted model keeps this objective, so it must not hold the memory of the fit.
+        """
+        objective = copy(
+            self.objective
+        )  # a shallow copy, with the same landmarks and random probes
         objective.__dict__["kernel"] = unwrap(objective.kernel)
         return replace(self, objective=objective)
 
-    def best(
-        self, optimizer: Any, restarts: int, seed: Any, say: Function[[str], None] | None
+    def optimise(
+        self, optimizer: Any, restarts: int, seed: Any, log: Function[[str], None] | None
     ) -> Optimum:
-        """Return where the optimizer ends, from the best of its starts.
+        """Return the best optimum over all starts.
 
-        Without an optimizer, or anything to find, theta is that of the kernel.
+        Without an optimizer, or without free parameters, the result is the theta of the kernel.
+
+        Parameters
+        ----------
+        optimizer : str, callable or None
+        restarts : int
+            The number of random starts in addition to the theta of the kernel.
+        seed : int, RandomState or None
+            Seed of the random starts; None means 0.
+        log : callable or None
+            Called with progress messages.
         """
         start, bounds = self.translation.theta, self.translation.bounds
         if optimizer is None or not start.size:
-            return Optimum(start, np.nan, 0, True, "there was nothing to find")
+            return Optimum(start, np.nan, 0, True, "no parameters to optimise")
         if restarts and not np.all(np.isfinite(bounds)):
             raise ValueError(
                 "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are "
@@ -266,18 +315,19 @@ class SpelledObjective:
         rng = check_random_state(0 if seed is None else seed)
         starts = [start, *(rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(restarts))]
         if callable(optimizer):
-            found = [self._ask(optimizer, theta) for theta in starts]
+            optima = [self._run_user_optimizer(optimizer, theta) for theta in starts]
         else:
-            found, (way, *others) = [], ways(self)
+            optima, (first_way, *other_ways) = [], ways(self)
             for i, theta in enumerate(starts):
-                so_far = max((end.value for end in found), default=-np.inf)
-                found.append(self._climb(theta, i, say, way))
-                # on a bound a second way is tried; but of restarts only from the best so far
-                promising = found[-1].value > so_far
-                if promising and self.translation.on_bounds(found[-1].theta):
-                    found += [self._climb(theta, i, say, other) for other in others]
-        best = max(found, key=lambda end: end.value)
-        for name, dimension, side, bound in self.translation.on_bounds(best.theta):
+                best_value = max((optimum.value for optimum in optima), default=-np.inf)
+                optima.append(self._optimise_from(theta, i, log, first_way))
+                # If the optimum is on a bound, try the other first steps too, but for restarts only
+                # if this optimum is the best so far.
+                promising = optima[-1].value > best_value
+                if promising and self.translation.parameters_on_bounds(optima[-1].theta):
+                    optima += [self._optimise_from(theta, i, log, way) for way in other_ways]
+        best = max(optima, key=lambda optimum: optimum.value)
+        for name, dimension, side, bound in self.translation.parameters_on_bounds(best.theta):
             change = "Decreasing" if side == "lower" else "Increasing"
             warn_caller(
                 f"The optimal value found for dimension {dimension} of parameter {name} is close "
@@ -285,51 +335,56 @@ class SpelledObjective:
                 f"may find a better value.",
                 ConvergenceWarning,
             )
-        return replace(best, evaluations=sum(end.evaluations for end in found))
+        return replace(best, evaluations=sum(optimum.evaluations for optimum in optima))
 
-    def _ask(self, optimizer: Any, start: np.ndarray) -> Optimum:
-        """Return what a user's own optimizer finds."""
-        count = 0
+    def _run_user_optimizer(self, optimizer: Any, start: np.ndarray) -> Optimum:
+        """Return the optimum that a user-defined optimizer finds."""
+        n_evaluations = 0
 
-        def minus(theta: Any, eval_gradient: bool = True) -> Any:
-            nonlocal count
-            count += 1
+        def negative_objective(theta: Any, eval_gradient: bool = True) -> Any:
+            """Return minus the objective, as scikit-learn's optimizers expect it."""
+            nonlocal n_evaluations
+            n_evaluations += 1
             result = self.value(theta, eval_gradient)
             return (-result[0], -result[1]) if eval_gradient else -result
 
-        answer = optimizer(minus, start, bounds=self.translation.bounds)
+        result = optimizer(negative_objective, start, bounds=self.translation.bounds)
         try:
-            theta, least = answer
-            theta, least = np.array(theta, dtype=float).ravel(), float(least)
+            theta, minimum = result
+            theta, minimum = np.array(theta, dtype=float).ravel(), float(minimum)
         except (TypeError, ValueError):
             raise ValueError(
-                f"the optimizer must return theta and the value there, a pair; got {answer!r}"
+                f"the optimizer must return theta and the value there, a pair; got {result!r}"
             ) from None
-        if theta.shape != start.shape or not np.all(np.isfinite(theta)) or np.isnan(least):
+        if theta.shape != start.shape or not np.all(np.isfinite(theta)) or np.isnan(minimum):
             raise ValueError(
                 f"the optimizer must return {start.size} finite parameters and the value there, "
-                f"got {theta} and {least}"
+                f"got {theta} and {minimum}"
             )
-        return Optimum(theta, -least, count, True, "the optimizer says so")
+        return Optimum(theta, -minimum, n_evaluations, True, "reported by the user's optimizer")
 
-    def _climb(
-        self, start: np.ndarray, number: int, say: Function[[str], None] | None, way: str
+    def _optimise_from(
+        self, start: np.ndarray, number: int, log: Function[[str], None] | None, way: str
     ) -> Optimum:
-        """Return the optimum near one start; where there is none, the start itself."""
-        best = maximise(
+        """Return the local optimum reached from one start.
+
+        If the objective cannot be evaluated at the start, the result is the start itself. A warning
+        is raised if the optimisation did not converge.
+        """
+        optimum = maximise(
             self,
             start,
             self.translation.bounds,
             way=way,
-            say=None if say is None else lambda at: say(Step(f"start {number}, {at}")),
+            say=None if log is None else lambda text: log(Step(f"start {number}, {text}")),
         )
-        if not best.converged:
-            remedy, estimated = self.objective.remedy, self.capabilities.standard_error
-            advice = "more landmarks (rank)" if estimated else f"a White() part, {remedy}"
+        if not optimum.converged:
+            remedy, is_estimate = self.objective.remedy, self.capabilities.standard_error
+            advice = "more landmarks (rank)" if is_estimate else f"a White() part, {remedy}"
             warn_caller(
-                f"the search for the best theta ended after {best.evaluations} evaluations at a "
-                f"log marginal likelihood of {best.value:.6g} without convergence: {best.message}. "
-                f"Try {advice}, or another start",
+                f"the optimisation of theta stopped after {optimum.evaluations} evaluations at a "
+                f"log marginal likelihood of {optimum.value:.6g} without convergence: "
+                f"{optimum.message}. Try {advice}, or another start",
                 ConvergenceWarning,
             )
-        return best
+        return optimum

@@ -1,4 +1,4 @@
-"""The Gaussian process latent variable model, thin: checks, a start, and scikit-learn's names."""
+"""Gaussian process latent variable model: scikit-learn interface to `mercer.maps`."""
 
 from __future__ import annotations
 
@@ -13,48 +13,54 @@ from ._places import LatentVariables
 
 __all__ = ["GPLVM"]
 
-_KERNEL = 1.0 * RBF(1.0) + Constant(0.1) + White(0.1)
+_DEFAULT_KERNEL = 1.0 * RBF(1.0) + Constant(0.1) + White(0.1)
 
 
 @estimator()
 class GPLVM(LatentVariables):
-    """x = mu + f(z) + e with a Gaussian process f: a map whose way back is smooth and nonlinear.
+    """Gaussian process latent variable model, a nonlinear embedding with a smooth inverse.
+
+    The model is x = mu + f(z) + e with a Gaussian process f, noise e and low-dimensional latent
+    coordinates z. The columns x_c of the data are functions of z that share one kernel. L-BFGS with
+    exact gradients finds the coordinates Z and the kernel parameters theta of maximal likelihood:
 
         max over Z, theta of  sum_c log N(x_c - mu_c; 0, K(Z)) + sum_i log N(z_i; 0, I)
 
-    The columns x_c of the data are functions of places z_i in a few dimensions, all with the same
-    kernel; places and parameters of the kernel are those that make the data most likely, by
-    L-BFGS with exact gradients.  A linear kernel has the plane of PCA.  Time grows with n^3.
-    `sample` draws x at the places of training points, since N(0, I) is wider than these are.
+    With a linear kernel the embedding spans the plane of PCA. Time grows as n^3. `sample` draws x
+    at the latent coordinates of training points, because the prior N(0, I) is wider than the
+    distribution of these coordinates.
 
     Parameters
     ----------
     n_components : int or None
-        The dimensions of the map; None is 2, or 1 for one column.
+        The dimension of the embedding; None means 2, or 1 if X has one column.
     kernel : Kernel, str or None
-        Of places, with the noise as a `White` part; any kernel with derivatives in its points.
-        It sees X in a unit in which columns have a mean variance of 1.  None is
-        ``1.0*RBF() + Constant(0.1) + White(0.1)``.
+        The kernel on latent coordinates, with the noise as a `White` term. Any kernel with
+        derivatives with respect to its points is allowed. It is fitted to X divided by a constant,
+        ``model_.unit``, so that the mean variance of the columns is 1. None means ``1.0*RBF() +
+        Constant(0.1) + White(0.1)``.
     prior : bool
-        Whether places are N(0, I); without it, their scale is free, in `fit` and `transform`.
+        Whether z has the prior N(0, I). Without it the scale of the embedding is undetermined, in
+        `fit` and in `transform`.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n, n_components)
-        The places of the training points.
+        The latent coordinates of the training points.
     kernel_ : Kernel
-        With its best parameters.
+        The kernel with its optimised parameters.
     model_ : LatentMap
-        The map as a value.
+        The fitted model as an immutable object.
     expansion_ : Expansion
-        The mean of f, a function of places, in that unit, ``model_.unit``.
+        The posterior mean of f as a function of z, in units of ``model_.unit``.
     log_likelihood_ : float
-        What was maximised.
+        The maximised objective.
     n_iter_ : int
-        Evaluations of it.
+        The number of evaluations of the objective.
     report_ : Report
-        How the search ended.
+        How the optimisation ended.
     n_features_in_ : int
+        The number of columns of X.
 
     References
     ----------
@@ -81,12 +87,12 @@ class GPLVM(LatentVariables):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the most likely places."""
+        """Find the latent coordinates and kernel parameters of maximal likelihood."""
         X = self._given_rows(X)
         start = self._start(X, self.n_components or min(2, X.shape[1]))
-        kernel = _KERNEL if self.kernel is None else as_kernel(self.kernel)
-        with progress(type(self).__name__, self.verbose) as say:
-            found = fit_latent(
+        kernel = _DEFAULT_KERNEL if self.kernel is None else as_kernel(self.kernel)
+        with progress(type(self).__name__, self.verbose) as log:
+            result = fit_latent(
                 X,
                 kernel.resolve(start),
                 start,
@@ -94,6 +100,6 @@ class GPLVM(LatentVariables):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 max_memory=self.max_memory,
-                say=say,
+                say=log,
             )
-        return self._settle(found)
+        return self._settle(result)

@@ -1,8 +1,8 @@
-"""Fits and answers in blocks: the same estimators on what is not in one array.
+"""Fits and predictions of estimators for data in blocks that are not in one array.
 
-A uniform sample of the rows comes first (`draw`), and passes the door as any array does: rules of
-the kernel are resolved on it, and landmarks are chosen among it.  Everything after that is a sum
-over the blocks.  A class that can do so has `_fit_blocks`.
+A uniform sample of the rows is drawn first and validated like any array. The parameters of the
+kernel are resolved on this sample, and landmarks are chosen from it. Everything after that is a sum
+over the blocks. An estimator that supports blocks has a method `_fit_blocks`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..gram import CANDIDATES, PER_LANDMARK, Landmarks, elsewhere
 
 __all__ = ["answered", "exactly", "fitted", "gathered", "require_landmarks", "sampled"]
 
-_ANSWERS = (  # what has one row for each point
+_ROWWISE_METHODS = (  # methods whose result has one row per point
     *("transform", "predict", "decision_function", "predict_proba", "predict_log_proba"),
     *("score_samples", "reconstruction_error", "_values"),
 )
-_HAVE = (
+_SUPPORTED_ESTIMATORS = (
     "KernelPCA, KernelRidge, KernelRidgeCV, KernelLogisticRegression, KernelKMeans, SVC, SVR, "
     "NuSVC, NuSVR, OneClassSVM, ParzenDensity, Nystroem, RandomFeatures, RBFSampler and "
     "SkewedChi2Sampler"
@@ -33,20 +33,33 @@ _HAVE = (
 
 
 def fitted(model: Any, method: str, X: Any, *args: Any, **params: Any) -> Any:
-    """Return what a method that fits returns, for points in blocks."""
+    """Call `fit` or `fit_transform` of an estimator with data in blocks, and return the result.
+
+    Parameters
+    ----------
+    model : estimator
+    method : str
+        The name of the method that the user called.
+    X : Blocks, or an object that `as_blocks` accepts
+    *args, **params
+        Further arguments of the method, such as y and sample_weight.
+    """
     name = type(model).__name__
     if not hasattr(model, "_fit_blocks"):
         raise TypeError(
-            f"{name} has no form for points in blocks ({type(X).__name__}); {_HAVE} have one. With "
-            f"few points, give an array: X.compute(), or blocks.to_array()"
+            f"{name} does not support data in blocks ({type(X).__name__}); "
+            f"{_SUPPORTED_ESTIMATORS} do. If the data fit into memory, pass an array: "
+            f"X.compute(), or blocks.to_array()"
         )
     if getattr(model, "_precomputed", False):
-        raise ValueError(f"{name} in blocks needs points and a kernel, not a matrix of its values")
+        raise ValueError(f"{name} in blocks needs points and a kernel, not a precomputed matrix")
     if method not in ("fit", "fit_transform"):
-        raise TypeError(f"{name}.{method} takes arrays; `fit` takes all blocks at once")
+        raise TypeError(f"{name}.{method} takes arrays; call `fit` with all blocks at once")
     X = as_blocks(X)
     if X.ndim != 2:
-        raise ValueError(f"X in blocks has the shape {X.shape}; points are rows of several columns")
+        raise ValueError(
+            f"X in blocks has the shape {X.shape}; expected two dimensions, one row per point"
+        )
     model._fit_blocks(X, *args, **params)
     if X.names is not None:
         model.feature_names_in_ = np.asarray(X.names, dtype=object)
@@ -60,7 +73,24 @@ def sampled(
     sample_weight: Any = None,
     rank: int | None = None,
 ) -> tuple[Blocks, Drawn]:
-    """Return the blocks with what is beside them, and the rows to choose landmarks among."""
+    """Join X with targets and weights, and draw a sample of the rows.
+
+    Parameters
+    ----------
+    X : Blocks
+    landmarks : Landmarks or None
+        The landmarks that will be chosen from the sample; they determine its size and seed.
+    y, sample_weight : arrays or Blocks, optional
+    rank : int or None
+        The number of landmarks, if it is not given by `landmarks`.
+
+    Returns
+    -------
+    blocks : Blocks
+        X with targets and weights.
+    row_sample : Drawn
+        The sampled rows of positive weight.
+    """
     blocks, count = beside(X, y, sample_weight), CANDIDATES
     if landmarks is not None and not landmarks.given:
         count = max(count, PER_LANDMARK * landmarks.count(len(X)))
@@ -68,88 +98,119 @@ def sampled(
         count = max(count, PER_LANDMARK * rank)
     seed = getattr(landmarks, "random_state", None)
     if isinstance(seed, np.random.RandomState):
-        seed = int(seed.get_state(legacy=False)["state"]["key"][0])  # without a draw
-    drawn = draw(blocks, count, 0 if seed is None else int(seed))
-    if not len(drawn.places):
+        # Read the state without advancing the generator.
+        seed = int(seed.get_state(legacy=False)["state"]["key"][0])
+    row_sample = draw(blocks, count, 0 if seed is None else int(seed))
+    if not len(row_sample.places):
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    return blocks, drawn
+    return blocks, row_sample
 
 
 def require_landmarks(model: Any, name: str = "solver") -> None:
-    """Refuse a solver that needs all points at once."""
-    given = getattr(model, name)
-    if not (isinstance(given, str) and given == "nystroem"):
+    """Raise an error unless the solver parameter is 'nystroem', because others need all points."""
+    value = getattr(model, name)
+    if not (isinstance(value, str) and value == "nystroem"):
         raise ValueError(
-            f"{type(model).__name__} of points in blocks is sought in the span of landmarks: set "
-            f"{name}='nystroem' to say so; {name}={given!r} needs all points at once"
+            f"{type(model).__name__} supports data in blocks only with landmarks: set "
+            f"{name}='nystroem'; {name}={value!r} needs all points at once"
         )
 
 
 def gathered(model: Any, X: Blocks, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
-    """Return points, targets and weights as arrays, if the points fit the budget of the model."""
+    """Return points, targets and weights as arrays, if the points fit into the memory budget."""
     blocks = beside(X, y, sample_weight)
     points = X.to_array(getattr(model, "max_memory", None))
-    return points, _array(blocks.y), _array(blocks.weights)
+    return points, _in_memory(blocks.y), _in_memory(blocks.weights)
 
 
 @contextmanager
-def exactly(model: Any, X: Blocks, name: str, known: tuple[str, ...]) -> Iterator[None]:
-    """Do products with all of K where the blocks are: each worker is sent all points, once."""
-    given = getattr(model, name)
-    if not (isinstance(given, str) and given in known):
+def exactly(model: Any, X: Blocks, name: str, supported: tuple[str, ...]) -> Iterator[None]:
+    """Context in which products with the full kernel matrix K are computed where the blocks are.
+
+    Each worker receives all points once.
+
+    Parameters
+    ----------
+    model : estimator
+    X : Blocks
+    name : str
+        The name of the solver parameter.
+    supported : tuple of str
+        The solvers that only need products with K. For others a ValueError is raised.
+    """
+    value = getattr(model, name)
+    if not (isinstance(value, str) and value in supported):
         raise ValueError(
-            f"{type(model).__name__} of points in blocks has {name}='nystroem', on landmarks, and "
-            f"for products with all of K {name}='{known[-1]}'; {name}={given!r} needs K in one "
-            f"place"
+            f"{type(model).__name__} supports data in blocks with {name}='nystroem' (landmarks) "
+            f"and {name}='{supported[-1]}' (products with K); {name}={value!r} needs K in one array"
         )
     with elsewhere(X.spread):
         yield
 
 
-def _array(part: Any) -> Any:
-    return part.to_array() if isinstance(part, Blocks) else part
+def _in_memory(values: Any) -> Any:
+    """Return values as an array if they are in blocks, otherwise unchanged."""
+    return values.to_array() if isinstance(values, Blocks) else values
 
 
 def answered(model: Any, name: str, X: Any, *args: Any, **params: Any) -> Any:
-    """Return a method's answers for points in blocks as blocks again, which are lazy."""
+    """Call a method of a fitted estimator for data in blocks and return the result as lazy blocks.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    name : str
+        The name of the method, one of `_ROWWISE_METHODS`.
+    X : Blocks, or an object that `as_blocks` accepts
+    *args, **params
+        Further arguments of the method.
+    """
     check_is_fitted(model)
-    if name not in _ANSWERS:
+    if name not in _ROWWISE_METHODS:
         raise TypeError(
-            f"{type(model).__name__}.{name} takes arrays; with one row for each point, and so for "
-            f"blocks, there are {', '.join(a for a in _ANSWERS if a[0] != '_')}"
+            f"{type(model).__name__}.{name} takes arrays; blocks are supported by methods with "
+            f"one result row per point: "
+            f"{', '.join(method for method in _ROWWISE_METHODS if method[0] != '_')}"
         )
     blocks = as_blocks(X)
-    answer = _Answer(_nameless(model, blocks), name, args, params)
-    single = blocks.dtype == np.float32
-    like = answer(np.ones((1, blocks.width or 1), dtype=np.float32 if single else np.float64))
-    if isinstance(like, tuple):
-        raise TypeError(f"{name} of points in blocks returns one array; ask for its values alone")
-    if not isinstance(like, np.ndarray):
+    method = _BlockMethod(_without_feature_names(model, blocks), name, args, params)
+    is_float32 = blocks.dtype == np.float32
+    example = method(
+        np.ones((1, blocks.width or 1), dtype=np.float32 if is_float32 else np.float64)
+    )
+    if isinstance(example, tuple):
         raise TypeError(
-            f"{name} of points in blocks returns arrays, but set_output, or the configuration of "
-            f"scikit-learn, asks for a {type(like).__name__}; set it to 'default'"
+            f"{name} for data in blocks returns one array; request only the predictions"
         )
-    return blocks.mapped(answer, like)
+    if not isinstance(example, np.ndarray):
+        raise TypeError(
+            f"{name} for data in blocks returns arrays, but set_output, or the configuration of "
+            f"scikit-learn, requests a {type(example).__name__}; set it to 'default'"
+        )
+    return blocks.mapped(method, example)
 
 
-def _nameless(model: Any, blocks: Blocks) -> Any:
-    """Return the model without names of columns, once those of the blocks are the same."""
-    known = getattr(model, "feature_names_in_", None)
-    if known is None:
+def _without_feature_names(model: Any, blocks: Blocks) -> Any:
+    """Return the model without feature names, after comparing them with the names of the blocks.
+
+    Each block is passed to the model as an array without names, which would raise a warning.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
         return model
-    if blocks.names is not None and blocks.names != list(known):
+    if blocks.names is not None and blocks.names != list(names):
         raise ValueError(
             f"X has the columns {', '.join(blocks.names)}, but {type(model).__name__} was fitted "
-            f"with {', '.join(known)}; give the same, in this order"
+            f"with {', '.join(names)}; pass the same columns in this order"
         )
-    plain = copy(model)  # blocks are arrays, which have no names
-    del plain.feature_names_in_
-    return plain
+    unnamed = copy(model)  # a shallow copy: the user's model keeps its names
+    del unnamed.feature_names_in_
+    return unnamed
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """A method of a fitted model, for one block; another process can be told of it."""
+class _BlockMethod:
+    """A method of a fitted model as a picklable function of one block."""
 
     model: Any
     method: str
@@ -157,4 +218,5 @@ class _Answer:
     params: dict[str, Any]
 
     def __call__(self, X: np.ndarray, /) -> Any:
+        """Return the result of the method for the rows of one block."""
         return getattr(self.model, self.method)(X, *self.args, **self.params)

@@ -1,4 +1,4 @@
-"""search_kernels(): which sum of products of kernels explains the targets."""
+"""The function `search_kernels`: find a sum of products of kernels that explains the targets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ __all__ = ["FoundKernel", "search_kernels"]
 
 @dataclass(frozen=True, eq=False)
 class FoundKernel:
-    """What `search_kernels` found; `print` it for the story.
+    """The result of `search_kernels`; `print` shows the log of the search.
 
     Attributes
     ----------
     kernel : Kernel
-        The best expression, noise included, for targets of variance 1 and centred points.
+        The best expression, including the noise, for targets of variance 1 and centred points.
     estimator : Pipeline or GaussianProcessRegressor
-        Not fitted: points are centred (if they are vectors), targets normalised; theta is that of
-        `kernel`, from which the search goes on if it was made on a subsample.
+        An estimator that is not fitted yet. It centres the points if they are vectors, normalises
+        the targets, and starts from `kernel`. If the search used a subsample, its `fit` optimises
+        the parameters of `kernel` further.
     story : Story
-        All that was tried.
+        All expressions that were tried.
 
     Examples
     --------
@@ -49,6 +50,7 @@ class FoundKernel:
     story: Story
 
     def __str__(self) -> str:
+        """Return the log of the search."""
         return str(self.story)
 
 
@@ -65,34 +67,40 @@ def search_kernels(
     max_memory: Any = None,
     verbose: int = 0,
 ) -> FoundKernel:
-    """Search greedily for the sum of products of kernels that is likeliest to explain y.
+    """Search greedily for the sum of products of kernels that best explains y.
 
-    From the best expression so far: add a base kernel, multiply a term by one, or put another in
-    its place; keep what raises log p(y) - p/2 log n (BIC) most (Duvenaud et al., 2013).  It is a
-    search, not a proof: other expressions may be as good, and the `story` shows them.
+    Starting from the best expression so far, each step adds a base kernel, multiplies a term by
+    one, or replaces one by another, and keeps the change that increases log p(y) - p/2 log n (BIC)
+    most (Duvenaud et al., 2013). The search is heuristic: other expressions may be as good, and the
+    `story` of the result shows them.
 
     Parameters
     ----------
     X : points
-        Vectors are centred, which only `Linear` sees.
+        Vectors are centred, which only affects `Linear` kernels.
     y : array of shape (n,)
+        Numeric targets.
     base : sequence of Kernel, optional
-        At typical scales, from which several are tried.  By default RBF, Linear, Periodic and
-        RationalQuadratic, for vectors of several columns on each of them.
-    max_levels, max_evaluations : int
-        Moves that are made at most, and likelihoods that are computed at most.
+        The base kernels, with typical scales; several scales around these are tried. By default
+        RBF, Linear, Periodic and RationalQuadratic, for vectors of several columns on each column.
+    max_levels : int
+        The maximum number of steps.
+    max_evaluations : int
+        The maximum number of likelihood evaluations.
     subsample : int or None
-        Search on so many points, drawn at random; None for all.  Each likelihood takes n^3
-        operations.  The estimator is to be fitted on all of them.
+        The number of random points used in the search; None means all. Each likelihood takes n^3
+        operations. Fit the resulting estimator to all points.
     random_state : int
-        Of that draw.
+        Seed of the subsample.
     max_memory : int, str or None
+        The memory budget.
     verbose : int
+        Whether to print progress.
 
     Returns
     -------
     FoundKernel
-        With `kernel`, `estimator`, `story`.
+        With attributes `kernel`, `estimator` and `story`.
 
     Examples
     --------
@@ -111,58 +119,61 @@ def search_kernels(
         base = list(map(as_kernel, base))
     y = np.asarray(y)
     if y.dtype.kind not in "biuf":
-        raise ValueError(f"y must be numbers, which a Gaussian process explains, got {y.dtype}")
+        raise ValueError(
+            f"y must be numeric, because the search fits Gaussian processes, got {y.dtype}"
+        )
     y = y.astype(float)
-    vectors = base is None or all(k.on_vectors for k in base)
-    X = as_vectors(X, "X") if vectors else X
+    on_vectors = base is None or all(k.on_vectors for k in base)
+    X = as_vectors(X, "X") if on_vectors else X
     n = length(X)
     if y.shape != (n,) or not np.all(np.isfinite(y)):
         raise ValueError(f"y must be {n} finite numbers, one for each point, got {y.shape}")
     if n < 3:
         raise ValueError(f"search_kernels needs at least 3 points, got {n}")
     if not np.ptp(y) > 0:
-        raise ValueError(f"{n} targets that are all equal have nothing to explain")
+        raise ValueError(f"all {n} targets are equal, so there is nothing to explain")
     for name, count in (("max_levels", max_levels), ("max_evaluations", max_evaluations)):
         if not is_count(count):
             raise ValueError(f"{name} must be a positive integer, got {count!r}")
     if subsample is not None and not is_count(subsample):
         raise ValueError(f"subsample must be a positive integer or None, got {subsample!r}")
-    some = np.arange(n)
+    subset = np.arange(n)
     if subsample is not None and subsample < n:
-        some = np.sort(np.random.default_rng(random_state).permutation(n)[:subsample])
-    points = take(X, some)
-    if vectors:
+        subset = np.sort(np.random.default_rng(random_state).permutation(n)[:subsample])
+    points = take(X, subset)
+    if on_vectors:
         points = np.asarray(points.toarray() if hasattr(points, "toarray") else points, dtype=float)
         points = points - points.mean(axis=0)
     base = _default_base(points) if base is None else base
     base = [k.resolve(points) for k in base]
-    targets = (y[some] - y[some].mean()) / y[some].std()
-    with blas_threads(len(some)), reserving(), progress("search_kernels", verbose) as say:
+    targets = (y[subset] - y[subset].mean()) / y[subset].std()
+    with blas_threads(len(subset)), reserving(), progress("search_kernels", verbose) as log:
         search = ExpressionSearch(
-            points, targets, base, max_levels, max_evaluations, say, max_memory
+            points, targets, base, max_levels, max_evaluations, log, max_memory
         )
         story = search.run()
     model: Any = GaussianProcessRegressor(
         story.kernel,
-        optimizer=None if len(some) == n else "fmin_l_bfgs_b",
+        optimizer=None if len(subset) == n else "fmin_l_bfgs_b",
         normalize_y=True,
         max_memory=max_memory,
     )
-    if vectors:
+    if on_vectors:
         model = make_pipeline(StandardScaler(with_std=False), model)
     return FoundKernel(story.kernel, model, story)
 
 
 def _default_base(X: np.ndarray) -> list[Kernel]:
-    """Return four kernels for each column that varies, at the scale of the column."""
+    """Return four kernels for each column that is not constant, at the scale of the column."""
     base: list[Kernel] = []
-    for j, spread in enumerate(X.std(axis=0).tolist()):
-        if spread > 0:
-            # a long length scale would make of a Periodic a constant, and of its products trends
+    for j, std in enumerate(X.std(axis=0).tolist()):
+        if std > 0:
+            # A Periodic kernel with a long length scale is nearly constant, and its products with
+            # other kernels would fit trends instead of periods.
             span = float(np.ptp(X[:, j]))
-            periodic = Bounded(Periodic(spread, 1.0), ((1e-4 * span, span), (0.1, 2.0)))
-            own = [RBF(spread), Linear(), periodic, RationalQuadratic(spread)]
-            base += own if X.shape[1] == 1 else [Select(k, [j]) for k in own]
+            periodic = Bounded(Periodic(std, 1.0), ((1e-4 * span, span), (0.1, 2.0)))
+            kernels = [RBF(std), Linear(), periodic, RationalQuadratic(std)]
+            base += kernels if X.shape[1] == 1 else [Select(k, [j]) for k in kernels]
     if not base:
-        raise ValueError("all points are equal: there is nothing to explain the targets by")
+        raise ValueError("all points are equal, so they cannot explain the targets")
     return base

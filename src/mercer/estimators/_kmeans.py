@@ -1,4 +1,4 @@
-"""Kernel k-means: clusters of points around centroids in feature space."""
+"""Kernel k-means clustering."""
 
 from __future__ import annotations
 
@@ -24,81 +24,84 @@ from ._sample import Sample, check_weights
 
 __all__ = ["KernelKMeans"]
 
-_STARTS = 10  # what n_init="auto" stands for, unless the start is given
-_ROUNDING = 32 * np.finfo(np.float64).eps
+_DEFAULT_N_INIT = 10  # number of starts for n_init="auto", if `init` is a name
+# Squared distances below this fraction of their terms are rounding errors and are set to 0.
+_DISTANCE_ROUNDING = 32 * np.finfo(np.float64).eps
 
 
 @estimator()
 class KernelKMeans(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Landmarked, NamedKernel
 ):
-    """Minimise  sum_i w_i min_c |k(x_i, .) - f_c|^2  over centroids f_1, ..., f_C in the RKHS.
+    """K-means clustering in the feature space of a kernel.
 
-    A centroid is the mean of its points, f_c = sum_{i in c} w_i k(x_i, .) / sum_{i in c} w_i, and
-    |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2, so that K is all that is needed.  Parameters
-    and attributes have the names of scikit-learn's `KMeans`, to which the linear kernel leads back.
-    The kernel may be one of strings, graphs or any other points, and need only be conditionally
-    positive definite.
+    Minimises the inertia  sum_i w_i min_c |k(x_i, .) - f_c|^2  over centroids f_1, ..., f_C in the
+    RKHS. A centroid is the mean of its points, f_c = sum_{i in c} w_i k(x_i, .) / sum_{i in c} w_i,
+    and |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2, so only the kernel matrix K is needed.
+    Parameters and attributes have the names of scikit-learn's `KMeans`, and the linear kernel is
+    equivalent to it. Points may be strings, graphs or any other objects with a kernel. The kernel
+    only needs to be conditionally positive definite.
 
-    With weights w_i = sum_j A_ij and K = D^-1 A D^-1 + s D^-1, D = diag(w), s large enough for K to
-    be positive semidefinite, the normalised cut of a graph with edges A is minimised (Dhillon, Guan
-    and Kulis 2004).
+    Normalised cuts of a graph with adjacency matrix A are a special case (Dhillon, Guan and Kulis
+    2004): use the weights w_i = sum_j A_ij and the kernel matrix K = D^-1 A D^-1 + s D^-1 with D =
+    diag(w), where s is large enough to make K positive semidefinite.
 
     Parameters
     ----------
     n_clusters : int
-        C.
+        The number of clusters C.
     init : {"k-means++", "random"}, points or labels
-        First centroids: points drawn by their squared distance in feature space to those drawn
-        before; points drawn with equal chances; `n_clusters` points (their places, for a
-        precomputed kernel); or the first label of every point, from 0 to n_clusters - 1.
+        The initial centroids. "k-means++" draws points with probability proportional to their
+        squared distance in feature space from the points drawn before; "random" draws them
+        uniformly. Or give `n_clusters` points (their indices for a precomputed kernel), or an
+        initial label for every point, from 0 to n_clusters - 1.
     n_init : int or "auto"
-        How many starts, of which the one that ends with the lowest inertia is kept; "auto" is 10,
-        or 1 if `init` is points or labels.  They share the evaluation of K.
+        The number of starts; the result with the lowest inertia is used. "auto" means 10, or 1 if
+        `init` is points or labels. K is evaluated once for all starts.
     max_iter : int
-        Rounds of a start, at most.
+        The maximum number of iterations of each start.
     tol : float
-        A start ends when no point moves, or when a round lowers the inertia by less than this
-        share of the variance that the clusters explain.
+        A start ends when no point changes its cluster, or when an iteration lowers the inertia by
+        less than tol times the variance explained by the clusters.
     algorithm : {"lloyd", "hartigan"}
-        "lloyd" ends when every point is nearest to its own centroid.  With a narrow kernel a point
-        is much of its own centroid, and stays where it is; "hartigan" goes on with points whose
-        move lowers the inertia because the centroids move with them.
+        "lloyd" ends when every point is nearest to the centroid of its own cluster. With a narrow
+        kernel a point contributes much to its own centroid, so it rarely moves. "hartigan"
+        continues and moves points if this lowers the inertia after the centroids are updated.
     solver : {"auto", "exact", "nystroem"} or Lloyd
-        "exact" makes passes over K, which is evaluated in tiles if it has more than 4000 rows or
-        does not fit `max_memory`.  "nystroem" takes centroids in the span of landmarks.  "auto" is
-        exact up to 50 000 points; beyond, it takes landmarks, with a warning.  Or a `Lloyd` of
-        `mercer.solvers`, exact, which has parameters of its own.
+        "exact" iterates over K, which is evaluated in tiles if it has more than 4000 rows or does
+        not fit into `max_memory`. "nystroem" approximates centroids on landmarks. "auto" means
+        "exact" for up to 50 000 points, otherwise "nystroem" with a warning. A `Lloyd` object of
+        `mercer.solvers` is exact and brings its own parameters.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        The nearest centroid of each point (not for points in blocks: `predict` has them in
-        blocks).  Clusters are numbered by their weight, the heaviest
-        first; if `init` is points or labels, as there.
+        The index of the nearest centroid of each point. Clusters are numbered by decreasing weight,
+        or as in `init` if that is points or labels. Not available for data in blocks; use
+        `predict`.
     inertia_ : float
-        The objective, also with landmarks that of the kernel itself.
+        The objective, computed with the exact kernel even if the centroids are approximate.
     expansion_ : Expansion
-        The centroids, as a value.
+        The centroids as functions.
     X_fit_, dual_coef_
-        The points that centroids are expanded in (their indices for a precomputed kernel), and
-        coefficients, (n, n_clusters).
+        The points of the expansion of the centroids (their indices for a precomputed kernel), and
+        the coefficients of shape (n, n_clusters).
     squared_norms_ : ndarray of shape (n_clusters,)
-        |f_c|^2; infinite for a cluster without points.
+        |f_c|^2; infinite for an empty cluster.
     inertia_history_ : ndarray
-        After each round of the start that was kept.
+        The inertia after each iteration of the best start.
     n_iter_ : int
-        Rounds of that start.
+        The number of iterations of the best start.
     kernel_ : Kernel
-        The kernel with all its values.  If the points are far from the origin compared with their
-        spread, its linear terms are shifted to the middle of the points, which changes no
-        distance (`mercer.kernels.Shift`).
+        The kernel with all parameters resolved. If the points are far from the origin compared with
+        their spread, its linear terms are shifted to the centre of the points, which does not
+        change any distance (`mercer.kernels.Shift`).
     solver_, report_
-        The solver, and what it did.
+        The solver and its report.
 
     Examples
     --------
-    Two rings around the same centre:
+    Two concentric rings:
 
     >>> from sklearn.metrics import adjusted_rand_score
     >>> from mercer import KernelKMeans
@@ -131,17 +134,30 @@ class KernelKMeans(
 
     @property
     def _order(self) -> int | None:
-        return 1  # distances are all that counts
+        return 1  # sufficient, because k-means uses only distances
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find clusters of the points; those of weight 0 are given to them afterwards."""
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : points
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Weights of the points. Points of weight 0 do not affect the centroids; they are assigned
+            to the nearest one afterwards.
+
+        Returns
+        -------
+        self : KernelKMeans
+        """
         sample = self._sample(X, sample_weight=sample_weight).doubled()
         kernel, lloyd = (
             sample.resolve_about(self._make_kernel(self.gamma), check=False),
-            self._lloyd(),
+            self._make_lloyd(),
         )
-        found = cluster(
+        clustering = cluster(
             sample.evaluated(kernel, self.max_memory),
             sample.points,
             lloyd,
@@ -151,80 +167,93 @@ class KernelKMeans(
             start=self._start(sample, kernel),
             say=self._teller,
         )
-        A = found.coefficients
-        low = found.approximate
-        f = Expansion(kernel, found.points, A) if low else sample.expansion(kernel, A)
+        A = clustering.coefficients
+        approximate = clustering.approximate
+        f = Expansion(kernel, clustering.points, A) if approximate else sample.expansion(kernel, A)
         self.kernel_, self.solver_ = kernel, lloyd
         self._norms = None if sample.values is None else sample.values.diag(sample.given)
         self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
-        self.squared_norms_, self.inertia_ = found.squared_norms, found.inertia
-        self.inertia_history_, self.report_ = found.history, found.report
-        self.n_iter_ = found.report.n_iter
+        self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
+        self.inertia_history_, self.report_ = clustering.history, clustering.report
+        self.n_iter_ = clustering.report.n_iter
         self.labels_ = np.empty(length(sample.given), dtype=np.int32)
-        self.labels_[sample.kept] = found.labels
-        if len(without := np.flatnonzero(sample.places < 0)):
-            self.labels_[without] = self._scores(sample.rows(without)).argmin(axis=1)
+        self.labels_[sample.kept] = clustering.labels
+        if len(zero_weight := np.flatnonzero(sample.places < 0)):
+            self.labels_[zero_weight] = self._shifted_distances(sample.rows(zero_weight)).argmin(
+                axis=1
+            )
         self._say(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Find clusters and return those of the points; of blocks, as lazy ones."""
+        """Cluster the points and return their labels; for data in blocks, as lazy blocks.
+
+        Parameters are those of `fit`.
+        """
         self.fit(X, y, **params)
         return self.predict(X) if in_blocks(X) else self.labels_
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Find clusters of points in blocks on landmarks: one pass a round, after a sample's."""
+        """Cluster data in blocks with centroids on landmarks.
+
+        The sampled rows are clustered first, to initialise the centroids. After that, each
+        iteration is one pass over the blocks.
+        """
         require_landmarks(self)
-        blocks, drawn = sampled(X, self._chosen, None, sample_weight)
-        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False).doubled()
+        blocks, row_sample = sampled(X, self._chosen, None, sample_weight)
+        sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False).doubled()
         kernel, lloyd = (
             sample.resolve_about(self._make_kernel(self.gamma), check=False),
-            self._lloyd(),
+            self._make_lloyd(),
         )
         start = self._start(sample, kernel)
         if start is not None and np.ndim(start) == 1:
-            raise ValueError("for points in blocks, init must be points, not labels")
+            raise ValueError("for data in blocks, init must be points, not labels")
         self._chosen.require(len(sample))
         phi = self._chosen.map(kernel, sample.points)
         if start is None:
-            some = Landmarks(method=phi.points)
-            found = cluster(
-                *(kernel, sample.points, lloyd, "nystroem", some),
+            landmarks = Landmarks(method=phi.points)
+            clustering = cluster(
+                *(kernel, sample.points, lloyd, "nystroem", landmarks),
                 weights=sample.weights,
                 say=self._teller,
             )
-            first = phi.factor.T @ found.coefficients  # from k(s, .) to coordinates
+            # Convert coefficients of landmarks to coordinates in the feature map phi.
+            initial_coordinates = phi.factor.T @ clustering.coefficients
         else:
-            first = phi.features(start).T
-        found = cluster_blocks(phi, blocks, lloyd, first, start, self._teller)
-        if found.report.status is Status.NOT_CONVERGED:
+            initial_coordinates = phi.features(start).T
+        clustering = cluster_blocks(phi, blocks, lloyd, initial_coordinates, start, self._teller)
+        if clustering.report.status is Status.NOT_CONVERGED:
             warn_caller(
-                f"after {self.max_iter} rounds points still move; raise max_iter, or tol",
+                f"points still change clusters after {self.max_iter} iterations; increase "
+                f"max_iter or tol",
                 ConvergenceWarning,
             )
         self.kernel_, self.solver_, self._norms = kernel, lloyd, None
-        f = Expansion(kernel, found.points, found.coefficients)
+        f = Expansion(kernel, clustering.points, clustering.coefficients)
         self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
-        self.squared_norms_, self.inertia_ = found.squared_norms, found.inertia
-        self.inertia_history_, self.report_ = found.history, found.report
-        self.n_iter_ = found.report.n_iter
-        self.__dict__.pop("labels_", None)  # one for each point: `predict` has them, in blocks
+        self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
+        self.inertia_history_, self.report_ = clustering.history, clustering.report
+        self.n_iter_ = clustering.report.n_iter
+        # Remove the labels of an earlier fit. Those of blocks may not fit into memory; `predict`
+        # returns them in blocks.
+        self.__dict__.pop("labels_", None)
 
-    def _lloyd(self) -> Lloyd:
-        """Return the solver: the one given, or one made of the parameters."""
+    def _make_lloyd(self) -> Lloyd:
+        """Return the user's `Lloyd` object, or one made from the parameters."""
         if isinstance(self.solver, Lloyd):
             if self.solver.n_clusters != self.n_clusters:
                 raise ValueError(
-                    f"n_clusters is {self.n_clusters}, but the solver is {self.solver}; both need "
-                    f"the same number of clusters"
+                    f"n_clusters is {self.n_clusters}, but the solver is {self.solver}; set both "
+                    f"to the same number of clusters"
                 )
             return self.solver
-        named = isinstance(self.init, str)
-        starts = (_STARTS if named else 1) if self.n_init == "auto" else self.n_init
+        init_is_name = isinstance(self.init, str)
+        n_init = (_DEFAULT_N_INIT if init_is_name else 1) if self.n_init == "auto" else self.n_init
         return Lloyd(
             self.n_clusters,
-            self.init if named else "k-means++",
-            int(starts),
+            self.init if init_is_name else "k-means++",
+            int(n_init),
             self.algorithm,
             self.tol,
             self.max_iter,
@@ -233,54 +262,71 @@ class KernelKMeans(
         )
 
     def _start(self, sample: Sample, kernel: Kernel) -> Any:
-        """Return the points or labels to start from, or None; labels for points that take part."""
+        """Return the initial points or labels from `init`, or None if `init` is a name.
+
+        Labels are restricted to the points of positive weight.
+        """
         if isinstance(self.init, str):
             return None
         start, n = self.init, length(sample.given)
-        flat = np.ndim(start) == 1 and np.asarray(start).dtype.kind in "iu"
-        if flat and len(start) == n:
+        is_index_array = np.ndim(start) == 1 and np.asarray(start).dtype.kind in "iu"
+        if is_index_array and len(start) == n:
             return np.asarray(start)[sample.kept]
-        if not flat and kernel.on_vectors:
+        if not is_index_array and kernel.on_vectors:
             start = as_vectors(start, "init")
             if start.shape[1] != sample.points.shape[1]:
                 raise ValueError(
                     f"init has {start.shape[1]} columns, but X has {sample.points.shape[1]}; both "
-                    f"need the same features"
+                    f"must have the same features"
                 )
         return start
 
-    def _scores(self, X: Any) -> np.ndarray:
-        """Return |f_c|^2 - 2 f_c(x), the squared distance less k(x, x)."""
+    def _shifted_distances(self, X: Any) -> np.ndarray:
+        """Return |f_c|^2 - 2 f_c(x), the squared distances minus k(x, x)."""
         return self.squared_norms_ - 2.0 * self.expansion_(X)
 
     @threaded
     def predict(self, X: Any) -> np.ndarray:
-        """Return the nearest centroid of each point; for a precomputed kernel X is k(X, X_fit)."""
-        return self._scores(self._new(X)).argmin(axis=1).astype(np.int32)
+        """Return the index of the nearest centroid of each point.
+
+        For a precomputed kernel X is the matrix k(X, X_fit).
+        """
+        return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
 
     @threaded
     def transform(self, X: Any) -> np.ndarray:
-        """Return the distances |k(x, .) - f_c|, (n, n_clusters).
+        """Return the distances |k(x, .) - f_c| to all centroids, of shape (n, n_clusters).
 
-        For a precomputed kernel, X must be the matrix of the training points: k(x, x), which is on
-        its diagonal, is not known for others.
+        For a precomputed kernel, X must be the matrix of the training points, because the distances
+        need k(x, x), which is its diagonal.
         """
-        return np.sqrt(self._squared(self._new(X)))
+        return np.sqrt(self._squared_distances(self._check_new(X)))
 
     @threaded
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the inertia of points around the centroids, the greater the better."""
-        X = self._new(X)
-        nearest = self._squared(X).min(axis=1)
+        """Return minus the inertia of points around the centroids; larger is better.
+
+        Parameters
+        ----------
+        X : points
+        y : ignored
+        sample_weight : array of shape (n,), optional
+        """
+        X = self._check_new(X)
+        nearest = self._squared_distances(X).min(axis=1)
         w = np.ones(len(nearest)) if sample_weight is None else check_weights(sample_weight, X)
         return -float(np.sum(w * nearest))
 
-    def _squared(self, X: Any) -> np.ndarray:
-        own, scores = self._own(X, self._norms, "distances")[:, None], self._scores(X)
-        terms = np.abs(own) + np.abs(self.squared_norms_)
-        squared = own + scores  # 0 where rounding leaves nothing of it
+    def _squared_distances(self, X: Any) -> np.ndarray:
+        """Return the squared distances to all centroids; 0 where rounding errors dominate."""
+        self_kernel, shifted = (
+            self._self_kernel(X, self._norms, "distances")[:, None],
+            self._shifted_distances(X),
+        )
+        terms = np.abs(self_kernel) + np.abs(self.squared_norms_)
+        squared = self_kernel + shifted
         return np.where(
-            squared > _ROUNDING * np.where(np.isfinite(terms), terms, 0.0), squared, 0.0
+            squared > _DISTANCE_ROUNDING * np.where(np.isfinite(terms), terms, 0.0), squared, 0.0
         )
 
     @property
@@ -288,6 +334,7 @@ class KernelKMeans(
         return self.n_clusters
 
     def _compress(self, shrink: Any) -> None:
+        """Reduce the centroids to fewer points and recompute their norms."""
         super()._compress(shrink)
         self.squared_norms_ = np.where(
             np.isfinite(self.squared_norms_), np.square(self.expansion_.norm()), np.inf

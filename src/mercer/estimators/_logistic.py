@@ -1,4 +1,4 @@
-"""Kernel logistic regression: log-odds in the RKHS, for two classes or more."""
+"""Kernel logistic regression for two or more classes."""
 
 from __future__ import annotations
 
@@ -27,53 +27,58 @@ from ..solvers import (
     whiten,
 )
 from ._base import KernelLike, Landmarked, NamedKernel
-from ._coding import Coding
+from ._coding import LabelEncoding
 from ._decisions import Decisions, coded
 from ._in_blocks import require_landmarks, sampled
 from ._parameters import COUNT, POSITIVE, estimator, fitting, parameter, solver
 from ._sample import Sample
 
-__all__ = ["KernelLogisticRegression", "LogisticEstimator", "Problem"]
+__all__ = ["KernelLogisticRegression", "LogisticEstimator", "LogisticProblem"]
 
-_PATH_FACTOR = 0.1  # between two shifts along a path
-_MOST_MISSED = 1e-3  # the part of the objective that rounding of K may hide without a warning
+_PATH_SHIFT_RATIO = 0.1  # ratio of successive ridge parameters 1 / C along the "path" solver
+# Warn if functions lost to rounding of K could lower the objective by more than this fraction.
+_MAX_RELATIVE_MISSED = 1e-3
 
 
-class Problem(NamedTuple):
-    """All that a fit knows before it begins to search."""
+class LogisticProblem(NamedTuple):
+    """The resolved kernel, solver, coordinates and labels of a logistic regression."""
 
     kernel: Kernel
     solver: Any
     phi: Whitened
     classes: np.ndarray
     labels: np.ndarray
-    risk: Any  # a RegularisedRisk; None for points in blocks
+    risk: Any  # a RegularisedRisk; None for data in blocks
 
 
-def _without_constant(found: Minimum) -> Minimum:
-    """Return functions and intercepts of classes that sum to 0; a single one as it is."""
-    w, b = found.weights, found.intercept
+def _centre_classes(minimum: Minimum) -> Minimum:
+    """Return a minimum whose functions and intercepts sum to 0 over the classes.
+
+    With two classes there is a single function, which is returned unchanged.
+    """
+    w, b = minimum.weights, minimum.intercept
     if len(b) == 1:
-        return found
-    return found._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
+        return minimum
+    return minimum._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
 
 
 @estimator(kw_only=True)
 class LogisticEstimator(Decisions, Landmarked, NamedKernel):
-    """A classifier whose log-odds are functions of the RKHS; see KernelLogisticRegression.
+    """Base class of kernel logistic regression; see KernelLogisticRegression.
 
     Parameters
     ----------
     fit_intercept : bool
-        Whether to fit constants b, which are not penalised.
+        Whether to fit intercepts b, which are not penalised.
     tol : float
-        Stop when the objective is certified to be at most this part of itself above its minimum.
+        The solver stops when the objective is certified to exceed its minimum by at most this
+        fraction of the objective.
     max_iter : int or None
-        Newton steps, of which a few are enough, or iterations of "gradient", which needs many;
-        None for 100 and 10 000.
+        The maximum number of Newton steps, of which a few are usually enough, or of iterations
+        of "gradient", which needs many. None means 100 or 10 000, respectively.
     solver : {"auto", "exact", "newton", "path", "nystroem", "gradient"} or a solver
-        See KernelLogisticRegression; or a `Newton` or `GradientDescent` of `mercer.solvers`, which
-        has its own tol and max_iter.
+        See KernelLogisticRegression. A `Newton` or `GradientDescent` object of `mercer.solvers`
+        uses its own tol and max_iter.
     """
 
     kernel: KernelLike = "rbf"
@@ -85,12 +90,12 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
 
-    _copies: ClassVar[int] = 0  # how many copies of F are made beside it
+    _extra_copies_of_F: ClassVar[int] = 0  # copies of F made in addition to F itself
 
-    # ------------------------------------------------------------------ what a fit is made of
+    # ------------------------------------------------------------------ steps of a fit
 
-    def _problem(self, sample: Sample) -> Problem:
-        """Return what is to be minimised, in coordinates in which |f| = |w|."""
+    def _problem(self, sample: Sample) -> LogisticProblem:
+        """Return the optimisation problem in coordinates in which |f| = |w|."""
         n, q = len(sample), len(sample.classes)
         kernel = sample.resolve(self._make_kernel(self.gamma))
         values = sample.evaluated(kernel, self.max_memory)
@@ -100,6 +105,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             spec = "gradient" if isinstance(spec, GradientDescent) else "newton"
 
         def needed(solver: str, m: int) -> int:
+            """Return the memory in bytes that a solver needs with m coordinates."""
             return tiles + self._bytes(solver, n, m, q)
 
         phi = whiten(
@@ -117,139 +123,154 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         if solver == "gradient":
             solver = GradientDescent(self.tol, self.max_iter or 10_000)
         elif isinstance(solver, str):
-            path = _PATH_FACTOR if spec == "path" else None
-            taken = needed("nystroem" if phi.approximate else "newton", phi.F.shape[1])
-            spare = max(budget_in_bytes(self.max_memory) - taken, 0)
-            joint = min(Newton.joint, int(np.sqrt(spare / 24)))
-            solver = Newton(self.tol, self.max_iter or 100, path, joint)
+            shift_ratio = _PATH_SHIFT_RATIO if spec == "path" else None
+            needed_bytes = needed("nystroem" if phi.approximate else "newton", phi.F.shape[1])
+            free_bytes = max(budget_in_bytes(self.max_memory) - needed_bytes, 0)
+            joint = min(Newton.joint, int(np.sqrt(free_bytes / 24)))
+            solver = Newton(self.tol, self.max_iter or 100, shift_ratio, joint)
         targets = coded(sample.labels, q)
         risk = RegularisedRisk(phi.F, *targets, sample.counts, intercept=self.fit_intercept)
-        return Problem(kernel, solver, phi, sample.classes, sample.labels, risk)
+        return LogisticProblem(kernel, solver, phi, sample.classes, sample.labels, risk)
 
     def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
-        """Return the memory for m coordinates of n points and q classes."""
-        outputs, given = (1 if q == 2 else q), 8 * n * n * self._precomputed
-        rows = 8 * n * m * (1 + self._copies)
+        """Return the memory in bytes for m coordinates of n points and q classes."""
+        outputs, precomputed_bytes = (1 if q == 2 else q), 8 * n * n * self._precomputed
+        coordinate_bytes = 8 * n * m * (1 + self._extra_copies_of_F)
         if solver == "gradient":
-            return rows + GradientDescent.workspace(n, m, outputs)
-        chosen = 8 * n * m + given if solver == "nystroem" else 0
-        return rows + chosen + Newton.workspace(n, m, outputs)
+            return coordinate_bytes + GradientDescent.workspace(n, m, outputs)
+        landmark_bytes = 8 * n * m + precomputed_bytes if solver == "nystroem" else 0
+        return coordinate_bytes + landmark_bytes + Newton.workspace(n, m, outputs)
 
     def _minimize(
         self,
-        problem: Problem,
+        problem: LogisticProblem,
         risk: RegularisedRisk,
         C: float,
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Minimum:
-        """Return the minimum at this C, with functions and intercepts that sum to 0 over classes.
+        """Return the minimum at this C, centred over the classes.
 
-        They do at the exact minimum, up to a common constant in the intercepts that nothing sees;
-        making it so lowers |w| and changes no probability.
+        The functions sum to 0 at the exact minimum, and a constant common to all intercepts does
+        not change any probability. Centring an approximate minimum reduces |w| and does not change
+        the probabilities either.
         """
         risk = replace(risk, shift=self._shift(C))
-        return _without_constant(problem.solver.minimize(risk, start, self._teller, warn=False))
+        return _centre_classes(problem.solver.minimize(risk, start, self._teller, warn=False))
 
     @staticmethod
     def _shift(C: float) -> float:
+        """Return the ridge parameter 1 / C; raise an error if it overflows."""
         with np.errstate(over="ignore"):
             shift = float(np.divide(1.0, C))
         if not np.isfinite(shift):
-            raise ValueError(f"C={float(C)!r} is too small: 1 / C overflows. Raise C")
+            raise ValueError(f"C={float(C)!r} is too small, because 1 / C overflows; increase C")
         return shift
 
-    def _certified(
-        self, problem: Problem, found: Minimum, C: float, missed: float | None = None
+    def _make_report(
+        self, problem: LogisticProblem, minimum: Minimum, C: float, missed: float | None = None
     ) -> Report:
-        """Return the report, in units of C sum_i v_i loss_i + |f|^2 / 2."""
-        report, phi = found.report, problem.phi
+        """Return the solver's report in units of C sum_i v_i loss_i + |f|^2 / 2."""
+        report, phi = minimum.report, problem.phi
         scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
-        numbers = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
+        certificate = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
         if missed is None:
             with np.errstate(over="ignore"):
-                missed = phi.missed(C * found.dual)
-        numbers["left out"] = missed
+                missed = phi.approximation_bound(C * minimum.dual)
+        certificate["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
-        if not phi.approximate and missed > _MOST_MISSED * numbers["objective"]:
-            text = (
-                f"the rounding of K hides functions that might lower the objective of "
-                f"{numbers['objective']:.3g} by up to {missed:.1e}; the usual cause is features of "
-                f"very different, or very large, size. Scale them, or lower C"
+        if not phi.approximate and missed > _MAX_RELATIVE_MISSED * certificate["objective"]:
+            warning = (
+                f"functions lost to rounding errors of K could lower the objective of "
+                f"{certificate['objective']:.3g} by up to {missed:.1e}; the usual cause is "
+                f"features with very large or very different scales. Scale the features, or lower "
+                f"C"
             )
-            warn_caller(text, ConvergenceWarning)
-            messages.append(text)
+            warn_caller(warning, ConvergenceWarning)
+            messages.append(warning)
         if phi.approximate or len(messages) > 2:
-            numbers["trace left"] = phi.residual
+            certificate["trace left"] = phi.residual
             status = Status.APPROXIMATE if status is Status.CONVERGED else status
         message = "; ".join(filter(None, messages))
-        return replace(report, status=status, message=message, certificate=numbers)
+        return replace(report, status=status, message=message, certificate=certificate)
 
-    def _keep(self, problem: Problem, found: Minimum, report: Report) -> None:
-        """Set all that a fit has learned."""
+    def _set_fitted_attributes(
+        self, problem: LogisticProblem, minimum: Minimum, report: Report
+    ) -> None:
+        """Set the fitted attributes from a minimum."""
         self.kernel_, self.solver_, self.classes_ = problem.kernel, problem.solver, problem.classes
-        A = problem.phi.coefficients(found.weights)
+        A = problem.phi.coefficients(minimum.weights)
         f = Expansion(self.kernel_, problem.phi.points, A)
-        self._set_expansion(f, found.intercept, flat=False)
+        self._set_expansion(f, minimum.intercept, flat=False)
         self.n_iter_, self.report_ = report.n_iter, report
 
 
 @estimator()
 class KernelLogisticRegression(LogisticEstimator):
-    """Minimise  C sum_i v_i log-loss(y_i, f(x_i) + b) + |f|^2 / 2  over the RKHS of the kernel.
+    """Kernel logistic regression.
 
-    Two classes: one f, log-loss = log(1 + exp(-y f)), p(y = 1 | x) = 1 / (1 + exp(-f(x) - b)).
-    More: one f_c for each, log-loss = -log softmax(f)_y, all fitted together (multinomial; never
-    one class against the rest); they sum to 0.  The names are those of LogisticRegression, to which
-    the linear kernel leads back: C multiplies the data term, and intercepts b are not penalised.
+    Minimises  C sum_i v_i log-loss(y_i, f(x_i) + b) + |f|^2 / 2  over functions f in the RKHS of
+    the kernel and intercepts b, with sample weights v_i.
+
+    With two classes there is one f, log-loss = log(1 + exp(-y f)) and p(y = 1 | x) = 1 / (1 +
+    exp(-f(x) - b)). With more classes there is one f_c per class and log-loss = -log softmax(f)_y.
+    All classes are fitted jointly (multinomial, not one versus rest), and the functions sum to 0.
+    Parameters have the names of scikit-learn's LogisticRegression, and the linear kernel is
+    equivalent to it: C multiplies the data term, and intercepts are not penalised.
 
     ============ ========================================================= ======================
     solver       method                                                    memory in bytes
     ============ ========================================================= ======================
     "newton"     exact: Newton's method in coordinates F with F F^T = K    about 40 n^2
-    "exact"      another name of "newton"
-    "path"       the same, along a path of increasing C that ends at C     about 40 n^2
-    "nystroem"   Newton's for functions on `rank` landmarks: approximate   16 n rank + 24 rank^2
+    "exact"      synonym of "newton"
+    "path"       Newton's method along a path of increasing C, ending at C about 40 n^2
+    "nystroem"   approximate: Newton's method on `rank` landmarks          16 n rank + 24 rank^2
     "gradient"   exact: accelerated gradient descent; many cheap steps     about 24 n^2
-    "auto"       "newton" up to 5000 points that fit `max_memory`; else
-                 "nystroem", with a warning
+    "auto"       "newton" for up to 5000 points that fit `max_memory`;
+                 otherwise "nystroem", with a warning
     ============ ========================================================= ======================
 
     Parameters
     ----------
     C : float
-        The weight of the data against |f|^2 / 2; 1 / C is the ridge.
+        The weight of the data term relative to |f|^2 / 2; 1 / C is the ridge parameter. Smaller
+        values regularise more.
     gamma : float, "scale", "auto", "median" or None
-        For kernels given by name.  "scale" is 1 / (n_features Var X), as in SVC: it follows the
-        units of the data, so that the default fits data that are not standardised.  Sample
-        weights and class weights count in Var X as repetitions of points.  It must keep its
-        default if the kernel is a Kernel or a callable.
+        The scale of kernels given by name. "scale" means 1 / (n_features Var X), as in SVC. It
+        adapts to the units of the data, so the default also suits data that are not standardised.
+        Sample weights and class weights count in Var X as repetitions of points. If the kernel is a
+        Kernel or a callable, gamma must keep its default.
     rank : int or None
-        Landmarks of "nystroem"; None for 1000, or all points if there are fewer ("auto" takes
-        fewer if these do not fit `max_memory`).  Exact solvers have no landmarks.
+        The number of landmarks of "nystroem". None means 1000, or all points if there are fewer
+        ("auto" takes fewer if these do not fit into `max_memory`). The exact solvers do not use
+        landmarks.
     warm_start : bool
-        Begin with the solution of the last fit, for instance at another C.
+        Whether to start from the solution of the previous fit, for instance with another C.
 
     Attributes
     ----------
     classes_ : ndarray
-        The classes that have points of positive weight.
+        The class labels that have points of positive weight.
     expansion_ : Expansion
-        The f, as a value: one function for two classes, else one for each.
+        The fitted functions: one for two classes, otherwise one per class.
     X_fit_ : points
-        The points that f is expanded in: landmarks, or training points that depend on no others in
-        the RKHS (of a singular K fewer than all; indices for a precomputed kernel).
+        The points of the expansion (their indices for a precomputed kernel). These are the
+        landmarks, or training points that are linearly independent in the RKHS; if K is singular,
+        these are fewer than all.
     dual_coef_ : ndarray of shape (len(X_fit_), n_functions)
+        The coefficients of the expansion.
     intercept_ : ndarray of shape (n_functions,)
+        The intercepts b.
     n_iter_ : int
-        Newton steps: factors of the second derivatives.  Each serves several directions; how many
-        more there were is in ``report_.certificate["corrections"]``.
+        The number of Newton steps, that is, of factorisations of the Hessian. Each factorisation
+        serves several directions; ``report_.certificate["corrections"]`` counts the additional
+        ones.
     kernel_ : Kernel
-        The kernel with all its values.
+        The kernel with all parameters resolved.
     solver_, report_
-        The solver, and what it did.  ``report_.certificate`` has the objective, the last Newton
-        decrement, and the gap: the objective is at most so much above its minimum over functions
-        on `X_fit_`.  "left out" bounds what all others could lower it by beyond that: for an exact
-        solver rounding, for "nystroem" what landmarks cost.
+        The solver and its report. ``report_.certificate`` contains the objective, the last Newton
+        decrement, and the gap, an upper bound of the objective minus its minimum over functions on
+        `X_fit_`. "left out" bounds how much functions outside this span could lower the objective:
+        rounding errors with an exact solver, the error of the landmarks with "nystroem".
 
     Examples
     --------
@@ -269,57 +290,84 @@ class KernelLogisticRegression(LogisticEstimator):
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit f to the labels y, (n,); weights multiply the losses."""
-        known = self._known()
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), optional
+            Weights that multiply the losses.
+
+        Returns
+        -------
+        self : KernelLogisticRegression
+        """
+        previous_kind = self._input_kind()
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         problem = self._problem(sample)
-        start = self._start(problem, sample) if self.warm_start and known == self._known() else None
-        found = self._minimize(problem, problem.risk, self.C, start)
-        if found.report.status is Status.NOT_CONVERGED:
-            warn_caller(found.report.message, ConvergenceWarning)
-        self._keep(problem, found, self._certified(problem, found, self.C))
+        start = (
+            self._start(problem, sample)
+            if self.warm_start and previous_kind == self._input_kind()
+            else None
+        )
+        minimum = self._minimize(problem, problem.risk, self.C, start)
+        if minimum.report.status is Status.NOT_CONVERGED:
+            warn_caller(minimum.report.message, ConvergenceWarning)
+        self._set_fitted_attributes(problem, minimum, self._make_report(problem, minimum, self.C))
         self._say(f"{self.n_iter_} steps: {self.report_.status.value}")
         return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Fit f in the span of landmarks to labels in blocks: a pass for each Newton step."""
+        """Fit to data in blocks on landmarks, with one pass over the blocks per Newton step."""
         require_landmarks(self)
-        blocks, drawn = sampled(X, self._chosen, y, sample_weight)
-        coding = Coding.of(blocks, self.class_weight, type(self).__name__)
-        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
-        sample = sample.with_classes(coding.classes, coding.places(drawn.y), coding.factors)
+        blocks, row_sample = sampled(X, self._chosen, y, sample_weight)
+        encoding = LabelEncoding.of(blocks, self.class_weight, type(self).__name__)
+        sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False)
+        sample = sample.with_classes(
+            encoding.classes, encoding.class_indices(row_sample.y), encoding.factors
+        )
         kernel = sample.resolve(self._make_kernel(self.gamma))
         self._chosen.require(len(sample))
         phi = self._chosen.map(kernel, sample.points)
-        outputs, loss = coding.outputs
+        outputs, loss = encoding.outputs
         solver = NewtonInPasses(self.tol, self.max_iter or 100)
-        risk = RiskInBlocks(phi, blocks, coding, loss, outputs, 1.0, self.fit_intercept)
-        found, sums = self._centred(risk, solver)
-        residual = sums.left / max(sums.trace, float(np.finfo(float).tiny))
-        text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
+        risk = RiskInBlocks(phi, blocks, encoding, loss, outputs, 1.0, self.fit_intercept)
+        minimum, sums = self._minimize_blocks(risk, solver)
+        residual = sums.residual_trace / max(sums.trace, float(np.finfo(float).tiny))
+        message = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
         empty = np.empty((0, len(phi)))
-        text = "; ".join([text, *phi.flaws])
-        seen = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, text)
-        if found.report.status is Status.NOT_CONVERGED:
-            warn_caller(found.report.message, ConvergenceWarning)
-        missed = 0.5 * float(np.square(self.C * sums.missed).sum())
-        problem = Problem(kernel, solver, seen, coding.classes, empty, None)
-        self._keep(problem, found, self._certified(problem, found, self.C, missed))
+        message = "; ".join([message, *phi.flaws])
+        whitened = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, message)
+        if minimum.report.status is Status.NOT_CONVERGED:
+            warn_caller(minimum.report.message, ConvergenceWarning)
+        missed = 0.5 * float(np.square(self.C * sums.residual_bound).sum())
+        problem = LogisticProblem(kernel, solver, whitened, encoding.classes, empty, None)
+        self._set_fitted_attributes(
+            problem, minimum, self._make_report(problem, minimum, self.C, missed)
+        )
 
-    def _centred(self, risk: RiskInBlocks, solver: NewtonInPasses) -> tuple[Minimum, Any]:
+    def _minimize_blocks(self, risk: RiskInBlocks, solver: NewtonInPasses) -> tuple[Minimum, Any]:
+        """Return the centred minimum over data in blocks, and the sums of the last pass."""
         risk = replace(risk, shift=self._shift(self.C))
-        found, sums = solver.minimize(risk, self._teller, self.max_memory)
-        return _without_constant(found), sums
+        minimum, sums = solver.minimize(risk, self._teller, self.max_memory)
+        return _centre_classes(minimum), sums
 
-    def _known(self) -> tuple[bool, int | None]:
-        """Return the kind of points: whether rows of values, and of how many numbers."""
+    def _input_kind(self) -> tuple[bool, int | None]:
+        """Return whether the input is a precomputed matrix, and its number of columns."""
         return self._precomputed, getattr(self, "n_features_in_", None)
 
-    def _start(self, problem: Problem, sample: Sample) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the last solution, projected on what f may be now; None if it does not fit."""
+    def _start(
+        self, problem: LogisticProblem, sample: Sample
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the previous solution, projected on the current span of f, as a start.
+
+        Returns None if the previous solution has other classes or another type of input.
+        """
         if not np.array_equal(getattr(self, "classes_", ()), problem.classes):
             return None
         if reads_all(self.kernel_) != self._precomputed:
             return None
-        at = problem.phi.points if sample.values is None else sample.rows(problem.phi.points)
-        return problem.phi.project(self.expansion_(at)), self.intercept_
+        points = problem.phi.points if sample.values is None else sample.rows(problem.phi.points)
+        return problem.phi.project(self.expansion_(points)), self.intercept_

@@ -1,4 +1,4 @@
-"""Kernel machines: regression and classification with any convex loss and any increasing penalty.
+"""Kernel regression and classification with any convex loss and any increasing penalty.
 
 min over f in the RKHS and b:  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)
 """
@@ -40,35 +40,41 @@ from ._sample import Sample
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
-OWN_LOSS = HasMethods(["value", "gradient", "curvature"])
+# Constraint of user-defined losses, which are objects with these methods.
+CUSTOM_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
 @estimator(kw_only=True)
-class KernelMachine(Landmarked, NamedKernel):
-    """An estimator that minimises any loss with any penalty; see KernelMachineRegressor.
+class RegularisedRiskEstimator(Landmarked, NamedKernel):
+    """Base class of estimators that minimise a convex loss plus a penalty of the norm of f.
+
+    See KernelMachineRegressor.
 
     Parameters
     ----------
     alpha : float
-        The weight of the penalty, positive.
+        The positive weight of the penalty. Larger values regularise more.
     penalty : {"ridge", "norm"}, pair (g, dg) or object
-        g(t) = t^2 or t, or one's own with its derivative: two functions of a number, or an object
-        with methods `value` and `derivative`.  For several functions |f|^2 is the sum over them.
-        If g is not convex what is found is a local minimum along the norm.
+        The penalty g(|f|): g(t) = t^2 for "ridge" and t for "norm". A custom penalty is a pair of
+        functions, g and its derivative, or an object with methods `value` and `derivative`. With
+        several functions, |f|^2 is the sum of their squared norms. If g is not convex, the
+        result is a local minimum with respect to the norm.
     fit_intercept : bool
-        Add a constant b to each f, which is not penalised.
+        Whether to add an intercept b to each f, which is not penalised.
     solver : {"auto", "exact", "nystroem"} or Machine
-        Over the whole RKHS, or over the span of landmarks.  "auto" is exact up to 3000 points, 1000
-        for several quantiles, if the memory allows; beyond, it takes landmarks, with a warning.
-        Or a `Machine` of `mercer.solvers`, exact, which has its own tol and max_iter.
+        "exact" minimises over the whole RKHS, "nystroem" over functions on landmarks. "auto" means
+        "exact" for up to 3000 points (1000 with several quantiles) if the memory allows, otherwise
+        "nystroem" with a warning. A `Machine` object of `mercer.solvers` is exact and uses its own
+        tol and max_iter.
     tol : float
-        Stop when the objective is this close to its minimum, relatively; for losses of bounded
-        slope, relative to no less than 1e-4 times the losses of the best constant.
+        The solver stops when the objective is this close to its minimum, relative to the objective.
+        For losses of bounded slope, the reference is at least 1e-4 times the loss of the best
+        constant.
     max_iter : int
-        Steps of Newton's method or of the interior point.
+        The maximum number of Newton or interior-point iterations.
     """
 
-    loss: Any = parameter(OWN_LOSS, default="squared")
+    loss: Any = parameter(CUSTOM_LOSS, default="squared")
     alpha: float = parameter(POSITIVE, default=1.0)
     penalty: Any = parameter(
         StrOptions({"ridge", "norm"}), tuple, HasMethods(["value", "derivative"]), default="ridge"
@@ -81,7 +87,10 @@ class KernelMachine(Landmarked, NamedKernel):
     max_iter: int = parameter(COUNT, default=100)
 
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
-        """Find f and the intercept for the targets Y of the points that take part."""
+        """Fit f and the intercept to the targets Y of the points of positive weight.
+
+        With `ordered`, the columns are quantiles that must not cross at the training points.
+        """
         sample = sample.doubled()
         w, (n, q) = sample.counts, Y.shape
         _check_loss(loss, Y, w)
@@ -102,98 +111,106 @@ class KernelMachine(Landmarked, NamedKernel):
         )
         self._say(f"{loss} of {n} points, {phi.message}")
         risk = RegularisedRisk(phi.F, Y, loss, w, intercept=self.fit_intercept, ordered=ordered)
-        named = isinstance(self.solver, str)
-        solver = Machine(self.tol, self.max_iter) if named else self.solver
-        found = solver.minimize(risk, penalty, self._teller)
-        A = found.dual  # the coefficients of the theorem: 0 for every point whose loss is flat at f
+        solver_is_name = isinstance(self.solver, str)
+        solver = Machine(self.tol, self.max_iter) if solver_is_name else self.solver
+        minimum = solver.minimize(risk, penalty, self._teller)
+        A = minimum.dual  # representer coefficients; 0 for points with a flat loss at f
         if phi.approximate or A is None:
-            points, A = phi.points, phi.coefficients(found.weights)
-        status = found.report.status
+            points, A = phi.points, phi.coefficients(minimum.weights)
+        status = minimum.report.status
         if phi.approximate and status is Status.CONVERGED:
             status = Status.APPROXIMATE
-        message = "; ".join(filter(None, [phi.message, found.report.message]))
+        message = "; ".join(filter(None, [phi.message, minimum.report.message]))
         self.kernel_, self.loss_ = kernel, loss
-        self._set_expansion(Expansion(kernel, points, A), found.intercept, flat=False)
-        self.n_iter_ = found.report.n_iter
-        self.report_ = dataclasses.replace(found.report, status=status, message=message)
+        self._set_expansion(Expansion(kernel, points, A), minimum.intercept, flat=False)
+        self.n_iter_ = minimum.report.n_iter
+        self.report_ = dataclasses.replace(minimum.report, status=status, message=message)
         self._say(f"objective {self.report_.certificate['objective']:.8g}: {status.value}")
 
 
 def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:
-    """Refuse a loss of one's own that is wrong, and targets too large to compute with."""
+    """Raise an error for an invalid custom loss, or if the losses at f = 0 overflow."""
     if isinstance(loss, Given):
         loss.check(Y)
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(w @ loss(np.zeros(Y.shape), Y).values)
         if not np.isfinite(total * total):
             raise ValueError(
-                f"the losses at f = 0 add up to {total:.3g}, too large to compute with; the usual "
-                f"cause is targets as large as {np.abs(Y).max():.3g}, or weights. Scale them"
+                f"the losses at f = 0 add up to {total:.3g}, whose square overflows; the usual "
+                f"cause is targets as large as {np.abs(Y).max():.3g}, or large weights. Scale them"
             )
 
 
-_NAMES = {"squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson"}
+_REGRESSION_LOSSES = {"squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson"}
 
 
 @estimator()
-class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
-    """Minimise  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over the RKHS of the kernel.
+class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEstimator):
+    """Kernel regression with any convex loss and any increasing penalty.
 
-    By the representer theorem f = sum_i a_i k(x_i, .), whatever the convex loss and the increasing
-    g; -a_i is proportional to the slope of the loss at point i.
+    Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
+    kernel and intercepts b. By the representer theorem f = sum_i a_i k(x_i, .) for every convex
+    loss and increasing g; -a_i is proportional to the slope of the loss at point i.
 
     ======================= ============================================ =========================
-    loss                    with r = y - f                               the same as
+    loss                    with r = y - f                               equivalent to
     ======================= ============================================ =========================
     "squared"               r^2                                          KernelRidge
-    "absolute"              |r|                                          the median
-    "quantile"              q max(r, 0) + (1 - q) max(-r, 0)             the quantile q
-    "huber"                 r^2 up to |r| = epsilon, then linear         HuberRegressor, see below
+    "absolute"              |r|                                          median regression
+    "quantile"              q max(r, 0) + (1 - q) max(-r, 0)             quantile regression
+    "huber"                 r^2 up to |r| = epsilon, then linear         HuberRegressor, see Notes
     "epsilon_insensitive"   max(|r| - epsilon, 0)                        SVR, C = 1 / (2 alpha)
     "poisson"               exp(f) - y f: counts of mean exp(f)          PoissonRegressor
     an object               value(y, f), gradient(y, f) and curvature(y, f): any smooth convex loss
     ======================= ============================================ =========================
 
-    "squared", "poisson" and losses of one's own are minimised by Newton's method, the others as
-    quadratic programs by an interior point; both end with a certificate in `report_`.
+    "squared", "poisson" and custom losses are minimised by Newton's method. The other losses are
+    quadratic programs and are solved by an interior-point method. Both provide a certificate in
+    `report_`.
 
-    **Several quantiles** are fitted at once, under the condition that they cross at no training
-    point.  Between those they still may, if less than quantiles fitted one by one; `predict`
-    sorts the values at each point, which never takes them further from the true quantiles, as a
-    whole.  What the condition adds to sorting: the functions themselves, `expansion_`, are in order
-    at the training points, and less is left to sort elsewhere.
+    **Several quantiles** are fitted jointly, with the constraint that they do not cross at any
+    training point. Between training points they may still cross, but less than quantiles fitted
+    separately. `predict` sorts the values at each point, which never increases their total
+    distance from the true quantiles. Compared with sorting alone, the constraint has two
+    advantages: the functions in `expansion_` are ordered at the training points, and less sorting
+    is needed elsewhere.
 
     Parameters
     ----------
     loss : str or object
-        See the table.  The methods of an object are called with arrays y and f of shape (n,), for
-        the points of positive weight, and return arrays.
+        See the table. The methods of a custom loss are called with arrays y and f of shape (n,) for
+        the points of positive weight, and return arrays of the same shape.
     quantile : float or list
-        For "quantile": one in (0, 1), or several.
+        The quantile or quantiles of loss="quantile", each between 0 and 1.
     epsilon : float or None
-        For "huber" (None: 1.35) and "epsilon_insensitive" (None: 0.1), in the units of y.
+        The parameter of "huber" (None means 1.35) and "epsilon_insensitive" (None means 0.1), in
+        the units of y.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n,) or (n, n_functions)
+        The coefficients of the expansion.
     X_fit_ : points
-        Those of the expansion: the training points of positive weight (for a precomputed kernel
-        their indices), or if rounding makes that unsafe some that span the rest; or the landmarks.
+        The points of the expansion (their indices for a precomputed kernel). These are the training
+        points of positive weight, or a subset that spans the others if all of them would be
+        numerically unstable; with "nystroem", the landmarks.
     intercept_ : float or ndarray of shape (n_functions,)
+        The intercepts b.
     expansion_ : Expansion
-        The fitted functions without intercepts, as a value.
+        The fitted functions without intercepts.
     kernel_ : Kernel
+        The kernel with all parameters resolved.
     loss_ : Loss
         The loss that was minimised.
     n_iter_ : int
+        The number of iterations.
     report_ : Report
-        With `certificate`: the objective, |f|, the shift mu of the ridge problem with the same
-        minimum, the relative stationarity of the minimum, and a bound on what is left to gain.
+        Its `certificate` contains the objective, |f|, the shift mu of the ridge problem with the
+        same minimum, the relative stationarity, and an upper bound of the objective minus its
+        minimum.
 
-    Notes
-    -----
-    HuberRegressor also fits a scale s; with that, its solution is the one for epsilon * s and
-    alpha * s here.
+    Notes ----- HuberRegressor also fits a scale s. Its solution equals the one here for epsilon * s
+    and alpha * s.
 
     Examples
     --------
@@ -212,7 +229,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     True
     """
 
-    loss: Any = parameter(StrOptions(_NAMES), OWN_LOSS, default="squared")
+    loss: Any = parameter(StrOptions(_REGRESSION_LOSSES), CUSTOM_LOSS, default="squared")
     alpha: float = 1.0
     _: KW_ONLY
     quantile: float | np.ndarray | list = parameter(Real, "array-like", default=0.5)
@@ -220,26 +237,37 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self._counts
-        tags.target_tags.multi_output = not self._counts
+        tags.target_tags.positive_only = self._has_count_targets
+        tags.target_tags.multi_output = not self._has_count_targets
         return tags
 
     @property
-    def _counts(self) -> bool:
+    def _has_count_targets(self) -> bool:
+        """Whether targets are counts, that is, loss="poisson"."""
         return isinstance(self.loss, str) and self.loss == "poisson"
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the losses.
+        """Fit the model.
 
-        Counts ("poisson") and several quantiles are of one target.
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,) or (n, n_targets)
+            Targets. "poisson" and several quantiles need a single target.
+        sample_weight : array of shape (n,), optional
+            Weights that multiply the losses.
+
+        Returns
+        -------
+        self : KernelMachineRegressor
         """
         sample = self._sample(X, y, sample_weight)
         Y, flat = sample.targets, sample.flat
         quantiles, several = self._quantiles(flat)
         loss = self._loss(quantiles)
-        if self._counts:
-            column_or_1d(y, warn=True)  # refuses several targets
+        if self._has_count_targets:
+            column_or_1d(y, warn=True)  # raises an error for several targets
             flat = True
             _check_counts(Y, self.fit_intercept)
         if several:
@@ -250,9 +278,13 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return f(x) + b for each point, (n,) or (n, n_functions); exp of that for "poisson".
+        """Return f(x) + b for each point, or exp(f(x) + b) with loss="poisson".
 
-        Several quantiles are the columns, in the order in which they were asked for.
+        Several quantiles are the columns of the result, in the order of the parameter `quantile`.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_functions)
         """
         values = self._values(X)
         if self._one_target:
@@ -260,80 +292,88 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         elif self._columns is not None:
             values = np.sort(values, axis=1)[:, self._columns]
         if isinstance(self.loss_, Poisson):
-            with np.errstate(over="ignore"):  # far from all points inf may be the answer
+            # Predictions may overflow to infinity far from the training points.
+            with np.errstate(over="ignore"):
                 values = np.exp(values)
         return values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2; for "quantile" the D^2 of the pinball loss, the mean over several quantiles.
+        """Return R^2, or for loss="quantile" the D^2 score of the pinball loss.
 
-        Either is 1 minus the loss as a part of that of the best constant.
+        Both are 1 minus the ratio of the loss to that of the best constant. With several quantiles
+        the result is the mean of their scores.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,) or (n, n_targets)
+        sample_weight : array of shape (n,), optional
         """
         from sklearn.metrics import d2_pinball_score, r2_score
 
         predictions = self.predict(X)
         if not isinstance(self.loss_, Quantile):
             return float(r2_score(y, predictions, sample_weight=sample_weight))
-        levels = self.loss_.above
+        quantiles = self.loss_.above
         if self._columns is None:
-            columns = [(predictions, levels[0])]
+            columns = [(predictions, quantiles[0])]
         else:
-            columns = list(zip(predictions.T, levels[self._columns], strict=True))
+            columns = list(zip(predictions.T, quantiles[self._columns], strict=True))
         scores = [d2_pinball_score(y, f, sample_weight=sample_weight, alpha=q) for f, q in columns]
         return float(np.mean(scores))
 
     def _quantiles(self, flat: bool) -> tuple[np.ndarray, bool]:
-        """Return the quantiles in rising order, and whether there may be several."""
+        """Return the quantiles in increasing order, and whether `quantile` is a list."""
         q, several = np.sort(np.atleast_1d(np.asarray(self.quantile, dtype=float))), False
         if np.ndim(self.quantile):
             several = True
             if self.loss != "quantile":
                 raise ValueError(
-                    f"quantile={self.quantile!r} are several, but loss={self.loss!r} is not made "
-                    f"for them; use loss='quantile', whose functions do not cross"
+                    f"quantile={self.quantile!r} lists several quantiles, but loss={self.loss!r} "
+                    f"does not support them; use loss='quantile'"
                 )
             if np.ndim(self.quantile) > 1 or not q.size or np.any(np.diff(q) == 0):
                 raise ValueError(f"quantile must list distinct numbers, got {self.quantile!r}")
             if not flat:
                 raise ValueError(
                     "several quantiles are fitted to one target at a time, but y has two "
-                    "dimensions; fit each column by itself"
+                    "dimensions; fit one model per column"
                 )
         if not np.all((q > 0) & (q < 1)):
-            raise ValueError(
-                f"quantile must lie between 0 and 1, and be neither, got {self.quantile!r}"
-            )
+            raise ValueError(f"quantile must lie strictly between 0 and 1, got {self.quantile!r}")
         return q, several
 
     def _loss(self, quantiles: np.ndarray) -> Loss:
+        """Return the loss object of the parameters `loss` and `epsilon`."""
         if not isinstance(self.loss, str):
             return Given(self.loss)
         epsilon = self.epsilon
         if epsilon is not None and self.loss not in ("huber", "epsilon_insensitive"):
             raise ValueError(
-                f"epsilon={epsilon!r} has no meaning for loss={self.loss!r}; leave it out, or use "
+                f"epsilon={epsilon!r} has no meaning for loss={self.loss!r}; omit it, or use "
                 f"loss='huber' or 'epsilon_insensitive'"
             )
         if self.loss == "huber":
             if epsilon == 0:
                 raise ValueError(
-                    "epsilon must be positive for loss='huber', got 0; its limit, but for a factor "
-                    "2 epsilon, is loss='absolute'"
+                    "epsilon must be positive for loss='huber', got 0; use loss='absolute', which "
+                    "is the limit of the Huber loss divided by 2 epsilon"
                 )
             return Huber(1.35 if epsilon is None else float(epsilon))
         if self.loss == "epsilon_insensitive":
             return EpsilonInsensitive(0.1 if epsilon is None else float(epsilon))
         if self.loss == "quantile":
             return Quantile(quantiles)
-        others: dict[str, Loss] = {
+        losses: dict[str, Loss] = {
             "squared": Squared(),
             "absolute": Absolute(),
             "poisson": Poisson(),
         }
-        return others[self.loss]
+        return losses[self.loss]
 
 
 def _check_counts(Y: np.ndarray, intercept: bool) -> None:
+    """Raise an error if targets are negative, or all 0 with an intercept."""
     if np.any(Y < 0):
         raise ValueError(
             f"loss='poisson' is for counts, but a target is {Y.min():g} < 0; use loss='squared'"
@@ -346,48 +386,54 @@ def _check_counts(Y: np.ndarray, intercept: bool) -> None:
 
 
 @estimator()
-class KernelMachineClassifier(Decisions, KernelMachine):
-    """Minimise  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over the RKHS of the kernel.
+class KernelMachineClassifier(Decisions, RegularisedRiskEstimator):
+    """Kernel classification with any convex loss and any increasing penalty.
 
-    By the representer theorem f = sum_i a_i k(x_i, .), whatever the convex loss and the increasing
-    g; -a_i is proportional to the slope of the loss at point i.
+    Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
+    kernel and intercepts b. By the representer theorem f = sum_i a_i k(x_i, .) for every convex
+    loss and increasing g; -a_i is proportional to the slope of the loss at point i.
 
     ================= ======================================== ===================================
-    loss              two classes: one f, y = +1 or -1         more: one f_c for each class
+    loss              two classes: one f, y = +1 or -1         more classes: one f_c per class
     ================= ======================================== ===================================
     "log_loss"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
-    "squared_hinge"   max(0, 1 - y f)^2                        the sum of that over one vs. rest
-    an object         value(y, f), gradient(y, f),             the sum of that over one vs. rest
+    "squared_hinge"   max(0, 1 - y f)^2                        the sum over classes, one vs. rest
+    an object         value(y, f), gradient(y, f),             the sum over classes, one vs. rest
                       curvature(y, f), y = +1 or -1
     ================= ======================================== ===================================
 
-    "log_loss" is KernelLogisticRegression with C = 1 / (2 alpha).
+    "log_loss" is equivalent to KernelLogisticRegression with C = 1 / (2 alpha).
 
     Parameters
     ----------
     loss : {"log_loss", "logistic", "squared_hinge"} or object
-        See the table; "logistic" is another name of "log_loss".  The methods of an object are
-        called with arrays y and f of shape (n,), for the points of positive weight, and return
-        arrays: a smooth convex loss, its first and its second derivative in f.
+        See the table; "logistic" is a synonym of "log_loss". A custom loss is smooth and convex.
+        Its methods return the loss and its first and second derivative with respect to f; they are
+        called with arrays y and f of shape (n,) for the points of positive weight, and return
+        arrays of the same shape.
 
     Attributes
     ----------
     classes_ : ndarray
-        The classes that have a positive weight.
+        The class labels that have points of positive weight.
     dual_coef_ : ndarray of shape (n, n_functions)
-        n_functions is 1 for two classes, else the number of classes.
+        The coefficients of the expansion. n_functions is 1 for two classes, otherwise n_classes.
     X_fit_ : points
-        Those of the expansion: the training points of positive weight (for a precomputed kernel
-        their indices), or if rounding makes that unsafe some that span the rest; or the landmarks.
+        The points of the expansion (their indices for a precomputed kernel). These are the training
+        points of positive weight, or a subset that spans the others if all of them would be
+        numerically unstable; with "nystroem", the landmarks.
     intercept_ : ndarray of shape (n_functions,)
+        The intercepts b.
     expansion_ : Expansion
-        The fitted functions without intercepts, as a value.
+        The fitted functions without intercepts.
     kernel_ : Kernel
+        The kernel with all parameters resolved.
     loss_ : Loss
         The loss that was minimised.
     n_iter_ : int
+        The number of iterations.
     report_ : Report
-        With `certificate`, as in KernelMachineRegressor.
+        Its `certificate` has the same entries as in KernelMachineRegressor.
 
     Examples
     --------
@@ -399,12 +445,25 @@ class KernelMachineClassifier(Decisions, KernelMachine):
     True
     """
 
-    loss: Any = parameter(StrOptions(LOSSES), OWN_LOSS, default="log_loss")
+    loss: Any = parameter(StrOptions(LOSSES), CUSTOM_LOSS, default="log_loss")
     alpha: float = 1.0
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit f to the labels y, (n,); weights multiply the losses."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), optional
+            Weights that multiply the losses.
+
+        Returns
+        -------
+        self : KernelMachineClassifier
+        """
         sample = self._sample(X, y, sample_weight, labels=True)
         self._learn_labels(sample, self.loss)
         return self

@@ -1,4 +1,4 @@
-"""Nearest neighbours in feature space, with the metric of the kernel."""
+"""k-nearest-neighbour and radius-neighbour estimators that use the distance in feature space."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ __all__ = [
     "KernelRadiusNeighborsClassifier",
 ]
 
-_BLOCK = 2**22  # pairs of points whose distances are held at a time, at most
-_BYTES = 128  # that a pair within the radius takes
+_MAX_PAIRS_PER_BLOCK = 2**22  # largest number of distances in memory at a time, in `_votes`
+_BYTES_PER_PAIR = 128  # estimated memory for one pair of points within the radius
 
 
 @estimator(kw_only=True)
-class Neighbours(NamedKernel):
-    """An estimator that keeps its points and looks for the nearest.
+class NeighborsEstimator(NamedKernel):
+    """Base class of the estimators that store the training points and search for neighbours.
 
     Parameters
     ----------
     weights : {"uniform", "distance"}, callable or None
-        The weight of a neighbour at distance d: 1; 1 / d (where points are at distance 0, these
-        alone count); or a function of an array of distances.
+        The weight of a neighbour at distance d.  "uniform" or None: 1.  "distance": 1 / d; if
+        some neighbours have distance 0, only these count.  A callable takes an array of distances
+        and returns an array of weights of the same shape.
     """
 
     weights: str | Function[[np.ndarray], Any] | None = parameter(
@@ -53,12 +54,13 @@ class Neighbours(NamedKernel):
 
     @property
     def _order(self) -> int | None:
-        return 1  # distances are all that counts
+        return 1  # the model depends only on distances in feature space
 
-    def _keep(self, sample: Sample, Y: np.ndarray) -> None:
-        """Keep the points, with a column of targets for each function of the expansion.
+    def _store_training_data(self, sample: Sample, Y: np.ndarray) -> None:
+        """Store the training points and the targets Y, shape (n, q).
 
-        In float64: distances of points that are near are small differences of large numbers.
+        Points are converted to float64, because squared distances of close points are small
+        differences of large numbers.
         """
         sample = sample.doubled()
         kernel = sample.resolve_about(self._make_kernel(self.gamma), check=False)
@@ -67,50 +69,64 @@ class Neighbours(NamedKernel):
         f, self.kernel_ = Expansion(kernel, sample.points, Y), kernel
         self._set_expansion(f, np.zeros(Y.shape[1]), flat=False)
         self.n_samples_fit_ = len(sample)
-        self.report_ = Report("none: the points are kept", Status.DIRECT)
-        self._say(f"{self.n_samples_fit_} points are kept")
+        self.report_ = Report("none: the training points are stored", Status.DIRECT)
+        self._say(f"stored {self.n_samples_fit_} training points")
 
     def _points_and_norms(self, X: Any, what: str) -> tuple[Any, Any, np.ndarray]:
-        """Return the points x, the points z (None if they are the same), and k(x, x)."""
+        """Return the query points x, the training points z, and the values k(x, x).
+
+        X=None stands for the training points; z is then None.  Error messages name the requested
+        quantity `what`.
+        """
         check_is_fitted(self)
         if X is None and self._precomputed:
             raise ValueError(
-                f"{what} of the training points need their matrix, which is not kept for "
-                f"kernel='precomputed'; give it as X, or kernel=Precomputed(K) and indices"
+                f"{what} of the training points need their kernel matrix, which is not stored for "
+                f"kernel='precomputed'; pass the matrix as X, or use kernel=Precomputed(K) and "
+                f"indices as points"
             )
         if X is None:
             return self.X_fit_, None, self._norms
-        X = self._new(X)
-        return X, self.X_fit_, self._own(X, self._norms, what)
+        X = self._check_new(X)
+        return X, self.X_fit_, self._self_kernel(X, self._norms, what)
 
-    def _weights(self, distances: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Return the weights of neighbours; `group` is the place of the point that each is of."""
+    def _neighbour_weights(self, distances: np.ndarray, group: np.ndarray) -> np.ndarray:
+        """Return the weight of each neighbour.
+
+        Parameters
+        ----------
+        distances : ndarray of shape (n_pairs,)
+            The distance of each (query point, neighbour) pair.
+        group : ndarray of int, shape (n_pairs,)
+            The index of the query point of each pair.
+        """
         if self.weights in (None, "uniform"):
             return np.ones(len(distances))
         if callable(self.weights):
             w = np.asarray(self.weights(distances), dtype=float)
             if w.shape != distances.shape:
                 raise ValueError(
-                    f"weights must return one number for each of {distances.shape} distances, got "
-                    f"shape {w.shape}"
+                    f"the callable weights must return one number for each distance: the distances "
+                    f"have shape {distances.shape}, but it returned shape {w.shape}"
                 )
             return w
-        zero = distances == 0.0
-        at = np.zeros(int(group.max(initial=-1)) + 1, dtype=bool)
-        at[group[zero]] = True
+        is_zero = distances == 0.0
+        has_zero = np.zeros(int(group.max(initial=-1)) + 1, dtype=bool)
+        has_zero[group[is_zero]] = True
         with np.errstate(divide="ignore"):
-            return np.where(at[group], zero, 1.0 / distances)
+            return np.where(has_zero[group], is_zero, 1.0 / distances)
 
     def _compress(self, shrink: Any) -> None:
         raise TypeError(
-            f"{type(self).__name__} answers by its points themselves, of which a shorter expansion "
-            f"keeps none; fit it to fewer points, such as those of mercer.thin"
+            f"{type(self).__name__} cannot be compressed or converted to the primal: it "
+            f"predicts from its training points, which would be lost. Fit it to fewer points "
+            f"instead, such as those that mercer.thin returns"
         )
 
 
 @estimator(kw_only=True)
-class KNeighbours(Neighbours):
-    """An estimator that asks a number of neighbours."""
+class KNeighborsEstimator(NeighborsEstimator):
+    """Base class of the estimators that use a fixed number of neighbours."""
 
     n_neighbors: int = parameter(COUNT, default=5)
 
@@ -118,82 +134,118 @@ class KNeighbours(Neighbours):
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
-        """Return the distances of the nearest training points, ascending, and their places.
+        """Return the distances and indices of the nearest training points.
 
-        Both (n, n_neighbors).  Without X, those of the training points, of which none is its own
-        neighbour.  For a precomputed kernel, distances are known only for the matrix of the
-        training points; the places, with `return_distance=False`, for any k(X, X_fit).
+        Parameters
+        ----------
+        X : points or None, default=None
+            Query points; k(X, X_fit) for a precomputed kernel.  None stands for the training
+            points, where no point counts as its own neighbour.
+        n_neighbors : int or None, default=None
+            Number of neighbours; None for the constructor parameter.
+        return_distance : bool, default=True
+            Whether to return distances.  For a precomputed kernel they are known only if X is the
+            kernel matrix of the training points; indices are known for any k(X, X_fit).
+
+        Returns
+        -------
+        distances : ndarray of shape (n, n_neighbors)
+            In ascending order; only if `return_distance` is True.
+        indices : ndarray of shape (n, n_neighbors)
+            Rows of the training points.
         """
         check_is_fitted(self)
         if not return_distance and self._precomputed and X is not None:
-            X = self._new(X)
-            k = self._count(n_neighbors, self.n_samples_fit_, length(X))
+            X = self._check_new(X)
+            k = self._check_n_neighbors(n_neighbors, self.n_samples_fit_, length(X))
             return nearest(self.kernel_, X, self.X_fit_, k, self._norms)[1]
-        X, Z, own = self._points_and_norms(X, "distances")
-        k = self._count(n_neighbors, self.n_samples_fit_ - (Z is None), length(X))
-        squared, index = nearest(self.kernel_, X, Z, k, self._norms, own)
+        X, Z, self_values = self._points_and_norms(X, "distances")
+        k = self._check_n_neighbors(n_neighbors, self.n_samples_fit_ - (Z is None), length(X))
+        squared, index = nearest(self.kernel_, X, Z, k, self._norms, self_values)
         return (np.sqrt(squared), index) if return_distance else index
 
     def kneighbors_graph(
         self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
     ) -> sp.csr_matrix:
-        """Return the sparse matrix of neighbours, with 1 or (mode="distance") distances in it."""
+        """Return the graph of the nearest neighbours as a sparse matrix.
+
+        Parameters
+        ----------
+        X : points or None, default=None
+            As in `kneighbors`.
+        n_neighbors : int or None, default=None
+            As in `kneighbors`.
+        mode : {"connectivity", "distance"}, default="connectivity"
+            The value of an edge: 1, or the distance in feature space.
+
+        Returns
+        -------
+        csr_matrix of shape (n, n_samples_fit_)
+        """
         if mode not in ("connectivity", "distance"):
             raise ValueError(f"mode must be 'connectivity' or 'distance', got {mode!r}")
-        found = self.kneighbors(X, n_neighbors, return_distance=mode == "distance")
-        values, index = found if mode == "distance" else (np.ones(found.shape), found)
+        neighbours = self.kneighbors(X, n_neighbors, return_distance=mode == "distance")
+        values, index = (
+            neighbours if mode == "distance" else (np.ones(neighbours.shape), neighbours)
+        )
         ends = np.arange(len(index) + 1) * index.shape[1]
         shape = (len(index), self.n_samples_fit_)
         return sp.csr_matrix((values.ravel(), index.ravel(), ends), shape=shape)
 
-    def _count(self, k: Any, most: int, n: int) -> int:
+    def _check_n_neighbors(self, k: Any, available: int, n: int) -> int:
+        """Return n_neighbors, checked; `available` points can be neighbours of n query points."""
         k = self.n_neighbors if k is None else k
         if not is_count(k):
             raise ValueError(f"n_neighbors must be a positive integer, got {k!r}")
-        if k > most:
+        if k > available:
             raise ValueError(
                 f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {k}, n_samples_fit = "
-                f"{self.n_samples_fit_}, n_samples = {n}: there are only {most} points to be "
-                f"neighbours; ask for fewer"
+                f"{self.n_samples_fit_}, n_samples = {n}: only {available} training points can be "
+                f"neighbours; choose a smaller n_neighbors"
             )
         return int(k)
 
-    def _asked(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the places and weights of the neighbours of each point, (n, k) both."""
+    def _indices_and_weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices and weights of the neighbours of each point, both of shape (n, k)."""
         if self.weights in (None, "uniform"):
             index = self.kneighbors(X, return_distance=False)
             return index, np.ones(index.shape)
         distances, index = self.kneighbors(X)
         group = np.repeat(np.arange(len(index)), index.shape[1])
-        return index, self._weights(distances.ravel(), group).reshape(index.shape)
+        return index, self._neighbour_weights(distances.ravel(), group).reshape(index.shape)
 
 
 @estimator()
-class KernelKNeighborsClassifier(ClassifierMixin, KNeighbours):
-    """Vote among the k points z with the smallest d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z).
+class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
+    """Classifier by a vote of the k nearest training points in feature space.
 
-    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsClassifier`, to
-    which the linear kernel leads back; labels are one column, of two classes or more.  All
-    distances are looked at, in tiles of which only the nearest points are kept.
+        d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)
+
+    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsClassifier`.
+    With the linear kernel, distances are Euclidean and both predict the same.  Labels are one
+    column with two or more classes.  The search is exhaustive: distances are evaluated in tiles,
+    and only the nearest points of each tile are retained.
 
     Parameters
     ----------
     n_neighbors : int
-        k.
+        Number of neighbours that vote.
 
     Attributes
     ----------
-    classes_ : ndarray
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
     n_samples_fit_ : int
+        Number of training points.
     expansion_ : Expansion
-        The points, and a function for each class: f_c = sum_{i in c} k(x_i, .).  A prediction asks
-        only the nearest of its points.
+        The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
+        Predictions use only the nearest of its points.
     X_fit_, dual_coef_
-        Points of the expansion (indices for a precomputed kernel), and its coefficients.
+        The points of the expansion (indices for a precomputed kernel) and its coefficients.
     kernel_ : Kernel
-        The kernel with all its values.  If the points are far from the origin compared with their
-        spread, its linear terms are shifted to the middle of the points, which changes no
-        distance (`mercer.kernels.Shift`).
+        The kernel with all parameters resolved.  If the points are far from the origin compared
+        with their spread, its linear terms are shifted to the centre of the points
+        (`mercer.kernels.Shift`); this does not change any distance.
 
     Examples
     --------
@@ -210,52 +262,56 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighbours):
 
     @fitting
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the points and their labels y, (n,)."""
+        """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
-        self._keep(sample, np.eye(len(sample.classes))[sample.labels])
+        self._store_training_data(sample, np.eye(len(sample.classes))[sample.labels])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label with most votes, of equals the first; X is k(X, X_fit) if precomputed.
+        """Return the label with the most votes; the first of the classes that tie.
 
-        `X=None` stands for the training points, each without its own vote.
+        For a precomputed kernel, X is k(X, X_fit).  `X=None` stands for the training points, each
+        without its own vote.
         """
-        shares = self.predict_proba(X)
-        return self.classes_[shares.argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the shares of the votes, (n, n_classes)."""
-        index, w = self._asked(X)
+        """Return the fraction of the votes for each class, shape (n, n_classes)."""
+        index, w = self._indices_and_weights(X)
         votes = np.zeros((len(index), len(self.classes_)))
         for j in range(index.shape[1]):
             votes += w[:, j, None] * self.dual_coef_[index[:, j]]
-        return _shares(votes)
+        return _normalised_rows(votes)
 
 
 @estimator()
-class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
-    """Average over the k points z with the smallest d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z).
+class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEstimator):
+    """Regression by the mean target of the k nearest training points in feature space.
 
-    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsRegressor`, to
-    which the linear kernel leads back.
+        d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)
+
+    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsRegressor`.
+    With the linear kernel, distances are Euclidean and both predict the same.
 
     Parameters
     ----------
     n_neighbors : int
-        k.
+        Number of neighbours whose targets are averaged.
 
     Attributes
     ----------
     n_samples_fit_ : int
+        Number of training points.
     expansion_ : Expansion
-        The points, with their targets as coefficients.
+        The training points, with their targets as coefficients.
     X_fit_, dual_coef_
-        Points of the expansion (indices for a precomputed kernel), and its coefficients.
+        The points of the expansion (indices for a precomputed kernel) and its coefficients.
     kernel_ : Kernel
-        The kernel with all its values.  If the points are far from the origin compared with their
-        spread, its linear terms are shifted to the middle of the points, which changes no
-        distance (`mercer.kernels.Shift`).
+        The kernel with all parameters resolved.  If the points are far from the origin compared
+        with their spread, its linear terms are shifted to the centre of the points
+        (`mercer.kernels.Shift`); this does not change any distance.
 
     Examples
     --------
@@ -271,18 +327,19 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
 
     @fitting
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the points and their targets y, (n,) or (n, n_targets)."""
+        """Store the training points X and their targets y, shape (n,) or (n, n_targets)."""
         sample = self._sample(X, y)
-        self._keep(sample, sample.targets)
+        self._store_training_data(sample, sample.targets)
         self._flat = sample.flat
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the weighted mean of the targets of the neighbours.
 
-        `X=None` stands for the training points, each without itself.
+        For a precomputed kernel, X is k(X, X_fit).  `X=None` stands for the training points,
+        where no point counts as its own neighbour.
         """
-        index, w = self._asked(X)
+        index, w = self._indices_and_weights(X)
         total = np.zeros((len(index), self.dual_coef_.shape[1]))
         for j in range(index.shape[1]):
             total += w[:, j, None] * self.dual_coef_[index[:, j]]
@@ -291,32 +348,40 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighbours):
 
 
 @estimator()
-class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
-    """Vote among all points z with d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z) <= radius^2.
+class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
+    """Classifier by a vote of all training points within a radius in feature space.
 
-    Parameters, attributes and methods have the names of scikit-learn's `RadiusNeighborsClassifier`,
-    to which the linear kernel leads back.  For kernels with k(x, x) = 1 distances are at most 2,
-    and at most sqrt(2) if they are not negative.
+        d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z) <= radius^2
+
+    Parameters, attributes and methods have the names of scikit-learn's
+    `RadiusNeighborsClassifier`.  With the linear kernel, distances are Euclidean and both predict
+    the same.  If k(x, x) = 1, as for the RBF kernel, distances are at most 2; if the kernel also
+    has no negative values, they are at most sqrt(2).
 
     Parameters
     ----------
     radius : float
+        Distance in feature space within which training points vote.
     outlier_label : label, "most_frequent" or None
-        What is said of points without a neighbour; None refuses them.
+        The prediction for points without a neighbour within the radius.  None raises an error if
+        there are such points.
 
     Attributes
     ----------
-    classes_ : ndarray
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
     outlier_label_ : label or None
+        The label for points without a neighbour; "most_frequent" is replaced by that label.
     n_samples_fit_ : int
+        Number of training points.
     expansion_ : Expansion
-        The points, and a function for each class: f_c = sum_{i in c} k(x_i, .).
+        The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
     X_fit_, dual_coef_
-        Points of the expansion (indices for a precomputed kernel), and its coefficients.
+        The points of the expansion (indices for a precomputed kernel) and its coefficients.
     kernel_ : Kernel
-        The kernel with all its values.  If the points are far from the origin compared with their
-        spread, its linear terms are shifted to the middle of the points, which changes no
-        distance (`mercer.kernels.Shift`).
+        The kernel with all parameters resolved.  If the points are far from the origin compared
+        with their spread, its linear terms are shifted to the centre of the points
+        (`mercer.kernels.Shift`); this does not change any distance.
 
     Examples
     --------
@@ -332,16 +397,18 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
 
     @fitting
     def fit(self, X: Any, y: Any) -> Self:
-        """Keep the points and their labels y, (n,)."""
+        """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
-        self._keep(sample, np.eye(len(sample.classes))[sample.labels])
+        self._store_training_data(sample, np.eye(len(sample.classes))[sample.labels])
         label = self.outlier_label
         if isinstance(label, str) and label == "most_frequent":
             label = self.classes_[np.bincount(sample.labels).argmax()]
-        if label is not None and np.asarray(label).dtype.kind not in _kinds(self.classes_):
+        if label is not None and np.asarray(label).dtype.kind not in _allowed_dtype_kinds(
+            self.classes_
+        ):
             raise TypeError(
-                f"outlier_label {label!r} is of another type than the labels, such as "
+                f"outlier_label={label!r} has a different type than the labels, such as "
                 f"{self.classes_[0]!r}"
             )
         self.outlier_label_ = label
@@ -351,96 +418,121 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, Neighbours):
     def radius_neighbors(
         self, X: Any = None, radius: float | None = None, return_distance: bool = True
     ) -> Any:
-        """Return for each point an array of distances and one of places, in the order of X_fit_.
+        """Return the distances and indices of all training points within the radius.
 
-        Without X, those of the training points, of which none is its own neighbour.
+        Parameters
+        ----------
+        X : points or None, default=None
+            Query points.  None stands for the training points, where no point counts as its own
+            neighbour.
+        radius : float or None, default=None
+            Distance in feature space; None for the constructor parameter.
+        return_distance : bool, default=True
+            Whether to return distances.
+
+        Returns
+        -------
+        distances : ndarray of n arrays
+            In the order of `X_fit_`, not sorted; only if `return_distance` is True.
+        indices : ndarray of n arrays
+            Rows of the training points.
         """
         if radius is not None and not radius >= 0.0:
-            raise ValueError(f"radius must be a number that is not negative, got {radius!r}")
-        X, Z, own = self._points_and_norms(X, "radii")
-        ends, squared, places = self._within(X, Z, own, radius)
-        index = _ragged(np.split(places, ends[1:-1]))
+            raise ValueError(f"radius must be a non-negative number, got {radius!r}")
+        X, Z, self_values = self._points_and_norms(X, "radii")
+        ends, squared, indices = self._radius_search(X, Z, self_values, radius)
+        index = _ragged(np.split(indices, ends[1:-1]))
         return (
             (_ragged(np.split(np.sqrt(squared), ends[1:-1])), index) if return_distance else index
         )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label with most votes, of equals the first; or `outlier_label`."""
+        """Return the label with the most votes, or `outlier_label_` without neighbours."""
         votes = self._votes(X)
         labels = self.classes_[votes.argmax(axis=1)]
-        nobody = np.isnan(votes[:, 0])
-        if nobody.any():
+        isolated = np.isnan(votes[:, 0])
+        if isolated.any():
             labels = labels.astype(np.result_type(labels, np.asarray(self.outlier_label_)))
-            labels[nobody] = self.outlier_label_
+            labels[isolated] = self.outlier_label_
         return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the shares of the votes, (n, n_classes).
+        """Return the fraction of the votes for each class, shape (n, n_classes).
 
-        A point without neighbours is surely of the class `outlier_label`; where that is none of the
-        classes, all its shares are 0, and a warning says so.
+        A point without neighbours has probability 1 for the class `outlier_label_`.  If that
+        label is not one of the training classes, all its probabilities are 0, with a warning.
         """
         votes = self._votes(X)
-        nobody = np.isnan(votes[:, 0])
-        votes[nobody] = 0.0
-        if nobody.any():
-            place = np.flatnonzero(self.classes_ == self.outlier_label_)
-            if len(place):
-                votes[nobody, place[0]] = 1.0
+        isolated = np.isnan(votes[:, 0])
+        votes[isolated] = 0.0
+        if isolated.any():
+            position = np.flatnonzero(self.classes_ == self.outlier_label_)
+            if len(position):
+                votes[isolated, position[0]] = 1.0
             else:
                 warn_caller(
                     f"Outlier label {self.outlier_label_} is not in training classes. All class "
                     f"probabilities of outliers will be assigned with 0."
                 )
-        return _shares(votes)
+        return _normalised_rows(votes)
 
-    def _within(self, X: Any, Z: Any, own: np.ndarray, radius: float | None = None) -> Any:
+    def _radius_search(
+        self, X: Any, Z: Any, self_values: np.ndarray, radius: float | None = None
+    ) -> Any:
+        """Return row ends, squared distances and indices of the neighbours within the radius."""
         r = self.radius if radius is None else radius
-        return within(self.kernel_, X, Z, float(r), self._norms, own)
+        return within(self.kernel_, X, Z, float(r), self._norms, self_values)
 
     @threaded
     def _votes(self, X: Any) -> np.ndarray:
-        """Return the sums of weights by class; nan for points without a neighbour."""
-        X, Z, own = self._points_and_norms(X, "radii")
-        pairs = min(_BLOCK, budget_in_bytes(self.max_memory) // _BYTES)
-        n, blocks = length(X), max(1, pairs // self.n_samples_fit_)
+        """Return the sums of weights by class, (n, n_classes); NaN for points without neighbours.
+
+        Points are processed in blocks, because all training points may be within the radius.
+        """
+        X, Z, self_values = self._points_and_norms(X, "radii")
+        max_pairs = min(_MAX_PAIRS_PER_BLOCK, budget_in_bytes(self.max_memory) // _BYTES_PER_PAIR)
+        n, block_rows = length(X), max(1, max_pairs // self.n_samples_fit_)
         out = np.empty((n, len(self.classes_)))
-        for rows in slices(n, blocks):  # neighbours may be all points
-            ends, squared, places = self._within(take(X, rows), self.X_fit_, own[rows])
+        for rows in slices(n, block_rows):
+            ends, squared, indices = self._radius_search(
+                take(X, rows), self.X_fit_, self_values[rows]
+            )
             counts = np.diff(ends)
             group = np.repeat(np.arange(len(counts)), counts)
-            if Z is None:  # a point is not its own neighbour
-                others = places != group + rows.start
-                group, squared, places = group[others], squared[others], places[others]
+            if Z is None:  # training points: remove each point from its own neighbours
+                others = indices != group + rows.start
+                group, squared, indices = group[others], squared[others], indices[others]
                 counts = np.bincount(group, minlength=len(counts))
                 ends = np.concatenate([[0], np.cumsum(counts)])
-            w = self._weights(np.sqrt(squared), group)
-            table = sp.csr_matrix((w, places, ends), shape=(len(counts), self.n_samples_fit_))
-            out[rows] = table @ self.dual_coef_
+            w = self._neighbour_weights(np.sqrt(squared), group)
+            weight_matrix = sp.csr_matrix(
+                (w, indices, ends), shape=(len(counts), self.n_samples_fit_)
+            )
+            out[rows] = weight_matrix @ self.dual_coef_
             out[rows][counts == 0] = np.nan
-        alone = np.flatnonzero(np.isnan(out[:, 0]))
-        if len(alone) and self.outlier_label_ is None:
+        isolated = np.flatnonzero(np.isnan(out[:, 0]))
+        if len(isolated) and self.outlier_label_ is None:
             raise ValueError(
-                f"No neighbors found for test samples {alone[:10]} ({len(alone)} of {n}) within "
-                f"radius={self.radius:g} in feature space; raise the radius, give an "
-                f"outlier_label, or leave these points out"
+                f"No neighbors found for test samples {isolated[:10]} ({len(isolated)} of {n}) "
+                f"within radius={self.radius:g} in feature space; increase the radius, set an "
+                f"outlier_label, or remove these points"
             )
         return out
 
 
-def _shares(votes: np.ndarray) -> np.ndarray:
-    """Return rows that sum to 1, or to 0 where there are no votes."""
+def _normalised_rows(votes: np.ndarray) -> np.ndarray:
+    """Normalise each row to the sum 1; rows without votes stay 0."""
     total = votes.sum(axis=1, keepdims=True)
     return votes / np.where(total == 0.0, 1.0, total)
 
 
 def _ragged(parts: list[np.ndarray]) -> np.ndarray:
-    """Return arrays of different lengths as an array of objects."""
+    """Return arrays of different lengths as a one-dimensional array of objects."""
     out = np.empty(len(parts), dtype=object)
     out[:] = parts
     return out
 
 
-def _kinds(classes: np.ndarray) -> str:
-    """Return the kinds of a label that may stand among these classes."""
+def _allowed_dtype_kinds(classes: np.ndarray) -> str:
+    """Return the dtype kinds that are allowed for an outlier label, given the classes."""
     return "biuf" if classes.dtype.kind in "biuf" else classes.dtype.kind + "UO"

@@ -1,4 +1,4 @@
-"""What estimators that see points one after the other share: passes, streams, and what is kept."""
+"""Base class of the online estimators: passes over stored points, and `partial_fit` on streams."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from ._sample import Sample
 
 __all__ = ["OnlineEstimator"]
 
-_HELD = 4096  # points whose K is held for several passes, if it fits the memory
+# With at most this many points, K is stored for several passes if it fits the memory budget
+# (128 MB in float64); with more points, entries of K are evaluated again in each pass.
+_MAX_POINTS_STORED_GRAM = 4096
 
 
 @estimator(kw_only=True)
 class OnlineEstimator(NamedKernel):
-    """An estimator that learns from one point after the other.
+    """Base class of the estimators that learn from one point at a time.
 
     Parameters
     ----------
     budget : int or None
-        At most so many points are kept; None for all that are needed.
+        Maximum number of points in the expansion of f; None for no limit.  A smaller budget makes
+        predictions faster and less accurate.
     """
 
     kernel: KernelLike = "rbf"
@@ -46,17 +49,20 @@ class OnlineEstimator(NamedKernel):
     _flat: bool = learned()
 
     def _can_stream(self) -> bool:
+        """Return True if `partial_fit` is available; raise AttributeError otherwise."""
         if self._precomputed:
             raise AttributeError(
-                "partial_fit needs points, not a precomputed kernel matrix: new points would have "
-                "no values with the old ones; give kernel=Precomputed(K), and indices as points"
+                "partial_fit needs points, not a precomputed kernel matrix: kernel values between "
+                "new and old points would be missing; use kernel=Precomputed(K) and indices as "
+                "points"
             )
         return True
 
-    def _resolved(self, sample: Sample) -> Kernel:
+    def _resolve_kernel(self, sample: Sample) -> Kernel:
+        """Return the kernel with its parameters resolved on the points of the sample."""
         return sample.resolve(self._make_kernel(self.gamma))
 
-    def _pass_over(
+    def _learn_passes(
         self,
         learner: OnlineLearner,
         sample: Sample,
@@ -64,52 +70,54 @@ class OnlineEstimator(NamedKernel):
         kernel: Kernel,
         schedule: Schedule,
     ) -> None:
-        """Learn from points that stay, pass by pass."""
+        """Learn from points that stay in memory, in the passes that the schedule prescribes."""
         learner.max_memory = self.max_memory
         evaluated, n = sample.evaluated(kernel, self.max_memory), len(sample)
-        held = sample.values is not None or (n <= _HELD and schedule.max_iter > 1)
+        store_gram = sample.values is not None or (
+            n <= _MAX_POINTS_STORED_GRAM and schedule.max_iter > 1
+        )
         K = gram(
             evaluated,
             sample.points,
-            storage="auto" if held else "tiled",
+            storage="auto" if store_gram else "tiled",
             max_memory=self.max_memory,
         )
         report, mistakes = schedule.run(learner, K, Y, sample.counts, self._teller)
         unwrap(evaluated)
         if report.status is Status.NOT_CONVERGED:
             warn_caller(report.message, ConvergenceWarning)
-        self._keep(learner, sample, sample.points, kernel, report, mistakes)
+        self._set_fitted(learner, sample, sample.points, kernel, report, mistakes)
 
-    def _take_in(self, sample: Sample, Y: np.ndarray, make: Any) -> None:
-        """Learn from further points, which come once."""
-        new, known = sample.points, hasattr(self, "_learner")
-        if known:
-            # a copy learns: an interrupted call has changed nothing
-            learner, kernel, before = deepcopy(self._learner), self.kernel_, self.mistakes_
-            points = concatenate(self._kept, new)
+    def _learn_stream(self, sample: Sample, Y: np.ndarray, make_learner: Any) -> None:
+        """Learn from new points in one pass; the first call makes the learner."""
+        new_points, is_continued = sample.points, hasattr(self, "_learner")
+        if is_continued:
+            # Update a copy, so that an interrupted call leaves the estimator unchanged.
+            learner, kernel, past_mistakes = deepcopy(self._learner), self.kernel_, self.mistakes_
+            points = concatenate(self._kept, new_points)
         else:
-            kernel, before = self._resolved(sample), np.zeros(0)
-            learner, points = make(kernel), new
+            kernel, past_mistakes = self._resolve_kernel(sample), np.zeros(0)
+            learner, points = make_learner(kernel), new_points
         learner.max_memory = self.max_memory
-        places = np.arange(length(points))
+        indices = np.arange(length(points))
         K = gram(kernel, points, storage="tiled", max_memory=self.max_memory)
-        first = len(places) - len(sample)
-        _, mistakes = learner.learn(K, places[first:], Y, sample.counts)
-        counts = np.append(before, mistakes.sum())
+        first = len(indices) - len(sample)
+        _, mistakes = learner.learn(K, indices[first:], Y, sample.counts)
+        counts = np.append(past_mistakes, mistakes.sum())
         report = Report(
             type(learner).__name__,
             Status.APPROXIMATE,
             len(counts),
-            message=f"{int(learner.seen.max())} points seen, one after the other",
+            message=f"{int(learner.seen.max())} points processed, one at a time",
             certificate=learner.certificate,
         )
         self._say(
             f"{counts[-1]:.0f} {learner.counted} at {len(sample)} points: "
-            f"{len(learner.support)} kept"
+            f"{len(learner.support)} retained"
         )
-        self._keep(learner, sample, points, kernel, report, counts)
+        self._set_fitted(learner, sample, points, kernel, report, counts)
 
-    def _keep(
+    def _set_fitted(
         self,
         learner: OnlineLearner,
         sample: Sample,
@@ -118,24 +126,27 @@ class OnlineEstimator(NamedKernel):
         report: Report,
         mistakes: np.ndarray,
     ) -> None:
-        """Set all that was learned; of the points, only those that f needs stay."""
+        """Set the fitted attributes; only the points in the expansion of f are stored."""
         A, b = learner.solution()
         flat = sample.targets is not None and sample.flat
         self._kept = take(points, learner.support)
         learner.support = np.arange(len(learner.support))
-        shown = self._kept
-        if not len(A):  # no point was of any use, so f is 0; an expansion has a point at least
-            shown, A = take(points, np.arange(1)), np.zeros((1, A.shape[1]))
+        expansion_points = self._kept
+        if not len(A):  # f = 0, but an expansion needs at least one point
+            expansion_points, A = take(points, np.arange(1)), np.zeros((1, A.shape[1]))
         self._learner, self.kernel_, self.report_ = learner, kernel, report
         self.n_iter_, self.t_, self.mistakes_ = report.n_iter, int(learner.seen.max()), mistakes
         self._flat = flat
-        self._set_expansion(Expansion(kernel, shown, A), b, flat)
+        self._set_expansion(Expansion(kernel, expansion_points, A), b, flat)
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
-        for part in ("_learner", "_kept"):  # they belong to the model before compression
+        for part in ("_learner", "_kept"):  # they describe the model before compression
             self.__dict__.pop(part, None)
 
-    def _require_whole(self) -> None:
+    def _refuse_compressed(self) -> None:
+        """Raise an error if this is a compressed model, which has no learner state."""
         if hasattr(self, "expansion_") and not hasattr(self, "_learner"):
-            raise ValueError("a compressed model cannot learn further; go on with the one before")
+            raise ValueError(
+                "a compressed model cannot learn further; continue with the original model"
+            )

@@ -1,4 +1,4 @@
-"""Regressors that see points one after the other: recursive least squares, and NORMA."""
+"""Online regressors: kernel recursive least squares and stochastic gradient descent (NORMA)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["KernelRecursiveLeastSquares", "OnlineKernelRegressor"]
 
 @estimator(kw_only=True)
 class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
-    """A regressor that learns from one point after the other."""
+    """Base class of the regressors that learn from one point at a time."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
@@ -31,56 +31,77 @@ class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
         return values[:, 0] if self._flat else values
 
     @abstractmethod
-    def _made(self, sample: Sample, kernel: Kernel) -> OnlineLearner:
-        """Return a learner that has seen nothing."""
+    def _make_learner(self, sample: Sample, kernel: Kernel) -> OnlineLearner:
+        """Return a new learner with the parameters of this estimator."""
 
     def _learn(self, sample: Sample, schedule: Schedule) -> None:
-        """Learn from points that stay."""
-        kernel = self._resolved(sample)
-        self._pass_over(self._made(sample, kernel), sample, sample.targets, kernel, schedule)
+        """Learn from points that stay in memory, in the passes that the schedule prescribes."""
+        kernel = self._resolve_kernel(sample)
+        self._learn_passes(
+            self._make_learner(sample, kernel), sample, sample.targets, kernel, schedule
+        )
 
-    def _see(self, sample: Sample) -> None:
-        """Learn from points that come once, and check that targets are as before."""
+    def _learn_new(self, sample: Sample) -> None:
+        """Learn from new points in one pass; the number of targets must be as in the first call."""
         if hasattr(self, "_learner"):
-            before, now = self._learner.n_functions, sample.targets.shape[1]
-            if (self._flat, before) != (sample.flat, now):
+            n_before, n_now = self._learner.n_functions, sample.targets.shape[1]
+            if (self._flat, n_before) != (sample.flat, n_now):
                 raise ValueError(
-                    f"y has {_columns(now, sample.flat)}, but had {_columns(before, self._flat)} "
-                    f"in the first call to partial_fit; give as many targets each time"
+                    f"y has {_describe_columns(n_now, sample.flat)}, but had "
+                    f"{_describe_columns(n_before, self._flat)} in the first call to "
+                    f"partial_fit; pass the same number of targets each time"
                 )
-        self._take_in(sample, sample.targets, lambda kernel: self._made(sample, kernel))
+        self._learn_stream(
+            sample, sample.targets, lambda kernel: self._make_learner(sample, kernel)
+        )
 
 
-def _columns(count: int, flat: bool) -> str:
+def _describe_columns(count: int, flat: bool) -> str:
+    """Return a description of the shape of y for an error message."""
     return "no second axis" if flat else f"{count} columns"
 
 
 @estimator()
 class KernelRecursiveLeastSquares(OnlineRegressor):
-    """Minimise  sum_t w_t (y_t - f(x_t))^2 + alpha |f|^2  after each point, in O(m^2).
+    """Online kernel ridge regression on a sparse dictionary of points.
 
-    f lives on m points that do not depend on each other: x is kept if more than the part nu of
-    k(x, x) is outside of the span of those before, and counts as its projection otherwise (Engel,
-    Mannor and Meir, 2004).  With nu = 0, and points that all differ, f is that of KernelRidge.
+    After each point, f minimises
+
+        sum_t w_t (y_t - f(x_t))^2 + alpha |f|^2
+
+    over expansions in a dictionary of m points, at a cost of O(m^2) per update (Engel, Mannor and
+    Meir, 2004).  A point x enters the dictionary if the squared distance of its feature vector
+    from the span of the dictionary exceeds nu k(x, x) (approximate linear dependence).  Otherwise
+    its feature vector is replaced by the projection on that span.  With nu = 0 and distinct
+    points, f is the solution of KernelRidge.
 
     Parameters
     ----------
     nu : float
-        Which part of k(x, x) must be new for a point to be kept: larger for fewer points.
+        Threshold of the dictionary test, as a fraction of k(x, x).  A larger nu retains fewer
+        points.
     alpha : float
-        The ridge.
+        Regularisation: the weight of |f|^2.
     budget : int or None
-        At most so many points are kept; further ones count as their projections.
+        Maximum number of points in the dictionary; None for no limit.  When it is full, further
+        points are projected.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (m,) or (m, n_targets)
+        Coefficients of f.
     X_fit_ : points
-        Those kept.
+        The dictionary.
     expansion_ : Expansion
-    n_iter_, t_ : int
-        Calls of `partial_fit` (1 for `fit`), and points seen.
-    kernel_, report_
+        The fitted f.
+    n_iter_ : int
+        Number of calls of `partial_fit`; 1 after `fit`.
+    t_ : int
+        Number of points processed.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    report_ : Report
+        What the learner did.
 
     Examples
     --------
@@ -98,7 +119,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """See the points once, in their order; weights multiply the squared errors."""
+        """Learn from the points in one pass, in their order; weights multiply squared errors."""
         sample = self._sample(X, y, sample_weight).doubled()
         self._learn(sample, Schedule(max_iter=1, tol=None, shuffle=False))
         return self
@@ -106,64 +127,79 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     @available_if(lambda model: model._can_stream())
     @fitting
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """See further points; the first call also resolves rules like gamma="scale"."""
-        self._require_whole()
+        """Learn from further points; the first call also resolves rules such as gamma="scale"."""
+        self._refuse_compressed()
         reset = not hasattr(self, "_learner")
         sample = self._sample(X, y, sample_weight, reset=reset).doubled()
-        self._see(sample)
+        self._learn_new(sample)
         return self
 
-    def _made(self, sample: Sample, kernel: Kernel) -> RecursiveLeastSquares:
+    def _make_learner(self, sample: Sample, kernel: Kernel) -> RecursiveLeastSquares:
         budget = None if self.budget is None else int(self.budget)
-        # rounding alone must not make a point look new
+        # nu = 0 becomes 1e-10, so that rounding errors alone do not enlarge the dictionary.
         nu, q = max(float(self.nu), 1e-10), sample.targets.shape[1]
         return RecursiveLeastSquares(q, False, nu=nu, alpha=float(self.alpha), budget=budget)
 
 
 @estimator()
 class OnlineKernelRegressor(OnlineRegressor):
-    """Descend  E loss(y, f(x) + b) + alpha |f|^2 / 2  by a step at each point (NORMA).
+    """Online kernel regression by stochastic gradient descent in the RKHS (NORMA).
+
+    The objective  E loss(y, f(x) + b) + alpha |f|^2 / 2  is minimised by one step per point:
 
         f <- (1 - eta_t alpha) f - eta_t loss' k(x, .),        b <- b - eta_t loss'
 
-    with eta_t = eta0 / sqrt(t) (Kivinen, Smola and Williamson, 2004).  With a `budget`, a point too
-    many takes the place of the one whose part of f, |a_s| sqrt(k(x_s, x_s)), is smallest: old ones
-    decay.
+    with eta_t = eta0 / sqrt(t) (Kivinen, Smola and Williamson, 2004).  When the expansion has
+    `budget` points, a new point replaces the point s with the smallest contribution to f,
+    |a_s| sqrt(k(x_s, x_s)).  This is usually an old point, because coefficients decay.
 
     Parameters
     ----------
     loss : {"squared_error", "huber", "epsilon_insensitive"}
-        (y - p)^2 / 2; the same up to |y - p| = epsilon and linear beyond;
-        max(0, |y - p| - epsilon), which adds no point that is predicted well.
+        "squared_error": (y - p)^2 / 2.  "huber": the same up to |y - p| = epsilon, and linear
+        beyond.  "epsilon_insensitive": max(0, |y - p| - epsilon); points that are predicted
+        within epsilon do not enter the expansion.
     epsilon : float
+        Threshold of the losses "huber" and "epsilon_insensitive", in units of y.
     alpha : float
-        The decay: the weight of |f|^2 / 2.
+        Regularisation: the weight of |f|^2 / 2, which determines how fast coefficients decay.
     eta0 : float or None
-        The first step; None for 1 / k(x, x), with the largest k(x, x) of the first points, and 1
-        for the constant b.
+        The initial step size.  None for 1 / max_i k(x_i, x_i) over the first points, or
+        1 / (1 + max_i k(x_i, x_i)) with an intercept.
     fit_intercept : bool
-        Whether b changes.
+        Whether to learn the intercept b; otherwise it is 0.
     max_iter : int
-        Passes over the points of `fit`; `partial_fit` makes one.
+        Maximum number of passes over the points in `fit`; `partial_fit` makes one pass.
     tol : float or None
-        Stop when the loss was not this part of its best below it in `n_iter_no_change` passes; None
-        to make `max_iter` passes.
+        Stop if the mean loss did not fall below its best value by this fraction of it in
+        `n_iter_no_change` consecutive passes.  None to make `max_iter` passes.
     n_iter_no_change : int
+        Number of passes without progress after which `fit` stops.
     shuffle : bool
-        Take the points of `fit` in a new order in each pass.
+        Whether `fit` processes the points in a new random order in each pass.
     random_state : int, RandomState or None
-        For these orders; None stands for 0, so that fits repeat.
+        Seed for shuffling; None stands for 0, so that fits are reproducible.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (m,) or (m, n_targets)
+        Coefficients of f.
     intercept_ : float or ndarray of shape (n_targets,)
+        The intercept b.
     X_fit_ : points
+        The points of the expansion of f.
     expansion_ : Expansion
+        The fitted f, without the intercept.
     eta0_ : float
-    n_iter_, t_ : int
-        Passes, and points seen, those of each pass counted.
-    kernel_, report_
+        The initial step size that was used.
+    n_iter_ : int
+        Number of passes, or of calls of `partial_fit`.
+    t_ : int
+        Number of points processed, counted again in each pass.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    report_ : Report
+        What the learner did.
 
     Examples
     --------
@@ -193,7 +229,7 @@ class OnlineKernelRegressor(OnlineRegressor):
 
     @fitting
     def fit(self, X: Any, y: Any) -> Self:
-        """Make passes over the points until no more is gained."""
+        """Make passes over the points until the loss stops decreasing."""
         sample = self._sample(X, y).doubled()
         schedule = Schedule(
             self.max_iter,
@@ -210,21 +246,28 @@ class OnlineKernelRegressor(OnlineRegressor):
     @available_if(lambda model: model._can_stream())
     @fitting
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """See further points once, in their order; the first call also resolves gamma and eta0."""
-        self._require_whole()
+        """Learn from further points in one pass, in their order.
+
+        The first call also resolves rules such as gamma="scale", and eta0=None.
+        """
+        self._refuse_compressed()
         sample = self._sample(X, y, reset=not hasattr(self, "_learner")).doubled()
-        self._see(sample)
+        self._learn_new(sample)
         self.eta0_ = self._learner.eta
         return self
 
-    def _made(self, sample: Sample, kernel: Kernel) -> Norma:
-        largest = float(np.max(sample.evaluated(kernel).diag(sample.points)))
-        size = largest + self.fit_intercept  # of the features, the constant among them
-        eta = 1.0 / max(size, np.finfo(float).tiny) if self.eta0 is None else float(self.eta0)
+    def _make_learner(self, sample: Sample, kernel: Kernel) -> Norma:
+        largest_diagonal = float(np.max(sample.evaluated(kernel).diag(sample.points)))
+        squared_norm = (
+            largest_diagonal + self.fit_intercept
+        )  # |phi(x)|^2, where the intercept is a feature 1
+        eta = (
+            1.0 / max(squared_norm, np.finfo(float).tiny) if self.eta0 is None else float(self.eta0)
+        )
         if eta * self.alpha >= 1:
             raise ValueError(
-                f"eta0 * alpha = {eta * self.alpha:.3g} must be below 1: a step takes away "
-                f"this part of f"
+                f"eta0 * alpha = {eta * self.alpha:.3g} must be below 1, because the first step "
+                f"multiplies f by 1 - eta0 * alpha; choose a smaller eta0 or alpha"
             )
         return Norma(
             sample.targets.shape[1],

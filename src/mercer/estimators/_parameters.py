@@ -1,14 +1,16 @@
-"""Parameters of estimators, each declared and described once, and the doors that check them.
+"""Declaration of estimator parameters, and decorators for the methods of estimators.
 
     gamma: float | str | None = parameter(POSITIVE, StrOptions({"scale", "auto"}), default="scale")
 
-is a field of an estimator, with the constraints that scikit-learn checks before every fit; its
-words stand in the docstring of the same class.  `estimator` makes the constructor, as a dataclass
-does.  A class inherits the parameters of its bases with their constraints and words, and may give
-another default, ``gamma: float | str | None = None``, or other words.
+declares a constructor parameter with the constraints that scikit-learn checks before every fit.
+The decorator `estimator` generates the constructor, as a dataclass does.  The description of a
+parameter is written once, in the docstring of the class that declares it.  Subclasses inherit
+parameters with their constraints and descriptions, and can override the default,
+``gamma: float | str | None = None``, or the description.
 
-`fitting` is the door of every fit, `threaded` that of every answer that takes long.  At both
-of them points in blocks take another way.
+One decorator is for the methods that fit, another one for the methods of a fitted estimator that
+are slow enough to run in several threads.  Both dispatch points in blocks (out-of-core data) to
+separate implementations.
 """
 
 from __future__ import annotations
@@ -41,48 +43,62 @@ from .._runtime import (
 from ..blocks import in_blocks
 from ._in_blocks import answered, fitted
 
-__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "by_size", "estimator"]
+__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "estimator", "exact_as_auto"]
 __all__ += ["fitting", "learned", "parameter", "solver", "threaded"]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 AT_LEAST_0 = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
 
-_PLAIN = {str, int, float, bool, type(None), np.float64, np.int64}
-_MOST_PASSED = 1000
-_passed: set[Any] = set()  # classes with parameters that were found to be what they may be
-_TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
+_HASHABLE_TYPES = {str, int, float, bool, type(None), np.float64, np.int64}
+_MAX_VALIDATED = 1000  # limits the memory of `_validated` in searches over many parameter values
+_validated: set[Any] = set()  # (class, parameter values) that have passed validation before
+_SECTION_TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
 T = TypeVar("T")
 
 
 def parameter(*constraints: Any, default: Any) -> Any:
-    """Return a field with a default and constraints."""
+    """Return the dataclass field of a constructor parameter with a default and constraints."""
     return dataclasses.field(default=default, metadata={"constraints": list(constraints)})
 
 
 def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
-    """Return the field of a solver: "auto", "exact", one of these names, or a solver itself.
+    """Return the field of a solver parameter.
 
-    "exact" is never approximate.  "auto" is not either, or warns when it is.
+    Parameters
+    ----------
+    names : str
+        Names of solvers that are allowed in addition to "auto" and "exact".
+    given : sequence of constraints
+        The solver objects that are allowed.
+    default : str
+        The default, usually "auto".
+
+    Notes
+    -----
+    In every estimator, "exact" never approximates, and "auto" warns if it chooses an
+    approximation.
     """
     return parameter(StrOptions({"auto", "exact", *names}), *given, default=default)
 
 
-def by_size(spec: Any) -> Any:
-    """Return what "exact" stands for where "auto" is exact and chooses by size: "auto"."""
+def exact_as_auto(spec: Any) -> Any:
+    """Replace "exact" by "auto", for an estimator whose "auto" chooses among exact solvers only."""
     return "auto" if isinstance(spec, str) and spec == "exact" else spec
 
 
 def learned(*, init: Literal[False] = False) -> Any:
-    """Return the field of an attribute that only a fit sets."""
+    """Return the dataclass field of a fitted attribute, which is not a constructor parameter."""
     return dataclasses.field(init=init)
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, learned))
 def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
-    """Make a class an estimator with the parameters that it and its bases declare.
+    """Return a class decorator that adds a constructor with the declared parameters.
 
-    All public methods of the class and of its bases in mercer become entry points.
+    The parameters are those that the class and its bases declare.  The decorator also completes
+    the section "Parameters" of the docstring, and marks all public methods of the class and of
+    its bases in mercer as entry points.
 
     Examples
     --------
@@ -94,7 +110,7 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     ...     Parameters
     ...     ----------
     ...     rank : int
-    ...         How many landmarks.
+    ...         Number of landmarks.
     ...     '''
     ...
     ...     rank: int = parameter(int, default=10)
@@ -105,59 +121,71 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     ...     rank: int = 20
     >>> Model(3).rank, Model._parameter_constraints
     (3, {'rank': [<class 'int'>]})
-    >>> print(Model.__doc__[-46:])
+    >>> print(Model.__doc__[-47:])
     rank : int, default=20
-        How many landmarks.
+        Number of landmarks.
     """
 
-    def made(cls: Any) -> Any:
+    def decorate(cls: Any) -> Any:
         bases: list[Any] = [b for b in cls.__mro__[:0:-1] if dataclasses.is_dataclass(b)]
-        words: dict[str, str] = {}
+        descriptions: dict[str, str] = {}
         constraints: dict[str, list[Any]] = {}
         for base in bases:
-            words |= _parts(base.__doc__)[1]
+            descriptions |= _split_docstring(base.__doc__)[1]
             constraints |= base._parameter_constraints
-        before, own, after = _parts(cls.__doc__)
+        before, own_descriptions, after = _split_docstring(cls.__doc__)
         cls = dataclasses.dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
         fields = {f.name: f for f in dataclasses.fields(cls)}
         names = list(inspect.signature(cls).parameters)
         constraints |= {n: f.metadata["constraints"] for n, f in fields.items() if f.metadata}
         cls._parameter_constraints = {name: constraints[name] for name in names}
         cls._defaults = {name: fields[name].default for name in sorted(names)}
-        cls._get_param_names, cls._validate_params = classmethod(_names), _validate
-        words |= own
-        order = [*own, *(name for name in names if name not in own and name in words)]
-        section = ["Parameters", "----------", *(_entry(words[n], fields[n]) for n in order)]
+        cls._get_param_names, cls._validate_params = classmethod(_parameter_names), _validate
+        descriptions |= own_descriptions
+        order = [
+            *own_descriptions,
+            *(name for name in names if name not in own_descriptions and name in descriptions),
+        ]
+        section = [
+            "Parameters",
+            "----------",
+            *(_with_default(descriptions[n], fields[n]) for n in order),
+        ]
         cls.__doc__ = "\n\n".join(filter(None, [before, "\n".join(section), after]))
         return entry_point(cls)
 
-    return made
+    return decorate
 
 
-def _names(cls: Any) -> list[str]:
-    """Return the names of all parameters, which scikit-learn reads from the signature each time."""
-    known = cls.__dict__.get("_defaults")  # not of a base: a subclass may have its own constructor
-    return BaseEstimator._get_param_names.__func__(cls) if known is None else list(known)
+def _parameter_names(cls: Any) -> list[str]:
+    """Return the names of all parameters, without inspecting the signature as scikit-learn does."""
+    # Read `__dict__` and not the attribute, because a subclass may have another constructor.
+    defaults = cls.__dict__.get("_defaults")
+    return BaseEstimator._get_param_names.__func__(cls) if defaults is None else list(defaults)
 
 
 def _validate(self: Any) -> None:
-    """Check the parameters, but for those that have their defaults, or have passed before."""
-    known = type(self).__dict__.get("_defaults", {})
-    given = {name: getattr(self, name) for name in self._get_param_names()}
-    given = {name: v for name, v in given.items() if name not in known or v is not known[name]}
-    plain = all(type(value) in _PLAIN for value in given.values())
-    key = (type(self), *((name, type(v), v) for name, v in given.items())) if plain else None
-    if plain and key in _passed:
+    """Validate the parameters, except defaults and values that were validated before."""
+    defaults = type(self).__dict__.get("_defaults", {})
+    values = {name: getattr(self, name) for name in self._get_param_names()}
+    values = {
+        name: v for name, v in values.items() if name not in defaults or v is not defaults[name]
+    }
+    is_cacheable = all(type(value) in _HASHABLE_TYPES for value in values.values())
+    key = (
+        (type(self), *((name, type(v), v) for name, v in values.items())) if is_cacheable else None
+    )
+    if is_cacheable and key in _validated:
         return
-    validate_parameter_constraints(self._parameter_constraints, given, type(self).__name__)
-    if plain and len(_passed) < _MOST_PASSED:
-        _passed.add(key)
+    validate_parameter_constraints(self._parameter_constraints, values, type(self).__name__)
+    if is_cacheable and len(_validated) < _MAX_VALIDATED:
+        _validated.add(key)
 
 
-def _parts(doc: str | None) -> tuple[str, dict[str, str], str]:
-    """Return what stands before the parameters, their entries by name, and what stands after."""
+def _split_docstring(doc: str | None) -> tuple[str, dict[str, str], str]:
+    """Split a docstring into the text before, the parameter entries by name, and the text after."""
     doc = inspect.cleandoc(doc or "")
-    starts = [title.start() for title in _TITLE.finditer(doc)] + [len(doc)]
+    starts = [title.start() for title in _SECTION_TITLE.finditer(doc)] + [len(doc)]
     section, _, after = doc[starts[0] :].partition("\n\n")
     if not section.startswith("Parameters\n"):
         return doc[: starts[0]].strip(), {}, doc[starts[0] :]
@@ -165,9 +193,9 @@ def _parts(doc: str | None) -> tuple[str, dict[str, str], str]:
     return doc[: starts[0]].strip(), {e.split(" : ")[0]: e for e in entries}, after
 
 
-def _entry(words: str, field: dataclasses.Field) -> str:
-    """Return an entry with the default in its first line."""
-    head, _, body = words.partition("\n")
+def _with_default(entry: str, field: dataclasses.Field) -> str:
+    """Return the description of a parameter with its default value in the first line."""
+    head, _, body = entry.partition("\n")
     default = field.default
     shown = f'"{default}"' if isinstance(default, str) else repr(default)
     head = f"{head.split(', default=')[0]}, default={shown}"
@@ -175,21 +203,23 @@ def _entry(words: str, field: dataclasses.Field) -> str:
 
 
 def threaded(method: Callable[..., Any]) -> Any:
-    """Decorate an answer of an estimator: it runs in `n_jobs` threads; in blocks for blocks."""
+    """Decorate a method of a fitted estimator: it runs in `n_jobs` threads, and accepts blocks."""
     in_threads = _in_threads(method)
 
     @wraps(method)
-    def answer(self: Any, *args: Any, **params: Any) -> Any:
-        given = (args or (params.get("X"),))[0]  # X may be named
-        if in_blocks(given):
-            others = {name: value for name, value in params.items() if name != "X"}
-            return answered(self, method.__name__, given, *args[1:], **others)
+    def run_method(self: Any, *args: Any, **params: Any) -> Any:
+        X = (args or (params.get("X"),))[0]  # X may be passed by keyword
+        if in_blocks(X):
+            other_params = {name: value for name, value in params.items() if name != "X"}
+            return answered(self, method.__name__, X, *args[1:], **other_params)
         return in_threads(self, *args, **params)
 
-    return answer
+    return run_method
 
 
 def _in_threads(method: Callable[..., Any]) -> Any:
+    """Decorate a method: it rejects masked arrays and runs in `n_jobs` threads."""
+
     @wraps(method)
     def run(self: Any, *args: Any, **params: Any) -> Any:
         named = zip(("X", "y", "sample_weight"), args, strict=False)
@@ -197,7 +227,7 @@ def _in_threads(method: Callable[..., Any]) -> Any:
             refuse_masked(value, name)
         count = getattr(self, "n_jobs", None)
         if count == 0:
-            raise ValueError("n_jobs == 0 has no meaning; None or -1 stands for all processors")
+            raise ValueError("n_jobs == 0 has no meaning; use None or -1 for all processors")
         if count is not None and count < 0:
             count = max(1, thread_count() + 1 + count)
         with threads(count):
@@ -207,7 +237,10 @@ def _in_threads(method: Callable[..., Any]) -> Any:
 
 
 def fitting(method: Callable[..., Any]) -> Any:
-    """Decorate a method `fit(self, X, ...)`: it checks parameters and scopes the memory budget.
+    """Decorate a method `fit(self, X, ...)`.
+
+    The decorated method validates the parameters, limits memory reservations to `max_memory`,
+    runs in `n_jobs` threads, and accepts points in blocks.
 
     Examples
     --------
@@ -223,19 +256,19 @@ def fitting(method: Callable[..., Any]) -> Any:
     """
 
     @wraps(method)
-    def anywhere(self: Any, X: Any, *args: Any, **params: Any) -> Any:
+    def dispatch(self: Any, X: Any, *args: Any, **params: Any) -> Any:
         if in_blocks(X):
             return fitted(self, method.__name__, X, *args, **params)
         return method(self, X, *args, **params)
 
-    checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(anywhere))
+    checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(dispatch))
 
     @wraps(method)
     def fit(self: Any, X: Any, *args: Any, **params: Any) -> Any:
         budget = getattr(self, "max_memory", None)
-        budget_in_bytes(budget)  # refuses what is no size
-        speaks = progress(type(self).__name__, getattr(self, "verbose", False))
-        with reserving(budget), speaks:
+        budget_in_bytes(budget)  # raises an error if max_memory is not a valid size
+        reporting = progress(type(self).__name__, getattr(self, "verbose", False))
+        with reserving(budget), reporting:
             return checked(self, X, *args, **params)
 
     return fit

@@ -1,4 +1,4 @@
-"""Kernel PCA: the leading eigenfunctions of the covariance of phi(x)."""
+"""Kernel PCA: principal component analysis in the feature space of a kernel."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from ._in_blocks import exactly, gathered, sampled
 from ._parameters import (
     AT_LEAST_0,
     COUNT,
-    by_size,
     estimator,
+    exact_as_auto,
     fitting,
     learned,
     parameter,
@@ -51,12 +51,12 @@ from ._summary import summary
 
 __all__ = ["KernelPCA"]
 
-_SEARCHED = (  # parameters that a search for the components has by the same name
+_SEARCH_PARAMETERS = (  # constructor parameters that `ComponentSearch` has under the same names
     *("n_components", "tol", "max_iter", "iterated_power", "storage"),
     *("indefinite", "max_memory"),
 )
-# what is known of each training point, or learned from it
-_OF_POINTS = (
+# Attributes that depend on single training points; compressed models do not have them.
+_POINT_ATTRIBUTES = (
     *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
     *("inverse_kernel_", "inverse_alpha_", "_inverse"),
 )
@@ -66,98 +66,117 @@ _OF_POINTS = (
 class KernelPCA(
     Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, NamedKernel
 ):
-    """Principal components w_j of the points phi(x_i) in feature space.
+    """Principal component analysis in the feature space of a kernel.
 
         w_j = sum_i a_ij (phi(x_i) - mu),    K_c u_j = l_j u_j,    a_j = u_j / sqrt(l_j)
 
-    with K_c the centred kernel matrix.  The score of x is <w_j, phi(x) - mu>.
+    K_c is the centred kernel matrix, and w_j the principal components.  The score of a point x is
+    <w_j, phi(x) - mu>.
 
-    A drop-in for scikit-learn's estimator of this name: same parameters, defaults, attributes, with
-    the two differences that KernelRidge names.  Beside it: exact kernel PCA of points whose kernel
-    matrix does not fit the memory, with a certificate; everything that PCA has; a Nyström
-    approximation with exact error bounds; streams of points.
+    A drop-in replacement for scikit-learn's `KernelPCA`, with the same parameters, defaults and
+    attributes, and the two differences that are documented in `KernelRidge`.  In addition: exact
+    kernel PCA, with a certificate, if the kernel matrix does not fit in memory; the attributes
+    and methods of scikit-learn's `PCA`; a Nyström approximation with exact error bounds; and
+    streams of points.
 
     Parameters
     ----------
     n_components : int, float or None
-        A number; a share of the variance, between 0 and 1; or None for all with a positive
-        eigenvalue.
+        The number of components.  A float between 0 and 1 selects the number of components that
+        explain this fraction of the variance.  None for all components with a positive eigenvalue.
     alpha : float or "auto"
-        The ridge of the learned inverse transform; "auto" chooses it by leave-one-out.
+        Regularisation of the learned inverse transform; "auto" chooses it by leave-one-out.
     fit_inverse_transform : bool
-        Learn the map from scores back to points by kernel ridge regression, with a kernel of its
-        own chosen by leave-one-out (scikit-learn takes the one of the PCA).  Other ways back,
-        `denoise` and `inverse_transform(X, method=...)`, need no such map.
+        Learn the inverse transform from scores to points by kernel ridge regression.  Its kernel
+        is chosen by leave-one-out (scikit-learn uses the kernel of the PCA).  `denoise` and
+        `inverse_transform(X, method=...)` do not need it.
     eigen_solver : str or a solver
-        "dense" (LAPACK), "krylov" (exact, in a few passes over a matrix that need not be held),
-        "nystroem" (landmarks), "features" (random Fourier features), "power" (the power method with
-        peeling), "arpack", "randomized".  "auto" and "exact" take "dense" or "krylov": see `plan`.
+        "dense" (LAPACK), "krylov" (exact; needs a few passes over the kernel matrix, which is not
+        stored), "nystroem" (landmarks), "features" (random Fourier features), "power" (the power
+        method with deflation, also called peeling), "arpack" or "randomized".  "auto" and "exact"
+        choose "dense" or "krylov"; see `plan`.
     tol : float
         Relative residual at which iterations stop; 0 for 1e-8 (ARPACK: machine precision).
     max_iter : int or None
-        Passes of "krylov", products per component of "power", restarts of ARPACK.
+        Maximum number of passes of "krylov", of matrix products per component of "power", or of
+        restarts of ARPACK.  None for the default of the solver.
     iterated_power : int or "auto"
-        Of the randomized solver.
+        Number of power iterations of the randomized solver.
     remove_zero_eig : bool
-        Drop components whose eigenvalue is 0; otherwise their scores are 0.
+        Whether to remove components with eigenvalue 0; otherwise their scores are 0.
     copy_X : bool
-        If False, X is kept without a copy and must not be changed afterwards.
+        If False, X is stored without a copy and must not be modified afterwards.
     whiten : bool
-        Divide scores by their standard deviation.
+        Whether to divide scores by their standard deviation.
     indefinite : {"raise", "clip", "flip", "shift"}
-        What to do with negative eigenvalues, of a similarity that is not a kernel: see Notes.
+        What to do with negative eigenvalues, which occur if the similarity is not a kernel; see
+        Notes.
     rank : int or None
-        Landmarks, or random features; 1000 by default, or 10 n_components if that is more.
+        Number of landmarks or random features.  None for 1000, or 10 n_components if that is
+        larger.
     contamination : float
-        The share of training points beyond the threshold of `decision_function`.
+        The fraction of training points beyond the threshold of `decision_function`.
     storage : "auto", "dense" or "tiled"
-        How the kernel matrix is held; see `mercer.gram.gram`.
+        How the kernel matrix is stored; see `mercer.gram.gram`.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components_,)
-        Of the centred kernel matrix, not divided by n.
+        Eigenvalues of the centred kernel matrix, not divided by n.
     eigenvalue_bounds_ : ndarray of shape (n_components_, 2)
-        Certified lower and upper bounds on the exact ones.
+        Certified lower and upper bounds on the exact eigenvalues.
     eigenvectors_ : ndarray of shape (n, n_components_)
-        Of unit norm, the entry of largest modulus positive; not kept by `partial_fit`.
-    explained_variance_ : ndarray
+        Eigenvectors of unit norm, with the sign that makes the entry of largest modulus positive.
+        Not available after `partial_fit`.
+    explained_variance_ : ndarray of shape (n_components_,)
         eigenvalues_ / (n - 1), as in PCA.
-    explained_variance_ratio_ : ndarray
-        eigenvalues_ divided by the trace of the centred kernel matrix: the exact total.
+    explained_variance_ratio_ : ndarray of shape (n_components_,)
+        eigenvalues_ divided by the trace of the centred kernel matrix, which is the exact total.
     total_variance_ : float
-        That trace / (n - 1).
-    residuals_ : ndarray
-        |K_c u_j - l_j u_j|: an exact eigenvalue lies within it of eigenvalues_[j].
+        The trace of the centred kernel matrix, divided by n - 1.
+    residuals_ : ndarray of shape (n_components_,)
+        |K_c u_j - l_j u_j|.  An exact eigenvalue lies within this distance of eigenvalues_[j].
     certificate_ : Certificate
-        All bounds, and whether it is proved that nothing was missed.
+        All error bounds, and whether it is proved that no leading eigenvalue was missed.
     components_ : Expansion
-        The components w_j, of unit norm in the RKHS; also `expansion_`.  With random features they
-        live in the space of the features, and take those as points.
+        The components w_j, of unit norm in the RKHS; the same as `expansion_`.  With random
+        features they are functions of the feature vectors.
     training_scores_ : ndarray of shape (n, n_components_)
-        What fit_transform returns for the points of positive weight.
+        The scores of the training points of positive weight, as `fit_transform` returns them.
     mean_ : Expansion
-        The mean mu.
+        The mean mu of the training points in feature space.
     offset_ : float
         The threshold of `decision_function` on `score_samples`.
-    X_fit_, gamma_, kernel_, n_components_, solver_, report_
+    X_fit_ : points
+        The training points or landmarks of the expansion.
+    gamma_ : float, str or None
+        The value of gamma that was used.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    n_components_ : int
+        Number of components.
+    solver_, report_
+        The solver that was used, and its report.
     dual_coef_, X_transformed_fit_, inverse_kernel_, inverse_alpha_
-        Of the inverse transform, if it was learned: coefficients, scores, kernel and ridge.
+        Coefficients, scores, kernel and regularisation of the learned inverse transform; only
+        with `fit_inverse_transform=True`.
 
     Notes
     -----
-    Inside the eigenspace of a multiple eigenvalue any basis is right; the one taken depends on the
-    eigenspace alone, if all of it is kept.
+    For an eigenvalue of multiplicity larger than 1, every basis of its eigenspace is correct.  If
+    n_components includes the whole eigenspace, the returned basis depends only on the eigenspace,
+    and not on the solver.
 
     Kernels that are conditionally positive definite of order 1 (Distance, Multiquadric,
-    AdditiveChi2) are legitimate here, since centring makes their matrix positive semidefinite.  For
-    others with negative eigenvalues `indefinite` says what happens: "raise" refuses, "clip" drops
-    those components, "flip" takes the modulus, "shift" adds the most negative one to all.  The
-    scores of new points follow from the same linear map that yields those of the training points.
+    AdditiveChi2) are valid here, because centring makes their matrix positive semidefinite.  For
+    other similarities with negative eigenvalues, `indefinite` selects what happens: "raise" raises
+    an error, "clip" drops these components, "flip" uses absolute values, "shift" adds the modulus
+    of the most negative eigenvalue to all eigenvalues.  New points are scored with the same linear
+    map as the training points.
 
-    Weights count as repetitions, up to a common factor; a point of weight 0 counts as absent.
-    Eigenvalues are scaled to n points.  Variances are those of as many points as the weights sum
-    to, n at least.
+    Sample weights count as repetitions, up to a common factor; a point of weight 0 counts as
+    absent.  Eigenvalues are scaled to n points.  The divisor of variances is based on the sum of
+    the weights, but at least on n points.
 
     Examples
     --------
@@ -206,50 +225,70 @@ class KernelPCA(
 
     @property
     def _order(self) -> int | None:
-        return 1 if self.indefinite == "raise" else None  # centring; or the user has decided
+        # Order 1 is enough because the matrix is centred; with another policy than "raise", the
+        # user has accepted an indefinite similarity.
+        return 1 if self.indefinite == "raise" else None
 
     @fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the components of the points X; y is ignored.
+        """Compute the principal components of the points X.
 
-        Interrupted, it leaves the estimator as it was before its first fit.
+        If it is interrupted, the estimator is in the state before its first fit.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which count as repetitions.
+
+        Returns
+        -------
+        self : KernelPCA
         """
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         search = self._search
         search.check()
-        self._forget()
-        own = self.copy_X and not search.by_features
-        self._fit_sample(search, self._sample(X, sample_weight=sample_weight, copy=own))
+        self._reset()
+        copy_points = self.copy_X and not search.by_features
+        self._fit_sample(search, self._sample(X, sample_weight=sample_weight, copy=copy_points))
         return self
 
     def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
+        """Compute the components of a sample and, if requested, the inverse transform."""
         kernel = sample.resolve_about(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
-        found = search.fit(evaluated, sample.points, sample.weights)
+        result = search.fit(evaluated, sample.points, sample.weights)
         if evaluated is not kernel:
-            found = found._replace(components=found.components.in_terms_of(kernel))
+            result = result._replace(components=result.components.in_terms_of(kernel))
         values = sample.points if sample.values is None else sample.values.matrix
         self._whole = sample.whole
-        self._learn(found, kernel, _precision(values))
-        self.offset_ = self._threshold(found.components, found.errors, sample.weights)
+        self._set_fitted(result, kernel, _precision(values))
+        self.offset_ = self._threshold(result.components, result.errors, sample.weights)
         if self.fit_inverse_transform:
             try:
                 self._learn_inverse(values, sample.weights)
             except BaseException:
-                self._forget()
+                self._reset()
                 raise
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Find the components of points in blocks: moments of features, in one pass."""
+        """Compute the components of points in blocks.
+
+        Solvers with landmarks or random features need one pass, which sums the moments of the
+        features.  Exact solvers gather the points and use products with the tiled kernel matrix.
+        """
         search = self._search
         search.check()
         if self.fit_inverse_transform:
             raise ValueError(
-                "fit_inverse_transform=True learns from all points at once; with blocks take "
-                "inverse_transform(X, method='auto'), which needs no map"
+                "fit_inverse_transform=True needs all points at once; for blocks use "
+                "inverse_transform(X, method='auto'), which needs no learned map"
             )
-        self._forget()
+        self._reset()
         if not search.by_features:
             with exactly(self, X, "eigen_solver", ("auto", "exact", "krylov")):
                 points, _, w = gathered(self, X, None, sample_weight)
@@ -260,39 +299,54 @@ class KernelPCA(
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
         kernel = sample.resolve_about(self._make_kernel(self.gamma))
         solver, phi = search.begin(kernel, sample.points)
-        found = search.read_out(solver, phi, search.moments(phi, blocks, None))
+        result = search.read_out(solver, phi, search.moments(phi, blocks, None))
         self._whole = False
-        self._learn(found, kernel, _precision(sample.points))
+        self._set_fitted(result, kernel, _precision(sample.points))
 
     def _can_stream(self) -> bool:
+        """Return True if `partial_fit` is available; raise ValueError otherwise."""
         if self._precomputed:
             raise ValueError("partial_fit needs points, not a precomputed kernel matrix")
         if not self._search.by_features and self.eigen_solver != "auto":
             raise ValueError(
-                f"partial_fit needs eigen_solver='nystroem' or 'features', which keep a summary of "
-                f"the points; {self.eigen_solver!r} needs them all at once"
+                f"partial_fit needs eigen_solver='nystroem' or 'features', which store moments "
+                f"instead of the points; {self.eigen_solver!r} needs all points at once"
             )
         return True
 
     @available_if(_can_stream)
     @fitting
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take in more points, which need not be kept.
+        """Update the components with further points, which are not stored.
 
-        Landmarks or features are fixed by the first block, and the moments of the features are
-        added up exactly, so that the result does not depend on how the points were cut into blocks.
-        The first block should be a fair sample: it provides the landmarks and, for a gamma that
-        depends on the data, the gamma.  After an exact fit, which keeps no such summary, it starts
-        anew; after one on landmarks or features it goes on.  A compressed model cannot.
+        The first block determines the landmarks or random features and, if gamma depends on the
+        data, gamma.  It should therefore be a representative sample.  The moments of the features
+        are summed exactly, so the result does not depend on how later points are split into
+        blocks.  After a fit with landmarks or random features, `partial_fit` continues; after an
+        exact fit it starts anew, because such a fit stores no moments.  A compressed model raises
+        an error.
+
+        Parameters
+        ----------
+        X : points
+            Further training points.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which count as repetitions.
+
+        Returns
+        -------
+        self : KernelPCA
         """
         search = self._search
         search.check()
         basis = None
         if hasattr(self, "_components"):
-            _check_whole(self)
+            _refuse_compressed_models(self)
             basis = self._components.basis
         if basis is None:
-            self._forget()
+            self._reset()
         sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
         if basis is None:
             kernel = sample.resolve_about(self._make_kernel(self.gamma))
@@ -301,59 +355,76 @@ class KernelPCA(
         else:
             kernel, solver, phi = self.kernel_, self.solver_, basis.map
             moments = basis.moments.merge(search.moments(phi, sample.points, sample.weights))
-        gamma = None if basis is None else self.gamma_  # that of the first block stays
-        self._learn(search.read_out(solver, phi, moments), kernel, _precision(sample.points), gamma)
+        gamma = None if basis is None else self.gamma_  # the first block determines gamma_
+        self._set_fitted(
+            search.read_out(solver, phi, moments), kernel, _precision(sample.points), gamma
+        )
         return self
 
     def merge(self, other: KernelPCA) -> Self:
-        """Return the model of the points of both, which must share landmarks or features.
+        """Return the model of the points of both models.
 
-        Two workers that start from the same landmarks (`landmarks=` the points themselves), or the
-        same random features, can each take in their part of the data.
+        Both must have the same landmarks or random features.  Two workers that start with the same
+        landmarks (pass the points themselves as `landmarks`), or the same random features, can
+        each process a part of the data.
+
+        Parameters
+        ----------
+        other : KernelPCA
+            A fitted model with eigen_solver="nystroem" or "features".
+
+        Returns
+        -------
+        KernelPCA
+            A new model; self and other are not changed.
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        _check_whole(self, other)
+        _refuse_compressed_models(self, other)
         mine, theirs = self._components.basis, other._components.basis
         if mine is None or theirs is None:
             raise ValueError(
-                "only models of eigen_solver='nystroem' or 'features' can be merged; "
-                "an exact one needs all points at once"
+                "only models with eigen_solver='nystroem' or 'features' can be merged; "
+                "exact solvers need all points at once"
             )
         if self.kernel_ != other.kernel_ or not same_map(mine.map, theirs.map):
             raise ValueError(
-                "the two models have other landmarks or features, so their moments do not add up; "
-                "give both the same points as `landmarks`, or the same random_state"
+                "the two models have different landmarks or features, so their moments cannot be "
+                "added; pass the same points as `landmarks` to both, or the same random_state"
             )
         moments = mine.moments.merge(theirs.moments)
-        found = self._search.read_out(self.solver_, mine.map, moments)
-        result = copy.copy(self)  # shallow: what it has learned is replaced, and nothing changed
-        result._learn(found, self.kernel_, self._dtype, self.gamma_)
-        return result
+        result = self._search.read_out(self.solver_, mine.map, moments)
+        merged = copy.copy(self)  # shallow: fitted attributes are replaced, never modified
+        merged._set_fitted(result, self.kernel_, self._dtype, self.gamma_)
+        return merged
 
     @property
     def _search(self) -> ComponentSearch:
+        """The eigenproblem solver with the parameters of this estimator."""
         return ComponentSearch(
-            **{name: getattr(self, name) for name in _SEARCHED},
-            eigen_solver=by_size(self.eigen_solver),
+            **{name: getattr(self, name) for name in _SEARCH_PARAMETERS},
+            eigen_solver=exact_as_auto(self.eigen_solver),
             drop_zeros=self.remove_zero_eig or self.n_components is None,
             landmarks=self._chosen,
             say=self._teller,
         )
 
-    def _learn(self, found: Found, kernel: Kernel, dtype: np.dtype, gamma: Any = None) -> None:
-        """Set the fitted attributes, all at once: an interrupted fit sets none."""
-        for name in _OF_POINTS:
-            self.__dict__.pop(name, None)  # an earlier fit may have left them
-        n = found.components.rows
-        count = max(n, found.weight or n)  # repetitions, if the weights can be that
+    def _set_fitted(
+        self, result: Found, kernel: Kernel, dtype: np.dtype, gamma: Any = None
+    ) -> None:
+        """Set all fitted attributes at the end of a fit, so that an interrupted fit sets none."""
+        for name in _POINT_ATTRIBUTES:
+            self.__dict__.pop(name, None)  # from an earlier fit
+        n = result.components.rows
+        count = max(n, result.weight or n)  # weights that sum to less than n are not repetitions
         divisor = n * (count - 1) / count if count > 1 else 1
-        self.kernel_, self.solver_, self.report_ = kernel, found.solver, found.components.report
-        self._held, self._dtype = found.held, dtype
+        self.kernel_, self.solver_, self.report_ = kernel, result.solver, result.components.report
+        self._held, self._dtype = result.held, dtype
         self.gamma_ = self._resolved_gamma(kernel) if gamma is None else gamma
-        self._learn_spectrum(found.components, divisor)
+        self._set_spectrum(result.components, divisor)
 
-    def _learn_spectrum(self, parts: Components, divisor: float) -> None:
+    def _set_spectrum(self, parts: Components, divisor: float) -> None:
+        """Set the attributes of the eigenvalues; variances are eigenvalues / divisor."""
         total = parts.total
         self.certificate_, self.eigenvalues_ = parts.certificate, parts.values
         self.residuals_ = parts.certificate.residuals
@@ -369,14 +440,16 @@ class KernelPCA(
             self.eigenvectors_ = parts.vectors
         self.expansion_, self.mean_ = parts.functions, parts.mean
         self.X_fit_ = parts.expansion.points
-        self._components = parts  # the last: with it the estimator counts as fitted
+        self._components = parts  # last, because the estimator counts as fitted from here on
 
     def _threshold(self, parts: Components, errors: Any, weights: Any) -> float:
-        """Return minus the error that a share of `contamination` of the training points exceeds."""
-        margin = 1e-9 * parts.total / parts.rows  # an error of this size is rounding
+        """Return minus the error that a fraction `contamination` of the training points exceeds."""
+        # Rounding errors are smaller than this margin, so they do not turn inliers into outliers.
+        margin = 1e-9 * parts.total / parts.rows
         return -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
 
     def _learn_inverse(self, X: Any, weights: np.ndarray | None) -> None:
+        """Fit the inverse transform by kernel ridge regression from scores to points."""
         self._inverse = LearnedInverse.fit(
             self.training_scores_,
             X,
@@ -391,37 +464,44 @@ class KernelPCA(
     # ------------------------------------------------------------------ scores and errors
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
-        """Fit, and return the scores u_j sqrt(l_j) of the training points, (n, n_components_)."""
+        """Fit to X and return the scores u_j sqrt(l_j) of its points, (n, n_components_)."""
         self.fit(X, **params)
-        # points of weight 0 have a score, too
+        # `training_scores_` lacks the points of weight 0, for which a score is returned as well.
         return self.training_scores_ if self._whole else self.transform(X)
 
     @threaded
     def transform(self, X: Any) -> np.ndarray:
-        """Return the scores of X, (n, n_components_), in tiles of bounded memory."""
+        """Return the scores of the points X, shape (n, n_components_).
+
+        For a precomputed kernel, X is k(X, training points).
+        """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         scores = self._components.score(X)
-        return self._finished(scores, np.result_type(self._dtype, _precision(X)))
+        return self._whiten_and_cast(scores, np.result_type(self._dtype, _precision(X)))
 
     @threaded
     def reconstruction_error(self, X: Any) -> np.ndarray:
-        """Return |phi(x) - mu - sum_j score_j w_j|^2 for each point, exactly, in feature space."""
+        """Return the squared distance in feature space between each point and its projection.
+
+        |phi(x) - mu - sum_j score_j w_j|^2
+        """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         if self._precomputed:
             raise ValueError(
-                "the reconstruction error needs k(x, x), which k(X, X_fit) does not hold; "
-                "fit with a kernel, not with its values"
+                "the reconstruction error needs k(x, x), which k(X, X_fit) does not contain; "
+                "fit with a kernel instead of a precomputed matrix"
             )
         return self._components.error(X, self.kernel_)
 
     @threaded
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return minus the reconstruction error: the lower, the less x is like the training points.
+        """Return minus the reconstruction error; low values mark points unlike the training points.
 
-        PCA's scores are log-likelihoods; in a feature space without a density this is what stays.
-        Different kernels have different feature spaces: it does not choose between them.
+        scikit-learn's `PCA` returns log-likelihoods, which need a density that a feature space may
+        not have.  The scores of different kernels are not comparable, because their feature spaces
+        differ.
         """
         return -self.reconstruction_error(X)
 
@@ -431,82 +511,118 @@ class KernelPCA(
 
     @threaded
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return score_samples(X) - offset_: negative for outliers.
+        """Return score_samples(X) - offset_, which is negative for outliers.
 
-        With so many components that the training points have no error left, every other point has
-        more: ask for fewer.
+        If there are so many components that the reconstruction error of the training points is 0,
+        every other point is an outlier.  Choose fewer components then.
         """
         check_is_fitted(self)
         if not hasattr(self, "offset_"):
             raise NotFittedError(
-                "partial_fit and blocks see each point once, and compress has landmarks alone, so "
-                "the threshold of its training points is not known; compare score_samples with a "
-                "threshold of your own"
+                "the outlier threshold is not known after partial_fit, for points in blocks, or "
+                "after compress, because the reconstruction errors of the training points are not "
+                "available; compare score_samples with your own threshold"
             )
         return self.score_samples(X) - self.offset_
 
     def is_outlier(self, X: Any) -> np.ndarray:
-        """Tell for each point whether its reconstruction error is beyond the threshold."""
+        """Return a boolean array: whether the reconstruction error exceeds the threshold."""
         return self.decision_function(X) < 0
 
     def contributions(self, X: Any = None) -> np.ndarray:
-        """Return the share of each feature in each component, (n_components_, n_features).
+        """Return the relative influence of each input feature on each component.
 
-        The mean over the points X (the training points) of (s_c df_j / dx_c)^2, with s_c the
-        standard deviation of feature c; each row sums to 1.
+        The influence of feature c on component j is the mean over the points of
+        (s_c df_j / dx_c)^2, where s_c is the standard deviation of feature c.
+
+        Parameters
+        ----------
+        X : points or None, default=None
+            The points at which gradients are evaluated; None for the training points.
+
+        Returns
+        -------
+        ndarray of shape (n_components_, n_features)
+            Each row sums to 1.
         """
         check_is_fitted(self)
         parts = self._components
         if parts.in_features:
-            raise ValueError("random features have no gradient here; use eigen_solver='nystroem'")
-        if parts.in_primal:
-            raise ValueError("weights of features have no gradient; ask the model in the dual")
-        gone = parts.basis is not None or parts.reduction is not None
-        if X is None and (self._precomputed or gone):
             raise ValueError(
-                "this model does not hold its training points; give the points X at which the "
-                "gradients are to be taken"
+                "gradients of random features are not available; use eigen_solver='nystroem'"
+            )
+        if parts.in_primal:
+            raise ValueError(
+                "contributions are not available after to_primal; use the original model"
+            )
+        has_no_points = parts.basis is not None or parts.reduction is not None
+        if X is None and (self._precomputed or has_no_points):
+            raise ValueError(
+                "this model does not store its training points; pass the points X at which the "
+                "gradients are evaluated"
             )
         X = self.X_fit_ if X is None else self._check_points(X, reset=False)
         return parts.contributions(X.toarray() if sp.issparse(X) else X)
 
-    # ------------------------------------------------------------------ the way back
+    # ------------------------------------------------------------------ inverse transform
 
     def decode(self, X: Any) -> Expansion:
-        """Return the elements mu + sum_j X_ij w_j of the RKHS, one function for each row of scores.
+        """Return the elements mu + sum_j X_ij w_j of the RKHS, one for each row of scores.
 
-        What `transform` has projected, in feature space: `decode(transform(x))` is the
-        reconstruction of phi(x), and its distance to phi(x) the reconstruction error.
+        `decode(transform(x))` is the projection of phi(x); its squared distance from phi(x) is
+        the reconstruction error.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components_)
+            Scores.
+
+        Returns
+        -------
+        Expansion
+            n functions.
         """
         return self._feature_space().decode(self._check_scores(X))
 
     @threaded
     def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
-        """Return points whose phi is close to `decode(X)`, with their residuals.
+        """Return pre-images: points z with phi(z) close to `decode(X)`.
 
         Parameters
         ----------
         X : array of shape (n, n_components_)
             Scores.
         method, options
-            Of `Expansion.preimage`.
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        PreImages
+            The points and their residuals.
         """
         return self._feature_space().preimage(self._check_scores(X), method, **options)
 
     def denoise(self, X: Any, method: str | None = None, **options: Any) -> Any:
-        """Return for each point the pre-image of its projection on the components.
+        """Return the pre-image of the projection of each point on the components.
 
         Parameters
         ----------
         X : points
+            Noisy points.
         method : str or None, default=None
-            None: descend from x itself, by the fixed point where the kernel has one, else by the
-            gradient ("auto" for kernels without one).  Where the projection has several
-            pre-images, x knows which is meant; the one of smallest residual ("auto") may be
-            another.  "distance" stays among the training points near the projection, which is
-            better where noise replaces values instead of adding to them.
+            None starts at x and uses a fixed-point iteration if the kernel has one, otherwise
+            gradient descent; for kernels without a gradient it uses "auto".  The projection may
+            have several pre-images; starting at x selects the one near x, whereas "auto" selects
+            the one with the smallest residual.  "distance" combines training points near the
+            projection, which works better if noise replaces values instead of being added.
+            Other methods are those of `Expansion.preimage`.
         options
-            Of `Expansion.preimage`.
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        points
+            One for each row of X.
         """
         check_is_fitted(self)
         scores = self.transform(X)
@@ -517,180 +633,203 @@ class KernelPCA(
         if method is not None:
             return self._cast(self.preimage(scores, method, **options).points)
         try:
-            found = self.preimage(scores, local_method(self.kernel_), **options)
+            preimages = self.preimage(scores, local_method(self.kernel_), **options)
         except NotDifferentiableError:
-            found = self.preimage(scores, "auto", **options)
-        return self._cast(found.points)
+            preimages = self.preimage(scores, "auto", **options)
+        return self._cast(preimages.points)
 
     @threaded
     def inverse_transform(self, X: Any, method: str | None = None, **options: Any) -> Any:
-        """Return points for the scores X, (n, n_components_).
+        """Return points for the scores X.
 
         Parameters
         ----------
         X : array of shape (n, n_components_)
+            Scores.
         method : str or None, default=None
-            None: by the map that was learned with `fit_inverse_transform=True`.  Otherwise a
-            method of `Expansion.preimage`, which needs no such map.
+            None uses the map that was learned with `fit_inverse_transform=True`.  Otherwise a
+            method of `Expansion.preimage`, which does not need that map.
         options
-            Of `Expansion.preimage`.
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        points
+            One for each row of X.
         """
         if method is not None:
             return self._cast(self.preimage(X, method, **options).points)
         if options:
             raise TypeError(
-                f"{', '.join(sorted(options))}: the learned map takes no options; name a method, "
-                f"such as method='auto'"
+                f"{', '.join(sorted(options))}: the learned inverse transform takes no options; "
+                f"choose a method, such as method='auto'"
             )
         if not self.fit_inverse_transform:
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
-                "hence the inverse transform is not available. Without it, name a method: "
+                "hence the inverse transform is not available. Without it, choose a method: "
                 "inverse_transform(X, method='auto')."
             )
         check_is_fitted(self)
         if not hasattr(self, "_inverse"):
             raise NotFittedError(
                 "the inverse transform was not learned: fit_inverse_transform must be True when "
-                "fit is called, and neither partial_fit nor compress keeps the points it needs; "
-                "inverse_transform(X, method='auto') needs no map"
+                "fit is called, and partial_fit and compress do not store the points that it "
+                "needs; inverse_transform(X, method='auto') works without it"
             )
         X = self._check_scores(X, whitened=True)
         return self._cast(self._inverse(X))
 
     def _feature_space(self) -> Components:
-        """Return the components, if their space is that of the kernel."""
+        """Return the components if they are elements of the RKHS; raise ValueError otherwise."""
         check_is_fitted(self)
         if self._components.in_features:
             raise ValueError(
-                "random features live in another space than the kernel's, so pre-images there are "
-                "only learned: set fit_inverse_transform=True, or use eigen_solver='nystroem'"
+                "with random features the components are not elements of the RKHS, so there are no "
+                "pre-images: set fit_inverse_transform=True, or use eigen_solver='nystroem'"
             )
         if self._components.in_primal:
             raise ValueError(
-                "a model in the primal has no points to come back to; ask the one in the dual"
+                "pre-images are not available after to_primal, because the training points are "
+                "gone; use the original model"
             )
         if self._precomputed:
             raise ValueError(
-                "a precomputed kernel matrix has no points to come back to; fit with a kernel"
+                "pre-images need points, which a precomputed kernel matrix does not have; fit with "
+                "a kernel"
             )
         if self.indefinite != "raise":
             raise ValueError(
-                f"with indefinite={self.indefinite!r} scores are not those of the kernel's own "
-                f"space, so that they have no pre-images there"
+                f"with indefinite={self.indefinite!r} the components are not elements of an RKHS, "
+                f"so scores have no pre-images"
             )
         return self._components
 
     def _check_scores(self, X: Any, whitened: bool = False) -> np.ndarray:
-        """Return scores as numbers, as many as components; without the whitening, if any."""
+        """Return checked scores as floats; unless `whitened`, whitening is undone."""
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_components_:
             raise ValueError(
-                f"scores have shape {X.shape}, but there are {self.n_components_} components: one "
-                f"column for each is needed"
+                f"scores have shape {X.shape}, but there are {self.n_components_} components: they "
+                f"need one column for each component"
             )
         if not np.all(np.isfinite(X)):
-            raise ValueError("scores hold values that are not finite")
+            raise ValueError("scores contain values that are not finite")
         if self.whiten and not whitened:
             gains = gains_of(self.explained_variance_)
             X = np.divide(X, gains, out=np.zeros_like(X), where=gains > 0)
         return X
 
-    # ------------------------------------------------------------------ what it says
+    # ------------------------------------------------------------------ cost and summary
 
     def plan(self, X: Any) -> Plan:
-        """Return what each method would cost for these points, before anything is allocated.
+        """Return the estimated time and memory of each eigensolver for the points X.
 
-        For points in blocks with the law of time on as many cores as there are.
+        Nothing is allocated or fitted.  For points in blocks, the estimate of the time takes the
+        number of cores into account.
+
+        Parameters
+        ----------
+        X : points or blocks
+            The points that would be passed to `fit`.
+
+        Returns
+        -------
+        Plan
+            A table to print.
         """
-        return self._planned(as_blocks(X)) if in_blocks(X) else self._plan(X)
+        return self._make_plan(as_blocks(X)) if in_blocks(X) else self._plan_threaded(X)
 
     @threaded
-    def _plan(self, X: Any) -> Plan:
-        return self._planned(X)
+    def _plan_threaded(self, X: Any) -> Plan:
+        return self._make_plan(X)
 
-    def _planned(self, X: Any) -> Plan:
+    def _make_plan(self, X: Any) -> Plan:
         return self._search.plan(self._make_kernel(self.gamma), X)
 
     def summary(self) -> str:
-        """Return what was fitted, how well, and at what cost, as text."""
+        """Return a text with the solver, the explained variances and their error bounds."""
         check_is_fitted(self)
         return summary(self)
 
     @property
     def reduction_(self) -> Reduction | None:
-        """The certificate of a model that `compress` has returned; None for others."""
+        """The error certificate of a model that `compress` returned; None for other models."""
         check_is_fitted(self)
         return self._components.reduction
 
     @property
     def components_(self) -> Expansion:
-        """The components w_j, of unit norm in the RKHS: a_j has length 1 / sqrt(l_j)."""
+        """The components w_j, which have unit norm in the RKHS."""
         check_is_fitted(self)
         return self.expansion_
 
     @property
     def training_scores_(self) -> np.ndarray:
-        """The scores of the training points that count; a stream has not kept them."""
+        """The scores of the training points of positive weight; not available for streams."""
         check_is_fitted(self)
         if self._components.scores is None:
             raise AttributeError(
-                "partial_fit, blocks and compress do not keep the training points: give X to "
-                "transform"
+                "training scores are not stored after partial_fit, for points in blocks, or after "
+                "compress: pass the points to transform"
             )
-        return self._finished(self._components.scores, self._dtype)
+        return self._whiten_and_cast(self._components.scores, self._dtype)
 
-    # ------------------------------------------------------------------ parts
+    # ------------------------------------------------------------------ conversion and helpers
 
     def _compress(self, shrink: Any) -> None:
         old = self._components
         if old.reduction is not None:
             raise ValueError(
                 f"this kernel PCA was compressed before, from {old.reduction.n_points_before} to "
-                f"{old.reduction.n_points} points, and no longer has what its variances are "
-                f"measured on; compress the original model again, to the size wanted now"
+                f"{old.reduction.n_points} points, and no longer has the training points that its "
+                f"variances refer to; compress the original model to the new size"
             )
         if old.in_features:
             raise ValueError(
-                "a kernel PCA of random features keeps no points that could be fewer; choose a "
-                "smaller rank, or fit with eigen_solver='nystroem'"
+                "a kernel PCA with random features stores no points, so it cannot be compressed; "
+                "choose a smaller rank, or fit with eigen_solver='nystroem'"
             )
         if self.indefinite != "raise":
             raise ValueError(
-                f"with indefinite={self.indefinite!r} components are not functions in the space of "
-                f"the kernel, and have no norm there in which they could be compressed"
+                f"with indefinite={self.indefinite!r} the components are not elements of an RKHS, "
+                f"so they have no RKHS norm in which they could be compressed"
             )
         parts, errors = reduced_components(old, shrink)
         divisor = old.total / self.total_variance_ if old.total > 0 else 1.0
-        for name in _OF_POINTS:
+        for name in _POINT_ATTRIBUTES:
             self.__dict__.pop(name, None)
-        self._learn_spectrum(parts, divisor)
+        self._set_spectrum(parts, divisor)
         if errors is not None:
             weights = old.expansion.coefficients[:, -1]
             self.offset_ = self._threshold(parts, errors, weights)
 
     def _to_primal(self, max_memory: Any) -> None:
         if self._components.in_features:
-            raise ValueError("a kernel PCA of random features is in the primal: it has no points")
+            raise ValueError(
+                "a kernel PCA with random features is already in the primal: it stores no points"
+            )
         self._components = self._components.to_primal(max_memory)
         self.expansion_, self.mean_ = self._components.functions, self._components.mean
-        for name in ("X_fit_", *_OF_POINTS):
-            if name != "offset_":  # the threshold stays: scores and errors are the same
+        for name in ("X_fit_", *_POINT_ATTRIBUTES):
+            if name != "offset_":  # the threshold stays, because scores and errors do not change
                 self.__dict__.pop(name, None)
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has learned."""
+    def _reset(self) -> None:
+        """Delete the fitted attributes of an earlier fit."""
         for name in [v for v in vars(self) if v.endswith("_") and not v.startswith("_")]:
             delattr(self, name)
         for name in ("_components", "_inverse", "_held", "_dtype"):
             self.__dict__.pop(name, None)
 
-    def _finished(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
+    def _whiten_and_cast(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return the scores in the requested dtype, whitened if `whiten` is True."""
         if self.whiten:
             scores = scores * gains_of(self.explained_variance_)
         return scores.astype(dtype, copy=False)
 
     def _cast(self, Z: Any) -> Any:
+        """Convert floating-point pre-images to the precision of the training points."""
         numbers = isinstance(Z, np.ndarray) and Z.dtype.kind == "f"
         return Z.astype(self._dtype, copy=False) if numbers else Z
 
@@ -707,14 +846,16 @@ class KernelPCA(
         return self.n_components_
 
 
-def _check_whole(*models: KernelPCA) -> None:
+def _refuse_compressed_models(*models: KernelPCA) -> None:
+    """Raise an error if one of the models is compressed."""
     if any(model._components.reduction is not None for model in models):
         raise ValueError(
-            "a compressed model cannot go on, as it no longer has the moments of its points; "
-            "continue with the original model, and compress that again"
+            "a compressed model cannot be updated or merged, because it no longer has the moments "
+            "of its points; update the original model, and compress it again"
         )
 
 
 def _precision(X: Any) -> np.dtype:
+    """Return float32 for points in float32, otherwise float64."""
     single = getattr(X, "dtype", None) == np.float32
     return np.dtype(np.float32 if single else np.float64)

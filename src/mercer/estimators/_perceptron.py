@@ -1,4 +1,4 @@
-"""The perceptron with a kernel, whose points are its mistakes."""
+"""The kernel perceptron, whose expansion consists of the points that it misclassified."""
 
 from __future__ import annotations
 
@@ -21,62 +21,75 @@ __all__ = ["KernelPerceptron"]
 
 @estimator()
 class KernelPerceptron(Decisions, OnlineEstimator):
-    """Add each point on the wrong side:  if y (f(x) + b) <= 0:  f <- f + y k(x, .),  b <- b + y.
+    """Perceptron classifier with a kernel, for batches and streams.
 
-    Two classes have one f; more, one f for each against the rest.  With the linear kernel this is
-    scikit-learn's Perceptron, whose names it has.  If a function of norm 1 separates the points
-    with the margin rho, and k(x, x) <= R^2, at most (R / rho)^2 mistakes are made in all passes.
+    Each misclassified point is added to the expansion:
 
-    With a `budget` a mistake that the points kept can express is written in them, and one too many
-    takes the place of the point that f needs least; the others take over what they can of it.
+        if y (f(x) + b) <= 0:   f <- f + y k(x, .),   b <- b + y
+
+    Two classes have one function f; more classes have one f each, against the rest.  With the
+    linear kernel this is scikit-learn's `Perceptron`, and parameters have the same names.  If some
+    f of norm 1 separates the points with margin rho, and k(x, x) <= R^2, at most (R / rho)^2
+    mistakes are made in all passes together.
+
+    With a `budget`, a misclassified point that is (nearly) in the span of the stored points is
+    projected on that span instead of added.  If the budget is exceeded, the point with the least
+    influence on f is removed, and its contribution is projected on the remaining points.
 
     Parameters
     ----------
     average : bool
-        Take the mean of the f after each point, which is steadier than the last.
+        Return the average of f over all updates instead of the last f.  The average varies less
+        with the order of the points.
     budget : int or None
-        At most so many points are kept, and budget^2 numbers beside them; None for all mistakes.
+        Maximum number of points in the expansion; None for all mistakes.  A budget needs memory
+        for budget^2 numbers.
     fit_intercept : bool
-        Whether b changes.
+        Whether to learn the intercept b; otherwise it is 0.
     max_iter : int
-        Passes over the points of `fit`; `partial_fit` makes one.
+        Maximum number of passes over the points in `fit`; `partial_fit` makes one pass.
     tol : float or None
-        An f stops when its mean loss, max(0, -y f), was not this much below its best in
-        `n_iter_no_change` passes, or after a pass without a mistake; None to make `max_iter`
-        passes, or as many as there are mistakes in.
+        A function stops if its mean loss, max(0, -y f), did not fall below its best value by
+        `tol` in `n_iter_no_change` consecutive passes, or after a pass without mistakes.  None to
+        stop only after a pass without mistakes, or after `max_iter` passes.
     n_iter_no_change : int
+        Number of passes without progress after which a function stops.
     shuffle : bool
-        Take the points of `fit` in a new order in each pass.
+        Whether `fit` processes the points in a new random order in each pass.
     random_state : int, RandomState or None
-        For these orders; None stands for 0, so that fits repeat.
+        Seed for shuffling; None stands for 0, so that fits are reproducible.
     class_weight : dict, "balanced" or None
-        What a mistake adds, y k(x, .), is multiplied by these.  In `partial_fit` not "balanced",
-        which needs all points.
+        Class weights multiply the update y k(x, .).  "balanced" needs all points, so it is not
+        available in `partial_fit`.
 
     Attributes
     ----------
-    classes_ : ndarray
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, sorted.
     expansion_ : Expansion
-        The f, as a value: one function for two classes, else one for each.
+        The functions f, without intercepts: one for two classes, otherwise one for each class.
     X_fit_ : points
-        The points that f is expanded in.
+        The points of the expansion.
     dual_coef_ : ndarray of shape (len(X_fit_), n_functions)
+        Coefficients of the expansion.
     intercept_ : ndarray of shape (n_functions,)
+        The intercepts b.
     mistakes_ : ndarray of shape (n_iter_,)
-        How many mistakes all functions made in each pass, or in each call of `partial_fit`.
+        Number of mistakes of all functions in each pass, or in each call of `partial_fit`.
     n_iter_ : int
+        Number of passes, or of calls of `partial_fit`.
     t_ : int
-        How many points were seen, those of each pass counted.
+        Number of points processed, counted again in each pass.
     kernel_ : Kernel
-        The kernel with all its values.
+        The kernel with all parameters resolved.
     report_ : Report
-        Its certificate has the number of points, and for a budget how many were removed, and how
-        far removals and projections moved f, in the norm of the RKHS, all steps added up.
+        Its certificate has the number of points.  With a budget, it also has the number of
+        removals, and the sum of the RKHS norms by which removals and projections changed f.
 
     Notes
     -----
-    Points have no weights: a perceptron depends on their order, and one of weight 2 is not the
-    same as two.  Repeat points to have them seen more often.
+    There are no sample weights, because a perceptron depends on the order of the points, and one
+    point of weight 2 is not equivalent to two points.  Repeat points to give them more weight.
 
     Examples
     --------
@@ -103,7 +116,8 @@ class KernelPerceptron(Decisions, OnlineEstimator):
             "or scikit-learn's CalibratedClassifierCV"
         )
 
-    def _made(self, n_classes: int) -> Perceptron:
+    def _make_learner(self, n_classes: int) -> Perceptron:
+        """Return a new learner with the parameters of this estimator."""
         q = 1 if n_classes == 2 else n_classes
         if self.budget is None:
             return Perceptron(q, self.fit_intercept, average=self.average)
@@ -113,56 +127,75 @@ class KernelPerceptron(Decisions, OnlineEstimator):
 
     @fitting
     def fit(self, X: Any, y: Any) -> Self:
-        """Make passes over the points until they are on their sides, or no more is gained."""
+        """Make passes over the points until there are no mistakes, or the loss stops decreasing."""
         sample = self._sample(X, y, labels=True).doubled()
         n_classes = len(sample.classes)
         Y = coded(sample.labels, n_classes, "perceptron")[0]
         schedule = Schedule(
             self.max_iter, self.tol, self.n_iter_no_change, self.shuffle, self.random_state
         )
-        self._pass_over(self._made(n_classes), sample, Y, self._resolved(sample), schedule)
+        self._learn_passes(
+            self._make_learner(n_classes), sample, Y, self._resolve_kernel(sample), schedule
+        )
         self.classes_ = sample.classes
         return self
 
     @available_if(lambda model: model._can_stream())
     @fitting
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """See these points once, in their order; only mistakes are kept.
+        """Learn from the points X in one pass, in their order.
 
-        The first call must name all classes that will come.  It also resolves rules like
-        gamma="scale", so it should be a fair sample.
+        Only misclassified points are stored.
+
+        Parameters
+        ----------
+        X : points
+            The first call also resolves rules such as gamma="scale", so its points should be
+            representative.
+        y : array-like of shape (n,)
+            Labels.
+        classes : array-like or None, default=None
+            All classes that will occur; required in the first call.
+
+        Returns
+        -------
+        self : KernelPerceptron
         """
-        self._require_whole()
-        known = hasattr(self, "_learner")
-        if not known and classes is None:
+        self._refuse_compressed()
+        is_continued = hasattr(self, "_learner")
+        if not is_continued and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        named = self.classes_ if classes is None else np.unique(classes)
-        if known and not np.array_equal(named, self.classes_):
+        all_classes = self.classes_ if classes is None else np.unique(classes)
+        if is_continued and not np.array_equal(all_classes, self.classes_):
             raise ValueError(
-                f"classes={named.tolist()} are not those of the first call to partial_fit, "
-                f"{self.classes_.tolist()}"
+                f"classes={all_classes.tolist()} differ from those of the first call to "
+                f"partial_fit, {self.classes_.tolist()}"
             )
-        if len(named) < 2:
-            raise ValueError(f"KernelPerceptron needs at least 2 classes, got {named.tolist()}")
+        if len(all_classes) < 2:
+            raise ValueError(
+                f"KernelPerceptron needs at least 2 classes, got {all_classes.tolist()}"
+            )
         if isinstance(self.class_weight, str):
             raise ValueError(
-                "class_weight='balanced' needs all points at once; for partial_fit give the "
-                "weights, as compute_class_weight of scikit-learn finds them for a sample"
+                "class_weight='balanced' needs all points at once; for partial_fit, pass a dict of "
+                "weights, for example from scikit-learn's compute_class_weight on a sample"
             )
-        X, y = self._check_points(X, y, reset=not known, supervised=True, labels=True)
+        X, y = self._check_points(X, y, reset=not is_continued, supervised=True, labels=True)
         check_classification_targets(y)
-        unseen = np.setdiff1d(y, named)
+        unseen = np.setdiff1d(y, all_classes)
         if len(unseen):
             raise ValueError(
                 f"y has the labels {unseen.tolist()}, which are not among the classes "
-                f"{named.tolist()}; name all of them in the first call to partial_fit"
+                f"{all_classes.tolist()}; pass all classes in the first call to partial_fit"
             )
         weights = None
-        labels = np.searchsorted(named, y)
+        labels = np.searchsorted(all_classes, y)
         if self.class_weight is not None:
-            weights = class_weights(self.class_weight, named, np.ones(len(named)))[labels]
+            weights = class_weights(self.class_weight, all_classes, np.ones(len(all_classes)))[
+                labels
+            ]
         sample = Sample.of(X, weights, order=self._order).doubled()
-        Y = coded(labels, len(named), "perceptron")[0]
-        self._take_in(sample, Y, lambda kernel: self._made(len(named)))
-        self.classes_ = named
+        Y = coded(labels, len(all_classes), "perceptron")[0]
+        self._learn_stream(sample, Y, lambda kernel: self._make_learner(len(all_classes)))
+        self.classes_ = all_classes
         return self

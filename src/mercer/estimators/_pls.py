@@ -1,4 +1,4 @@
-"""Kernel partial least squares: functions of two views with large covariances, and predictions."""
+"""Kernel partial least squares: pairs of functions of two views with maximal covariance."""
 
 from __future__ import annotations
 
@@ -20,43 +20,51 @@ __all__ = ["KernelPLS"]
 
 @estimator()
 class KernelPLS(TwoViews):
-    """Maximise  cov(f(x), g(y))  over  |f| = |g| = 1, take off what that explains, and go on.
+    """Partial least squares in the feature spaces of two kernels.
 
-    Partial least squares in the spaces of two kernels (Rosipal and Trejo 2001).  In the regression
-    mode what the score of x explains is taken off both views, and `predict` is the least squares of
-    y on the scores: with one or two components it often does what ridge regression does with a
-    well-chosen alpha.  In the canonical mode each view loses what its own score explains.
+        maximise  cov(f(x), g(y))  over  |f| = |g| = 1,   then deflate and repeat
 
-    With linear kernels these are scikit-learn's `PLSRegression` and `PLSCanonical`, of the columns
-    as they are: compare with scale=False, or scale the columns beforehand.
+    Each component is a pair of functions of maximal covariance (Rosipal and Trejo 2001).  In the
+    regression mode, the part that the score of x explains is removed from both views, and
+    `predict` is the least-squares regression of y on the scores.  A few components often predict
+    as well as ridge regression with a well-chosen alpha.  In the canonical mode, each view is
+    deflated by its own score.
+
+    With linear kernels these are scikit-learn's `PLSRegression` and `PLSCanonical` with
+    scale=False: columns are not scaled.
 
     Parameters
     ----------
     mode : {"regression", "canonical"}
+        "regression" to predict y; "canonical" treats both views alike and has no `predict`.
 
     Attributes
     ----------
     covariances_ : ndarray of shape (n_components_,)
-        The maxima.
+        The maximal covariance of each component.
     expansion_, intercept_
-        The functions f_j of all of x, as a value, whose scores are those of what was left of it;
-        scores are these plus `intercept_`, which is minus their mean.
+        The functions f_j of x, with deflation included, so that they apply to x itself.  Scores
+        are expansion_(X) + intercept_, where intercept_ is minus the mean of f_j.
     expansion_y_, intercept_y_
-        The functions g_j, likewise; in the regression mode of norm 1 and with nothing taken off.
+        The functions g_j of y, likewise.  In the regression mode they have norm 1 and are not
+        deflated.
     n_components_ : int
-        Less than n_components, with a warning, if no covariance is left.
+        The number of components.  Smaller than n_components, with a warning, if the deflated
+        views have no covariance.
     X_fit_, dual_coef_
-        The points of `expansion_` (indices of them for a precomputed kernel) and its coefficients.
+        The points of `expansion_` (indices for a precomputed kernel) and its coefficients.
     kernel_, kernel_y_ : Kernel
+        The kernels of the two views with all parameters resolved.
     report_ : Report
+        What the solver did.
 
     Notes
     -----
-    Weights count as repetitions, up to a common factor.
+    Sample weights count as repetitions, up to a common factor.
 
     See Also
     --------
-    KernelCCA : the same with correlations.
+    KernelCCA : Maximises correlations instead of covariances.
 
     Examples
     --------
@@ -84,38 +92,67 @@ class KernelPLS(TwoViews):
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find functions of the views X and y of the same points, one of each in every place."""
+        """Compute the components of two views of the same points.
+
+        Parameters
+        ----------
+        X : points
+            The first view.
+        y : points or array-like of shape (n,) or (n, n_targets)
+            The second view, row by row of the same points as X.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which count as repetitions.
+
+        Returns
+        -------
+        self : KernelPLS
+        """
         sample, second = self._samples(X, y, sample_weight)
-        how = PartialLeastSquares(int(self.n_components), self.mode)
-        found = self._relate(sample, second, how)
-        self.covariances_ = found.values
+        solver = PartialLeastSquares(int(self.n_components), self.mode)
+        relation = self._relate(sample, second, solver)
+        self.covariances_ = relation.values
         self._regression = None
         targets = second.points
         if self.mode == "regression" and isinstance(targets, np.ndarray) and targets.ndim == 2:
-            self._regression = found.regression(np.asarray(targets, dtype=float))
+            self._regression = relation.regression(np.asarray(targets, dtype=float))
             self._flat = second.flat
         return self
 
     def _can_predict(self) -> bool:
+        """Return True in the regression mode; raise AttributeError otherwise."""
         if self.mode != "regression":
-            raise AttributeError(f"mode={self.mode!r} makes no predictions; use mode='regression'")
+            raise AttributeError(f"mode={self.mode!r} has no predictions; use mode='regression'")
         return True
 
     @available_if(_can_predict)
     def predict(self, X: Any) -> np.ndarray:
-        """Return y as the scores of X predict it, (n,) or (n, n_targets), if it was numbers."""
+        """Return predictions of y, shape (n,) or (n, n_targets); y must have been numeric."""
         scores = self._values(X)
         if self._regression is None:
             raise ValueError(
-                "y was no dense matrix of numbers, and there is nothing to add up for a "
-                "prediction; compare the scores of transform(X, y)"
+                "predictions need a y that is a dense array of numbers in fit; for other "
+                "points, compare the scores that transform(X, y) returns"
             )
         B, b = self._regression
         values = scores @ B + b
         return values[:, 0] if self._flat else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2 of the predictions; in the canonical mode, the mean correlation of scores."""
+        """Return R^2 of the predictions, or in the canonical mode the mean correlation of scores.
+
+        Parameters
+        ----------
+        X : points
+            The first view.
+        y : points
+            The second view.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the points.
+
+        Returns
+        -------
+        float
+        """
         from sklearn.metrics import r2_score
 
         if self.mode == "regression":

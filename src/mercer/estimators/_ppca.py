@@ -1,4 +1,4 @@
-"""Probabilistic PCA, thin: checks, and scikit-learn's names for what `maps` finds."""
+"""Probabilistic PCA as a scikit-learn estimator; the computation is in `mercer.maps`."""
 
 from __future__ import annotations
 
@@ -17,43 +17,51 @@ from ._places import Mapped
 
 __all__ = ["ProbabilisticPCA"]
 
-_LARGEST = 1e140  # a value, or one over the variation of a column
+# Values above this, or columns that vary by less than its reciprocal, are rejected, because their
+# squares would overflow or underflow float64.
+_MAX_MAGNITUDE = 1e140
 
 
 @estimator()
 class ProbabilisticPCA(Mapped, BaseEstimator):
-    """x = W z + mu + e, z ~ N(0, I), e ~ N(0, noise I): PCA as a density, which knows of gaps.
+    """Probabilistic PCA: a linear-Gaussian latent variable model that accepts missing values.
 
-    The most likely W spans the plane of PCA, and the noise is the mean variance outside of it.
-    Values that are missing (NaN) are integrated out, in `fit` as in all that is asked later:
-    ``inverse_transform(transform(X))`` is what is expected in their place.
+        x = W z + mu + e,    z ~ N(0, I),    e ~ N(0, noise I)
+
+    The maximum-likelihood W spans the principal subspace, and the noise is the mean variance
+    outside of it.  Missing values (NaN) are integrated out, in `fit` and in all other methods.
+    ``inverse_transform(transform(X))`` contains the expected values of missing entries.
 
     Parameters
     ----------
     n_components : int or None
-        The number of latent dimensions, less than there are columns; None is 2, or 1 of two.
+        The number of latent dimensions, smaller than the number of columns.  None for 2, or for 1
+        if there are only two columns.
     tol : float
-        Where there are gaps, EM ends when a step gains less than this in log likelihood per row.
+        If values are missing, the EM algorithm stops when an iteration improves the log likelihood
+        per row by less than this.
     max_iter : int
-        The most steps of EM.
+        Maximum number of EM iterations.
     verbose : int
-        Whether to say how far EM is, and what was found.
+        Whether to print the progress of EM and the result.
 
     Attributes
     ----------
     model_ : LinearGaussian
-        mu, W and the noise as a value.
+        The model with mu, W and the noise.
     mean_ : ndarray of shape (n_features,)
-        mu.
+        The mean mu.
     loadings_ : ndarray of shape (n_features, n_components)
-        W: orthogonal columns, the longest first.
+        The matrix W, with orthogonal columns in descending order of length.
     noise_variance_ : float
-        With the divisor n, as the likelihood has it (scikit-learn's `PCA` has n - 1).
-    log_likelihoods_ : ndarray
-        The mean log likelihood of a row after each step; one entry without gaps.
+        The noise variance with divisor n, as maximum likelihood has it (scikit-learn's `PCA` uses
+        n - 1).
+    log_likelihoods_ : ndarray of shape (n_iter_,)
+        The mean log likelihood per row after each iteration.
     n_iter_ : int
-        The steps of EM; 1 without gaps.
+        Number of EM iterations; 1 if no values are missing.
     n_features_in_ : int
+        Number of columns of X.
 
     References
     ----------
@@ -68,7 +76,7 @@ class ProbabilisticPCA(Mapped, BaseEstimator):
     >>> model = ProbabilisticPCA(1).fit(X)
     >>> round(model.noise_variance_, 3), model.transform(X[:3]).shape
     (0.009, (3, 1))
-    >>> X[5, 0] = np.nan  # where 2 x_1 is expected
+    >>> X[5, 0] = np.nan  # column 0 is about twice column 1
     >>> model = ProbabilisticPCA(1).fit(X)
     >>> filled = model.inverse_transform(model.transform(X))
     >>> bool(abs(filled[5, 0] - 2.0 * X[5, 1]) < 0.2)
@@ -82,59 +90,64 @@ class ProbabilisticPCA(Mapped, BaseEstimator):
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
     model_: LinearGaussian = learned()
-    _takes_gaps: ClassVar[bool] = True
+    _accepts_nan: ClassVar[bool] = True
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the most likely model; NaN is a value that is missing."""
+        """Fit the model by maximum likelihood; NaN marks missing values, and y is ignored."""
         X = self._check(X, reset=True, ensure_min_samples=2)
-        (_, d), there = X.shape, np.isfinite(X)
+        (_, d), is_observed = X.shape, np.isfinite(X)
         q = self.n_components or max(1, min(2, d - 1))
         if q >= d:
             raise ValueError(
-                f"n_components={q}, but X has n_features={d}: at least one dimension must be left, "
-                f"whose variance is the noise"
+                f"n_components={q}, but X has n_features={d}: n_components must be smaller, "
+                f"because the variance of the other dimensions is the noise"
             )
-        if not there.any(axis=0).all():
-            empty = np.flatnonzero(~there.any(axis=0))
-            raise ValueError(f"no row of X has a value in columns {empty.tolist()}; leave them out")
+        if not is_observed.any(axis=0).all():
+            empty = np.flatnonzero(~is_observed.any(axis=0))
+            raise ValueError(f"no row of X has a value in columns {empty.tolist()}; remove them")
         if np.all(np.nanmin(X, axis=0) == np.nanmax(X, axis=0)):
             raise ValueError(
-                f"all {len(X)} rows of X are equal, and have no variance to be explained; the "
-                f"usual cause is columns that are constant"
+                f"all {len(X)} rows of X are equal, so there is no variance to explain; the usual "
+                f"cause is columns that are constant"
             )
-        _refuse_scale(X)
-        if there.all():
-            found = principal(X, q)
+        _check_magnitude(X)
+        if is_observed.all():
+            result = principal(X, q)
         else:
             with progress(type(self).__name__, self.verbose) as say:
-                found = with_gaps(X, q, self.tol, self.max_iter, say)
-        self.model_, self.log_likelihoods_ = found
+                result = with_gaps(X, q, self.tol, self.max_iter, say)
+        self.model_, self.log_likelihoods_ = result
         self.n_iter_ = len(self.log_likelihoods_)
         with progress(type(self).__name__, self.verbose) as say:
             if say is not None:
-                say(f"{q} of {d} dimensions, log likelihood {self.log_likelihoods_[-1]:.6g} a row")
+                say(
+                    f"{q} of {d} dimensions, log likelihood {self.log_likelihoods_[-1]:.6g} per row"
+                )
         return self
 
     @property
     def mean_(self) -> np.ndarray:
+        """The mean mu, shape (n_features,)."""
         return self.model_.mean
 
     @property
     def loadings_(self) -> np.ndarray:
+        """The matrix W, shape (n_features, n_components)."""
         return self.model_.loadings
 
     @property
     def noise_variance_(self) -> float:
+        """The variance of the noise e in each dimension."""
         return self.model_.noise
 
 
-def _refuse_scale(X: np.ndarray) -> None:
-    """Refuse values whose squares are beyond the range of numbers; NaN are gaps."""
+def _check_magnitude(X: np.ndarray) -> None:
+    """Raise an error if squares of the values would overflow or underflow; NaN is ignored."""
     largest = float(np.nanmax(np.abs(X)))
     widest = float(np.nanmax(np.nanmax(X, axis=0) - np.nanmin(X, axis=0)))
-    if largest > _LARGEST or widest < 1.0 / _LARGEST:
+    if largest > _MAX_MAGNITUDE or widest < 1.0 / _MAX_MAGNITUDE:
         raise ValueError(
             f"X has values up to {largest:.1e}, and no column varies by more than {widest:.1e}: "
-            f"squares of these are beyond the range of numbers. Take other units"
+            f"squares of these overflow or underflow. Use other units"
         )

@@ -1,4 +1,4 @@
-"""Parametric and non-parametric: kernel machines in the primal, linear models in the dual."""
+"""Conversion between dual expansions (kernel models) and primal weights (linear models)."""
 
 from __future__ import annotations
 
@@ -23,24 +23,28 @@ _Pipeline = foreign("sklearn.pipeline", "Pipeline")
 
 @entry_point
 def to_primal(estimator: E, *, max_memory: Any = None) -> E:
-    """Return a copy of a fitted estimator with f(.) = <w, phi(.)>, w = sum_i a_i phi(x_i).
+    """Convert a fitted kernel model to primal weights of explicit features.
 
-    It predicts the same, without the points: its size, and the cost of a prediction, depend on the
-    number M of features and not on that of the points.  `primal_or_dual` compares the two.
+        f(.) = sum_i a_i k(x_i, .) = <w, phi(.)>,     w = sum_i a_i phi(x_i)
+
+    The result makes the same predictions but does not store the training points.  Its size and
+    the cost of a prediction depend on the number of features, and not on the number of points.
+    `primal_or_dual` compares the two.
 
     Parameters
     ----------
     estimator : KernelEstimator
-        Fitted, with a kernel that has finitely many features: Linear, Polynomial, those of a basis
-        and of counts, and what the algebra makes of them (see `ExplicitFeatures`).
+        A fitted estimator whose kernel has a finite number of features: Linear, Polynomial,
+        kernels of a basis or of counts, and sums and products of these (see `ExplicitFeatures`).
     max_memory : int, str or None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
+        Memory budget in bytes, or as text such as "2 GiB"; None for half of the memory of the
+        computer.
 
     Returns
     -------
     KernelEstimator
-        Of the same kind.  Its `expansion_` is a `Primal`, with the weights; `X_fit_`, `dual_coef_`
-        and all that is about single points is gone.
+        A copy, of the same class.  Its `expansion_` is a `Primal` with the weights.  It does not
+        have `X_fit_`, `dual_coef_` and other attributes of single points.
 
     Examples
     --------
@@ -49,44 +53,51 @@ def to_primal(estimator: E, *, max_memory: Any = None) -> E:
     >>> X = np.random.default_rng(0).standard_normal((300, 4))
     >>> model = KernelRidge(kernel="poly", degree=2).fit(X, X[:, 0] * X[:, 1])
     >>> small = to_primal(model)
-    >>> small.expansion_.weights.shape  # of 1, x_i, x_i x_j
+    >>> small.expansion_.weights.shape  # the features are 1, x_i and x_i x_j
     (15, 1)
     >>> bool(np.allclose(small.predict(X), model.predict(X)))
     True
     """
     if not isinstance(estimator, KernelEstimator):
-        raise TypeError(f"to_primal takes a kernel machine of mercer, got {estimator!r}")
+        raise TypeError(f"to_primal needs a kernel estimator of mercer, got {estimator!r}")
     check_is_fitted(estimator)
     f = getattr(estimator, "expansion_", None)
     if isinstance(f, Primal):
         return estimator
     if not isinstance(f, Expansion):
-        raise TypeError(f"{type(estimator).__name__} has no expansion_, and so no weights")
-    other = copy.copy(estimator)  # shallow: attributes are replaced, and none is changed
-    other._to_primal(max_memory)
-    return other
+        raise TypeError(
+            f"{type(estimator).__name__} has no expansion_, so it cannot be converted to weights"
+        )
+    converted = copy.copy(estimator)  # shallow: attributes are replaced, never modified
+    converted._to_primal(max_memory)
+    return converted
 
 
 @entry_point
 def to_dual(model: Any, X: Any, *, tol: float = 1e-6, max_memory: Any = None) -> Expansion:
-    """Return a linear model on features as an expansion: <w, phi(.)> = sum_i a_i k(x_i, .).
+    """Convert a linear model on features to an expansion in its training points.
 
-    k(x, z) = phi(x) . phi(z) is the kernel of its features, and a the solution of least norm of
-    Phi(X)^T a = w.  Add the model's own `intercept_` for its predictions.
+        <w, phi(.)> = sum_i a_i k(x_i, .),     k(x, z) = phi(x) . phi(z)
+
+    The coefficients a are the minimum-norm solution of Phi(X)^T a = w.  The expansion does not
+    include the intercept: add the `intercept_` of the model to obtain its predictions.
 
     Parameters
     ----------
-    model : fitted linear model, Pipeline of transformers and one, or estimator of `to_primal`
-        Anything with `coef_`: Ridge, LogisticRegression, LinearSVC, ....  In a pipeline phi is what
-        stands before it, Nystroem or PolynomialFeatures, say, and k is ``Features(phi)``; after
-        ExplicitFeatures alone it is the kernel that these come from, and needs no features.
+    model : fitted linear model, Pipeline that ends in one, or an estimator returned by `to_primal`
+        Any model with `coef_`, such as Ridge, LogisticRegression or LinearSVC.  In a pipeline, phi
+        is the transformation by the preceding steps, for example Nystroem or PolynomialFeatures,
+        and k is ``Features(phi)``.  If the only preceding step is ExplicitFeatures, k is the
+        kernel of that step.
     X : points
-        The training points, as the pipeline takes them.
+        The training points, as they are passed to the pipeline.
     tol : float
-        How much of w may be left over, |w - Phi^T a| / |w|, before that is an error.  Nothing is,
-        but for rounding, if w was trained on X with a ridge (the representer theorem).
+        Largest relative residual |w - Phi^T a| / |w|; if it is exceeded, an error is raised.  If w
+        was trained on X with an L2 penalty, the residual is 0 up to rounding (representer
+        theorem).
     max_memory : int, str or None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
+        Memory budget in bytes, or as text such as "2 GiB"; None for half of the memory of the
+        computer.
 
     Returns
     -------
@@ -113,12 +124,12 @@ def to_dual(model: Any, X: Any, *, tol: float = 1e-6, max_memory: Any = None) ->
 
 
 def _primal_of(model: Any) -> Primal:
-    """Return the functions of a linear model, behind transformers or alone."""
+    """Return the weights of a linear model, with the kernel of the transformers before it."""
     check_is_fitted(model)
     last = model[-1] if isinstance(model, _Pipeline) else model
     if not hasattr(last, "coef_"):
         raise TypeError(
-            f"to_dual takes a linear model, or a pipeline that ends in one, but {last!r} has no "
+            f"to_dual needs a linear model, or a pipeline that ends in one, but {last!r} has no "
             f"coef_"
         )
     kernel: Kernel = Linear()
@@ -130,7 +141,7 @@ def _primal_of(model: Any) -> Primal:
 
 
 def _kernel_of(transformers: Any) -> tuple[Kernel, Any]:
-    """Return phi(x) . phi(z) of what transformers do to a point, and the frame of phi."""
+    """Return the kernel phi(x) . phi(z) of the transformers, and the frame of explicit features."""
     if len(transformers) == 1 and isinstance(transformers[0], ExplicitFeatures):
         return transformers[0].kernel_, transformers[0]._frame
     return Features(transformers.transform), None

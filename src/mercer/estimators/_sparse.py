@@ -1,4 +1,4 @@
-"""Regression and classification with m learned support vectors.
+"""Regression and classification with a small number m of learned expansion vectors.
 
 f(.) = sum_j b_j k(z_j, .) + c,      j = 1 .. m,      z_j anywhere in R^d
 """
@@ -32,31 +32,32 @@ __all__ = ["SparseKernelClassifier", "SparseKernelRegressor"]
 
 @estimator()
 class SparseKernelEstimator(NamedKernel):
-    """An estimator whose f has m learned vectors; see SparseKernelRegressor.
+    """Base class of SparseKernelRegressor and SparseKernelClassifier.
 
     Parameters
     ----------
     n_vectors : int or str
-        m, or what the model may take: "100 kB" stands for as many vectors and weights, in float64,
-        as fit.  With m at least the number of points, the vectors are the distinct points: no
-        others could do better.
+        The number m of vectors, or the size of the model as text: "100 kB" stands for the number
+        of vectors and weights in float64 that fit in this size.  If m is at least the number of
+        points, the vectors are the distinct training points, which is optimal.
     kernel : str, Kernel, callable or scikit-learn GP kernel
-        With derivatives in its points; not "precomputed".
+        The kernel must be differentiable in its points; "precomputed" is not allowed.
     fit_intercept : bool
-        Add a constant c to each f, which is not penalised.
+        Whether to add an intercept c to each f, which is not penalised.
     init : {"auto", "kmeans", "rpcholesky", "uniform"} or array of shape (m, d)
-        Where the vectors start: "auto" is at centroids of k-means, for kernels that are no
-        function of distances at points chosen by RPCholesky.  An array may be the `vectors_` of
-        an earlier fit; its length is then m.
+        Initial vectors.  "auto" uses the centroids of k-means for kernels that are functions of
+        distances, and otherwise points chosen by RPCholesky.  An array, such as the `vectors_` of
+        an earlier fit, also determines m.
     learn_kernel : bool
-        Also learn the free parameters of the kernel, such as its length scales, from the same
-        objective.  Best for kernels without a factor of their own: that would only outgrow alpha.
+        Whether to learn the free parameters of the kernel, such as length scales, with the same
+        objective.  Not recommended for kernels with a free scale factor: scaling the kernel up
+        is equivalent to making alpha smaller.
     max_iter : int
-        Iterations of L-BFGS; 0 leaves the vectors where they start.
+        Maximum number of L-BFGS iterations; 0 to leave the vectors at their initial positions.
     tol : float
-        Stop when ten iterations lowered the objective by less than this part of it.
+        Stop when ten iterations reduce the objective by less than this fraction of it.
     random_state : int, RandomState or None
-        For the start; None stands for 0.
+        Seed for the initial vectors; None stands for 0.
     """
 
     n_vectors: int | str = parameter(COUNT, str, default=100)
@@ -75,53 +76,57 @@ class SparseKernelEstimator(NamedKernel):
 
     @property
     def vectors_(self) -> np.ndarray:
-        """The z_j, shape (m, d)."""
+        """The learned vectors z_j, shape (m, d)."""
         return np.asarray(self.expansion_.points)
 
     def _require_vectors(self, X: Any) -> None:
-        """Refuse points that are no vectors: only these can be moved anywhere."""
+        """Raise an error if X is not an array of vectors, because only vectors can be moved."""
         name = type(self).__name__
         if self._precomputed:
             raise ValueError(
-                f"{name} moves its vectors to where k was never evaluated, so a precomputed matrix "
-                f"is not enough; give the points and the kernel, or use KernelRidge"
+                f"{name} evaluates k at new vectors, so a precomputed matrix is not enough; pass "
+                f"the points and a kernel, or use KernelRidge"
             )
         if not self._takes(X):
             raise TypeError(
-                f"{name} learns vectors in R^d, but {self.kernel!r} compares points of another "
-                f"kind; fit KernelRidge and compress its expansion_ instead"
+                f"{name} learns vectors in R^d, but the points of {self.kernel!r} are not vectors; "
+                f"fit KernelRidge and compress its expansion_ instead"
             )
 
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, flat: bool = False) -> None:
-        """Find vectors, weights and intercept for the targets Y of the points that take part."""
+        """Learn vectors, weights and intercepts for the targets Y, and set the attributes."""
         sample = sample.doubled()
         X, w = sample.points, sample.counts
         (n, d), q = X.shape, Y.shape[1]
         self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
         _require_gradient(self.kernel_, type(self).__name__, d)
-        chosen = isinstance(self.init, str)
-        m = min(n, _how_many(self.n_vectors, d, q)) if chosen else np.shape(self.init)[0]
+        by_method = isinstance(self.init, str)
+        m = (
+            min(n, _number_of_vectors(self.n_vectors, d, q))
+            if by_method
+            else np.shape(self.init)[0]
+        )
         systems = 1 if isinstance(loss, Squared) else q
-        held = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
-        check_budget(8 * held, self.max_memory, f"learning {m} vectors from {n} points")
-        Z, exact = self._start(X, m)
+        n_floats = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
+        check_budget(8 * n_floats, self.max_memory, f"learning {m} vectors from {n} points")
+        Z, is_optimal = self._initial_vectors(X, m)
         risk = ShortExpansionRisk(
             self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
         )
-        steps = 0 if exact and not self.learn_kernel else self.max_iter
-        self.solver_ = LearnedVectors(steps, self.tol, self.learn_kernel)
-        found = self.solver_.minimize(risk, Z, self._say)
-        self.report_ = found.report
-        if not steps and exact:
-            self.report_ = dataclasses.replace(self.report_, message=_EXACT)
-        self._say(f"objective {found.fit.value:.6g}: {self.report_.status.value}")
-        self.kernel_ = found.fit.kernel
-        f = Expansion(self.kernel_, found.fit.vectors, found.fit.weights)
-        self._set_expansion(f, found.fit.intercept, flat)
-        self.objective_curve_, self.n_iter_ = found.curve, found.report.n_iter
+        max_iter = 0 if is_optimal and not self.learn_kernel else self.max_iter
+        self.solver_ = LearnedVectors(max_iter, self.tol, self.learn_kernel)
+        result = self.solver_.minimize(risk, Z, self._say)
+        self.report_ = result.report
+        if not max_iter and is_optimal:
+            self.report_ = dataclasses.replace(self.report_, message=_EXACT_MESSAGE)
+        self._say(f"objective {result.fit.value:.6g}: {self.report_.status.value}")
+        self.kernel_ = result.fit.kernel
+        f = Expansion(self.kernel_, result.fit.vectors, result.fit.weights)
+        self._set_expansion(f, result.fit.intercept, flat)
+        self.objective_curve_, self.n_iter_ = result.curve, result.report.n_iter
 
-    def _start(self, X: Any, m: int) -> tuple[np.ndarray, bool]:
-        """Return m vectors to begin with, and whether there is nothing better than they are."""
+    def _initial_vectors(self, X: Any, m: int) -> tuple[np.ndarray, bool]:
+        """Return the initial vectors, and whether they are optimal already."""
         if not isinstance(self.init, str):
             Z = check_array(self.init, dtype=np.float64, copy=True, input_name="init")
             if Z.shape[1] != X.shape[1]:
@@ -132,82 +137,92 @@ class SparseKernelEstimator(NamedKernel):
         return _dense(Landmarks(m, self.init, self.random_state).draw(self.kernel_, X)), False
 
 
-_EXACT = (
-    "as many vectors as points are allowed: they are the distinct points, and f is the best "
-    "function of the whole RKHS"
+_EXACT_MESSAGE = (
+    "n_vectors is at least the number of points: the vectors are the distinct points, and f is the "
+    "minimiser over the whole RKHS"
 )
 
 
 def _dense(X: Any) -> np.ndarray:
+    """Return a dense copy of X."""
     return X.toarray() if sp.issparse(X) else np.array(X)
 
 
-def _how_many(n_vectors: Any, d: int, q: int) -> int:
-    """Return m; a text such as "100 kB" is what m vectors and their weights may take."""
+def _number_of_vectors(n_vectors: Any, d: int, q: int) -> int:
+    """Return m; a text such as "100 kB" is the memory of m vectors and their weights."""
     if not isinstance(n_vectors, str):
         return int(n_vectors)
     try:
         size = budget_in_bytes(n_vectors)
     except ValueError:
         raise ValueError(
-            f"n_vectors must be a positive integer, or the size of the model as a text like "
+            f"n_vectors must be a positive integer, or the size of the model as text such as "
             f"'100 kB', got {n_vectors!r}"
         ) from None
-    each = 8 * (d + q)
-    if size < each:
+    bytes_per_vector = 8 * (d + q)
+    if size < bytes_per_vector:
         raise ValueError(
-            f"n_vectors={n_vectors!r} is less than a single vector takes: {d} coordinates and {q} "
-            f"weights are {in_words(each)}"
+            f"n_vectors={n_vectors!r} is smaller than a single vector: {d} coordinates and {q} "
+            f"weights need {in_words(bytes_per_vector)}"
         )
-    return size // each
+    return size // bytes_per_vector
 
 
 def _require_gradient(kernel: Kernel, name: str, d: int) -> None:
+    """Raise an error if the kernel is not differentiable in its points."""
     point = np.full((1, d), 0.5)
     try:
         kernel.input_gradient(point, point, np.ones((1, 1)))
     except NotDifferentiableError as why:
         raise NotDifferentiableError(
-            f"{name} moves its vectors along dk(x, z)/dx, which {kernel} does not have ({why}); "
-            f"use another kernel, or fit KernelRidge and compress its expansion_"
+            f"{name} needs the gradient dk(x, z)/dx, which {kernel} does not have ({why}); use "
+            f"another kernel, or fit KernelRidge and compress its expansion_"
         ) from None
 
 
 @estimator()
 class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstimator):
-    """Minimise  mean_i |y_i - f(x_i)|^2 + alpha |f|^2  over f = sum_j b_j k(z_j, .) + c.
+    """Kernel ridge regression with a small number of learned expansion vectors.
 
-    Not only the weights b_j are learned but also the m vectors z_j, which may lie anywhere: the
-    model takes m (d + n_targets) numbers, and a prediction m evaluations of k, however many
-    training points there are.  At the same m it is at least as close to the training data as a
-    Nyström approximation on the vectors it starts from, and usually far closer.
+        minimise  mean_i |y_i - f(x_i)|^2 + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
 
-    The vectors are moved by L-BFGS, with the best weights for each position (`LearnedVectors`);
-    J is not convex in them, and what is found is a local minimum that depends on the start.
+    Both the weights b_j and the m vectors z_j are learned; the vectors need not be training
+    points.  The model consists of m (d + n_targets) numbers, and a prediction needs m evaluations
+    of k, independent of the number of training points.  The objective is never larger than for a
+    Nyström approximation on the initial vectors, and usually much smaller.
+
+    The vectors are optimised by L-BFGS, with the optimal weights for each position
+    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
+    minimum that depends on the initial vectors.
 
     Parameters
     ----------
     alpha : float
-        The weight of |f|^2 against the *mean* loss: `KernelRidge`'s alpha, divided by n.
+        Regularisation: the weight of |f|^2 relative to the *mean* loss.  It corresponds to the
+        alpha of `KernelRidge` divided by n.
 
     Attributes
     ----------
     vectors_ : ndarray of shape (m, d)
+        The learned vectors z_j.
     dual_coef_ : ndarray of shape (m,) or (m, n_targets)
+        The weights b_j.
     intercept_ : float or ndarray of shape (n_targets,)
+        The intercept c.
     expansion_ : Expansion
-        The fitted f without the intercept, as a value.
+        The fitted f without the intercept.
     kernel_ : Kernel
-        The kernel with all its values, learned or not.
+        The kernel with all parameters resolved or learned.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each iteration; it never rises.
+        The objective at the initial vectors and after each iteration; it never increases.
     n_iter_ : int
+        Number of L-BFGS iterations.
     solver_, report_
-        The solver, and what it did.
+        The solver that was used, and its report.
 
     See Also
     --------
-    KernelRidge : f with all training points in it.
+    KernelRidge : Expansion of f in all training points.
 
     Examples
     --------
@@ -224,60 +239,81 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit f to the targets y, (n,) or (n, n_targets); weights multiply the squared errors."""
+        """Fit f to the targets y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training points.
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squared errors.
+
+        Returns
+        -------
+        self : SparseKernelRegressor
+        """
         self._require_vectors(X)
         sample = self._sample(X, y, sample_weight, copy=False)
         self._learn(sample, sample.targets, Squared(), flat=sample.flat)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return f(x) for each point."""
+        """Return the predictions f(x), shape (n,) or (n, n_targets)."""
         values = self._values(X)
         return values[:, 0] if self._one_target else values
 
 
 @estimator()
 class SparseKernelClassifier(Decisions, SparseKernelEstimator):
-    """Minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2  over f = sum_j b_j k(z_j, .) + c.
+    """Kernel classifier with a small number of learned expansion vectors.
 
-    Not only the weights b_j are learned but also the m vectors z_j, which may lie anywhere: the
-    model takes m (d + n_functions) numbers, and a prediction m evaluations of k, however many
-    training points there are.  All classes share the vectors.
+        minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
+
+    Both the weights b_j and the m vectors z_j are learned; the vectors need not be training
+    points.  The model consists of m (d + n_functions) numbers, and a prediction needs m
+    evaluations of k, independent of the number of training points.  All classes share the vectors.
 
     ================= ======================================== ===================================
     loss              two classes: one f, y = +1 or -1         more: one f_c for each class
     ================= ======================================== ===================================
     "logistic"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
-    "squared_hinge"   max(0, 1 - y f)^2                        the sum of that over one vs. rest
+    "squared_hinge"   max(0, 1 - y f)^2                        its sum over one-vs-rest problems
     ================= ======================================== ===================================
 
-    The vectors are moved by L-BFGS, with the best weights for each position (`LearnedVectors`);
-    J is not convex in them, and what is found is a local minimum that depends on the start.
+    The vectors are optimised by L-BFGS, with the optimal weights for each position
+    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
+    minimum that depends on the initial vectors.
 
     Parameters
     ----------
     alpha : float
-        The weight of |f|^2 against the mean loss; 1 / (2 n C) in terms of scikit-learn's C.
+        Regularisation: the weight of |f|^2 relative to the mean loss.  In terms of the C of
+        scikit-learn it is 1 / (2 n C).
     loss : {"logistic", "log_loss", "squared_hinge"}
-        See the table; "log_loss" is another name of "logistic".
+        See the table; "log_loss" is a synonym of "logistic".
 
     Attributes
     ----------
-    classes_ : ndarray
-        The classes that have a positive weight.
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the points of positive weight, sorted.
     vectors_ : ndarray of shape (m, d)
+        The learned vectors z_j.
     dual_coef_ : ndarray of shape (m, n_functions)
-        n_functions is 1 for two classes, else the number of classes.
+        The weights b_j.  n_functions is 1 for two classes, otherwise the number of classes.
     intercept_ : ndarray of shape (n_functions,)
+        The intercepts c.
     expansion_ : Expansion
-        The fitted functions without intercepts, as a value.
+        The fitted functions without intercepts.
     kernel_ : Kernel
-        The kernel with all its values, learned or not.
+        The kernel with all parameters resolved or learned.
     objective_curve_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the start and after each iteration; it never rises.
+        The objective at the initial vectors and after each iteration; it never increases.
     n_iter_ : int
+        Number of L-BFGS iterations.
     solver_, report_
-        The solver, and what it did.
+        The solver that was used, and its report.
 
     Examples
     --------
@@ -296,7 +332,21 @@ class SparseKernelClassifier(Decisions, SparseKernelEstimator):
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit f to the labels y, (n,); weights multiply the losses."""
+        """Fit f to the labels y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training points.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the losses.
+
+        Returns
+        -------
+        self : SparseKernelClassifier
+        """
         self._require_vectors(X)
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         self._learn_labels(sample, self.loss)

@@ -1,4 +1,4 @@
-"""KernelPCA.summary: what was fitted, how well, and at what cost, as text."""
+"""The text of `KernelPCA.summary`: solver, explained variances and error bounds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import numpy as np
 
 __all__ = ["summary"]
 
-_SHOWN = 10
-_HEAD = "  component   eigenvalue   explained   cumulative     at most +     residual   angle below"
-_READ = [
-    "  How to read it: `explained` is the share of the variance of the points in feature space",
-    "  that lies along a component; an eigenvalue is that variance, not divided by n - 1.",
+_MAX_ROWS = 10  # number of components in the table
+_TABLE_HEADER = (
+    "  component   eigenvalue   explained   cumulative     at most +     residual   angle below"
+)
+_LEGEND = [
+    "  How to read this table: `explained` is the fraction of the variance in feature space that",
+    "  lies along a component; an eigenvalue is that variance, not divided by n - 1.",
 ]
-_REDUCED = [
-    "  Compressed: a variance printed is that of the training points along a component on fewer",
-    "  points; the exact eigenvalue lies between it and it plus `at most +`.",
+_COMPRESSED_NOTE = [
+    "  Compressed: each variance is that of the training points along a component with fewer",
+    "  points; the exact eigenvalue is at least this value, and larger by at most `at most +`.",
 ]
 
 
 def summary(model: Any) -> str:
-    """Return the text of KernelPCA.summary."""
+    """Return the text of `KernelPCA.summary` for a fitted model."""
     report, ratios, c = model.report_, model.explained_variance_ratio_, model.certificate_
     reduction = model._components.reduction
     exact = model._components.basis is None and reduction is None
@@ -39,55 +41,57 @@ def summary(model: Any) -> str:
         *([f"  reduced    {str(reduction)[1:-1]}"] if reduction is not None else []),
         f"  solver     {report.solver}",
         f"  status     {report.status.value}" + (", before compression" if reduction else ""),
-        *_time(report),
+        *_time_line(report),
         *([f"  note       {report.message}"] if report.message else []),
         f"  variance   {ratios.sum():.2%} of {model.total_variance_:.6g}, {total}",
         "",
-        _HEAD,
+        _TABLE_HEADER,
     ]
-    for j in range(min(k, _SHOWN)):
+    for j in range(min(k, _MAX_ROWS)):
         lines.append(
             f"  {j + 1:9d} {model.eigenvalues_[j]:12.6g} {ratios[j]:11.2%} "
             f"{ratios[: j + 1].sum():12.2%} {c.upper[j] - model.eigenvalues_[j]:13.1e} "
-            f"{model.residuals_[j]:12.1e} {_angle(c, j):>13}"
+            f"{model.residuals_[j]:12.1e} {_angle_bound(c, j):>13}"
         )
-    if k > _SHOWN:
-        lines.append(f"  ... and {k - _SHOWN} more")
+    if k > _MAX_ROWS:
+        lines.append(f"  ... and {k - _MAX_ROWS} more")
     if k == 0:
-        return "\n".join([*lines, "", "  No component: the points do not vary."])
-    certain = _words(c, exact, k) if reduction is None else _REDUCED
-    return "\n".join([*lines, "", *_READ, "", *certain])
+        return "\n".join([*lines, "", "  No components: the points have no variance."])
+    guarantees = _explain_bounds(c, exact, k) if reduction is None else _COMPRESSED_NOTE
+    return "\n".join([*lines, "", *_LEGEND, "", *guarantees])
 
 
-def _time(report: Any) -> list[str]:
-    """Return how long it took; a model that was saved without the time does not know."""
+def _time_line(report: Any) -> list[str]:
+    """Return the line with the time and passes; empty if a saved model has no time."""
     parts = [] if np.isnan(report.seconds) else [f"{report.seconds:.3g} s in the eigensolver"]
     parts += [f"{report.n_iter} passes"] if report.n_iter else []
     return [f"  time       {', '.join(parts)}"] if parts else []
 
 
-def _angle(certificate: Any, j: int) -> str:
+def _angle_bound(certificate: Any, j: int) -> str:
+    """Return the bound on the angle of a component in degrees; * marks clusters."""
     sine = certificate.sines[j]
     mark = "*" if any(a <= j < b for a, b in certificate.clusters) else ""
     return f"{np.degrees(np.arcsin(sine)):.1e}°{mark}" if sine < 1 else f"no bound{mark}"
 
 
-def _words(c: Any, exact: bool, k: int) -> list[str]:
+def _explain_bounds(c: Any, exact: bool, k: int) -> list[str]:
+    """Return the explanation of the error bounds of the certificate c for k components."""
     if not exact and not np.isfinite(c.upper).all():
-        return ["  Random features: right in the mean over the draw, without bounds."]
+        return ["  Random features: the approximate kernel is unbiased; there are no error bounds."]
     if not exact:
         return [
-            "  What is certain, if the kernel is positive semidefinite: an exact eigenvalue is not",
-            "  smaller than the one printed, and larger by `at most +`, which comes from the exact",
-            "  trace that the landmarks leave over (the Nystroem sandwich).  More landmarks, a",
-            "  larger `rank`, make it smaller.",
+            "  Guaranteed if the kernel is positive semidefinite: each exact eigenvalue is at",
+            "  least the printed one, and larger by at most `at most +`.  This bound is the exact",
+            "  trace that the landmarks do not explain (the Nystroem sandwich).  More landmarks,",
+            "  that is a larger `rank`, make it smaller.",
         ]
     lines = [
-        "  What is certain, by theorems about the matrix as it was evaluated:",
-        "  - An exact eigenvalue is not smaller than the one printed, and larger by `at most +`;",
-        f"    give or take {c.slack:.1e} for rounding.  One lies within the residual of it.",
-        "  - An exact component points where the one found does, but for an angle below the one",
-        "    printed.",
+        "  Guaranteed by theorems, for the kernel matrix as it was evaluated:",
+        "  - Each exact eigenvalue is at least the printed one, and larger by at most `at most +`,",
+        f"    up to rounding of {c.slack:.1e}.  An exact eigenvalue lies within the residual.",
+        "  - The angle between each exact component and the computed one is below the printed",
+        "    bound.",
         fill(
             f"- {str(c)[0].upper()}{str(c)[1:]}.",
             96,
@@ -96,8 +100,10 @@ def _words(c: Any, exact: bool, k: int) -> list[str]:
         ),
     ]
     if not c.nothing_missed:
-        lines.append("    The solvers 'dense' and 'krylov' go to some length to be certain.")
+        lines.append("    The solvers 'dense' and 'krylov' can prove that nothing was missed.")
     if c.clusters:
         groups = ", ".join(f"{a + 1} to {min(b, k)}" for a, b in c.clusters)
-        lines.append(f"  * Not told apart: components {groups}; their common subspace is bounded.")
+        lines.append(
+            f"  * Not separated: components {groups}; the bound is for their common subspace."
+        )
     return lines

@@ -1,4 +1,4 @@
-"""What estimators of two views have in common: a second kernel, a second door, a second expansion.
+"""Base class of KernelCCA and KernelPLS, which relate two views of the same points.
 
 score_j(x) = f_j(x) - mean f_j,        score_j(y) = g_j(y) - mean g_j
 """
@@ -40,10 +40,10 @@ __all__ = ["SecondView", "TwoViews"]
 
 @estimator(kw_only=True)
 class SecondView(NamedKernel):
-    """The door of the second view, with what it has learned of it: columns and their names."""
+    """Validation of the second view y; stores the number and names of its columns."""
 
     def columns(self, y: Any) -> Any:
-        """Return one number for each point as a column, but for a kernel that is not of vectors."""
+        """Return a one-dimensional numeric y as a column, unless the kernel is not on vectors."""
         if isinstance(self.kernel, Kernel) and not self.kernel.on_vectors:
             return y
         try:
@@ -56,14 +56,14 @@ class SecondView(NamedKernel):
         return numbers[:, None]
 
     def sample(self, y: Any) -> Sample:
-        """Check what a fit is given."""
+        """Return the checked training sample of the second view."""
         columns = self.columns(y)
-        with _OfY():
+        with _SecondViewErrors():
             return replace(self._sample(columns).doubled(), flat=columns is not y)
 
     def points(self, y: Any) -> Any:
-        """Check further points."""
-        with _OfY():
+        """Return checked new points of the second view."""
+        with _SecondViewErrors():
             return self._check_points(self.columns(y), reset=False)
 
 
@@ -71,20 +71,22 @@ class SecondView(NamedKernel):
 class TwoViews(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiOutputMixin, Landmarked, NamedKernel
 ):
-    """An estimator of two views of the same points.
+    """Base class of the estimators that relate two views of the same points.
 
     Parameters
     ----------
     n_components : int
-        How many pairs of functions.
+        Number of pairs of functions.
     kernel_y : str, Kernel, callable or scikit-learn GP kernel
-        That of the second view, y; like `kernel`.  If it is given by name, gamma, degree and coef0
-        are for both.
+        The kernel of the second view y, specified like `kernel`.  For kernels given by name, gamma,
+        degree and coef0 apply to both views.
     solver : {"auto", "exact", "nystroem"}
-        Functions of the whole RKHS, or in the span of landmarks of each view.  "auto" is exact up
-        to 3000 points, if the memory allows; beyond, it takes landmarks, with a warning.
+        "exact" optimises over the whole RKHS, "nystroem" over the span of landmarks of each view.
+        "auto" is exact for up to 3000 points if the memory budget allows it; otherwise it uses
+        landmarks, with a warning.
     landmarks_y : str or points
-        Of the second view; like `landmarks`.  `rank` and `random_state` are for both.
+        The landmarks of the second view, specified like `landmarks`.  `rank` and `random_state`
+        apply to both views.
     """
 
     n_components: int = parameter(COUNT, default=2)
@@ -113,20 +115,44 @@ class TwoViews(
         return tags
 
     def fit_transform(self, X: Any, y: Any, **params: Any) -> np.ndarray:
-        """Fit, and return the scores of X alone, as a pipeline wants them."""
+        """Fit to both views and return the scores of X only, as pipelines expect.
+
+        Parameters
+        ----------
+        X : points
+            The first view.
+        y : points
+            The second view.
+        params
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components_)
+        """
         return self.fit(X, y, **params).transform(X)
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """Return the scores of X, (n, n_components_); with y, also those of y, as a pair.
+        """Return the scores of X and, if y is passed, the scores of y.
 
-        For a precomputed kernel X is k(X, X_fit), and y likewise.
+        Parameters
+        ----------
+        X : points
+            Points of the first view; for a precomputed kernel, k(X, X_fit).
+        y : points or None, default=None
+            Points of the second view; for a precomputed kernel, its values with the training
+            points.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, n_components_), or a pair of such arrays if y is passed
         """
         scores = self._values(X)
         return scores if y is None else (scores, self._values_y(y))
 
     def _correlations(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        """Return the correlations of the scores of X with those of y, one for each component."""
-        S, T = self.transform(X, _given(y, self))
+        """Return the correlation between the scores of X and y for each component."""
+        S, T = self.transform(X, _require_y(y, self))
         if len(S) != len(T):
             raise ValueError(f"X has {len(S)} points, but y, the second view, has {len(T)}")
         return correlations(
@@ -136,8 +162,8 @@ class TwoViews(
     # ------------------------------------------------------------------ fitting
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> tuple[Sample, Sample]:
-        """Check both views."""
-        y = _given(y, self)
+        """Return the checked training samples of both views."""
+        y = _require_y(y, self)
         sample = self._sample(X, sample_weight=sample_weight).doubled()
         self._second = SecondView(kernel=self.kernel_y)
         second = self._second.sample(y)
@@ -158,9 +184,13 @@ class TwoViews(
         self,
         sample: Sample,
         second: Sample,
-        how: CanonicalCorrelations | PartialLeastSquares,
+        solver: CanonicalCorrelations | PartialLeastSquares,
     ) -> Relation:
-        """Find the directions in coordinates of both views, and turn them into expansions."""
+        """Solve the two-view problem and set the fitted attributes.
+
+        The solver works on finite coordinates of both views, and its directions are
+        converted to expansions.
+        """
         kernel = sample.resolve_about(self._make_kernel(self.gamma))
         options = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
         kernel_y = second.resolve_about(as_kernel(self.kernel_y, **options))
@@ -171,29 +201,29 @@ class TwoViews(
             (sample.points, second.points),
             self.solver,
             (self._chosen, Landmarks(self.rank, self.landmarks_y, self.random_state)),
-            lambda n, m, m_y: how.workspace(n, m, m_y, how.n_components),
+            lambda n, m, m_y: solver.workspace(n, m, m_y, solver.n_components),
             max_memory=self.max_memory,
         )
         self._say(f"X: {phi.message}")
         self._say(f"y: {psi.message}")
-        found = how.relate(View.of(phi.F, sample.weights), View.of(psi.F, sample.weights))
-        f = Expansion(kernel, phi.points, phi.coefficients(found.x))
-        self._set_expansion(f, -found.offset, flat=False)
-        self.expansion_y_ = Expansion(kernel_y, psi.points, psi.coefficients(found.y))
-        self.intercept_y_ = -found.offset_y
+        relation = solver.relate(View.of(phi.F, sample.weights), View.of(psi.F, sample.weights))
+        f = Expansion(kernel, phi.points, phi.coefficients(relation.x))
+        self._set_expansion(f, -relation.offset, flat=False)
+        self.expansion_y_ = Expansion(kernel_y, psi.points, psi.coefficients(relation.y))
+        self.intercept_y_ = -relation.offset_y
         self.kernel_, self.kernel_y_ = kernel, kernel_y
-        self.n_components_ = len(found.values)
-        report, status = found.report, found.report.status
+        self.n_components_ = len(relation.values)
+        report, status = relation.report, relation.report.status
         if (phi.approximate or psi.approximate) and status is Status.DIRECT:
             status = Status.APPROXIMATE
         text = "; ".join(filter(None, [report.message, f"X: {phi.message}", f"y: {psi.message}"]))
         self.report_ = replace(report, status=status, message=text)
-        self._say(f"{found.values.round(6)}: {status.value}")
-        return found
+        self._say(f"{relation.values.round(6)}: {status.value}")
+        return relation
 
     @threaded
     def _values_y(self, y: Any) -> np.ndarray:
-        """Return the scores of y, in tiles."""
+        """Return the scores of points of the second view."""
         check_is_fitted(self)
         return np.asarray(self.expansion_y_(self._second.points(y)) + self.intercept_y_)
 
@@ -202,21 +232,22 @@ class TwoViews(
         return self.n_components_
 
 
-class _OfY:
-    """Say of an error that it is one of the second view."""
+class _SecondViewErrors:
+    """Context manager that adds to error messages that they concern the second view."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind in (ValueError, TypeError):
-            raise kind(f"y, the second view (X in what follows): {error}") from error
+            raise kind(f"y, the second view (called X in what follows): {error}") from error
 
 
-def _given(y: Any, model: Any) -> Any:
+def _require_y(y: Any, model: Any) -> Any:
+    """Return y; raise an error if it is None."""
     if y is None:
         raise ValueError(
-            f"{type(model).__name__} requires y to be passed, but the target y is None: it is the "
+            f"{type(model).__name__} requires y to be passed, but the target y is None: y is the "
             f"second view"
         )
     return y

@@ -1,4 +1,4 @@
-"""The heart: f in the dual, sum_i a_i k(x_i, .), and in the primal, <w, phi(.)>."""
+"""Functions of an RKHS: dual form sum_i a_i k(x_i, .) and primal form <w, phi(.)>."""
 
 from ._expansion import Expansion
 from ._near import near

@@ -1,4 +1,4 @@
-"""The heart: f(.) = sum_i a_i k(x_i, .), the form of every fitted kernel machine."""
+"""Kernel expansions f(.) = sum_i a_i k(x_i, .), the result type of fitted kernel models."""
 
 from __future__ import annotations
 
@@ -19,26 +19,32 @@ from ._primal import Primal, to_weights
 
 __all__ = ["Expansion"]
 
-_FEW = 2**15  # pairs of points whose block is held, which is faster than tiles in threads
-_ZERO_SUM = 1e-12  # relative to the sum of |coefficients|: rounding of coefficients that sum to 0
-_ROWS = 512  # points of a gradient worked on at a time
+# Up to this many pairs (x, point), one dense block is faster than tiles in several threads.
+_MAX_CACHED_PAIRS = 2**15
+# Coefficients whose sum is below this times the sum of their absolute values sum to 0.
+_ZERO_SUM = 1e-12
+_GRADIENT_BLOCK_ROWS = 512  # number of points per block of `gradient`, which limits its memory
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """m functions f_c(.) = sum_i coefficients[i, c] k(points[i], .) in the RKHS of `kernel`.
+    """Functions in the RKHS of a kernel, as linear combinations of kernel sections.
 
-    A value: calling, adding, scaling and indexing it gives numbers or other expansions.
+        f_c(.) = sum_i coefficients[i, c] k(points[i], .),      c = 1, ..., m
+
+    Expansions are immutable.  Calling one evaluates its functions; adding, scaling and indexing
+    return new expansions.
 
     Parameters
     ----------
     kernel : Kernel
     points : points
-        The x_i, n of them.
+        The n points x_i.
     coefficients : array of shape (n, m) or (n,)
+        One column per function.
     reduction : Reduction, optional
-        Of an expansion that `compress` has returned: how far it is from the one before.
+        The approximation error, if the expansion was returned by `compress`.
 
     Examples
     --------
@@ -70,7 +76,7 @@ class Expansion:
         if np.iscomplexobj(a):
             raise TypeError("coefficients must be real numbers, got complex ones")
         dtype = a.dtype if a.dtype in (np.float32, np.float64) else np.float64
-        object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))  # a copy of its own
+        object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))  # always a copy
 
     @classmethod
     def sections(cls, kernel: Kernel, X: Any) -> Expansion:
@@ -81,11 +87,11 @@ class Expansion:
     def mean(cls, kernel: Kernel, X: Any, weights: Any = None) -> Expansion:
         """Return the mean embedding sum_i w_i k(x_i, .), with w_i = 1/n by default.
 
-        Weights are taken as they are; they need not sum to 1.
+        Weights are not normalised; they need not sum to 1.
         """
         n = length(X)
         if n == 0:
-            raise ValueError("the mean of no points is not defined")
+            raise ValueError("the mean of 0 points is not defined; pass at least one point")
         w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights, dtype=float)
         if w.shape != (n,):
             raise ValueError(f"weights have shape {w.shape}, but there are {n} points")
@@ -96,7 +102,7 @@ class Expansion:
         return self.coefficients.shape[1]
 
     def __getitem__(self, columns: Any) -> Expansion:
-        """Return some of the functions, on the same points."""
+        """Return an expansion of the selected functions, on the same points."""
         if isinstance(columns, (int, np.integer)):
             columns = [columns]
         return Expansion(self.kernel, self.points, self.coefficients[:, columns])
@@ -107,8 +113,11 @@ class Expansion:
     # ------------------------------------------------------------------ values
 
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """Return f_c(x_i), shape (n, m), in tiles: k(X, points) is never held, but for few x."""
-        if length(X) * len(self.coefficients) <= _FEW and not reads_all(self.kernel):
+        """Return f_c(x_i), shape (n, m).
+
+        k(X, points) is computed in tiles and never stored as a whole, unless it is small.
+        """
+        if length(X) * len(self.coefficients) <= _MAX_CACHED_PAIRS and not reads_all(self.kernel):
             return np.asarray(near(self, self.kernel, X, self.points) @ self.coefficients)
         return np.asarray(
             gram(self.kernel, X, self.points, n_threads=n_threads) @ self.coefficients
@@ -118,32 +127,33 @@ class Expansion:
         """Return df_c/dx at each point of X, shape (n, m, d)."""
         if not length(X):
             return np.zeros((0, len(self), np.shape(X)[1]))
-        parts = []
-        for rows in slices(length(X), _ROWS):
+        gradients = []
+        for rows in slices(length(X), _GRADIENT_BLOCK_ROWS):
             Xi = take(X, rows)
             weights = (np.ones((length(Xi), 1)) * a for a in self.coefficients.T)
-            each = [self.kernel.input_gradient(Xi, self.points, W) for W in weights]
-            parts.append(np.stack(each, axis=1))
-        return np.concatenate(parts)
+            per_function = [self.kernel.input_gradient(Xi, self.points, W) for W in weights]
+            gradients.append(np.stack(per_function, axis=1))
+        return np.concatenate(gradients)
 
     # ------------------------------------------------------------------ geometry
 
     def inner(self, other: Expansion) -> np.ndarray:
         """Return <f_c, g_e> in the RKHS, shape (m, m')."""
         self._require_same_kernel(other)
-        return np.asarray(self.coefficients.T @ (self._against(other) @ other.coefficients))
+        return np.asarray(self.coefficients.T @ (self._gram_with(other) @ other.coefficients))
 
     def norm(self) -> np.ndarray:
         """Return |f_c| in the RKHS, shape (m,)."""
         a = self.coefficients
-        K = self._against(self)
-        Ka, sizes = np.hsplit(K @ np.concatenate([a, np.abs(a)], axis=1), 2)
+        K = self._gram_with(self)
+        Ka, K_abs_a = np.hsplit(K @ np.concatenate([a, np.abs(a)], axis=1), 2)
         squared = np.einsum("ic,ic->c", a, Ka)
-        # A square below 0 is rounding, if it is small beside its terms; otherwise k is no kernel.
-        # The terms |a_i k_ij a_j| sum to at most (sum |a_i| sqrt k_ii)^2.  The diagonal of a kernel
-        # that is only conditionally positive definite may be 0, and then |a|^T K |a| says more.
+        # A negative square is rounding if it is small compared with its terms; otherwise k is not
+        # positive semidefinite.  The terms |a_i k_ij a_j| sum to at most (sum |a_i| sqrt k_ii)^2.
+        # That bound may be 0 for a kernel that is only conditionally positive definite, because its
+        # diagonal may be 0; then |a|^T K |a| is the larger one.
         bound = np.maximum(
-            np.einsum("ic,ic->c", np.abs(a), np.abs(sizes)),
+            np.einsum("ic,ic->c", np.abs(a), np.abs(K_abs_a)),
             (np.sqrt(np.abs(K.diagonal())) @ np.abs(a)) ** 2,
         )
         if np.any(squared < -max(1e-10, 100 * np.finfo(K.dtype).eps) * bound):
@@ -154,22 +164,27 @@ class Expansion:
         return np.sqrt(np.maximum(squared, 0.0))
 
     def distance(self, other: Expansion) -> np.ndarray:
-        """Return |f_c - g_c| in the RKHS, column by column.
+        """Return the distances |f_c - g_c| in the RKHS, shape (m,).
 
-        If the coefficients of a difference sum to 0, as those of two means do, its linear terms are
-        taken about the middle of the points: the distance is the same, and does not cancel.
+        If the coefficients of the differences sum to 0, as for two means, linear kernel terms are
+        centred at the middle of the points.  This does not change the distance, but it avoids
+        cancellation.
         """
-        gap = self - other
-        sums, sizes = np.abs(gap.coefficients.sum(axis=0)), np.abs(gap.coefficients).sum(axis=0)
-        if np.all(sums <= _ZERO_SUM * sizes):
-            gap = replace(gap, kernel=gap.kernel._about(gap.points))
-        return gap.norm()
+        difference = self - other
+        sums, magnitudes = (
+            np.abs(difference.coefficients.sum(axis=0)),
+            np.abs(difference.coefficients).sum(axis=0),
+        )
+        if np.all(sums <= _ZERO_SUM * magnitudes):
+            difference = replace(difference, kernel=difference.kernel._about(difference.points))
+        return difference.norm()
 
-    def _against(self, other: Expansion) -> GramOperator:
+    def _gram_with(self, other: Expansion) -> GramOperator:
+        """Return the Gram operator between the points of this and the other expansion."""
         same = other is self or same_points(self.points, other.points)
         return gram(self.kernel, self.points, None if same else other.points, storage="tiled")
 
-    # ------------------------------------------------------------------ fewer points
+    # ------------------------------------------------------------------ reduced sets
 
     def compress(
         self,
@@ -181,43 +196,52 @@ class Expansion:
         random_state: Any = None,
         max_memory: Any = None,
     ) -> Expansion:
-        """Return g_c = sum_j b_jc k(z_j, .) near the f_c, in fewer points z_j: a reduced set.
+        """Approximate the functions by expansions in fewer points (a reduced set).
 
-            min_{Z, B}  sum_c |f_c - g_c|^2,     B = K_zz^-1 K_zx A  for the points Z
+            min_{Z, B}  sum_c |f_c - g_c|^2,     g_c = sum_j b_jc k(z_j, .)
 
-        All functions share the points.  The result carries a `reduction`: the exact errors
-        |f_c - g_c|, and bounds on |f_c(x) - g_c(x)|.
+        All functions share the points Z.  For given points the best coefficients are
+        B = K_zz^-1 K_zx A.  The `reduction` attribute of the result holds the exact errors
+        |f_c - g_c| and bounds on |f_c(x) - g_c(x)|.
 
         =========== ================================================== =========================
-        method      new points                                         needs
+        method      new points                                         requires
         =========== ================================================== =========================
-        "select"    some of the old ones, chosen greedily, so that     any points; memory n m
-                    each lowers the error as much as possible
-        "kmeans"    centres of clusters, weighted by |coefficients|    dense vectors
-        "construct" moved freely by L-BFGS, from both of these         and an `input_gradient`
-        "auto"      "construct" if it can be had in about a minute,
+        "select"    a subset of the points, chosen greedily: each      any points; memory n m
+                    lowers the error as much as possible
+        "kmeans"    cluster centres, weighted by |coefficients|        dense vectors
+        "construct" free points, optimised by L-BFGS from both of      dense vectors and a kernel
+                    the above                                          with `input_gradient`
+        "auto"      "construct" if that takes at most about a minute,
                     else "select"
         =========== ================================================== =========================
 
         Parameters
         ----------
         n_points : int, optional
-            How many points at most: fewer than before.  There are fewer if more would add nothing.
+            Maximum number of new points, smaller than the present number.  The result has fewer if
+            more points would not reduce the error.
         max_error : float, optional
-            Instead of a number of points, the largest |f_c - g_c| allowed, as `norm` measures it:
-            ``0.01 * f.norm().max()`` for one percent.
-        method : {"auto", "select", "kmeans", "construct"}
+            Alternative to `n_points`: the largest allowed error |f_c - g_c| in the RKHS norm, for
+            example ``0.01 * f.norm().max()`` for one percent.
+        method : {"auto", "select", "kmeans", "construct"}, default="auto"
         max_iter : int, default=100
-            Steps of L-BFGS.  More make the error smaller, slowly.
+            Maximum number of L-BFGS steps.  More steps reduce the error further, but slowly.
         random_state : int, Generator, RandomState or None
-            Of k-means; None stands for 0, so that results repeat.
+            Seed of k-means.  None means 0, so that results are reproducible.
         max_memory : int, str or None
-            Bytes, or "2 GiB"; None for half of the machine's memory.
+            Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's
+            memory.
+
+        Returns
+        -------
+        Expansion
 
         Notes
         -----
-        New points are in float64, also if the old ones are not: coefficients of either sign nearly
-        cancel, and need the digits.  They do not share the noise of a `White` part.
+        New points are float64 even if the old ones are not, because coefficients of both signs
+        nearly cancel and need the precision.  The noise of a `White` kernel does not apply to
+        them.
 
         Examples
         --------
@@ -236,24 +260,34 @@ class Expansion:
         Z, B, reduction = reduce(self.kernel, self.points, self.coefficients, request)
         return Expansion(self.kernel, Z, B, reduction)
 
-    # ------------------------------------------------------------------ features
+    # ------------------------------------------------------------------ primal form
 
     def to_primal(self, *, max_memory: Any = None) -> Primal:
-        """Return f_c(.) = <w_c, phi(.)> with w_c = sum_i a_ic phi(x_i): the same functions.
+        """Return the same functions in primal form, f_c(.) = <w_c, phi(.)>.
 
-        Exact, for kernels with finitely many features (`mercer.kernels.finite_features`); they
-        need the memory of one weight per feature.  Others raise a TypeError.  Features of strings,
-        texts and graphs are those that occur in the points: w has no others.
+        The conversion w_c = sum_i a_ic phi(x_i) is exact.  It needs a kernel with finitely many
+        features (see `mercer.kernels.finite_features`), and memory for one weight per feature.
+        For strings, texts and graphs the features are those that occur in the points.
 
         Parameters
         ----------
         max_memory : int, str or None
-            Bytes, or "2 GiB"; None for half of the machine's memory.
+            Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's
+            memory.
+
+        Returns
+        -------
+        Primal
+
+        Raises
+        ------
+        TypeError
+            If the kernel has infinitely many features.
         """
         W, frame = to_weights(self.kernel, self.points, self.coefficients, max_memory)
         return Primal(self.kernel, W, frame)
 
-    # ------------------------------------------------------------------ back to points
+    # ------------------------------------------------------------------ pre-images
 
     def preimage(
         self,
@@ -268,61 +302,65 @@ class Expansion:
         max_iter: int = 500,
         max_memory: Any = None,
     ) -> PreImages:
-        """Return points z_c with phi(z_c) as close as possible to f_c, and how close that is.
+        """Find approximate pre-images: points z_c whose phi(z_c) is as close as possible to f_c.
 
             min_z  |phi(z) - f_c|^2  =  k(z, z) - 2 f_c(z) + |f_c|^2
 
-        Exact pre-images rarely exist; what is returned says its residual.  The f_c that have one
-        are combinations like means and reconstructions, whose coefficients sum to about 1.
+        Exact pre-images rarely exist; the result contains the residuals.  Good pre-images exist
+        mainly for combinations such as means and reconstructions, whose coefficients sum to
+        about 1.
 
         ============= ================================================== ========================
-        method        how                                                kernels
+        method        algorithm                                          kernels
         ============= ================================================== ========================
-        "nearest"     the candidate with the smallest residual           any points
+        "nearest"     the candidate with the smallest residual           any
         "convex"      a convex combination of `n_neighbors` candidates   on vectors
-        "distance"    meets the distances that f_c asks for              of distance, polynomial
-        "fixed_point" iterates z = weighted mean of the points           of distance, of <x, z>
-        "regularized" the same, pulled towards the start                 of distance, of <x, z>
-        "gradient"    L-BFGS, from the start if there is one, else       with `input_gradient`
-                      from the better of "nearest" and "distance"
+        "distance"    distances to `n_neighbors` candidates are          radial, polynomial
+                      computed from f_c, then matched by z
+        "fixed_point" iterates z = weighted mean of the points           radial, dot product
+        "regularized" the same, with a penalty towards the start         radial, dot product
+        "gradient"    L-BFGS from `start`, by default from the better    with `input_gradient`
+                      of "nearest" and "distance"
         "conformal"   inner products of a conformal map                  on vectors; n^2 memory
-        "learned"     ridge regression from feature space to points,     on vectors; n^2 memory
-                      its kernel and ridge chosen by leave-one-out
-        "search"      "nearest", then hill climbing through              any points
-                      `neighbours`
-        "auto"        in closed form if there is one; else all of the
+        "learned"     ridge regression from feature space to points;     on vectors; n^2 memory
+                      leave-one-out selects its kernel and ridge
+        "search"      local search through `neighbours`, from            any
+                      "nearest"
+        "auto"        a closed form if there is one; else all of the
                       above that apply ("conformal" and "learned" up
                       to 1000 points), the best refined by L-BFGS
         ============= ================================================== ========================
 
         Parameters
         ----------
-        method : str
+        method : str, default="auto"
         start : array of shape (m, d), optional
-            Where "fixed_point", "regularized" and "gradient" start, one row per function.
+            Initial points of "fixed_point", "regularized" and "gradient", one row per function.
         candidates : points, optional
-            The points to begin with; those of the expansion by default.
+            Points among which nearest neighbours are searched; by default those of the expansion.
         neighbours : function, optional
-            For points that are not vectors: `neighbours(obj)` lists objects one change away.  For
-            graphs the default adds or removes an edge, or changes a label.
-        n_neighbors : int
-            Of "convex" and "distance".
-        regularization : float
-            The weight of the start in "regularized", where a point at distance 0 has weight 1.
-        tol : float
-            Steps end when shorter than this, relative to the spread of the points.
-        max_iter : int
+            For points that are not vectors: `neighbours(obj)` lists objects that differ from `obj`
+            by one small change.  The default for graphs adds or removes an edge, or changes a
+            label.
+        n_neighbors : int, default=10
+            Number of neighbours of "convex" and "distance".
+        regularization : float, default=0.01
+            Weight of the start in "regularized"; a point at distance 0 has weight 1.
+        tol : float, default=1e-6
+            Iterations stop when steps are shorter than this times the spread of the points.
+        max_iter : int, default=500
+            Maximum number of iterations.
         max_memory : int, str or None
-            For the n x n systems of "conformal" and "learned".
+            Memory budget for the n x n systems of "conformal" and "learned".
 
         Returns
         -------
         PreImages
-            `points`, `residuals`, `methods` (which one found each point) and `report`.
+            With `points`, `residuals`, `methods` (the method that found each point) and `report`.
 
         Examples
         --------
-        The average of some points, under a kernel that is not linear:
+        The pre-image of the mean of some points:
 
         >>> import numpy as np
         >>> from mercer import Expansion
@@ -361,7 +399,7 @@ class Expansion:
         return self * -1.0
 
     def __mul__(self, factor: Any) -> Expansion:
-        """Scale all functions by a number, or each by its own."""
+        """Scale all functions by one number, or each function by its own."""
         if isinstance(factor, Expansion):
             return NotImplemented
         factor = np.asarray(factor)
@@ -380,7 +418,7 @@ class Expansion:
     def _require_same_kernel(self, other: Expansion) -> None:
         if self.kernel != other.kernel:
             raise KernelMismatchError(
-                f"the two expansions live in different spaces: one has the kernel "
+                f"the two expansions belong to different RKHSs: one has the kernel "
                 f"{self.kernel}, the other {other.kernel}"
             )
 

@@ -1,11 +1,13 @@
-"""What f costs in the primal and in the dual, counted: which is smaller, and from how many points.
+"""Cost model of the primal and the dual form of a kernel model.
 
-    numbers kept                      dual  n (s + m)            primal  M m
-    multiply-adds of a prediction           n (s + m)                    e (1 + m)
-    multiply-adds of a ridge                n^2 (s + n/3) / 2            (n e^2 + M^3/3) / 2
+                                            dual                         primal
+    stored numbers                          n (s + m)                    M m
+    multiply-adds per prediction            n (s + m)                    e (1 + m)
+    multiply-adds of ridge training         n^2 (s + n/3) / 2            (n e^2 + M^3/3) / 2
 
-for n points, m functions and M features, of which e are not 0 at a point; s numbers of a point
-enter a value of k.  A ridge is half of a symmetric matrix, K or Phi^T Phi, and its Cholesky factor.
+Here n is the number of points, m the number of functions, M the number of features, e the mean
+number of nonzero features of a point, and s the count of numbers per point that a value of k uses.
+Ridge training means one half of a symmetric matrix, K or Phi^T Phi, and its Cholesky factor.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from .._points import length, sliceable, take
 from .._runtime import entry_point
 from ..kernels import Kernel, Prepared, finite_features
 
-__all__ = ["Cost", "Sizes", "primal_or_dual"]
+__all__ = ["PrimalDualCost", "Sizes", "primal_or_dual"]
 
 
-class Cost(NamedTuple):
-    """What one thing costs in the dual and in the primal, and with how many points both are equal.
+class PrimalDualCost(NamedTuple):
+    """A cost in the dual and in the primal form, and the number of points where both are equal.
 
-    With more points than `crossover` the primal is cheaper.
+    With more than `crossover` points the primal form is cheaper.
     """
 
     dual: float
@@ -35,30 +37,34 @@ class Cost(NamedTuple):
 
     @property
     def cheaper(self) -> str:
-        """The word "primal" or "dual"."""
+        """The cheaper form, "primal" or "dual"."""
         return "primal" if self.primal < self.dual else "dual"
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a model, and what follows from them; as text, a table.
+    """Sizes of a model, and the costs of its primal and dual form that follow from them.
+
+    ``print`` shows the costs as a table.
 
     Parameters
     ----------
     n_points, n_features, n_functions : int
-        n, M and m.
+        The number of points n, of features M, and of functions m.
     entries : float
-        e, the features that are not 0 at a point, in the mean.
+        Mean number e of nonzero features of a point.
     numbers : float
-        s, how many numbers of a point a value of k multiplies: d for vectors, e for counts.
+        Count s of numbers per point that a value of k uses: the dimension d for vectors, e for
+        count features.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer import primal_or_dual
     >>> from mercer.kernels import Polynomial
-    >>> type(primal_or_dual(Polynomial(2), np.zeros((100, 3)))).__name__
-    'Sizes'
+    >>> sizes = primal_or_dual(Polynomial(2), np.zeros((100, 3)))
+    >>> sizes.n_features, sizes.prediction.cheaper
+    (10, 'primal')
     """
 
     n_points: int
@@ -68,24 +74,27 @@ class Sizes:
     numbers: float
 
     @property
-    def stored(self) -> Cost:
-        """Numbers kept: points and coefficients, or weights."""
-        each, weights = self.numbers + self.n_functions, self.n_features * self.n_functions
-        return Cost(self.n_points * each, weights, weights / each)
+    def stored(self) -> PrimalDualCost:
+        """Number of stored numbers: points and coefficients, or weights."""
+        per_point, n_weights = self.numbers + self.n_functions, self.n_features * self.n_functions
+        return PrimalDualCost(self.n_points * per_point, n_weights, n_weights / per_point)
 
     @property
-    def prediction(self) -> Cost:
-        """Multiply-adds for one point; a feature counts as one, given those before it."""
-        each, values = self.numbers + self.n_functions, self.entries * (1.0 + self.n_functions)
-        return Cost(self.n_points * each, values, values / each)
+    def prediction(self) -> PrimalDualCost:
+        """Multiply-adds of a prediction for one point; computing a feature counts as one."""
+        per_point, operations = (
+            self.numbers + self.n_functions,
+            self.entries * (1.0 + self.n_functions),
+        )
+        return PrimalDualCost(self.n_points * per_point, operations, operations / per_point)
 
     @property
-    def training(self) -> Cost:
-        """Multiply-adds of a ridge: half of K or of Phi^T Phi, and a Cholesky factor."""
+    def training(self) -> PrimalDualCost:
+        """Multiply-adds of ridge training: half of K or of Phi^T Phi, and a Cholesky factor."""
         n, M, e, s = float(self.n_points), float(self.n_features), self.entries, self.numbers
-        # n^3/3 + s n^2 - e^2 n - M^3/3 changes its sign once, so that it has one positive root
+        # The coefficients of n^3/3 + s n^2 - e^2 n - M^3/3 change sign once: one positive root.
         roots = np.roots([1.0 / 3.0, s, -(e**2), -(M**3) / 3.0])
-        return Cost(
+        return PrimalDualCost(
             n**2 * (s + n / 3.0) / 2.0,
             (n * e**2 + M**3 / 3.0) / 2.0,
             float(roots[np.argmax(roots.real)].real),
@@ -93,9 +102,9 @@ class Sizes:
 
     def __str__(self) -> str:
         rows = {
-            "numbers kept": self.stored,
-            "multiply-adds of a prediction": self.prediction,
-            "multiply-adds of a ridge": self.training,
+            "stored numbers": self.stored,
+            "multiply-adds per prediction": self.prediction,
+            "multiply-adds of ridge training": self.training,
         }
         functions = "function" if self.n_functions == 1 else "functions"
         title = (
@@ -114,21 +123,25 @@ class Sizes:
 def primal_or_dual(
     kernel: Kernel, X: Any, n_functions: int = 1, *, max_memory: Any = None
 ) -> Sizes:
-    """Return what a model of the points X costs in the primal and in the dual.
+    """Compare the costs of the primal and the dual form of a model on the points X.
 
-    Nothing is fitted: the kernel's features are counted, those of structured points by listing
-    them.
+    Nothing is fitted: the features of the kernel are only counted.  For structured points such as
+    strings and graphs they are enumerated.
 
     Parameters
     ----------
     kernel : Kernel
-        With finitely many features; others are dual only.
+        A kernel with finitely many features; other kernels have only a dual form.
     X : points
         The training points.
-    n_functions : int
-        How many targets, or classes.
+    n_functions : int, default=1
+        Number of targets, or of classes.
     max_memory : int, str or None
-        Bytes, or "2 GiB"; None for half of the machine's memory.
+        Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's memory.
+
+    Returns
+    -------
+    Sizes
 
     Examples
     --------
@@ -138,21 +151,21 @@ def primal_or_dual(
     >>> sizes = primal_or_dual(Polynomial(3), np.zeros((200, 10)))
     >>> print(sizes)
     200 points, 286 features, 1 function          dual    primal   cheaper   equal at
-      numbers kept                             2.2e+03       286   primal    26 points
-      multiply-adds of a prediction            2.2e+03       572   primal    52 points
-      multiply-adds of a ridge                1.53e+06  1.21e+07   dual      524 points
+      stored numbers                           2.2e+03       286   primal    26 points
+      multiply-adds per prediction             2.2e+03       572   primal    52 points
+      multiply-adds of ridge training         1.53e+06  1.21e+07   dual      524 points
     """
-    X, one = sliceable(X), slice(0, 1)
-    phi, _ = finite_features(kernel, take(X, one), None, max_memory)
+    X, first = sliceable(X), slice(0, 1)
+    phi, _ = finite_features(kernel, take(X, first), None, max_memory)
     if sp.issparse(phi):
         phi, _ = finite_features(kernel, X, None, max_memory)
         entries = phi.nnz / max(1, length(X))
         return Sizes(length(X), phi.shape[1], n_functions, entries, entries)
-    M, some = int(phi.shape[1]), X if sp.issparse(X) else take(X, one)  # rows are alike
-    return Sizes(length(X), M, n_functions, float(M), _numbers(kernel.prepare(some)))
+    M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)  # dense rows are alike
+    return Sizes(length(X), M, n_functions, float(M), _numbers_per_point(kernel.prepare(sample)))
 
 
-def _numbers(P: Prepared) -> float:
-    """Return how many numbers a prepared point has, in all branches of the kernel."""
-    own = sum(np.size(a) for a in P.arrays if np.ndim(a) == 2)  # those of one number are norms
-    return float(own / max(1, len(P)) + sum(map(_numbers, P.children)))
+def _numbers_per_point(P: Prepared) -> float:
+    """Return how many numbers a prepared point has, summed over all parts of the kernel."""
+    count = sum(np.size(a) for a in P.arrays if np.ndim(a) == 2)  # 1-D arrays hold norms
+    return float(count / max(1, len(P)) + sum(map(_numbers_per_point, P.children)))

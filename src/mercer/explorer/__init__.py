@@ -1,11 +1,11 @@
-"""The explorer: maps of points to look at, in a browser, a notebook or one file.
+"""Interactive exploration of embeddings in a browser, in a notebook or in one HTML file.
 
     Scene ──► pack ──► view
 
-A `Scene` holds points, a table of what is known of each, and one or two `Map`s with the models that
-made them.  The view (`assets/`, JavaScript without any library) draws it; it is the same on the
-page of the server, in a notebook, and in a saved page.  A `Desk` answers the requests of a view,
-and does not depend on the transport: a websocket of the server, or the comm of a notebook.
+A `Scene` contains the points, a table with one row per point, and one or two `Embedding`s with
+their models.  The view (`assets/`, JavaScript without other libraries) draws it; it is the same in
+the page of the server, in a notebook, and in a saved page.  A `Controller` handles the requests of
+a view.  It does not depend on the transport: a websocket of the server, or the comm of a notebook.
 """
 
 from ._explore import Explorer, explore, scene_of

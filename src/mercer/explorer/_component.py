@@ -1,4 +1,4 @@
-"""The view as a component of Panel, with a desk behind it."""
+"""The explorer as a Panel component, connected to a controller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import param
 from panel.custom import JSComponent
 
-from ._desk import Desk
+from ._desk import Controller
 from ._page import adapter, script, style
 from ._scene import Scene
 
@@ -15,21 +15,21 @@ __all__ = ["Component"]
 
 
 class Component(JSComponent):
-    """A scene in a notebook, or in an application of Panel."""
+    """A Panel component that shows a scene in a notebook or in a Panel application."""
 
-    tall = param.String(default="640px", doc="The height, in the language of CSS.")
+    css_height = param.String(default="640px", doc="CSS height of the component.")
 
     _esm = script() + adapter()
     _stylesheets = [style(), ":host { display: block; width: 100%; }"]  # noqa: RUF012
 
-    def __init__(self, scene: Scene, tall: str = "640px") -> None:
-        self.desk = Desk(scene, self._send_msg)
-        super().__init__(tall=tall, sizing_mode="stretch_width")
+    def __init__(self, scene: Scene, css_height: str = "640px") -> None:
+        self.controller = Controller(scene, self._send_msg)
+        super().__init__(css_height=css_height, sizing_mode="stretch_width")
 
     def _handle_msg(self, data: Any) -> None:
-        self.desk.handle(data)
+        self.controller.handle(data)
 
     def _cleanup(self, root: Any = None) -> None:
         super()._cleanup(root)
-        if not self._models:  # the last page that showed it is closed
-            self.desk.close()
+        if not self._models:  # the last page that shows the component was closed
+            self.controller.close()

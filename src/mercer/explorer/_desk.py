@@ -1,7 +1,7 @@
-"""A desk answers the requests of one page: short ones at once, long ones in a thread.
+"""The controller handles the requests of one page, long ones in a background thread.
 
-A page always shows the result of its newest request for a fit.  An older fit is ended at its next
-step, or its result is dropped, even if the newest request turns out to be invalid.
+A page always shows the result of its newest request for a fit.  An older fit is cancelled at its
+next step, or its result is discarded, even if the newest request turns out to be invalid.
 """
 
 from __future__ import annotations
@@ -24,49 +24,61 @@ from ..estimators import KernelPCA
 from ..kernels import Kernel, as_kernel
 from ..solvers import Status
 from ..tables import open_table
-from ._map import Map
-from ._models import affordable, follows, kernel_map, second_map, seconds, seconds_for, vectors
+from ._map import Embedding
+from ._models import (
+    affordable,
+    as_vectors,
+    fit_second_embedding,
+    kernel_pca_embedding,
+    second_fit_seconds,
+    second_options,
+    uses_kernel_distances,
+)
 from ._page import page
 from ._scene import Scene
 from ._watched import WatchedScene
 from ._wire import pack
 from ._worker import Worker
 
-__all__ = ["Desk"]
+__all__ = ["Controller"]
 
-AT_ONCE = 1.0  # seconds of a fit beyond which somebody has to press Run
-_MOST = 50  # components that can be asked for
+MAX_UNCONFIRMED_SECONDS = 1.0  # longer fits start only after the user has pressed Run
+_MAX_COMPONENTS = 50  # limit of the number of components on the page
 _STRUCTURED = ("strings", "texts", "graphs")  # domains of kernels that do not compare vectors
 
 
-class Overtaken(Exception):
-    """A newer question has taken the place of this one."""
+class Superseded(Exception):
+    """Raised in a fit that a newer request has replaced."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is to be fitted: a kernel, a number of components, and a second map."""
+class FitRequest:
+    """A request for a fit: a kernel, a number of components, and the second embedding.
+
+    `second` is a key of `second_options`, or "given" for a model that the user has passed.
+    """
 
     kernel: Kernel | None
     components: int
     second: str
 
 
-class Desk:
-    """Answers questions about a scene.
+class Controller:
+    """Handles the requests of one page about a scene.
 
     Parameters
     ----------
     scene : Scene
+        The initial scene.
     send : function
-        Takes the bytes of an answer.
+        Sends the bytes of a message to the page.
     source : WatchedScene, optional
-        The file that the scene came from.
+        The file that the scene was read from.
 
     Attributes
     ----------
     scene : Scene
-        As it is now.
+        The current scene.
     selection : ndarray of int
         The rows that are selected on the page, counted from 0.
     """
@@ -79,262 +91,272 @@ class Desk:
     ) -> None:
         self.scene, self.selection = scene, np.zeros(0, dtype=np.int64)
         self._send, self._source = send, source
-        self._wish = self._first_wish(scene)
+        self._fit_request = self._initial_fit_request(scene)
         self._newest = 0
         self._lock = threading.Lock()
         self._fits = Worker("mercer-fits")
-        self._answers = Worker("mercer-answers")
-        self._seen = None if source is None else source.stamp
-        self._told = False
+        self._queries = Worker("mercer-answers")
+        self._seen_stamp = None if source is None else source.stamp
+        self._notified = False
 
     def close(self) -> None:
-        """Drop what is queued, and end a running fit at its next step."""
-        self._overtake()
+        """Discard queued requests, and cancel a running fit at its next step."""
+        self._supersede()
         self._fits.close()
-        self._answers.close()
+        self._queries.close()
 
     @property
     def is_busy(self) -> bool:
         """Whether a fit or another long request is running."""
-        return self._fits.is_busy or self._answers.is_busy
+        return self._fits.is_busy or self._queries.is_busy
 
-    def first(self) -> bytes:
-        """Return the scene for a page that has just been opened."""
-        return pack(self.scene.told(live=True) | self._panes())
+    def initial_message(self) -> bytes:
+        """Return the scene as bytes, for a page that has just been opened."""
+        return pack(self.scene.to_message(live=True) | self._panes_message())
 
-    # ------------------------------------------------------------------ questions
+    # ------------------------------------------------------------------ requests
 
-    def handle(self, question: Any) -> None:
-        """Answer a question: a dict whose `ask` says which; others are not heard."""
-        asks: dict[str, Callable[[dict], None]] = {
-            "scene": self._later(self._open),
+    def handle(self, request: Any) -> None:
+        """Handle a request: a dict with the key "type"; anything else is ignored."""
+        handlers: dict[str, Callable[[dict], None]] = {
+            "scene": self._in_background(self._open),
             "select": self._select,
-            "place": self._later(self._place),
-            "column": self._later(self._column),
-            "field": self._later(self._field),
+            "preimage": self._in_background(self._preimage),
+            "column": self._in_background(self._column),
+            "field": self._in_background(self._contours),
             "axes": self._axes,
             "fit": self._fit,
-            "page": self._later(self._page),
-            "project": self._later(self._project),
-            "reread": self._later(self._again),
+            "page": self._in_background(self._page),
+            "project": self._in_background(self._project),
+            "reload": self._in_background(self._reload),
         }
-        what = question.get("ask") if isinstance(question, dict) else None
-        if isinstance(what, str) and what in asks:
-            self._guarded(asks[what], question)
+        kind = request.get("type") if isinstance(request, dict) else None
+        if isinstance(kind, str) and kind in handlers:
+            self._run_guarded(handlers[kind], request)
 
-    def _later(self, answer: Callable[[dict], None]) -> Callable[[dict], None]:
-        return lambda question: self._answers.submit(self._guarded, answer, question)
+    def _in_background(self, handler: Callable[[dict], None]) -> Callable[[dict], None]:
+        """Return a handler that runs in the background thread."""
+        return lambda request: self._queries.submit(self._run_guarded, handler, request)
 
-    def _guarded(self, answer: Callable[[dict], None], question: dict) -> None:
-        """Answer a request, or report why that failed, and go on with the next one."""
+    def _run_guarded(self, handler: Callable[[dict], None], request: dict) -> None:
+        """Run a handler; if it fails, send the error to the page."""
         try:
-            answer(question)
-        except Overtaken:
+            handler(request)
+        except Superseded:
             return
         except Exception as error:
-            text = _first_words(error)
-            if question.get("ask") == "column":
-                self.tell("column", name=str(question.get("name")), error=text)
-            elif question.get("ask") == "place":
-                token, pane = _number(question, "token"), _number(question, "pane")
-                place = [_number(question, "x"), _number(question, "y")]
-                more = {"title": "Nothing", "record": [], "place": place, "image": None}
-                self.tell("place", token=token, pane=pane, words=text, **more)
-            elif question.get("ask") == "fit":
-                self.tell("state", error=text, token=_number(question, "token"))
+            text = _error_text(error)
+            if request.get("type") == "column":
+                self.reply("column", name=str(request.get("name")), error=text)
+            elif request.get("type") == "preimage":
+                token, pane = _numeric_field(request, "token"), _numeric_field(request, "pane")
+                position = [_numeric_field(request, "x"), _numeric_field(request, "y")]
+                empty = {"title": "Error", "record": [], "position": position, "image": None}
+                self.reply("preimage", token=token, pane=pane, text=text, **empty)
+            elif request.get("type") == "fit":
+                self.reply("state", error=text, token=_numeric_field(request, "token"))
             else:
-                act = "reread" if question.get("ask") == "reread" else None
-                self.tell("notice", text=text, act=act)
+                action = "reload" if request.get("type") == "reload" else None
+                self.reply("notice", text=text, action=action)
 
-    def tell(self, kind: str, **values: Any) -> None:
-        """Send an answer."""
+    def reply(self, kind: str, **values: Any) -> None:
+        """Send a message to the page."""
         self._send(pack({"kind": kind, **values}))
 
-    # ------------------------------------------------------------------ answers
+    # ------------------------------------------------------------------ handlers
 
-    def _select(self, question: dict) -> None:
-        rows = np.frombuffer(base64.b64decode(question["rows"]), "<u4").astype(np.int64)
+    def _select(self, request: dict) -> None:
+        rows = np.frombuffer(base64.b64decode(request["rows"]), "<u4").astype(np.int64)
         self.selection = rows[rows < len(self.scene)]
 
-    def _place(self, question: dict) -> None:
-        scene, x, y = self.scene, float(question["x"]), float(question["y"])
-        one = scene.maps[int(question["pane"])]
-        found = one.answers(np.array([[x, y]]))[0]
-        self.tell(
-            "place",
-            token=_number(question, "token"),
-            pane=int(question["pane"]),
-            place=[x, y],
-            title=one.title,
-            record=[] if scene.image else scene.record(found.points),
-            image=scene.pixels(found.points),
-            residual=found.residual,
-            words=found.words,
+    def _preimage(self, request: dict) -> None:
+        """Send the point that corresponds to a position in an embedding."""
+        scene, x, y = self.scene, float(request["x"]), float(request["y"])
+        embedding = scene.embeddings[int(request["pane"])]
+        preimage = embedding.preimages(np.array([[x, y]]))[0]
+        self.reply(
+            "preimage",
+            token=_numeric_field(request, "token"),
+            pane=int(request["pane"]),
+            position=[x, y],
+            title=embedding.title,
+            record=[] if scene.image else scene.record(preimage.points),
+            image=scene.pixels(preimage.points),
+            residual=preimage.residual,
+            text=preimage.text,
         )
 
-    def _column(self, question: dict) -> None:
-        self.tell("column", **self.scene.column(str(question["name"])))
+    def _column(self, request: dict) -> None:
+        self.reply("column", **self.scene.column(str(request["name"])))
 
-    def _field(self, question: dict) -> None:
-        pane, name = int(question["pane"]), str(question["name"])
-        one = self.scene.maps[pane]
+    def _contours(self, request: dict) -> None:
+        """Send the values of a function over an embedding, which the page draws as contours."""
+        pane, name = int(request["pane"]), str(request["name"])
+        embedding = self.scene.embeddings[pane]
         if not name:
-            self.tell("field", pane=pane, values=None, words="No lines.")
+            self.reply("field", pane=pane, values=None, text="No contours.")
             return
         kind, _, number = name.partition(" ")
         if kind == "magnification":
-            found = one.magnification()
-            words = "Lines of log10 of how much the way back stretches areas."
+            field = embedding.magnification()
+            text = "Contours of log10 of the factor by which the inverse transform scales areas."
         else:
-            functions, j = self._eigen.model, int(number) - 1
-            found = one.over_points(lambda X: functions.transform(X)[:, j])
-            words = f"Lines of eigenfunction {j + 1} of {self._eigen.title}."
-        if not len(found.levels):
-            words += f" It is {float(found.values.flat[0]):.4g} everywhere."
-        self.tell(
+            model, j = self._kernel_pca.model, int(number) - 1
+            field = embedding.function_on_grid(lambda X: model.transform(X)[:, j])
+            text = f"Contours of eigenfunction {j + 1} of {self._kernel_pca.title}."
+        if not len(field.levels):
+            text += f" The value is {float(field.values.flat[0]):.4g} everywhere."
+        self.reply(
             "field",
             pane=pane,
             name=name,
-            values=found.values.reshape(-1),
-            rows=found.values.shape[0],
-            columns=found.values.shape[1],
-            **found.box._asdict(),
-            levels=found.levels.tolist(),
-            words=words,
+            values=field.values.reshape(-1),
+            rows=field.values.shape[0],
+            columns=field.values.shape[1],
+            **field.box._asdict(),
+            levels=field.levels.tolist(),
+            text=text,
         )
 
-    def _axes(self, question: dict) -> None:
-        across, up = (int(j) for j in question["axes"])
-        first, *rest = self.scene.maps
-        if not 0 <= min(across, up) <= max(across, up) < first.places.shape[1]:
-            raise ValueError(f"the map has {first.places.shape[1]} dimensions")
-        self._show((first.with_shown((across, up)), *rest))
+    def _axes(self, request: dict) -> None:
+        """Show other dimensions of the first embedding."""
+        across, up = (int(j) for j in request["axes"])
+        first, *rest = self.scene.embeddings
+        if not 0 <= min(across, up) <= max(across, up) < first.coordinates.shape[1]:
+            raise ValueError(f"the embedding has {first.coordinates.shape[1]} dimensions")
+        self._update_embeddings((first.with_shown_dims((across, up)), *rest))
 
-    def _page(self, question: dict) -> None:
-        self.tell("page", name="explorer.html", bytes=np.frombuffer(self.html().encode(), "u1"))
+    def _page(self, request: dict) -> None:
+        self.reply("page", name="explorer.html", bytes=np.frombuffer(self.html().encode(), "u1"))
 
     def html(self) -> str:
-        """Return the scene as it is now as a page of its own."""
-        return page(self.scene.told(live=False))
+        """Return the current scene as a self-contained HTML page."""
+        return page(self.scene.to_message(live=False))
 
-    def _project(self, question: dict) -> None:
-        """Add rows of an uploaded file to the same maps."""
-        name = str(question["name"])
+    def _project(self, request: dict) -> None:
+        """Project the rows of an uploaded file into the embeddings."""
+        name = str(request["name"])
         suffixes = "".join(Path(name).suffixes[-2:])  # two for .csv.gz
         with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder) / f"new{suffixes if suffixes.isascii() else ''}"
-            place.write_bytes(base64.b64decode(question["bytes"]))
+            path = Path(folder) / f"new{suffixes if suffixes.isascii() else ''}"
+            path.write_bytes(base64.b64decode(request["bytes"]))
             try:
-                source = open_table(place)
+                source = open_table(path)
                 source.name = name
                 recipe = self.scene.recipe
                 table = source.table(() if recipe is None else recipe.text_columns)
             except (ValueError, OSError) as error:  # name the user's file, not the temporary one
-                raise ValueError(str(error).replace(str(place), name)) from None
-        self._renew(self.scene.projected(table))
-        self.tell("notice", text=f"{len(table)} rows of {name} are in the maps.")
+                raise ValueError(str(error).replace(str(path), name)) from None
+        self._replace_scene(self.scene.projected(table))
+        self.reply("notice", text=f"{len(table)} rows of {name} were added to the embeddings.")
 
-    def _again(self, question: dict) -> None:
-        """Show the file as it is now."""
+    def _reload(self, request: dict) -> None:
+        """Read the file again if it has changed, and show it."""
         if self._source is not None:
             self._source.refresh()
-            self._restart(self._source)
+            self._reset(self._source)
 
-    def _restart(self, source: WatchedScene) -> None:
-        """Show the scene that was read from the file last."""
-        self._seen, self._told = source.stamp, False
-        self._renew(source.scene)
-        self._wish = self._first_wish(self.scene)
+    def _reset(self, source: WatchedScene) -> None:
+        """Show the scene that was most recently read from the file."""
+        self._seen_stamp, self._notified = source.stamp, False
+        self._replace_scene(source.scene)
+        self._fit_request = self._initial_fit_request(self.scene)
 
-    def _renew(self, scene: Scene) -> None:
-        self._overtake()  # drop the fits of the old points
+    def _replace_scene(self, scene: Scene) -> None:
+        """Show another scene."""
+        self._supersede()  # cancel fits of the old points
         self.scene = scene
-        self._send(self.first())
+        self._send(self.initial_message())
 
     # ------------------------------------------------------------------ the file
 
-    def _open(self, question: dict) -> None:
-        """Send the scene to a new page, from the file as it is now."""
+    def _open(self, request: dict) -> None:
+        """Send the scene to a new page, after reading the file again if it has changed."""
         source = self._source
-        if source is None or source.path is None or not source.changed_since(self._seen):
-            self._send(self.first())
+        if source is None or source.path is None or not source.changed_since(self._seen_stamp):
+            self._send(self.initial_message())
             return
         try:
             source.refresh()
         except Exception as error:
-            self._told = True
-            self._send(self.first())
-            text = f"{source.path.name} has changed, but cannot be read: {_first_words(error)}"
-            self.tell("notice", text=text, act="reread")
+            self._notified = True
+            self._send(self.initial_message())
+            text = f"{source.path.name} has changed, but cannot be read: {_error_text(error)}"
+            self.reply("notice", text=text, action="reload")
         else:
-            self._restart(source)
+            self._reset(source)
 
     def check_file(self) -> None:
-        """Tell the page, once, that the file is not the one that was read."""
+        """Notify the page, once, if the file has changed or no longer exists."""
         source = self._source
-        if source is None or source.path is None or self._told:
+        if source is None or source.path is None or self._notified:
             return
-        if not source.changed_since(self._seen):
+        if not source.changed_since(self._seen_stamp):
             return
-        self._told = True
+        self._notified = True
         if source.is_gone:
-            text = f"{source.path.name} is gone; the rows shown were read before."
-            self.tell("notice", text=text)
+            text = f"{source.path.name} no longer exists; the rows shown were read before."
+            self.reply("notice", text=text)
         else:
-            act = "reread" if source.can_read else None
+            action = "reload" if source.can_read else None
             text = f"{source.path.name} has changed since it was read."
-            self.tell("notice", text=text, act=act)
+            self.reply("notice", text=text, action=action)
 
     # ------------------------------------------------------------------ fits
 
     @property
-    def _eigen(self) -> Map:
-        """The first map of a kernel PCA."""
-        return next(one for one in self.scene.maps if one.is_kernel_pca)
+    def _kernel_pca(self) -> Embedding:
+        """The first kernel PCA embedding."""
+        return next(e for e in self.scene.embeddings if e.is_kernel_pca)
 
-    def _first_wish(self, scene: Scene) -> Wish:
-        first, *rest = scene.maps
+    def _initial_fit_request(self, scene: Scene) -> FitRequest:
+        """Return the request that describes the embeddings of a scene as they are."""
+        first, *rest = scene.embeddings
         kernel = first.model.kernel_ if first.is_kernel_pca else None
-        titles = {words: key for key, words in seconds_for(scene.points)}
+        titles = {title: key for key, title in second_options(scene.points)}
         titles["the data"] = "data"
         second = titles.get(rest[0].title, "given") if rest else "none"
-        return Wish(kernel, first.places.shape[1], second)
+        return FitRequest(kernel, first.coordinates.shape[1], second)
 
-    def _overtake(self) -> int:
-        """Drop the running fit and those that wait, and return the number of the next one."""
+    def _supersede(self) -> int:
+        """Cancel the running and queued fits, and return the number of the next fit."""
         with self._lock:
             self._newest += 1
             return self._newest
 
-    def _fit(self, question: dict) -> None:
-        """Check a request for a fit, and pass it on to the thread that fits."""
-        number = self._overtake()  # first, because an invalid request replaces older ones, too
-        wish, first = self._wish, self.scene.maps[0]
-        if "kernel" in question:
-            kernel = as_kernel(str(question["kernel"]))
+    def _fit(self, request: dict) -> None:
+        """Validate a request for a fit, and submit it to the thread that fits models."""
+        number = self._supersede()  # first, because even an invalid request replaces older ones
+        fit_request, first = self._fit_request, self.scene.embeddings[0]
+        if "kernel" in request:
+            kernel = as_kernel(str(request["kernel"]))
             self._check_domain(kernel)
-            wish = replace(wish, kernel=kernel)
-        if "parameter" in question and first.is_kernel_pca:  # of the kernel that is shown
+            fit_request = replace(fit_request, kernel=kernel)
+        if "parameter" in request and first.is_kernel_pca:  # one parameter of the shown kernel
             theta = first.model.kernel_.theta
-            theta[int(question["parameter"])] = np.log(float(question["value"]))
-            wish = replace(wish, kernel=first.model.kernel_.with_theta(theta))
-        if "components" in question:
-            wish = replace(wish, components=int(np.clip(int(question["components"]), 1, _MOST)))
-        if "second" in question:
-            wish = replace(wish, second=str(question["second"]))
-        self._wish = wish
-        self._fits.submit(self._guarded, lambda asked: self._work(number, wish, asked), question)
+            theta[int(request["parameter"])] = np.log(float(request["value"]))
+            fit_request = replace(fit_request, kernel=first.model.kernel_.with_theta(theta))
+        if "components" in request:
+            fit_request = replace(
+                fit_request, components=int(np.clip(int(request["components"]), 1, _MAX_COMPONENTS))
+            )
+        if "second" in request:
+            fit_request = replace(fit_request, second=str(request["second"]))
+        self._fit_request = fit_request
+        self._fits.submit(
+            self._run_guarded, lambda message: self._run_fit(number, fit_request, message), request
+        )
 
     def _check_domain(self, kernel: Kernel) -> None:
         """Raise a ValueError for a kernel on strings or graphs if the points are vectors.
 
-        Some of these kernels would take a row of numbers for a sequence of symbols, and find no
-        two rows alike.
+        Some of these kernels would treat a row of numbers as a sequence of symbols, so that no two
+        rows would be similar.
         """
-        X, first = self.scene.points, self.scene.maps[0]
-        shown = first.model.kernel_.domain if first.is_kernel_pca else "vectors"
-        dense = vectors(X)
-        if (dense is None and not hasattr(X, "toarray")) or shown in _STRUCTURED:
+        X, first = self.scene.points, self.scene.embeddings[0]
+        domain = first.model.kernel_.domain if first.is_kernel_pca else "vectors"
+        dense = as_vectors(X)
+        if (dense is None and not hasattr(X, "toarray")) or domain in _STRUCTURED:
             return
         if kernel.domain in _STRUCTURED:
             columns = (X if dense is None else dense).shape[1]
@@ -344,127 +366,138 @@ class Desk:
                 f"column of {kernel.domain}"
             )
 
-    def _needs_second(self, wish: Wish, model: Any) -> bool:
-        """Tell whether the second map is to be fitted: another one, or one of a new kernel."""
-        new = model is not self.scene.maps[0].model
-        other = wish.second != self._second_now
-        return other or (new and follows(wish.second, self.scene.training))
+    def _needs_second(self, fit_request: FitRequest, model: Any) -> bool:
+        """Return True if the second embedding must be fitted: another one, or a new kernel."""
+        new_kernel = model is not self.scene.embeddings[0].model
+        other = fit_request.second != self._current_second
+        return other or (
+            new_kernel and uses_kernel_distances(fit_request.second, self.scene.training_points)
+        )
 
     @property
-    def _second_now(self) -> str:
-        return self._first_wish(self.scene).second
+    def _current_second(self) -> str:
+        """The key of the second embedding that is shown."""
+        return self._initial_fit_request(self.scene).second
 
-    def _model(self, wish: Wish) -> tuple[Any, float]:
-        """Return the kernel PCA to be fitted, and what it costs; the old one if nothing changed."""
-        old = self.scene.maps[0].model
-        if not isinstance(old, KernelPCA) or wish.kernel is None:
+    def _requested_model(self, fit_request: FitRequest) -> tuple[Any, float]:
+        """Return the kernel PCA to fit and its expected seconds; the old model if unchanged."""
+        old = self.scene.embeddings[0].model
+        if not isinstance(old, KernelPCA) or fit_request.kernel is None:
             return old, 0.0
-        same = old.kernel_ == wish.kernel and old.n_components_ == wish.components
+        same = old.kernel_ == fit_request.kernel and old.n_components_ == fit_request.components
         if same:
             return old, 0.0
-        parts = {"kernel": wish.kernel, "n_components": wish.components, "eigen_solver": "auto"}
-        model = clone(old).set_params(**parts, **old._defaults_of_names())
-        return affordable(model, self.scene.training)
+        parameters = {
+            "kernel": fit_request.kernel,
+            "n_components": fit_request.components,
+            "eigen_solver": "auto",
+        }
+        model = clone(old).set_params(**parameters, **old._defaults_of_names())
+        return affordable(model, self.scene.training_points)
 
-    def _work(self, number: int, wish: Wish, question: dict) -> None:
-        """Fit the requested models, or report that this takes long and wait for Run."""
+    def _run_fit(self, number: int, fit_request: FitRequest, request: dict) -> None:
+        """Fit the requested models, or ask the user to press Run if this takes long."""
         if number != self._newest:
-            raise Overtaken
-        run, token = bool(question.get("run")), _number(question, "token")
-        model, cost = self._model(wish)
-        if self._needs_second(wish, model):
-            cost += seconds(wish.second, self.scene.training)
-        if cost > AT_ONCE and not run:
-            known = f"about {cost:.0f} s" if np.isfinite(cost) else "longer than can be foretold"
-            self.tell("state", words=f"This fit takes {known}.", run=True, token=token)
+            raise Superseded
+        run, token = bool(request.get("run")), _numeric_field(request, "token")
+        model, cost = self._requested_model(fit_request)
+        if self._needs_second(fit_request, model):
+            cost += second_fit_seconds(fit_request.second, self.scene.training_points)
+        if cost > MAX_UNCONFIRMED_SECONDS and not run:
+            duration = f"about {cost:.0f} s" if np.isfinite(cost) else "an unknown time"
+            self.reply("state", text=f"This fit takes {duration}.", run=True, token=token)
             return
-        self.tell("state", words="Fitting ...", busy=True, token=token)
-        scene, (first, *rest), start = self.scene, self.scene.maps, time.perf_counter()
+        self.reply("state", text="Fitting ...", busy=True, token=token)
+        scene, (first, *rest), start = self.scene, self.scene.embeddings, time.perf_counter()
 
-        def heard(text: str) -> None:
+        def on_progress(text: str) -> None:
             if number != self._newest:
-                raise Overtaken
+                raise Superseded
             done, total = getattr(text, "done", None), getattr(text, "total", None)
-            share = done / total if total else None
-            self.tell("state", words=text, busy=True, share=share, token=token)
+            fraction = done / total if total else None
+            self.reply("state", text=text, busy=True, fraction=fraction, token=token)
 
-        X = scene.training
-        with hearing(heard):
+        X = scene.training_points
+        with hearing(on_progress):
             if model is not first.model:
                 model.set_params(verbose=1).fit(X)
                 model.set_params(verbose=0)
-                first = kernel_map(model, X, first.shown, trained=True)
-            if self._needs_second(wish, model):
-                made = second_map(wish.second, X, scene.features, wish.kernel, verbose=True)
-                rest = [] if made is None else [made]
+                first = kernel_pca_embedding(model, X, first.shown_dims, trained=True)
+            if self._needs_second(fit_request, model):
+                second = fit_second_embedding(
+                    fit_request.second, X, scene.features, fit_request.kernel, verbose=True
+                )
+                rest = [] if second is None else [second]
         if number != self._newest:
-            raise Overtaken
-        if scene.fitted is not None:  # new rows are put into the new maps
-            maps = (
-                one
-                if len(one.places) == len(scene)
-                else replace(one, places=one.model.transform(scene.points))
-                for one in (first, *rest)
+            raise Superseded
+        if scene.n_fitted is not None:  # project the new rows into the new embeddings
+            embeddings = (
+                e
+                if len(e.coordinates) == len(scene)
+                else replace(e, coordinates=e.model.transform(scene.points))
+                for e in (first, *rest)
             )
-            first, *rest = maps
-        self._show((first, *rest), seconds=time.perf_counter() - start, token=token)
+            first, *rest = embeddings
+        self._update_embeddings((first, *rest), seconds=time.perf_counter() - start, token=token)
         status = getattr(getattr(first.model, "report_", None), "status", None)
-        missed = status in (Status.NOT_CONVERGED, Status.INACCURATE)
-        words = f"The solver: {status.value}." if missed and status else ""
-        self.tell("state", words=words, token=token)
+        not_accurate = status in (Status.NOT_CONVERGED, Status.INACCURATE)
+        text = f"Solver status: {status.value}." if not_accurate and status else ""
+        self.reply("state", text=text, token=token)
 
-    def _show(self, maps: tuple[Map, ...], **values: Any) -> None:
-        self.scene = self.scene.with_maps(maps)
-        columns = self.scene.told_derived(live=True)
-        self.tell("maps", columns=columns, **values, **self._panes())
+    def _update_embeddings(self, embeddings: tuple[Embedding, ...], **values: Any) -> None:
+        """Show other embeddings of the same points; `values` are sent with the message."""
+        self.scene = self.scene.with_embeddings(embeddings)
+        columns = self.scene.derived_columns(live=True)
+        self.reply("embeddings", columns=columns, **values, **self._panes_message())
 
-    def _panes(self) -> dict[str, Any]:
-        """Return the maps and what can be changed about them."""
-        scene, eigen = self.scene, any(one.is_kernel_pca for one in self.scene.maps)
+    def _panes_message(self) -> dict[str, Any]:
+        """Return the embeddings and the state of the controls, for a message."""
+        scene, has_kernel_pca = self.scene, any(e.is_kernel_pca for e in self.scene.embeddings)
         panes = []
-        for one in scene.maps:
-            told, lines = one.told(), list(one.overlays)
-            if eigen and one.decodes and not one.is_kernel_pca:
-                count = self._eigen.places.shape[1]
-                lines = [(f"eigenfunction {j + 1}",) * 2 for j in range(count)] + lines
-            panes.append(told | {"overlays": lines})
-        return {"panes": panes, "controls": self._controls()}
+        for embedding in scene.embeddings:
+            message, overlays = embedding.to_message(), list(embedding.overlays)
+            if has_kernel_pca and embedding.has_inverse and not embedding.is_kernel_pca:
+                count = self._kernel_pca.coordinates.shape[1]
+                overlays = [(f"eigenfunction {j + 1}",) * 2 for j in range(count)] + overlays
+            panes.append(message | {"overlays": overlays})
+        return {"panes": panes, "controls": self._controls_message()}
 
-    def _controls(self) -> dict[str, Any]:
-        scene, first = self.scene, self.scene.maps[0]
+    def _controls_message(self) -> dict[str, Any]:
+        """Return the values and options of the controls that change the models."""
+        scene, first = self.scene, self.scene.embeddings[0]
         kernel = first.model.kernel_ if first.is_kernel_pca else None
         parameters = []
         if kernel is not None:
             values = np.exp(kernel.theta).tolist()
             parameters = [
-                {"name": name.replace("__", " "), "value": value, "middle": value}
+                {"name": name.replace("__", " "), "value": value, "centre": value}
                 for name, value in zip(kernel.theta_names, values, strict=True)
             ]
-        seconds_ = seconds_for(scene.points)
-        second = self._second_now
+        options = second_options(scene.points)
+        second = self._current_second
         if second == "given":
-            seconds_ = [*seconds_, ("given", scene.maps[1].title)]
+            options = [*options, ("given", scene.embeddings[1].title)]
         return {
             "kernel": None if kernel is None else repr(kernel),
             "parameters": parameters[:12],
-            "components": first.places.shape[1],
-            "most": min(_MOST, max(2, len(scene) - 1)),
-            "axes": list(first.shown),
+            "components": first.coordinates.shape[1],
+            "max_components": min(_MAX_COMPONENTS, max(2, len(scene) - 1)),
+            "axes": list(first.shown_dims),
             "second": second,
-            "seconds": seconds_,
-            "projects": scene.projects,
-            "titles": [one.title for one in scene.maps],
+            "second_options": options,
+            "can_project": scene.can_project,
+            "titles": [e.title for e in scene.embeddings],
         }
 
 
-def _number(question: dict, name: str) -> float | None:
-    """Return a field of a request that is sent back; None if it is not a number."""
-    value = question.get(name)
+def _numeric_field(request: dict, name: str) -> float | None:
+    """Return a field of a request that the reply repeats; None if it is not a number."""
+    value = request.get(name)
     return value if isinstance(value, (int, float)) else None
 
 
-def _first_words(error: Exception) -> str:
-    """Return what a person can do something with; where a mistake of ours is, the line of it."""
+def _error_text(error: Exception) -> str:
+    """Return the message of an exception; for unexpected ones also the file and the line."""
     text = str(error) or type(error).__name__
     if isinstance(error, (ValueError, TypeError, ArithmeticError, MemoryError, OSError)):
         return text

@@ -1,4 +1,4 @@
-"""The door: a model and its points become a scene, and a scene something to look at."""
+"""The entry point `explore`, and the `Explorer` that shows a scene in several ways."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from .._points import is_table, length
 from .._runtime import entry_point
 from ..estimators import KernelPCA
 from ..tables import Part, Recipe, Table
-from ._map import Map
-from ._models import map_of, second_map, seconds_for, vectors
+from ._map import Embedding
+from ._models import as_vectors, embedding_of, fit_second_embedding, second_options
 from ._page import page
 from ._scene import Scene
 from ._wire import large_integers
 
 __all__ = ["Explorer", "explore", "scene_of"]
 
-_WIDE = 2000  # columns up to which points have a place in the table
+_MAX_TABLE_COLUMNS = 2000  # vectors with more columns are not added to the table
 
 
 class Explorer:
-    """Maps of points to look at: in a notebook, as a page of its own, or on a server.
+    """Interactive view of embeddings: in a notebook, as an HTML file, or on a local server.
 
     Parameters
     ----------
     scene : Scene
+        The points, their table and their embeddings; `explore` creates it.
 
     Attributes
     ----------
@@ -54,54 +55,68 @@ class Explorer:
 
     @property
     def scene(self) -> Scene:
-        """What is shown, as it is now."""
-        return self._scene if self._component is None else self._component.desk.scene
+        """The current scene, including changes that the user made in the notebook."""
+        return self._scene if self._component is None else self._component.controller.scene
 
     @property
     def selection(self) -> np.ndarray:
         if self._component is None:
             return np.zeros(0, dtype=np.int64)
-        return self._component.desk.selection
+        return self._component.controller.selection
 
     def html(self, *, preimages: int = 0) -> str:
-        """Return a page that needs no network, and no model.
+        """Return the explorer as a self-contained HTML page, without a model.
 
         Parameters
         ----------
         preimages : int, default=0
-            What would be at a place is computed beforehand, at so many places across and up.
+            Number of grid positions per axis at which pre-images are computed and stored in the
+            page.
+
+        Returns
+        -------
+        str
+            The page.
         """
-        return page(self.scene.told(live=False, preimages=preimages))
+        return page(self.scene.to_message(live=False, preimages=preimages))
 
     def save(self, path: str | PathLike[str], *, preimages: int = 0) -> None:
-        """Write that page into a file."""
+        """Write the page that `html` returns to a file."""
         Path(path).write_text(self.html(preimages=preimages), "utf-8")
 
     def show(self, *, port: int = 0, open_browser: bool = True) -> Any:
-        """Serve the page on 127.0.0.1, in a thread, and open it in a browser.
+        """Serve the explorer on 127.0.0.1 in a background thread, and open it in a browser.
 
         Parameters
         ----------
         port : int, default=0
-            0 stands for any free port.
+            Port of the server; 0 means any free port.
         open_browser : bool, default=True
+            Whether to open the page in a browser.
 
         Returns
         -------
-        Serving
-            `url` is the address with the token that the server requires; `stop()` ends the server.
+        ExplorerServer
+            `url` is the address with the token that the server requires; `stop()` stops the
+            server.
         """
         from ._server import serve
 
-        serving = serve(lambda: self.scene, port=port, title=self._scene.title).start()
+        server = serve(lambda: self.scene, port=port, title=self._scene.title).start()
         if open_browser:
             import webbrowser
 
-            webbrowser.open(serving.url)
-        return serving
+            webbrowser.open(server.url)
+        return server
 
     def panel(self, height: str = "640px") -> Any:
-        """Return the component of Panel, to be placed among others."""
+        """Return the explorer as a Panel component, for use in a Panel application.
+
+        Parameters
+        ----------
+        height : str, default="640px"
+            CSS height of the component.
+        """
         from ._server import require_panel
 
         require_panel()
@@ -118,8 +133,8 @@ class Explorer:
         return self.panel()._repr_mimebundle_(include, exclude)
 
     def __repr__(self) -> str:
-        maps = " and ".join(one.title for one in self.scene.maps)
-        return f"<Explorer: {len(self.scene)} points, {maps}>"
+        embeddings = " and ".join(e.title for e in self.scene.embeddings)
+        return f"<Explorer: {len(self.scene)} points, {embeddings}>"
 
 
 @entry_point
@@ -133,29 +148,32 @@ def explore(
     image_shape: tuple[int, ...] | None = None,
     title: str | None = None,
 ) -> Explorer:
-    """Return the maps of a model to look at, with a table of the points.
+    """Explore the embedding of a fitted model interactively.
 
     Parameters
     ----------
     model : fitted estimator with `transform`
-        A `KernelPCA`, above all; also `ProbabilisticPCA` and the like.
+        Usually a `KernelPCA`; also `ProbabilisticPCA` and other models with `transform`.
     X : points, optional
-        Those to look at; the ones that a kernel PCA was fitted to by default.
-    second : str, fitted estimator or None
-        What the second map shows: "data" (two columns), "ppca", ..., another model, or None.
-        "auto" is, beside a kernel PCA, "data" for points in the plane and "ppca" for vectors of
-        more columns.
+        The points to show.  By default the points that a kernel PCA was fitted to.
+    second : str, fitted estimator or None, default="auto"
+        The second embedding: "data" (two columns of X), "ppca", "gplvm", "bayesian-gplvm",
+        "autoencoder", "mds", "sammon", a fitted model, or None.  If the model is a kernel PCA,
+        "auto" means "data" for vectors with two columns and "ppca" for vectors with more columns;
+        otherwise it means None.
     table : Table, data frame or mapping of names to columns, optional
-        What else is known of each point.
+        More columns to show for each point.
     color : str or array, optional
-        The column to colour by, or its values.
+        Name or values of the column that colours the points.
     image_shape : tuple of int, optional
-        Rows and columns of pixels, where points are pictures; (h, w, 3) for colours.
+        Shape of the images, (rows, columns) or (rows, columns, 3), if the points are images.
     title : str, optional
+        Title of the page.
 
     Returns
     -------
     Explorer
+        Displays itself in a notebook; see `Explorer.show` and `Explorer.save` for other uses.
 
     Examples
     --------
@@ -169,23 +187,23 @@ def explore(
         X = getattr(model, "X_fit_", None)
         if X is None or not isinstance(model, KernelPCA) or model._components.basis is not None:
             raise ValueError(
-                f"this {type(model).__name__} does not hold the points it was fitted to; give the "
-                f"points X to look at"
+                f"this {type(model).__name__} does not store the points it was fitted to; pass the "
+                f"points X to show"
             )
-    own, recipe = _columns_of(X)
+    own, recipe = _point_columns(X)
     columns = own | _columns(table, length(X))
     if color is not None and not isinstance(color, str):
         name = str(getattr(color, "name", None) or "color")
         columns[name] = _column(color, length(X))
         color = name
-    dense = vectors(X)
-    points = X if dense is None or is_table(X) else dense  # a model knows the names of a table
+    dense = as_vectors(X)
+    points = X if dense is None or is_table(X) else dense  # models check the names of a data frame
     return Explorer(
         Scene(
             title or f"{type(model).__name__} of {length(X)} points",
             Table(columns, "the table"),
             points,
-            tuple(_maps(model, points, second, [] if recipe is None else recipe.features)),
+            tuple(_embeddings(model, points, second, [] if recipe is None else recipe.features)),
             recipe=recipe,
             color=color,
             image=image_shape,
@@ -193,36 +211,41 @@ def explore(
     )
 
 
-def _maps(model: Any, X: Any, second: Any, names: list[str], *, trained: bool = False) -> list[Map]:
-    found = [map_of(model, X, trained=trained)]
+def _embeddings(
+    model: Any, X: Any, second: Any, names: list[str], *, trained: bool = False
+) -> list[Embedding]:
+    """Return the embedding of the model, and the second one if requested."""
+    first = [embedding_of(model, X, trained=trained)]
     if isinstance(second, str) and second == "auto" and not isinstance(model, KernelPCA):
         second = None
     if isinstance(second, str):
-        other = second_map(_chosen(second, X), X, names, getattr(model, "kernel_", None))
+        other = fit_second_embedding(
+            _resolve_second(second, X), X, names, getattr(model, "kernel_", None)
+        )
     else:
-        other = None if second is None else map_of(second, X)
-    return found if other is None else [*found, other]
+        other = None if second is None else embedding_of(second, X)
+    return first if other is None else [*first, other]
 
 
-def _chosen(second: str, X: Any) -> str:
-    """Return what "auto" stands for."""
+def _resolve_second(second: str, X: Any) -> str:
+    """Replace "auto" by the key of the default second embedding."""
     if second != "auto":
         return second
-    offered = [key for key, _ in seconds_for(X)]
+    offered = [key for key, _ in second_options(X)]
     return next(key for key in ("ppca", "data", "none") if key in offered)
 
 
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _columns_of(X: Any) -> tuple[dict[str, Any], Recipe | None]:
-    """Return points as columns of a table, and the recipe that makes points of these again."""
-    dense = vectors(X)
-    if dense is not None and dense.shape[1] <= _WIDE:
+def _point_columns(X: Any) -> tuple[dict[str, Any], Recipe | None]:
+    """Return the points as table columns, and the recipe that converts these back to points."""
+    dense = as_vectors(X)
+    if dense is not None and dense.shape[1] <= _MAX_TABLE_COLUMNS:
         d = dense.shape[1]
         names = [str(n) for n in X.columns] if is_table(X) else [f"x{j + 1}" for j in range(d)]
-        given = [X[name] for name in X.columns] if is_table(X) else np.asarray(X).T
-        columns = {names[j]: _column(values, len(dense)) for j, values in enumerate(given)}
+        features = [X[name] for name in X.columns] if is_table(X) else np.asarray(X).T
+        columns = {names[j]: _column(values, len(dense)) for j, values in enumerate(features)}
         parts = tuple(Part(name) for name in names)
         return columns, Recipe(columns=tuple(names), parts=parts)
     if is_table(X) and len(X.shape) == 2:
@@ -237,6 +260,7 @@ def _columns_of(X: Any) -> tuple[dict[str, Any], Recipe | None]:
 
 
 def _columns(table: Any, n: int) -> dict[str, Any]:
+    """Return the columns of a table, a data frame or a mapping, or none for None."""
     if table is None:
         return {}
     if isinstance(table, Table):
@@ -249,36 +273,43 @@ def _columns(table: Any, n: int) -> dict[str, Any]:
 
 
 def _column(values: Any, n: int) -> Any:
-    """Return values as a column: numbers, or texts."""
+    """Convert values to a column of n floats, or of n strings with None for missing values."""
     if length(values) != n:
         raise ValueError(f"a column has {length(values)} values, but there are {n} points")
     if not isinstance(values, np.ndarray) and hasattr(values, "adjacency"):
         return values
-    found = np.asarray(values)
-    if found.ndim != 1:
-        raise ValueError(f"a column has one value for each point, but its shape is {found.shape}")
-    if found.dtype.kind in "biuf":
-        cells = large_integers(values if hasattr(values, "dtype") else found)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"a column needs one value per point, but its shape is {array.shape}")
+    if array.dtype.kind in "biuf":
+        cells = large_integers(values if hasattr(values, "dtype") else array)
         if cells is None:
-            return found.astype(float, copy=False)
+            return array.astype(float, copy=False)
     else:
-        cells = found.tolist()
+        cells = array.tolist()
     texts = np.empty(n, dtype=object)
     texts[:] = [None if _is_missing(value) else str(value) for value in cells]
     return texts
 
 
 def _is_missing(value: Any) -> bool:
+    """Return True for None, NaN and the missing values of pandas."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def scene_of(
     *, title: str, table: Table, recipe: Recipe, model: Any, second: str, **more: Any
 ) -> Scene:
-    """Return the scene of a table: rows that the recipe keeps, a model to fit, a second map."""
+    """Fit a model to the rows of a table and return the scene.
+
+    The scene contains the rows that the recipe retains, the embedding of the model and the
+    embedding that `second` names.  `more` are other attributes of the `Scene`.
+    """
     points, kept = recipe.transform(table), recipe.kept(table)
     model.fit(points)
     names = recipe.features if recipe.points == "vectors" else []
-    maps = _maps(model, points, second, names, trained=True)
+    embeddings = _embeddings(model, points, second, names, trained=True)
     rows = None if len(kept) == len(table) else kept + 1
-    return Scene(title, table.take(kept), points, tuple(maps), recipe=recipe, rows=rows, **more)
+    return Scene(
+        title, table.take(kept), points, tuple(embeddings), recipe=recipe, rows=rows, **more
+    )

@@ -1,4 +1,4 @@
-"""The view as text, and a scene in one file that needs no network."""
+"""HTML pages of the explorer: self-contained files, and the page that the server sends."""
 
 from __future__ import annotations
 
@@ -14,51 +14,52 @@ from ._wire import pack
 
 __all__ = ["adapter", "page", "script", "served_page", "style"]
 
-_PARTS = ("wire", "query", "colours", "raster", "geometry", "pane", "view", "controls")
+_SCRIPT_FILES = ("wire", "query", "colours", "raster", "geometry", "pane", "view", "controls")
 
 
 @cache
 def script() -> str:
-    """Return the view, a module of JavaScript without any other."""
-    return "\n".join(_asset(f"{part}.js") for part in _PARTS)
+    """Return the JavaScript code of the view, a module without dependencies."""
+    return "\n".join(_asset(f"{part}.js") for part in _SCRIPT_FILES)
 
 
 @cache
 def adapter() -> str:
-    """Return what makes a component of Panel of the view."""
+    """Return the JavaScript code that connects the view to Panel."""
     return _asset("panel.js")
 
 
 @cache
 def style() -> str:
-    """Return the looks of the view."""
+    """Return the style sheet of the view."""
     return _asset("view.css")
 
 
-def page(told: dict[str, Any]) -> str:
-    """Return a scene, as `Scene.told` has it, as a page of its own.
+def page(message: dict[str, Any]) -> str:
+    """Return a self-contained HTML page for a scene, given as the result of `Scene.to_message`.
 
-    Data travel as base64 of gzip, so that no text in them can end the element they stand in.
+    The data are compressed with gzip and encoded as base64, so that no text in the data can close
+    the HTML element that contains them.
     """
-    data = base64.b64encode(gzip.compress(pack(told), compresslevel=6, mtime=0)).decode()
+    data = base64.b64encode(gzip.compress(pack(message), compresslevel=6, mtime=0)).decode()
     fields = {
-        "title": html.escape(told["title"]),
+        "title": html.escape(message["title"]),
         "style": style(),
         "script": script(),
         "data": data,
     }
-    return _filled("page.html", fields)
+    return _fill_template("page.html", fields)
 
 
 def served_page(title: str, nonce: str) -> str:
-    """Return the page of the server: the view, and the script that connects it.
+    """Return the page that the server sends: the view, and the script that connects it.
 
     Parameters
     ----------
     title : str
         Title of the page.
     nonce : str
-        The random word that marks the script and the style for the Content-Security-Policy.
+        Random string that marks the script and the style for the Content-Security-Policy.
     """
     fields = {
         "title": html.escape(title),
@@ -67,11 +68,12 @@ def served_page(title: str, nonce: str) -> str:
         "connect": _asset("served.js"),
         "nonce": nonce,
     }
-    return _filled("served.html", fields)
+    return _fill_template("served.html", fields)
 
 
-def _filled(name: str, fields: dict[str, str]) -> str:
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], _asset(name))
+def _fill_template(name: str, fields: dict[str, str]) -> str:
+    """Replace {{field}} in a template by the values of the fields."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: fields[match[1]], _asset(name))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A scene: points, what is known of each, and one or two maps of them."""
+"""The data of the explorer: points, a table with a row per point, and one or two embeddings."""
 
 from __future__ import annotations
 
@@ -10,52 +10,56 @@ import numpy as np
 from .._points import concatenate, is_table, length, take
 from ..maps import embedding_quality
 from ..tables import Recipe, Table, as_texts
-from ._map import Map
-from ._wire import column_on_wire
+from ._map import Embedding
+from ._wire import column_message
 
 __all__ = ["Scene"]
 
-_AT_ONCE = 2**24  # numbers of columns that a page gets before it asks
-_MOST = 12  # components that can be coloured by
+_MAX_INITIAL_VALUES = 2**24  # table values sent with the scene; other columns follow on request
+_MAX_COLOR_COMPONENTS = 12  # components that are offered as colours
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What there is to be seen.
+    """Points, their table and their embeddings, as shown by the explorer.
 
     Attributes
     ----------
     title : str
+        Title of the page.
     table : Table
-        A row for each point.
+        Table with one row per point.
     points : points
-        What the models compare.
-    maps : tuple of Map
-        Of the same points.
+        The points that the models were fitted to, and new points if there are any.
+    embeddings : tuple of Embedding
+        One or two embeddings of the points.
     recipe : Recipe or None
-        How rows of the table became points, if they came from one.
+        The preprocessing that turns rows of the table into points, if they came from a table.
     color : str or None
-        The column to colour by at first.
+        The column that colours the points initially.
     image : tuple of int or None
-        Rows and columns of pixels, and 3 for colours, where points are pictures.
+        Image shape, (rows, columns) or (rows, columns, 3), if the points are images.
     rows : ndarray or None
-        The number of each point where it came from, counted from 1; None is 1, 2, 3 ...
-    fitted : int or None
-        How many points, the first, the models were fitted to; None is all.
+        The row number of each point in its file, counted from 1; None means 1, 2, 3, ...
+    n_fitted : int or None
+        The models were fitted to the first `n_fitted` points; None means all.
     notes : tuple of str
+        Messages shown on the page.
+    derived_cache : dict
+        Derived columns that have been computed, by name.
     """
 
     title: str
     table: Table
     points: Any
-    maps: tuple[Map, ...]
+    embeddings: tuple[Embedding, ...]
     recipe: Recipe | None = None
     color: str | None = None
     image: tuple[int, ...] | None = None
     rows: np.ndarray | None = None
-    fitted: int | None = None
+    n_fitted: int | None = None
     notes: tuple[str, ...] = ()
-    known: dict[str, Any] = field(default_factory=dict)  # columns that were derived
+    derived_cache: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.color is not None:
@@ -63,9 +67,9 @@ class Scene:
         if self.image is not None and int(np.prod(self.image)) != len(self.features):
             shape = "x".join(map(str, self.image))
             raise ValueError(
-                f"pictures of {shape} have {int(np.prod(self.image))} pixels, but points have "
-                f"{len(self.features)} columns; the usual cause is a column that is no pixel, "
-                f"which can be ignored or coloured by"
+                f"images of {shape} have {int(np.prod(self.image))} pixels, but points have "
+                f"{len(self.features)} columns; the usual cause is a column that is not a pixel; "
+                f"ignore it, or use it as the colour"
             )
 
     def __len__(self) -> int:
@@ -73,122 +77,137 @@ class Scene:
 
     @property
     def features(self) -> list[str]:
-        """The names of the columns of points, if they are vectors."""
-        vectors = self.recipe is not None and self.recipe.points == "vectors"
-        return self.recipe.features if self.recipe is not None and vectors else []
+        """The names of the features, if the points are vectors."""
+        are_vectors = self.recipe is not None and self.recipe.points == "vectors"
+        return self.recipe.features if self.recipe is not None and are_vectors else []
 
-    def with_maps(self, maps: tuple[Map, ...]) -> Scene:
-        """Return the same points in other maps."""
-        return replace(self, maps=maps, known={})
+    def with_embeddings(self, embeddings: tuple[Embedding, ...]) -> Scene:
+        """Return a scene with other embeddings of the same points."""
+        return replace(self, embeddings=embeddings, derived_cache={})
 
     @property
-    def projects(self) -> bool:
-        """Whether rows of another table can be put into the maps."""
+    def can_project(self) -> bool:
+        """Whether rows of another table can be projected into the embeddings."""
         return self.recipe is not None and isinstance(self.points, (np.ndarray, list))
 
     @property
-    def training(self) -> Any:
-        """The points that models are fitted to."""
-        return self.points if self.fitted is None else take(self.points, slice(0, self.fitted))
+    def training_points(self) -> Any:
+        """The points that the models are fitted to."""
+        return self.points if self.n_fitted is None else take(self.points, slice(0, self.n_fitted))
 
     def projected(self, table: Table) -> Scene:
-        """Return the scene with new rows put into the same maps, told apart by a column `set`."""
-        if self.recipe is None or not self.projects:
-            raise ValueError("these points came from no table, so that rows of one are no points")
+        """Return the scene with new rows projected into the embeddings.
+
+        A column `set` contains "data" for the old rows and "new" for the new ones.
+        """
+        if self.recipe is None or not self.can_project:
+            raise ValueError(
+                "rows of a table cannot be projected, because these points do not come from a table"
+            )
         new = table.take(self.recipe.kept(table))
         points = self.recipe.transform(table)
         before = self.table.columns.get("set", np.array(["data"] * len(self), dtype=object))
-        columns = {name: _joined(values, new, name) for name, values in self.table.columns.items()}
+        columns = {
+            name: _append_column(values, new, name) for name, values in self.table.columns.items()
+        }
         columns["set"] = np.concatenate([before, np.array(["new"] * len(new), dtype=object)])
-        maps = tuple(
-            replace(m, places=np.concatenate([m.places, m.model.transform(points)]))
-            for m in self.maps
+        embeddings = tuple(
+            replace(m, coordinates=np.concatenate([m.coordinates, m.model.transform(points)]))
+            for m in self.embeddings
         )
         rows = np.arange(1, len(self) + 1) if self.rows is None else self.rows
         return replace(
             self,
             table=Table(columns, self.table.source),
             points=concatenate(self.points, points),
-            maps=maps,
+            embeddings=embeddings,
             color="set",
             rows=np.concatenate([rows, 1 + self.recipe.kept(table)]),
-            fitted=len(self) if self.fitted is None else self.fitted,
-            known={},
+            n_fitted=len(self) if self.n_fitted is None else self.n_fitted,
+            derived_cache={},
         )
 
     # ------------------------------------------------------------------ derived columns
 
     @property
     def derived(self) -> dict[str, Any]:
-        """What the models say of each point: names, and functions that find it."""
-        found: dict[str, Any] = {}
-        for one in self.maps:
-            found[f"trustworthiness in {one.title}"] = lambda one=one: self._trust(one)
-        for one in self.maps:
-            if one.is_kernel_pca:
-                for j in range(min(_MOST, one.places.shape[1])):
-                    found[f"component {j + 1}"] = lambda one=one, j=j: one.places[:, j]
-                found["reconstruction error"] = lambda one=one: one.model.reconstruction_error(
+        """Columns computed from the models: names, and functions that return the values."""
+        columns: dict[str, Any] = {}
+        for e in self.embeddings:
+            columns[f"trustworthiness in {e.title}"] = lambda e=e: self._trustworthiness(e)
+        for e in self.embeddings:
+            if e.is_kernel_pca:
+                for j in range(min(_MAX_COLOR_COMPONENTS, e.coordinates.shape[1])):
+                    columns[f"component {j + 1}"] = lambda e=e, j=j: e.coordinates[:, j]
+                columns["reconstruction error"] = lambda e=e: e.model.reconstruction_error(
                     self.points
                 )
-        return found
+        return columns
 
-    def _trust(self, one: Map) -> np.ndarray:
-        """Return the trustworthiness of each point at 10 neighbours; NaN for those not drawn."""
-        kernel = None if self.features else one.model.kernel_
-        shown = np.column_stack([one.coordinates(0), one.coordinates(1)]).astype(float)
+    def _trustworthiness(self, embedding: Embedding) -> np.ndarray:
+        """Return the trustworthiness of each point with 10 neighbours.
+
+        It is NaN for points that are not in the random sample of `embedding_quality`.
+        """
+        kernel = None if self.features else embedding.model.kernel_
+        shown = np.column_stack([embedding.axis_values(0), embedding.axis_values(1)]).astype(float)
         quality = embedding_quality(self.points, shown, kernel=kernel)
-        found = np.full(len(self), np.nan)
-        found[quality.rows] = quality.points.trustworthiness
-        return found
+        values = np.full(len(self), np.nan)
+        values[quality.rows] = quality.points.trustworthiness
+        return values
 
     def column(self, name: str) -> dict[str, Any]:
-        """Return a column of the table, or one that is derived now, for the wire."""
+        """Return the message of a column of the table, or of a derived one, computed if needed."""
         if name in self.table.columns:
-            return column_on_wire(name, self.table.columns[name])
-        if name not in self.known:
-            self.known[name] = np.asarray(self.derived[name](), dtype=np.float32)
-        return column_on_wire(name, self.known[name], derived=True)
+            return column_message(name, self.table.columns[name])
+        if name not in self.derived_cache:
+            self.derived_cache[name] = np.asarray(self.derived[name](), dtype=np.float32)
+        return column_message(name, self.derived_cache[name], derived=True)
 
     # ------------------------------------------------------------------ records
 
     def record(self, points: Any) -> list[tuple[str, str]]:
-        """Return one point in the units of the table, as names and texts."""
+        """Return one point in the units of the table, as pairs of column name and text."""
         if self.recipe is not None:
             columns = self.recipe.restored(points)
         elif is_table(points) and len(points.shape) == 2:
             columns = {str(name): list(points[name]) for name in points.columns}
         else:
             columns = {"point": points}
-        return [(name, _word(values[0])) for name, values in columns.items()]
+        return [(name, _format_value(values[0])) for name, values in columns.items()]
 
     def pixels(self, points: Any) -> np.ndarray | None:
-        """Return one point as a picture in the units of the table, if points are pictures."""
+        """Return the pixels of one point in the units of the table, or None."""
         if self.image is None or self.recipe is None:
             return None
         return np.array([values[0] for values in self.recipe.restored(points).values()], "f4")
 
-    # ------------------------------------------------------------------ for the view
+    # ------------------------------------------------------------------ messages
 
-    def told(self, *, live: bool, preimages: int = 0) -> dict[str, Any]:
-        """Return the scene for the wire; a page without a model gets all columns at once.
+    def to_message(self, *, live: bool, preimages: int = 0) -> dict[str, Any]:
+        """Return the scene as a message for the view.
 
-        And, if wanted, what would be at `preimages` x `preimages` places of each map.
+        Parameters
+        ----------
+        live : bool
+            Whether the page can request more data.  A saved page (False) gets all columns.
+        preimages : int, default=0
+            Number of grid positions per axis at which pre-images are computed in advance.
         """
-        names, room = list(self.table.columns), _AT_ONCE
+        names, remaining = list(self.table.columns), _MAX_INITIAL_VALUES
         columns = []
         for name in names:
-            there = not live or room > 0
-            room -= len(self)
+            is_included = not live or remaining > 0
+            remaining -= len(self)
             empty = {"name": name, "type": "numbers", "derived": False}
-            columns.append(self.column(name) if there else empty)
+            columns.append(self.column(name) if is_included else empty)
         notes = list(self.notes)
         if not live:
-            places = "between the places of a grid" if preimages else "at a place"
-            left = [name for name in self.derived if name not in self.known]
-            columns_ = f", and the columns {', '.join(left)}" if left else ""
+            limited = "pre-images between the positions of a grid" if preimages else "pre-images"
+            absent = [name for name in self.derived if name not in self.derived_cache]
+            columns_ = f", and the columns {', '.join(absent)}" if absent else ""
             notes.append(
-                f"This page holds no model. Left out: what would be {places}, lines of "
+                f"This page contains no model. Not available: {limited}, contours of "
                 f"eigenfunctions, new fits{columns_}."
             )
         return {
@@ -196,37 +215,37 @@ class Scene:
             "title": self.title,
             "rows": len(self),
             "ids": None if self.rows is None else self.rows.astype(np.uint32),
-            "columns": columns + self.told_derived(live=live),
+            "columns": columns + self.derived_columns(live=live),
             "color": self.color,
-            "image": self._pictures(names),
-            "panes": [one.told() | self._known_places(one, preimages) for one in self.maps],
+            "image": self._image_message(names),
+            "panes": [e.to_message() | self._preimage_grid(e, preimages) for e in self.embeddings],
             "notes": notes,
             "controls": None,
         }
 
-    def _known_places(self, one: Map, count: int) -> dict[str, Any]:
-        """Return what would be at places of a grid, in the units of the table."""
-        if not count or not one.decodes or self.recipe is None or not self.features:
+    def _preimage_grid(self, embedding: Embedding, count: int) -> dict[str, Any]:
+        """Return the pre-images at the positions of a grid, in the units of the table."""
+        if not count or not embedding.has_inverse or self.recipe is None or not self.features:
             return {}
-        places, box = one.grid(count, 0.0)
-        found = one.answers(places)
-        restored = [self.recipe.restored(answer.points) for answer in found]
+        positions, box = embedding.grid(count, 0.0)
+        preimages = embedding.preimages(positions)
+        restored = [self.recipe.restored(preimage.points) for preimage in preimages]
         values = np.array([[column[0] for column in point.values()] for point in restored], "f4")
-        told = {"count": count, "names": list(restored[0]), "values": values.reshape(-1)}
-        words = [answer.words for answer in found]
-        return {"preimages": told | box._asdict() | {"words": words}}
+        message = {"count": count, "names": list(restored[0]), "values": values.reshape(-1)}
+        texts = [preimage.text for preimage in preimages]
+        return {"preimages": message | box._asdict() | {"texts": texts}}
 
-    def told_derived(self, *, live: bool) -> list[dict[str, Any]]:
-        """Return the columns that models can give, those of them filled that were asked for."""
+    def derived_columns(self, *, live: bool) -> list[dict[str, Any]]:
+        """Return the derived columns; only those that have been computed contain values."""
         return [
             self.column(name)
-            if name in self.known
+            if name in self.derived_cache
             else {"name": name, "type": "numbers", "derived": True}
             for name in self.derived
-            if live or name in self.known
+            if live or name in self.derived_cache
         ]
 
-    def _pictures(self, names: list[str]) -> dict[str, Any] | None:
+    def _image_message(self, names: list[str]) -> dict[str, Any] | None:
         if self.image is None:
             return None
         values = [self.table.columns[name] for name in self.features]
@@ -238,8 +257,8 @@ class Scene:
         }
 
 
-def _joined(values: Any, new: Table, name: str) -> Any:
-    """Return a column with that of new rows below it; what they do not have is missing."""
+def _append_column(values: Any, new: Table, name: str) -> Any:
+    """Append the values of new rows to a column, or missing values if they do not have it."""
     if name in new.columns:
         more = new.columns[name]
         if isinstance(values, np.ndarray) and values.dtype == object:
@@ -249,7 +268,7 @@ def _joined(values: Any, new: Table, name: str) -> Any:
     return np.concatenate([values, np.full(len(new), absent, dtype=values.dtype)])
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{value:.5g}"
     text = str(value)

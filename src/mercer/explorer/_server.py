@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._desk import Desk
+from ._desk import Controller
 from ._scene import Scene
 from ._watched import WatchedScene
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from ._http import ExplorerApplication
 
-__all__ = ["HOST", "Serving", "load_in_notebook", "require_panel", "serve"]
+__all__ = ["HOST", "ExplorerServer", "load_in_notebook", "require_panel", "serve"]
 
-HOST = "127.0.0.1"
+HOST = "127.0.0.1"  # the loopback interface: other computers cannot connect
 
 
-class Serving:
-    """A web server in a daemon thread: `start()`, `wait()`, `stop()`.
+class ExplorerServer:
+    """A web server in a daemon thread, with the methods `start`, `wait` and `stop`.
 
-    The event loop is created in the thread that runs it.  The calling thread may have a running
-    loop already, for example that of a notebook.
+    The event loop is created in the thread that runs it, because the calling thread may already
+    have a running loop, for example in a notebook.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class Serving:
         self._error: BaseException | None = None
         self._ready, self._done = threading.Event(), threading.Event()
 
-    def start(self) -> Serving:
-        """Start the thread, and return when the server answers."""
+    def start(self) -> ExplorerServer:
+        """Start the thread, and return when the server is ready."""
         threading.Thread(target=self._run, name="mercer-explorer", daemon=True).start()
         self._ready.wait()
         if self._error is not None:
@@ -58,7 +58,7 @@ class Serving:
     @property
     def is_busy(self) -> bool:
         """Whether a fit or another computation is running for a page, open or closed."""
-        return any(desk.is_busy for desk in list(self._application.desks))
+        return any(controller.is_busy for controller in list(self._application.controllers))
 
     def wait(self) -> None:
         """Wait until the server is stopped, or interrupted by Ctrl-C."""
@@ -97,59 +97,60 @@ def serve(
     *,
     port: int = 0,
     title: str = "mercer",
-    reread: Callable[[], Scene] | None = None,
+    reload: Callable[[], Scene] | None = None,
     watched: Path | None = None,
     stamp: Any = None,
-) -> Serving:
-    """Return a server that shows a scene to each page that is opened.
+) -> ExplorerServer:
+    """Return a server for the explorer; it is not started yet.
 
     The server has two routes, the page and its websocket, and both require the token that is part
-    of `Serving.url`.  Requests from other web pages are refused.
+    of `ExplorerServer.url`.  Requests from other web pages are rejected.
 
     Parameters
     ----------
     scene : function
-        Returns the scene.
+        Returns the scene that a new page shows.
     port : int, default=0
-        0 stands for any free port.
+        Port of the server; 0 means any free port.
     title : str
         Title of the page.
-    reread : function, optional
-        Reads the scene again after its file has changed.
+    reload : function, optional
+        Reads the file again and returns the new scene.
     watched : Path, optional
         The file that the scene was read from.
     stamp : optional
-        `file_stamp(watched)` from before the file was read; by default the stamp of now.
+        The value of `file_stamp(watched)` before the file was read; by default the current one.
 
     Returns
     -------
-    Serving
-        The server, not started yet.
+    ExplorerServer
+        The server; call `start` to run it.
     """
     _require("tornado")
     from ._http import ExplorerApplication
 
-    source = WatchedScene(scene, watched, reread, stamp)
+    source = WatchedScene(scene, watched, reload, stamp)
     listener = _listen(port)
     names = [f"{host}:{listener.getsockname()[1]}" for host in (HOST, "localhost")]
     token = secrets.token_urlsafe(24)
-    connect = lambda send: Desk(source.scene, send, source)  # noqa: E731
-    return Serving(ExplorerApplication(names, token, title, connect), listener, token)
+    connect = lambda send: Controller(source.scene, send, source)  # noqa: E731
+    return ExplorerServer(ExplorerApplication(names, token, title, connect), listener, token)
 
 
 def require_panel() -> Any:
-    """Return the module panel, or raise an ImportError that says how to install it."""
+    """Return the module panel, or raise an ImportError with instructions to install it."""
     return _require("panel")
 
 
 def load_in_notebook() -> None:
-    """Load the scripts of Panel into a notebook once, from this machine and not the network."""
+    """Load the scripts of Panel into the notebook once, from local files, not the network."""
     panel = require_panel()
     if not panel.extension._loaded:
         panel.extension(inline=True)
 
 
 def _require(name: str) -> Any:
+    """Import and return a module of the extra `explore`."""
     import importlib
 
     try:
@@ -157,13 +158,13 @@ def _require(name: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"the explorer needs {name}, which is not installed; install it with: "
-            f"pip install 'mercer[explore]'. A page in one file, explorer.save(path), does not "
-            f"need it"
+            f"pip install 'mercer[explore]'. explorer.save(path), which writes a self-contained "
+            f"page, does not need it"
         ) from error
 
 
 def _listen(port: int) -> socket.socket:
-    """Return a socket that listens on a port of the loopback interface; 0 is any free one."""
+    """Return a socket that listens on a port of the loopback interface; 0 means any free port."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name != "nt":  # on Windows, this would allow two servers on one port
@@ -175,10 +176,13 @@ def _listen(port: int) -> socket.socket:
         listener.close()
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
-        why = "is in use" if error.errno == errno.EADDRINUSE else "needs more permissions"
+        why = (
+            "is in use, usually by another explorer that is still running; stop that one, or"
+            if error.errno == errno.EADDRINUSE
+            else "needs more permissions;"
+        )
         raise ValueError(
-            f"port {port} {why} - usually by another explorer that is still running - stop that "
-            f"one, or choose another port: --port {port + 1 if port < 65535 else 0}, or 0 for any "
-            f"free one"
+            f"port {port} {why} choose another port: --port {port + 1 if port < 65535 else 0}, or "
+            f"0 for any free port"
         ) from None
     return listener

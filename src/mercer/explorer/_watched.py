@@ -1,4 +1,4 @@
-"""A scene that was read from a file, and is read again when the file has changed."""
+"""A scene that is read from a file, and read again after the file has changed."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from ._scene import Scene
 
 __all__ = ["WatchedScene", "file_stamp"]
 
-_GONE = "gone"  # the stamp of a file that does not exist
+_MISSING = "missing"  # the stamp of a file that does not exist
 
 
 def file_stamp(path: Path | None) -> Any:
-    """Return a value that differs after a file has changed; None without a file."""
+    """Return a value that changes when the file changes; None if `path` is None."""
     if path is None:
         return None
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
-        return _GONE
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+        return _MISSING
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 class WatchedScene:
-    """The scene that all pages of a server start with.
+    """The scene that each new page of a server shows first, with the file it was read from.
 
     Parameters
     ----------
     scene : function
-        Returns the scene as it is in memory.
+        Returns the scene in memory.
     path : Path, optional
-        The file that it was read from.
+        The file that the scene was read from.
     read : function, optional
         Reads the file again and returns the new scene.
     stamp : optional
-        `file_stamp(path)` from before the file was read, so that a change in the meantime is seen.
+        The value of `file_stamp(path)` before the file was read, so that changes since then are
+        detected.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class WatchedScene:
 
     @property
     def scene(self) -> Scene:
-        """The scene that was read last."""
+        """The scene that was read most recently."""
         return self._scene()
 
     @property
@@ -64,18 +65,18 @@ class WatchedScene:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the file does not exist at present."""
-        return self.path is not None and file_stamp(self.path) == _GONE
+        """Whether the file no longer exists."""
+        return self.path is not None and file_stamp(self.path) == _MISSING
 
     def changed_since(self, stamp: Any) -> bool:
-        """Return True if the file is not the one that had this stamp."""
+        """Return True if the file has changed since it had this stamp."""
         return self.path is not None and file_stamp(self.path) != stamp
 
     def refresh(self) -> bool:
-        """Read the file again if it has changed since the last reading; return True if so."""
+        """Read the file again if it has changed since it was last read; return True if so."""
         with self._lock:
             now = file_stamp(self.path)
-            if self._read is None or now in (self.stamp, _GONE):
+            if self._read is None or now in (self.stamp, _MISSING):
                 return False
             scene = self._read()
             self._scene, self.stamp = (lambda: scene), now

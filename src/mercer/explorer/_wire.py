@@ -1,9 +1,9 @@
-"""What travels to a view: one value, as JSON and after it the bytes of its arrays.
+"""The binary format of messages to the view: JSON, followed by the bytes of all arrays.
 
-    size of the JSON (4 bytes, and 4 of zeros) | JSON | zeros up to a multiple of 8 | arrays
+    size of the JSON (4 bytes) | 4 zero bytes | JSON, padded to a multiple of 8 | arrays
 
-In the JSON an array is ``{"$": [type, offset, count]}``; each begins at a multiple of 8.  The same
-bytes go to a page over a socket, into a notebook, and into a saved page.
+In the JSON an array is ``{"$": [type, offset, count]}``; each array starts at a multiple of 8
+bytes.  The same format is used over the websocket, in a notebook, and in a saved page.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["column_on_wire", "large_integers", "pack"]
+__all__ = ["column_message", "large_integers", "pack"]
 
-_DIGITS = 9  # after the point, up to which numbers are looked at as decimals
-_SOME = 1000  # numbers that are looked at before all are
+_MAX_DECIMALS = 9  # decimal places up to which numbers are stored as scaled integers
+_PROBE_SIZE = 1000  # numbers that are tested first, to reject a scale without testing all
 
 
 def pack(value: Any) -> bytes:
-    r"""Return the bytes of a value made of dicts, lists, texts, numbers and arrays.
+    r"""Return the bytes of a value made of dicts, lists, strings, numbers and arrays.
 
     Examples
     --------
@@ -34,63 +34,73 @@ def pack(value: Any) -> bytes:
     parts: list[bytes] = []
     size = 0
 
-    def plain(one: Any) -> Any:
+    def to_json(item: Any) -> Any:
         nonlocal size
-        if isinstance(one, np.ndarray):
-            found = np.ascontiguousarray(one, dtype=one.dtype.newbyteorder("<"))
-            place, bytes_ = size, found.tobytes()
-            filled = bytes_ + bytes(-len(bytes_) % 8)
-            parts.append(filled)
-            size += len(filled)
-            return {"$": [found.dtype.str[1:], place, found.size]}
-        if isinstance(one, dict):
-            return {str(key): plain(inner) for key, inner in one.items()}
-        if isinstance(one, (list, tuple)):
-            return [plain(inner) for inner in one]
-        if isinstance(one, np.generic):
-            one = one.item()
-        return None if isinstance(one, float) and not math.isfinite(one) else one
+        if isinstance(item, np.ndarray):
+            array = np.ascontiguousarray(item, dtype=item.dtype.newbyteorder("<"))
+            offset, bytes_ = size, array.tobytes()
+            padded = bytes_ + bytes(-len(bytes_) % 8)
+            parts.append(padded)
+            size += len(padded)
+            return {"$": [array.dtype.str[1:], offset, array.size]}
+        if isinstance(item, dict):
+            return {str(key): to_json(inner) for key, inner in item.items()}
+        if isinstance(item, (list, tuple)):
+            return [to_json(inner) for inner in item]
+        if isinstance(item, np.generic):
+            item = item.item()
+        return None if isinstance(item, float) and not math.isfinite(item) else item
 
-    text = json.dumps(plain(value), allow_nan=False, separators=(",", ":")).encode()
+    text = json.dumps(to_json(value), allow_nan=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return b"".join([struct.pack("<II", len(text), 0), text, *parts])
 
 
-def column_on_wire(name: str, values: Any, *, derived: bool = False) -> dict[str, Any]:
-    """Return a column for `pack`: texts by codes, numbers without loss in few bytes.
+def column_message(name: str, values: Any, *, derived: bool = False) -> dict[str, Any]:
+    """Return a column as a compact message for `pack`, without loss of precision.
 
-    Integers that float64, the number type of the browser, cannot hold are sent as text.  Decimals
-    of few digits are sent as integers with a power of ten, by which the browser divides to get the
-    same float64 again.
+    Strings are sent as integer codes.  Integers that float64, the number type of the browser,
+    cannot represent are sent as strings.  Numbers with few decimals are sent as integers with a
+    power of ten, by which the browser divides to get the same float64 values.
     """
-    told: dict[str, Any] = {"name": name, "derived": derived}
+    message: dict[str, Any] = {"name": name, "derived": derived}
     large = large_integers(values)
     if large is not None:
         values = np.array([None if cell is None else str(cell) for cell in large], dtype=object)
     if not isinstance(values, np.ndarray) or values.dtype.kind in "OUS":
         texts = ["" if value is None else str(value) for value in _cells(values)]
-        known, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
+        unique, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
         absent = np.array([value is None for value in _cells(values)])
-        codes, missing = _smallest(codes.astype(np.int64), absent)
-        return told | {"type": "text", "values": known.tolist(), "data": codes, "missing": missing}
+        codes, missing = _pack_integers(codes.astype(np.int64), absent)
+        return message | {
+            "type": "text",
+            "values": unique.tolist(),
+            "data": codes,
+            "missing": missing,
+        }
     numbers = values.astype(np.float64)
     absent = np.isnan(numbers)
-    for digits in range(_DIGITS + 1):
-        over = 10.0**digits
-        if not _whole(numbers[:_SOME], over)[1]:
+    for decimals in range(_MAX_DECIMALS + 1):
+        divisor = 10.0**decimals
+        if not _scale_to_integers(numbers[:_PROBE_SIZE], divisor)[1]:
             continue
-        whole, exact = _whole(numbers, over)
+        integers, exact = _scale_to_integers(numbers, divisor)
         if exact:
-            data, missing = _smallest(whole.astype(np.int64), absent)
-            return told | {"type": "numbers", "data": data, "over": over, "missing": missing}
+            data, missing = _pack_integers(integers.astype(np.int64), absent)
+            return message | {
+                "type": "numbers",
+                "data": data,
+                "divisor": divisor,
+                "missing": missing,
+            }
     with np.errstate(over="ignore"):
-        short = numbers.astype(np.float32)
-    data = short if np.array_equal(short, numbers, equal_nan=True) else numbers
-    return told | {"type": "numbers", "data": data}
+        single = numbers.astype(np.float32)
+    data = single if np.array_equal(single, numbers, equal_nan=True) else numbers
+    return message | {"type": "numbers", "data": data}
 
 
 def large_integers(values: Any) -> list[int | None] | None:
-    """Return a column as Python integers if float64 cannot hold all of them, else None.
+    """Return a column as Python integers if float64 cannot represent all of them, else None.
 
     `values` is an array, or a column of a data frame; missing values become None.
     """
@@ -105,32 +115,32 @@ def large_integers(values: Any) -> list[int | None] | None:
     return cells if any(cell is not None and abs(cell) > 2**53 for cell in cells) else None
 
 
-def _whole(numbers: np.ndarray, over: float) -> tuple[np.ndarray, bool]:
-    """Return numbers times a power of ten, rounded, and whether these tell them without loss."""
+def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray, bool]:
+    """Return the numbers times `divisor`, rounded, and whether dividing restores them exactly."""
     absent = np.isnan(numbers)
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.rint(np.where(absent, 0.0, numbers) * over)
-        fits = np.abs(whole).max(initial=0) < 2**31
-        return whole, bool(fits and np.all(absent | (whole / over == numbers)))
+        integers = np.rint(np.where(absent, 0.0, numbers) * divisor)
+        fits = np.abs(integers).max(initial=0) < 2**31
+        return integers, bool(fits and np.all(absent | (integers / divisor == numbers)))
 
 
 def _cells(values: Any) -> list[Any]:
-    """Return the cells of a column of texts; what is no text, a graph say, by its repr."""
+    """Return the cells of a text column; objects such as graphs are represented by their repr."""
     if isinstance(values, np.ndarray):
         return values.tolist()
-    return [repr(one) for one in values]
+    return [repr(value) for value in values]
 
 
-def _smallest(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, int | None]:
-    """Return integers in the fewest bytes, and the one that stands for what is missing."""
+def _pack_integers(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, int | None]:
+    """Return integers in the smallest type, and the value that marks missing ones, or None."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     for kind in ("u1", "i1", "u2", "i2", "i4", "u4"):
-        room = np.iinfo(kind)
-        top = room.max - bool(absent.any())
-        if room.min <= low and high <= top:
-            found = values.astype(kind)
+        limits = np.iinfo(kind)
+        top = limits.max - bool(absent.any())
+        if limits.min <= low and high <= top:
+            packed = values.astype(kind)
             if not absent.any():
-                return found, None
-            found[absent] = room.max
-            return found, int(room.max)
+                return packed, None
+            packed[absent] = limits.max
+            return packed, int(limits.max)
     raise OverflowError(f"integers from {low} to {high} do not fit 32 bits")

@@ -16,9 +16,9 @@ _log = logging.getLogger("mercer.explorer")
 class Worker:
     """Run tasks in order, in one daemon thread that starts with the first task.
 
-    `concurrent.futures.ThreadPoolExecutor` does not fit here: at exit the interpreter waits for
-    its threads, so that Ctrl-C would not end the process while a task is running.  A task that
-    raises an exception leaves one line in the log.
+    `concurrent.futures.ThreadPoolExecutor` is not suitable, because the interpreter waits for its
+    threads at exit, so Ctrl-C would not end the process while a task is running.  If a task raises
+    an exception, one line is written to the log.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Worker:
         return self._running
 
     def submit(self, task: Callable[..., Any], *args: Any) -> None:
-        """Queue a call `task(*args)`; after `close`, do nothing."""
+        """Queue the call `task(*args)`; does nothing after `close`."""
         with self._lock:
             if self._closed:
                 return
@@ -51,7 +51,10 @@ class Worker:
             self._tasks.put((task, args))
 
     def close(self, *, drop: bool = True) -> None:
-        """End the thread after the running task, and drop the queued ones or run them first."""
+        """End the thread after the running task.
+
+        Queued tasks are discarded if `drop` is True, and run first if it is False.
+        """
         with self._lock:
             if self._closed:
                 return
@@ -61,7 +64,7 @@ class Worker:
             self._tasks.put(None)
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the thread of a closed worker."""
+        """Wait until the thread of a closed worker has ended."""
         if self._thread is not None:
             self._thread.join(timeout)
 
@@ -75,4 +78,4 @@ class Worker:
                 _log.warning("%s failed: %s", self._name, type(error).__name__)
             finally:
                 self._running = False
-            del call, task, args  # a task may hold a large scene
+            del call, task, args  # a task may refer to a large scene; release it before waiting

@@ -81,7 +81,7 @@ class GivenData(Kernel):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = doubled(X)
         child = self.kernel._prepare(X, None if like is None else like.children[0])
-        return Prepared(self._features(X), (child,), source=child.source, places=child.places)
+        return Prepared(self._features(X), (child,), source=child.source, positions=child.positions)
 
     @abstractmethod
     def _features(self, X: Any) -> tuple[np.ndarray, ...]:

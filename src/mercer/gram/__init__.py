@@ -1,4 +1,8 @@
-"""How K is held: as an array, in tiles, centred, of low rank.  `gram` chooses."""
+"""Kernel matrices as linear operators, and feature maps that approximate them.
+
+`gram` chooses between a dense array and a tiled operator from the size and the memory budget.
+Other classes represent centred and low-rank matrices.
+"""
 
 from ._cancellation import LOST as LOST
 from ._cancellation import ROUNDING as ROUNDING

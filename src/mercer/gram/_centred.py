@@ -1,13 +1,13 @@
-"""Centring in feature space as algebra: H K H is never formed.
+"""Centre a kernel matrix in feature space without forming H K H.
 
 With weights w (sum 1), phi is replaced by phi - mu, mu = sum_j w_j phi(x_j):
 
     K_c = (I - 1 w^T) K (I - w 1^T)
 
 and kernel PCA needs the eigenpairs of S K_c S, S = diag(sqrt(n w)); for equal weights S = I.
-A product with it needs no more than a product with K.  The means K w and the sum of squares of K,
-which traces, diagonals and certificates need, ride along with the first product of several columns,
-so that they cost no pass over K of their own.
+A product with S K_c S costs one product with K.  Traces, diagonals and certificates also need the
+means K w and the sum of squares of K.  Both are computed together with the first product of several
+columns, so that they do not need another pass over K.
 """
 
 from __future__ import annotations
@@ -28,16 +28,28 @@ __all__ = ["CentredGram"]
 
 @entry_point
 class CentredGram(LinearOperator):
-    """S K_c S as an operator on top of a symmetric Gram.
+    """Kernel matrix centred in feature space, as a linear operator.
+
+    The operator is S K_c S with K_c = (I - 1 w^T) K (I - w 1^T) and S = diag(sqrt(n w)); for equal
+    weights it is the usual H K H.
+
+    Parameters
+    ----------
+    gram : GramOperator
+        The symmetric matrix K = k(X, X).
+    weights : array-like of shape (n,), optional
+        Non-negative weights of the points; they are normalised to sum to 1.  Equal by default.
 
     Attributes
     ----------
     weights : ndarray of shape (n,)
-        w, summing to 1.
+        The weights w, which sum to 1.
     scale : ndarray of shape (n,)
         The diagonal of S.
+    uncentred_diagonal : ndarray of shape (n,)
+        The diagonal of K.
     means : ndarray of shape (n,)
-        K w, the value of mu at each point.
+        K w, the inner product of each phi(x_i) with the mean mu.
     grand_mean : float
         w^T K w = |mu|^2.
 
@@ -64,43 +76,48 @@ class CentredGram(LinearOperator):
         self.gram = gram
         self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
         self.scale = np.ones(n) if weights is None else np.sqrt(n * self.weights)
-        self.uncentred_diagonal = np.asarray(gram.diagonal(), float)  # K may be given away later
+        self.uncentred_diagonal = np.asarray(
+            gram.diagonal(), float
+        )  # computed now, because `release` may give K away
         self._means: np.ndarray | None = None
         self._squares: float | None = None  # sum_ij S_ii^2 S_jj^2 K_ij^2
         super().__init__(dtype=gram.dtype, shape=gram.shape)
 
     @property
     def kernel(self) -> Any:
-        """The kernel of the Gram underneath."""
+        """The kernel of the uncentred matrix."""
         return self.gram.kernel
 
     @property
     def means(self) -> np.ndarray:
-        """K w."""
+        """K w, the weighted mean of each row of K."""
         if self._means is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                self._keep(np.asarray(self.gram @ self.weights, dtype=float))
+                self._store_means(np.asarray(self.gram @ self.weights, dtype=float))
         return self._means  # type: ignore[return-value]
 
     @property
     def grand_mean(self) -> float:
-        """w^T K w."""
+        """w^T K w, the squared norm of the mean in feature space."""
         return float(self.weights @ self.means)
 
     # ------------------------------------------------------------------ products
 
     def rounded(self) -> CentredGram | None:
-        """Return the same with K in tiles of float32, and the means of this one; see there."""
+        """Return this operator with K in float32 but the same means, or None.
+
+        None is returned when the Gram does not offer float32; see `GramOperator.rounded`.
+        """
         single = self.gram.rounded()
         if single is None:
             return None
-        self.uncentred_norm  # noqa: B018 - so that both have the same numbers
+        self.uncentred_norm  # noqa: B018 - computed now, so that both share the means and squares
         other = copy(self)
         other.gram = single
         return other
 
     def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return these rows of the product with V."""
+        """Return the given rows of the product with V."""
         U = self._inner(V)
         Y = np.asarray(self.gram.part(rows, U), dtype=float) - self.means @ U
         return np.asarray(self.scale[rows, None] * Y)
@@ -118,7 +135,7 @@ class CentredGram(LinearOperator):
             with np.errstate(over="ignore", invalid="ignore"):
                 Y, self._squares = self.gram.with_squares(U, self.scale**2)
             Y = np.asarray(Y, dtype=float)
-            self._keep(Y[:, -1].copy())
+            self._store_means(Y[:, -1].copy())
             Y = Y[:, :-1]
         else:
             Y = np.asarray(self.gram @ U, dtype=float)
@@ -135,49 +152,59 @@ class CentredGram(LinearOperator):
     def _transpose(self) -> CentredGram:
         return self
 
-    def _keep(self, means: np.ndarray) -> None:
+    def _store_means(self, means: np.ndarray) -> None:
+        """Store K w unless it is known; raise an error if it is not finite."""
         if not np.isfinite(self.weights @ means):
             raise not_finite(self.gram.kernel)
         if self._means is None:
             self._means = means
 
-    # ------------------------------------------------------------------ numbers
+    # ------------------------------------------------------------------ norms and traces
 
     def diagonal(self) -> np.ndarray:
-        """Return n w_i |phi(x_i) - mu|^2."""
+        """Return the diagonal of the operator, n w_i |phi(x_i) - mu|^2."""
         return self.scale**2 * self.squared_distances()
 
     def squared_distances(self) -> np.ndarray:
-        """Return |phi(x_i) - mu|^2 = K_ii - 2 (K w)_i + w^T K w."""
+        """Return the squared distances of the points to their mean in feature space.
+
+        |phi(x_i) - mu|^2 = K_ii - 2 (K w)_i + w^T K w
+        """
         return self.uncentred_diagonal - 2.0 * self.means + self.grand_mean
 
     def trace(self) -> float:
-        """Return the total variance times n, exactly: sum K_ii - 1^T K 1 / n for equal weights."""
+        """Return the exact trace, n times the total variance.
+
+        For equal weights this is sum_i K_ii - 1^T K 1 / n.
+        """
         return float(self.diagonal().sum())
 
     @property
     def uncentred_norm(self) -> float:
-        """The Frobenius norm of S K S, before centring: what rounding is measured against.
+        """The Frobenius norm of S K S before centring, the scale of rounding errors.
 
-        Its trace instead, for a positive semidefinite K not less, if squares are out of range.
+        If the squares overflow or underflow, it is replaced by the sum of the absolute values of
+        the diagonal, which is an upper bound if K is positive semidefinite.
         """
         if self._squares is None:
             Y, self._squares = self.gram.with_squares(self.weights[:, None], self.scale**2)
-            self._keep(np.asarray(Y, dtype=float)[:, 0])
+            self._store_means(np.asarray(Y, dtype=float)[:, 0])
         if self._in_range:
             return float(np.sqrt(self._squares))
         return float(np.sum(self.scale**2 * np.abs(self.uncentred_diagonal)))
 
     @property
     def _in_range(self) -> bool:
-        """Whether squares of the entries of K are numbers: neither overflow nor underflow."""
+        """Whether the sum of the squared entries of K neither overflows nor underflows."""
         squares = self._squares or 0.0
         return 1e-250 < squares < 1e250 or not np.any(self.uncentred_diagonal)
 
     def squared_norm(self) -> float:
-        """Return |S K_c S|_F^2 = |S K S|_F^2 - 2 n^2 sum w_i (K w)_i^2 + n^2 (w^T K w)^2.
+        """Return the squared Frobenius norm of the centred matrix.
 
-        inf, of which nothing follows, if the squares are out of the range of numbers.
+        |S K_c S|_F^2 = |S K S|_F^2 - 2 n^2 sum_i w_i (K w)_i^2 + n^2 (w^T K w)^2
+
+        The result is inf, which is a valid upper bound, if the squares overflow or underflow.
         """
         n, size = self.shape[0], self.uncentred_norm
         if not self._in_range:
@@ -185,42 +212,58 @@ class CentredGram(LinearOperator):
         means = 2.0 * float(self.weights @ self.means**2) - self.grand_mean**2
         return size**2 - n**2 * means
 
-    # ------------------------------------------------------------------ as an array
+    # ------------------------------------------------------------------ dense arrays
 
     def to_array(self) -> np.ndarray:
-        """Return the centred matrix as an array of its own."""
+        """Return the centred matrix as a new array of shape (n, n)."""
         return self._centre(self.gram.to_array())
 
     def release(self) -> np.ndarray:
-        """Centre the Gram's own array in place and hand it over; see DenseGram.release."""
+        """Centre the array of a DenseGram in place and return it.
+
+        The Gram cannot be used afterwards; see `DenseGram.release`.  For other Grams the result is
+        a new array.
+        """
         if isinstance(self.gram, DenseGram):
-            self.uncentred_norm  # noqa: B018 - certificates ask for it when the array is gone
+            self.uncentred_norm  # noqa: B018 - computed now, because certificates need it later
             return self._centre(self.gram.release())
         return self.to_array()
 
     def _centre(self, K: np.ndarray) -> np.ndarray:
-        # one rank-two update by strips of rows, so that no second matrix appears
+        """Centre and scale the array K in place, and return it."""
+        # A rank-two update in strips of rows needs no second n x n array.
         means, scale = self.means.astype(K.dtype), self.scale.astype(K.dtype)
-        grand_mean, uneven = self.grand_mean, bool(np.any(scale != 1.0))
+        grand_mean, is_weighted = self.grand_mean, bool(np.any(scale != 1.0))
         for rows in slices(len(K), 256):
             K[rows] -= means
             K[rows] -= (means[rows] - grand_mean)[:, None]
-            if uneven:
+            if is_weighted:
                 K[rows] *= scale[rows, None]
                 K[rows] *= scale
         return K
 
     def centre_expansion(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Turn sum_i beta_i (phi(x_i) - mu) into coefficients of phi(x_i), and its value at mu.
+        """Rewrite sum_i beta_i (phi(x_i) - mu) as an expansion in the uncentred phi(x_i).
 
-        Returns gamma = beta - w (1^T beta) and <., mu> = gamma^T K w, so that the score of x is
-        sum_i gamma_i k(x_i, x) minus that value.
+        Parameters
+        ----------
+        beta : ndarray of shape (n, c)
+            Coefficients of the centred features, one function per column.
+
+        Returns
+        -------
+        gamma : ndarray of shape (n, c)
+            beta - w (1^T beta), the coefficients of phi(x_i).
+        offset : ndarray of shape (c,)
+            gamma^T K w, the inner product with mu.  The score of a point x is
+            sum_i gamma_i k(x_i, x) - offset.
         """
         gamma = beta - self.weights[:, None] * beta.sum(axis=0)
         return gamma, gamma.T @ self.means
 
 
 def _normalised(weights: Any, n: int) -> np.ndarray:
+    """Validate the weights of n points and scale them to sum to 1."""
     weights = np.asarray(weights, dtype=float)
     if weights.shape != (n,):
         raise ValueError(f"weights have shape {weights.shape}, but there are {n} points")

@@ -1,15 +1,14 @@
-"""Landmarks that are no points of the data: centroids of k-means in R^d.
+"""Choose landmarks by k-means: centroids in R^d, or the data points nearest to them.
 
-    S = the means of the m parts of the points nearest to each s in S
-
-For a kernel that is a function of distances the centroids cover the data with the least mean
-squared distance, and so tend to leave less of the trace over than m of the points do (Zhang, Tsang
-& Kwok 2008).  A few rounds are enough; they start from pivots of RPCholesky, so that outliers and
-small clusters keep a landmark.
+The centroids minimise the mean squared distance from the points to their nearest landmark.  For a
+kernel that is a function of distances, they therefore tend to leave a smaller residual trace than m
+of the data points (Zhang, Tsang & Kwok 2008).  A few iterations are enough.  They start from the
+pivots of RPCholesky, so that outliers and small clusters keep a landmark.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,31 @@ from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_by_residual, cho
 
 __all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
 
-_TRIES = ((200, 2), (2000, 20))  # points among which medoids are sought, at least and for each
-_MUCH = 0.05  # of k(x, x): where landmarks leave so much over, more candidates change little
-_BLOCK = 2**17  # distances at a time, which fit the second-level cache
-_ROUNDS, _MANY = 5, 50  # rounds of Lloyd's algorithm, if there are many points to a landmark
+
+@dataclass(frozen=True)
+class _KMeansLandmarkTuning:
+    """Number of candidates and of iterations for k-means landmarks."""
+
+    # Candidates for medoids as (minimum, number per landmark).  The second, larger set is used only
+    # if the landmarks from the first one leave a small residual.
+    medoid_candidates: tuple[tuple[int, int], ...] = ((200, 2), (2000, 20))
+    # Mean residual, relative to k(x, x), above which more candidates hardly improve the landmarks.
+    large_residual: float = 0.05
+    # Number of distances computed at a time; they fit the second-level cache.
+    distances_per_chunk: int = 2**17
+    # Iterations of Lloyd's algorithm if there are at least `points_per_landmark` for each landmark,
+    # else one iteration.
+    n_iter: int = 5
+    points_per_landmark: int = 50
+
+
+_TUNING = _KMeansLandmarkTuning()
 
 
 def has_centroids(kernel: Kernel, X: Any) -> bool:
-    """Tell whether k-means makes sense: dense vectors, and a kernel that is radial.
+    """Whether landmarks can be chosen by k-means.
+
+    This needs dense vectors and a kernel that is radial, possibly wrapped in others.
 
     Examples
     --------
@@ -46,10 +62,14 @@ def has_centroids(kernel: Kernel, X: Any) -> bool:
 def centroids(
     kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
 ) -> np.ndarray:
-    """Return m landmarks in R^d, or fewer if the points coincide.
+    """Return the centroids of m clusters as landmarks, or fewer if points coincide.
 
-    Lloyd's algorithm runs on at most max(20 000, 20 m) of the points, in the scaled coordinates of
-    the kernel.
+    Lloyd's algorithm runs on at most max(20 000, 20 m) of the points, divided by the length scales
+    of the kernel.
+
+    Returns
+    -------
+    ndarray of shape (m, n_features)
 
     Examples
     --------
@@ -61,24 +81,28 @@ def centroids(
     array([ 0.5, 11. ])
     """
     scale, rng = _scale(kernel, X), generator(random_state)
-    among = max(CANDIDATES, PER_LANDMARK * m)
-    if length(X) > among:
-        X = take(sliceable(X), np.sort(rng.choice(length(X), among, replace=False)))
+    n_candidates = max(CANDIDATES, PER_LANDMARK * m)
+    if length(X) > n_candidates:
+        X = take(sliceable(X), np.sort(rng.choice(length(X), n_candidates, replace=False)))
     X = doubled(X)
-    first = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
-    # means of few points shrink towards the middle of the data: then one round is best
-    rounds = _ROUNDS if len(X) >= _MANY * len(first) else 1
-    return lloyd(X / scale, X[first] / scale, rounds) * scale
+    pivots = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
+    # Means of few points shrink towards the centre of the data.  Then one iteration is best.
+    rounds = _TUNING.n_iter if len(X) >= _TUNING.points_per_landmark * len(pivots) else 1
+    return lloyd(X / scale, X[pivots] / scale, rounds) * scale
 
 
 def medoids(
     kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
 ) -> np.ndarray:
-    """Return the places of the points of X that are nearest to the `centroids`, all different.
+    """Return the indices of m distinct points of X that are nearest to k-means centroids.
 
-    Both are found among max(200, 2 m) of the points; among max(2000, 20 m) if landmarks leave
-    little of these over, as then it matters where they are.  Where two centroids have the same
-    nearest point, others drawn with equal chances fill up.
+    Centroids and medoids are found among max(200, 2 m) candidates.  If the landmarks leave only a
+    small residual, their positions matter, and max(2000, 20 m) candidates are used.  If two
+    centroids share their nearest point, points drawn uniformly at random complete the set.
+
+    Returns
+    -------
+    ndarray of shape (m,), of int
 
     Examples
     --------
@@ -90,25 +114,45 @@ def medoids(
     array([1, 4])
     """
     scale, rng, n = _scale(kernel, X), generator(random_state), length(X)
-    for least, each in _TRIES:
-        among = max(least, each * m)
-        some = np.arange(n) if n <= among else np.sort(rng.choice(n, among, replace=False))
-        Y = doubled(take(sliceable(X), some))
-        first, left = choose_by_residual(kernel, Y, m, rng, n_threads)
-        if left > _MUCH or len(some) == n:
+    for minimum, per_landmark in _TUNING.medoid_candidates:
+        n_candidates = max(minimum, per_landmark * m)
+        candidates = (
+            np.arange(n)
+            if n <= n_candidates
+            else np.sort(rng.choice(n, n_candidates, replace=False))
+        )
+        Y = doubled(take(sliceable(X), candidates))
+        pivots, residual = choose_by_residual(kernel, Y, m, rng, n_threads)
+        if residual > _TUNING.large_residual or len(candidates) == n:
             break
     Y = Y / scale
-    nearest = np.unique(_nearest(lloyd(Y, Y[first], rounds=1), Y))
-    others = np.delete(np.arange(len(some)), nearest)
-    extra = rng.choice(others, min(len(first) - len(nearest), len(others)), replace=False)
-    return some[np.concatenate([nearest, extra])]
+    nearest = np.unique(_nearest_index(lloyd(Y, Y[pivots], rounds=1), Y))
+    others = np.delete(np.arange(len(candidates)), nearest)
+    extra = rng.choice(others, min(len(pivots) - len(nearest), len(others)), replace=False)
+    return candidates[np.concatenate([nearest, extra])]
 
 
 @entry_point
 def lloyd(
     X: np.ndarray, centres: np.ndarray, rounds: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the centres after so many rounds of k-means on X; one without points stays.
+    """Return the centres after up to `rounds` iterations of Lloyd's k-means algorithm on X.
+
+    A centre without points stays where it is.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centres : ndarray of shape (m, d)
+        The initial centres.
+    rounds : int
+        Maximum number of iterations; fewer are made if the labels no longer change.
+    weights : ndarray of shape (n,), optional
+        Weights of the points; equal by default.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
 
     Examples
     --------
@@ -120,12 +164,12 @@ def lloyd(
     """
     n, m = len(X), len(centres)
     weights = np.ones(n) if weights is None else weights
-    before = None
+    previous_labels = None
     for _ in range(rounds):
-        labels = _nearest(X, centres)
-        if before is not None and np.array_equal(labels, before):
+        labels = _nearest_index(X, centres)
+        if previous_labels is not None and np.array_equal(labels, previous_labels):
             break
-        before, totals = labels, np.bincount(labels, weights, minlength=m)
+        previous_labels, totals = labels, np.bincount(labels, weights, minlength=m)
         members = sp.csc_array((weights, labels, np.arange(n + 1)), shape=(m, n))
         with np.errstate(invalid="ignore"):
             means = (members @ X) / totals[:, None]
@@ -133,32 +177,32 @@ def lloyd(
     return centres
 
 
-@one_blas_thread  # so that the bits do not depend on the number of threads
-def _nearest(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Return the place of the z that is nearest to each x, the first of equals."""
-    middle = Z.mean(axis=0)  # the nearer to 0, the less is lost in |z|^2 - 2 x.z
+@one_blas_thread  # so that the result is bit-for-bit identical for any number of threads
+def _nearest_index(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Return for each x the index of the nearest z, the first one in case of ties."""
+    middle = Z.mean(axis=0)  # centring reduces the cancellation in |z|^2 - 2 x.z
     Z = Z - middle
     right, squares = -2.0 * Z.T, np.einsum("ij,ij->i", Z, Z)
-    found = [
+    labels = [
         np.argmin((X[rows] - middle) @ right + squares, axis=1)
-        for rows in slices(len(X), max(1, _BLOCK // len(Z)))
+        for rows in slices(len(X), max(1, _TUNING.distances_per_chunk // len(Z)))
     ]
-    return np.concatenate(found)
+    return np.concatenate(labels)
 
 
 def _scale(kernel: Kernel, X: Any) -> Any:
-    """Return the length scale in which distances are to be measured."""
+    """Return the length scales by which the columns of X are divided."""
     radial = radial_inside(kernel)
     if radial is None or not has_centroids(kernel, X):
         raise ValueError(
-            f"landmarks 'kmeans' and 'medoids' need dense vectors and a kernel of their distances, "
-            f"not {kernel} of {type(X).__name__}; use 'rpcholesky'"
+            f"landmarks 'kmeans' and 'medoids' need dense vectors and a radial kernel, "
+            f"got {kernel} on {type(X).__name__}; use 'rpcholesky'"
         )
     return radial._scale(X.shape[1])
 
 
 def radial_inside(kernel: Kernel) -> Radial | None:
-    """Return the kernel itself or the one that it wraps, if that is radial.
+    """Return the radial kernel inside of wrappers such as a scale factor, or None.
 
     Examples
     --------
@@ -169,6 +213,6 @@ def radial_inside(kernel: Kernel) -> Radial | None:
     """
     while isinstance(kernel, Wrapper):
         if kernel._inner_points.__func__ is not Kernel._inner_points:  # type: ignore[attr-defined]
-            return None  # these belong to other points
+            return None  # the wrapped kernel is evaluated on transformed points
         kernel = kernel.kernel
     return kernel if isinstance(kernel, Radial) else None

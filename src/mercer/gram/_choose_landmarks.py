@@ -1,11 +1,13 @@
-"""Landmarks: the m of n points on which an approximation of K = k(X, X) is built.
+"""Choose landmarks: m of n points on which an approximation of K = k(X, X) is built.
 
-    rpcholesky   drawn by the residual k(x, x) - |P_S k(x, .)|^2, P_S the projection on the span
-    uniform      drawn with equal chances
-    kmeans++     drawn by the squared distance min_s k(x, x) - 2 k(x, s) + k(s, s) in feature space
-    leverage     drawn by ridge leverage scores, the diagonal of K (K + mu I)^-1
+Points are drawn with probabilities proportional to
 
-The first and the third draw one point after the other, by rejection from blocks of proposals.
+    rpcholesky   the residual k(x, x) - |P_S k(x, .)|^2, P_S the projection on span {k(s, .)}
+    uniform      1
+    kmeans++     the squared distance min_s k(x, x) - 2 k(x, s) + k(s, s) in feature space
+    leverage     the ridge leverage scores, the diagonal of K (K + mu I)^-1
+
+"rpcholesky" and "kmeans++" draw points sequentially, by rejection from blocks of proposals.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ from .._points import doubled, length, sliceable, take
 from .._runtime import entry_point, generator, is_count, one_blas_thread, quiet, run, slices
 from ..kernels import Kernel, reads_all
 from ._operator import GramOperator
-from ._pivots import pivots_one_by_one
-from ._rpcholesky import columns_of, draw, rpcholesky, significance
+from ._pivots import sequential_rpcholesky
+from ._rpcholesky import columns_of, rpcholesky, sample_by_rejection, significance
 from ._tiled import TiledGram
 
-__all__ = ["choose_landmarks", "choosing_bytes"]
+__all__ = ["choose_landmarks", "landmark_choice_bytes"]
 
-CANDIDATES, PER_LANDMARK = 20_000, 20  # points among which landmarks are chosen, by default
-_FEW = 500  # candidates of which all of K takes less time than many small blocks of it
-_STRIP = 1024  # rows of K that one task works on
-_PILOT = 1000  # rank, at most, of the factor behind leverage scores
+# By default landmarks are chosen among max(CANDIDATES, PER_LANDMARK * m) points.  More candidates
+# find smaller clusters and cost more evaluations of the kernel.
+CANDIDATES, PER_LANDMARK = 20_000, 20
+_MAX_DENSE_POINTS = 500  # up to here, evaluating all of K is faster than many small blocks of it
+_STRIP_ROWS = 1024  # rows of K that one task processes
+_MAX_PILOT_RANK = 1000  # maximum rank of the factor from which leverage scores are computed
 
 
 @entry_point
@@ -44,44 +48,49 @@ def choose_landmarks(
     n_threads: int | None = None,
     candidates: int | None = None,
 ) -> np.ndarray:
-    """Return the indices of m points of X to be used as landmarks, in the order of choice.
+    """Choose m points of X as landmarks, and return their indices in the order of choice.
 
     ============ ================================================================= ==============
-    method       what it does                                                      entries of K
+    method       description                                                       entries of K
     ============ ================================================================= ==============
-    "rpcholesky" Finds outliers and small clusters without chasing them: the one   m n
-                 to use.
-    "uniform"    Misses small clusters; costs nothing, and asks nothing of k.      0
-    "kmeans++"   Spreads over the points; k need only be conditionally positive    m n
-                 definite.
-    "leverage"   By scores for the mu with which they sum to m / 2, from a pilot   min(m, 1000) n
-                 factor of K; without replacement.
+    "rpcholesky" Recommended.  Finds outliers and small clusters, but does not     m n
+                 spend all landmarks on them.
+    "uniform"    Costs nothing and works for any kernel, but misses small          0
+                 clusters.
+    "kmeans++"   Spreads the landmarks evenly.  The kernel may be conditionally    m n
+                 positive definite.
+    "leverage"   Samples without replacement by ridge leverage scores, computed    min(m, 1000) n
+                 from a pilot factor of K.  The ridge mu is chosen so that the
+                 scores sum to m / 2.
     ============ ================================================================= ==============
 
     Parameters
     ----------
     kernel : Kernel
-        With all its values resolved.
+        A kernel whose parameters are all resolved to numbers.
     X : points
-        Also on disk (a memory map): only the candidates are read.
+        May be a memory map on disk; only the candidates are read.
     m : int
-        At most the number of points.
-    method : {"rpcholesky", "uniform", "kmeans++", "leverage"}
+        Number of landmarks, at most the number of points.
+    method : {"rpcholesky", "uniform", "kmeans++", "leverage"}, default "rpcholesky"
+        Sampling method; see the table.
     random_state : int, Generator, RandomState or None
+        Seed or source of random numbers.
     n_threads : int, optional
-        All processors by default.  The result does not depend on it.
+        Number of threads; all processors by default.  The result does not depend on it.
     candidates : int, optional
-        The choice is made among this many points, drawn with equal chances; by default
-        max(20 000, 20 m).  For more points the cost stays as it is, and a cluster of less than
-        about n / candidates points may be missed; the residual trace over all points
-        (`LowRankGram.residual_trace`) still says exactly how good the landmarks are.
+        Number of points, sampled uniformly, among which the landmarks are chosen; by default
+        max(20 000, 20 m).  It limits the cost for large X, but a cluster of fewer than about
+        n / candidates points may be missed.  `LowRankGram.residual_trace` measures the exact error
+        of the landmarks over all points.
 
     Returns
     -------
     ndarray of shape (m,)
-        Shorter only if further landmarks would add nothing: with "rpcholesky" when the rank of K
-        is exhausted, with "kmeans++" when all points coincide with landmarks, with "leverage" when
-        all others have k(x, x) = 0.  Never empty.
+        Indices of the landmarks, at least one.  There are fewer than m only if further landmarks
+        would not improve the approximation: with "rpcholesky" if the rank of K is reached, with
+        "kmeans++" if all points coincide with landmarks, with "leverage" if k(x, x) = 0 for all
+        other points.
 
     Examples
     --------
@@ -98,48 +107,51 @@ def choose_landmarks(
     _check_count(m, n)
     if method != "uniform" and method not in _METHODS:
         names = ", ".join(map(repr, ["uniform", *_METHODS]))
-        raise ValueError(f"there is no method {method!r} to choose landmarks; there are {names}")
+        raise ValueError(f"unknown method {method!r} to choose landmarks; choose one of {names}")
     rng = generator(random_state)
     if method == "uniform":
         return np.asarray(rng.choice(n, m, replace=False), dtype=np.intp)
-    some, among = np.arange(n), _count_candidates(n, m, candidates)
+    candidate_index, n_candidates = np.arange(n), _count_candidates(n, m, candidates)
     if reads_all(kernel):
         K = TiledGram(kernel, X)
-    elif among == n:
+    elif n_candidates == n:
         K = TiledGram(kernel, doubled(X))
     else:
-        some = np.sort(rng.choice(n, among, replace=False))  # a disk is then read in one pass
-        K = TiledGram(kernel, doubled(take(sliceable(X), some)))
-    chosen = some[_METHODS[method](K, m, rng, n_threads)]
-    return chosen if len(chosen) else some[:1]  # where k is 0, one point is as good as any
+        # Sorted, so that a file on disk is read in one pass.
+        candidate_index = np.sort(rng.choice(n, n_candidates, replace=False))
+        K = TiledGram(kernel, doubled(take(sliceable(X), candidate_index)))
+    chosen = candidate_index[_METHODS[method](K, m, rng, n_threads)]
+    return chosen if len(chosen) else candidate_index[:1]  # if k is 0 everywhere, any point will do
 
 
-def choosing_bytes(n: int, m: int, held: bool = False) -> int:
-    """Return the memory that the choice of m among n points takes: columns of K on candidates.
+def landmark_choice_bytes(n: int, m: int, dense: bool = False) -> int:
+    """Return the bytes needed to choose m landmarks among n points.
 
-    With `held` also all of K, where they are few.
+    These are m columns of K at the candidates; with `dense`, also all of K for a small number of
+    candidates.
     """
-    return 8 * m * _count_candidates(n, m, None) + held * 8 * min(n, _FEW) ** 2
+    return 8 * m * _count_candidates(n, m, None) + dense * 8 * min(n, _MAX_DENSE_POINTS) ** 2
 
 
 def _check_count(m: Any, n: int) -> None:
+    """Raise an error unless m landmarks can be chosen among n points."""
     if not is_count(m):
         raise ValueError(f"the number of landmarks must be a positive integer, got {m!r}")
     if m > n:
         raise ValueError(
-            f"more landmarks than points: {m} landmarks were asked for, but there are {n} points; "
-            f"ask for at most {n}, or solve the full problem"
+            f"more landmarks than points: {m} landmarks were requested, but there are only {n} "
+            f"points; request at most {n}, or solve the full problem"
         )
 
 
 def _count_candidates(n: int, m: int, candidates: Any) -> int:
-    """Return the number of points to choose among."""
+    """Validate `candidates` and return the number of points to choose among."""
     if candidates is None:
         return min(n, max(CANDIDATES, PER_LANDMARK * m))
     if not is_count(candidates, m):
         raise ValueError(
-            f"candidates must be None or an integer of at least the {m} landmarks to choose among "
-            f"them, got {candidates!r}"
+            f"candidates must be None or an integer of at least {m}, the number of landmarks, got "
+            f"{candidates!r}"
         )
     return min(n, int(candidates))
 
@@ -150,9 +162,14 @@ def _count_candidates(n: int, m: int, candidates: Any) -> int:
 def choose_by_residual(
     kernel: Kernel, X: Any, m: int, rng: Any, n_threads: int | None = None
 ) -> tuple[np.ndarray, float]:
-    """Return landmarks by "rpcholesky" among all points X, and what they leave to a further one.
+    """Choose landmarks by "rpcholesky" among all points X, and measure their residual.
 
-    That is a part of k(x, x), in the mean.
+    Returns
+    -------
+    pivots : ndarray of shape (m,)
+        Indices of the landmarks.
+    residual : float
+        Residual k(x, x) - |P_S k(x, .)|^2 of the other points, as a fraction of their k(x, x).
 
     Examples
     --------
@@ -164,28 +181,33 @@ def choose_by_residual(
     0.0
     """
     diagonal = np.asarray(kernel.diag(X), dtype=float)
-    floor, negative = (np.abs(diagonal).max() * part for part in significance(np.float64))
-    pivots, left = np.empty(0, dtype=np.intp), diagonal
-    if len(left) <= _FEW:
-        pivots, left = pivots_one_by_one(kernel(X), m, floor, rng)
-    if not len(pivots) or not left.min() >= -negative:  # many, or something is wrong: it says what
-        part = rpcholesky(TiledGram(kernel, X), m, random_state=rng, n_threads=n_threads)
-        pivots, left = part.pivots, part.residual
-    others = np.delete(np.arange(len(left)), pivots)
-    return pivots, float(left[others].sum() / max(diagonal[others].sum(), 1e-300))
+    floor, negative = (np.abs(diagonal).max() * fraction for fraction in significance(np.float64))
+    pivots, residual = np.empty(0, dtype=np.intp), diagonal
+    if len(residual) <= _MAX_DENSE_POINTS:
+        pivots, residual = sequential_rpcholesky(kernel(X), m, floor, rng)
+    # `rpcholesky` handles many points, and raises an error if k is not positive semidefinite.
+    if not len(pivots) or not residual.min() >= -negative:
+        cholesky = rpcholesky(TiledGram(kernel, X), m, random_state=rng, n_threads=n_threads)
+        pivots, residual = cholesky.pivots, cholesky.residual
+    others = np.delete(np.arange(len(residual)), pivots)
+    return pivots, float(residual[others].sum() / max(diagonal[others].sum(), 1e-300))
 
 
 def _by_residual(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:
+    """Choose landmarks by randomly pivoted Cholesky."""
     return rpcholesky(K, m, random_state=rng, n_threads=n_threads).pivots
 
 
 def _by_distance(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:
+    """Choose landmarks by the seeding of k-means++ in feature space."""
     first = np.array([int(rng.random() * K.shape[0])], dtype=np.intp)
-    return np.concatenate([first, draw(_Nearest(K, first, n_threads), m - 1, rng)])
+    return np.concatenate(
+        [first, sample_by_rejection(_NearestLandmark(K, first, n_threads), m - 1, rng)]
+    )
 
 
-class _Nearest:
-    """The squared distance to the nearest landmark as a density."""
+class _NearestLandmark:
+    """Sampling weights of k-means++: the squared distance to the nearest landmark."""
 
     @quiet
     def __init__(self, gram: GramOperator, first: np.ndarray, n_threads: int | None) -> None:
@@ -200,20 +222,21 @@ class _Nearest:
         return np.where(self.nearest > self.floor, self.nearest, 0.0)
 
     @quiet
-    def accept(self, P: np.ndarray, coins: np.ndarray, most: int) -> np.ndarray:
+    def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
         between = self._distances(self.gram.block(P, P), P, P)
         start, accepted = self.nearest[P], []
-        left = start.copy()
+        current = start.copy()
         for j in range(len(P)):
-            if left[j] > self.floor and coins[j] * start[j] < left[j]:
-                np.minimum(left, between[j], out=left)
+            if current[j] > self.floor and uniforms[j] * start[j] < current[j]:
+                np.minimum(current, between[j], out=current)
                 accepted.append(j)
-                if len(accepted) == most:
+                if len(accepted) == max_accepted:
                     break
         self._append(P[accepted])
         return P[accepted]
 
     def _append(self, chosen: np.ndarray) -> None:
+        """Update the distances to the nearest landmark for new landmarks."""
         columns = columns_of(self.gram, chosen)
 
         def strip(rows: slice) -> None:
@@ -221,15 +244,17 @@ class _Nearest:
             np.minimum(self.nearest[rows], distances, out=self.nearest[rows])
 
         work = self.gram.kernel._evaluation_work(len(self.nearest) * len(chosen))
-        run(strip, slices(len(self.nearest), _STRIP), self.n_threads, work)
+        run(strip, slices(len(self.nearest), _STRIP_ROWS), self.n_threads, work)
         self.nearest[chosen] = 0.0
         self._check()
         np.maximum(self.nearest, 0.0, out=self.nearest)
 
     def _distances(self, block: np.ndarray, rows: Any, columns: Any) -> np.ndarray:
+        """Return the squared distances in feature space for a block K[rows][:, columns]."""
         return self.diagonal[rows, None] - 2.0 * block + self.diagonal[columns]
 
     def _check(self) -> None:
+        """Raise an error if a squared distance is not finite, or clearly negative."""
         lowest = float(self.nearest.min())
         scale = np.abs(self.diagonal).max()
         if not np.isfinite(self.nearest.sum()):
@@ -238,42 +263,46 @@ class _Nearest:
             raise NotPositiveDefiniteError(
                 f"a squared distance in feature space is {lowest:.3g}, with k(x, x) up to "
                 f"{scale:.3g}: {self.gram.kernel} is not positive semidefinite on these points; "
-                f"choose a Mercer kernel, or the method 'uniform'"
+                f"choose a Mercer kernel, or method='uniform'"
             )
 
 
 def _by_leverage(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:
-    pilot = rpcholesky(K, min(m, _PILOT), random_state=rng, n_threads=n_threads)
-    with one_blas_thread:  # the bits depend on nothing else
+    """Sample landmarks without replacement by ridge leverage scores."""
+    pilot = rpcholesky(K, min(m, _MAX_PILOT_RANK), random_state=rng, n_threads=n_threads)
+    with one_blas_thread:  # so that the result does not depend on the number of threads
         scores = _leverage(pilot.factor, pilot.residual, 0.5 * m)
-    # the m earliest of independent exponential clocks: draws without replacement by the scores
+    # The m smallest of independent exponential variables with the scores as rates are a sample
+    # without replacement, with probabilities proportional to the scores.
     with np.errstate(divide="ignore"):
-        times = rng.exponential(size=len(scores)) / scores
-    return np.argsort(times, kind="stable")[: min(m, np.count_nonzero(scores))]
+        arrival_times = rng.exponential(size=len(scores)) / scores
+    return np.argsort(arrival_times, kind="stable")[: min(m, np.count_nonzero(scores))]
 
 
 def _leverage(F: np.ndarray, residual: np.ndarray, dimension: float) -> np.ndarray:
-    """Return f_i^T (F F^T + mu I)^-1 f_i + r_i / (r_i + mu), for the mu with which they sum to it.
+    """Return ridge leverage scores that sum to `dimension`.
 
-    The second term stands for what the pilot factor F leaves, r: too large rather than too small.
+    The scores are f_i^T (F F^T + mu I)^-1 f_i + r_i / (r_i + mu), with the ridge mu chosen so that
+    they have this sum.  The second term is an upper bound for the part of K that the pilot factor F
+    does not represent, with diagonal r.
     """
     eigenvalues, Q = np.linalg.eigh(F @ F.T)
     eigenvalues = np.maximum(eigenvalues, 0.0)
     squares = np.square(F.T @ Q)
 
-    def total(log_mu: float) -> float:
+    def score_sum(log_mu: float) -> float:
         mu = np.exp(log_mu)
         return np.sum(eigenvalues / (eigenvalues + mu)) + np.sum(residual / (residual + mu))
 
     trace = float(eigenvalues.sum() + residual.sum())
     if not trace:
         return np.zeros(len(residual))
-    # the sum is at most trace / mu; a K of small rank may not reach the dimension with any mu
+    # The sum is at most trace / mu.  If K has a small rank, no mu may reach the dimension.
     low, high = np.log(1e-12 * trace / len(residual)), np.log(trace / dimension)
-    if low >= high or total(low) <= dimension:
+    if low >= high or score_sum(low) <= dimension:
         mu = np.exp(low)
     else:
-        mu = np.exp(brentq(lambda t: total(t) - dimension, low, high))
+        mu = np.exp(brentq(lambda t: score_sum(t) - dimension, low, high))
     return squares @ (1.0 / (eigenvalues + mu)) + residual / (residual + mu)
 
 

@@ -1,16 +1,17 @@
-"""Sketches of the polynomial kernel: circular convolutions of count sketches.
+"""Random features of the polynomial kernel (TensorSketch): convolved count sketches.
 
     phi(x) = C_1 y * C_2 y * ... * C_p y,     y = [sqrt(gamma) x, sqrt(c)]
 
-where * is circular convolution, and a count sketch C puts each coordinate, with a random sign, into
+where * is circular convolution, and a count sketch C adds each coordinate, with a random sign, to
 one of D buckets.  E phi(x) . phi(z) = (gamma <x, z> + c)^p (Pham and Pagh, KDD 2013).
 
-The mean is right for any buckets, as long as signs are independent of them.  So buckets are not
-drawn one by one, but dealt: each gets as many coordinates as any other, up to one.  With D
-coordinates or fewer none collide within one sketch, and for p = 1 there is no error at all.
+The expectation holds for any assignment to buckets, as long as the signs are independent of it.
+Therefore buckets are not drawn independently: a random permutation assigns the same number of
+coordinates to each bucket, up to one.  With at most D coordinates there are no collisions within
+one sketch, and for p = 1 the features are exact.
 
-A convolution with a count sketch is a sum of rotations, one for each coordinate that is not 0.  Of
-few coordinates that is quicker than Fourier transforms, which many are left to.
+A convolution with a count sketch is a sum of rotations, one for each nonzero coordinate.  For few
+coordinates rotations are faster than Fourier transforms; for many, Fourier transforms are used.
 """
 
 from __future__ import annotations
@@ -30,23 +31,27 @@ from ._feature_map import FeatureMap
 
 __all__ = ["CountSketchMap"]
 
-# p + 1 Fourier transforms are quicker than (p - 1) d rotations if d > 180 (p + 1) / (p - 1) D^-1/2:
-# measured for D = 100 to 1000, where both take the same time at 160 to 240.
-_ROTATIONS = 180.0
+# p + 1 Fourier transforms are faster than (p - 1) d rotations if d > c (p + 1) / (p - 1) D^-1/2.
+# In measurements for D = 100 to 1000, both took the same time at c = 160 to 240.
+_FOURIER_THRESHOLD = 180.0
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class CountSketchMap(FeatureMap):
-    """phi(x), D features with E phi(x) . phi(z) = (gamma <x, z> + coef0)^degree.
+    """Random features whose inner products approximate a polynomial kernel.
+
+    E phi(x) . phi(z) = (gamma <x, z> + coef0)^degree.  Make one with `CountSketchMap.on`.
 
     Attributes
     ----------
     kernel : Polynomial
     buckets : ndarray of shape (degree, n_columns), of int
-        One column more if coef0 is not 0.
+        Bucket of each column of X in each sketch; there is one more column if coef0 is not 0.
     signs : ndarray of shape (degree, n_columns)
+        Random sign of each column in each sketch, 1.0 or -1.0.
     n_features : int
+        Number D of buckets, and of features.
 
     Examples
     --------
@@ -70,7 +75,7 @@ class CountSketchMap(FeatureMap):
     def on(
         cls, kernel: Polynomial, n_columns: int, n_features: int, rng: np.random.Generator
     ) -> Self:
-        """Deal the coordinates to buckets, and draw their signs."""
+        """Draw the buckets and signs of a map for points with `n_columns` columns."""
         d = n_columns + (kernel.coef0 != 0)
         rounds = -(-d // n_features)
         buckets = [
@@ -90,8 +95,8 @@ class CountSketchMap(FeatureMap):
         X = as_vectors(take(X, rows), "CountSketchMap")
         width = X.nnz / max(1, X.shape[0]) if sp.issparse(X) else X.shape[1]
         p = len(self.buckets)
-        if width * (p - 1) * np.sqrt(len(self)) > _ROTATIONS * (p + 1):
-            self._transform(X, out)
+        if width * (p - 1) * np.sqrt(len(self)) > _FOURIER_THRESHOLD * (p + 1):
+            self._fill_by_fourier(X, out)
             return
         gamma, coef0 = float(self.kernel.gamma), float(self.kernel.coef0)
         sizes = np.sqrt(gamma) * self.signs
@@ -100,70 +105,70 @@ class CountSketchMap(FeatureMap):
         n, d = X.shape
         if sp.issparse(X):
             entries, columns, ends = X.data, X.indices, X.indptr
-        else:  # the same columns for every row
+        else:  # every row has the same columns
             entries, columns, ends = X.ravel(), np.arange(d), np.arange(0, n * d + 1, d)
         scratch = np.empty(len(self))
-        _rotate(entries, columns, ends, self.buckets, sizes, bool(coef0), scratch, out)
+        _fill_by_rotations(entries, columns, ends, self.buckets, sizes, bool(coef0), scratch, out)
 
-    def _transform(self, X: Any, out: np.ndarray) -> None:
-        """Set out <- phi(x) by Fourier transforms, of which the product is the convolution."""
+    def _fill_by_fourier(self, X: Any, out: np.ndarray) -> None:
+        """Set out <- phi(x), computing the convolutions by fast Fourier transforms."""
         product = None
         for C, constant in self._sketches:
             sketch = X @ C
             sketch = sketch.toarray() if sp.issparse(sketch) else sketch
-            wave = rfft(sketch.astype(np.float64, copy=False) + constant, axis=1)
-            product = wave if product is None else np.multiply(product, wave, out=product)
+            transform = rfft(sketch.astype(np.float64, copy=False) + constant, axis=1)
+            product = transform if product is None else np.multiply(product, transform, out=product)
         out[...] = irfft(product, n=len(self), axis=1)
 
     @cached_property
     def _sketches(self) -> list[tuple[sp.csr_array, np.ndarray]]:
-        """Each C as a sparse matrix of the columns, and what the constant adds."""
+        """Each sketch as a sparse matrix (n_columns, D), with the contribution of coef0."""
         gamma, coef0 = float(self.kernel.gamma), float(self.kernel.coef0)
         d = self.buckets.shape[1] - (coef0 != 0)
-        made = []
+        sketches = []
         for bucket, sign in zip(self.buckets, self.signs, strict=True):
-            place = (np.arange(d), bucket[:d])
-            C = sp.csr_array((np.sqrt(gamma) * sign[:d], place), shape=(d, len(self)))
+            index = (np.arange(d), bucket[:d])
+            C = sp.csr_array((np.sqrt(gamma) * sign[:d], index), shape=(d, len(self)))
             constant = np.zeros(len(self))
             if coef0:
                 constant[bucket[d]] = np.sqrt(coef0) * sign[d]
-            made.append((C, constant))
-        return made
+            sketches.append((C, constant))
+        return sketches
 
 
 @jit()
-def _rotate(
+def _fill_by_rotations(
     entries: Any,
     columns: Any,
     ends: Any,
     buckets: Any,
     sizes: Any,
     constant: bool,
-    turned: Any,
+    convolved: Any,
     out: Any,
 ) -> None:
-    """Set the rows of out to the convolutions of the sketches of the points.
+    """Set out[i] <- phi(x_i), computing the convolutions by rotations.
 
-    Point i has the entries from ends[i] to ends[i + 1], in these columns or, if there are fewer of
-    them than entries, in the same ones as all others.
+    Point i has the entries ends[i] to ends[i + 1], as in a CSR matrix.  If `columns` is shorter
+    than `entries`, the points are dense, and all of them have the same columns.
     """
-    dense, last, D = len(columns) < len(entries), buckets.shape[1] - 1, len(turned)
+    dense, last, D = len(columns) < len(entries), buckets.shape[1] - 1, len(convolved)
     for i in range(len(out)):
-        row, first, many = out[i], ends[i], ends[i + 1] - ends[i]
+        row, first, count = out[i], ends[i], ends[i + 1] - ends[i]
         for p in range(len(buckets)):
             for j in range(D):
-                turned[j] = 0.0
-            for e in range(many + constant):
+                convolved[j] = 0.0
+            for e in range(count + constant):
                 c, x = last, 1.0
-                if e < many:
+                if e < count:
                     c, x = columns[e if dense else first + e], entries[first + e]
                 size, shift = sizes[p, c] * x, buckets[p, c]
                 if p == 0:
-                    turned[shift] += size
+                    convolved[shift] += size
                     continue
                 for j in range(shift):
-                    turned[j] += size * row[D - shift + j]
+                    convolved[j] += size * row[D - shift + j]
                 for j in range(D - shift):
-                    turned[shift + j] += size * row[j]
+                    convolved[shift + j] += size * row[j]
             for j in range(D):
-                row[j] = turned[j]
+                row[j] = convolved[j]

@@ -1,4 +1,4 @@
-"""K held as an array."""
+"""Kernel matrix stored as a dense array."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from ._tiled import fill
 
 __all__ = ["DenseGram"]
 
-_STRIP = 512  # rows of a product worked on at a time
-_LARGE = 2**22  # entries of K beyond which a product is shared among threads
+_STRIP_ROWS = 512  # rows of a product that one task computes
+_MIN_THREADED_ENTRIES = 2**22  # a smaller K is multiplied by one BLAS call, without threads
 
 
 @entry_point
 class DenseGram(GramOperator):
-    """K as an (n, m) array: 8 n m bytes, and the fastest products.
+    """Kernel matrix stored as an (n, m) array.
+
+    It needs 8 n m bytes and has the fastest products.
 
     Parameters
     ----------
     kernel : Kernel
+        A kernel whose parameters are all resolved to numbers.
     X, Z : points
-        `Z=None` means X: then half of K is evaluated and mirrored.
+        `Z=None` means Z = X; then half of K is evaluated, and the other half is mirrored.
+    n_threads : int, optional
+        Number of threads; all processors by default.  The result does not depend on it.
 
     Examples
     --------
@@ -44,7 +49,7 @@ class DenseGram(GramOperator):
         array = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
         fill(kernel, P, Q, array, n_threads)
         self.n_threads = n_threads
-        self._hold(kernel, X, Z, array, owned=True)
+        self._initialise(kernel, X, Z, array, owned=True)
 
     @classmethod
     def from_array(
@@ -57,31 +62,35 @@ class DenseGram(GramOperator):
         owned: bool = False,
         n_threads: int | None = None,
     ) -> Self:
-        """Hold values that exist already; unless it is `owned`, the array is never written to."""
+        """Wrap an existing array of kernel values without copying it.
+
+        With `owned`, the operator may overwrite the array; otherwise the array is only read.
+        """
         self = cls.__new__(cls)
         self.n_threads = n_threads
-        self._hold(kernel, X, Z, array, owned)
+        self._initialise(kernel, X, Z, array, owned)
         return self
 
-    def _hold(self, kernel: Kernel, X: Any, Z: Any, array: np.ndarray, owned: bool) -> None:
+    def _initialise(self, kernel: Kernel, X: Any, Z: Any, array: np.ndarray, owned: bool) -> None:
+        """Initialise the operator with an array."""
         self._array: np.ndarray | None = array
         self._owned = owned
         GramOperator.__init__(self, kernel, X, Z, array.shape, array.dtype)
 
     @property
     def array(self) -> np.ndarray:
-        """The values themselves, to be read."""
+        """The stored array; do not modify it."""
         if self._array is None:
             raise RuntimeError(
-                "this DenseGram has given its array to a solver that works in place; "
-                "build it again, or solve with overwrite=False"
+                "the array of this DenseGram was released to a solver that works in place; "
+                "build the DenseGram again, or solve with overwrite=False"
             )
         return self._array
 
     def release(self) -> np.ndarray:
-        """Hand the array over to be overwritten; this operator cannot be used afterwards.
+        """Return the array for the caller to overwrite; the operator is unusable afterwards.
 
-        An array that came from outside stays as it is: a copy is handed over.
+        If the operator does not own its array, a copy is returned and the operator stays usable.
         """
         array = self.array
         if not self._owned:
@@ -90,15 +99,18 @@ class DenseGram(GramOperator):
         return array
 
     def scaled(self, scale: np.ndarray) -> DenseGram:
-        """Return diag(scale) K diag(scale) as a Gram; an array of its own is worked in."""
+        """Return diag(scale) K diag(scale) as a Gram.
+
+        If this operator owns its array, the array is scaled in place and released; see `release`.
+        """
         array = self.release()
         array *= scale[:, None].astype(array.dtype)
         array *= scale.astype(array.dtype)
-        held: dict[str, Any] = {"owned": True, "n_threads": self.n_threads}
-        return DenseGram.from_array(array, self.kernel, self.X, self.Z, **held)
+        options: dict[str, Any] = {"owned": True, "n_threads": self.n_threads}
+        return DenseGram.from_array(array, self.kernel, self.X, self.Z, **options)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
-        return np.array(self.array[rows][:, cols])  # a copy: K is not to be written to
+        return np.array(self.array[rows][:, cols])  # a copy, so that callers cannot modify K
 
     def diagonal(self) -> np.ndarray:
         return self.array.diagonal().copy()
@@ -108,20 +120,20 @@ class DenseGram(GramOperator):
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         K = self.array
-        if V.shape[1] == 1 or K.size < _LARGE or np.iscomplexobj(V):
+        if V.shape[1] == 1 or K.size < _MIN_THREADED_ENTRIES or np.iscomplexobj(V):
             return K @ V
-        # by strips with a BLAS of one thread, so that the bits do not depend on the threads
+        # Strips with single-threaded BLAS are bit-for-bit identical for any number of threads.
         out = np.empty((len(K), V.shape[1]), dtype=np.result_type(K.dtype, V.dtype))
 
         def strip(rows: slice) -> None:
             np.matmul(K[rows], V, out=out[rows])
 
-        run(strip, slices(len(K), _STRIP), self.n_threads, work=float(K.size) * V.shape[1])
+        run(strip, slices(len(K), _STRIP_ROWS), self.n_threads, work=float(K.size) * V.shape[1])
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         total = 0.0
-        for rows in slices(len(self.array), _STRIP):
+        for rows in slices(len(self.array), _STRIP_ROWS):
             total += weighted_squares(self.array[rows], weights[rows], weights)
         return np.asarray(self @ V), total
 

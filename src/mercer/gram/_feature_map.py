@@ -1,4 +1,4 @@
-"""Features of points in blocks: phi(x_1), phi(x_2), ... for a map phi to R^m."""
+"""Base class of feature maps phi: X -> R^m, evaluated in blocks of points."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from .._runtime import ENTRY_WORK, entry_point, is_count, run, slices
 
 __all__ = ["FeatureMap"]
 
-_STRIP = 2**22  # bytes of the features that one task computes
-_STRIPS = 8  # strips in a block, which has 32 MiB
+_STRIP_BYTES = 2**22  # size of the features that one task computes
+_STRIPS_PER_BLOCK = 8  # a block yielded by `blocks` then has 32 MiB
 
 
 @entry_point
 class FeatureMap(ABC):
-    """A map phi whose products approximate a kernel; `len` is the number m of features.
+    """Feature map phi whose inner products approximate a kernel.
+
+    `len(phi)` is the number m of features.
 
     Examples
     --------
@@ -33,18 +35,22 @@ class FeatureMap(ABC):
     (True, 8, (50, 8))
     """
 
-    in_single: ClassVar[bool] = False  # whether `_fill` works in float32, too
+    supports_float32: ClassVar[bool] = False  # whether `_fill` accepts a float32 output
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {n: v for n, v in self.__dict__.items() if n in kept}  # without what is at hand
+        fields = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        # Cached properties are left out.
+        return {name: value for name, value in self.__dict__.items() if name in fields}
 
     @abstractmethod
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
-        """Set out <- phi(x_i), i in rows; not whitened, the values that phi is made of."""
+        """Set out <- phi(x_i) for i in rows.
+
+        Maps on landmarks S set out <- k_S(x_i) if `whiten` is False; others ignore `whiten`.
+        """
 
     def features(
         self,
@@ -54,9 +60,22 @@ class FeatureMap(ABC):
         dtype: Any = np.float64,
         squares: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return phi(x_i) in the rows of an array of shape (n, m) and this precision.
+        """Return the features of the points X.
 
-        `squares`, of shape (n,), is set to |phi(x_i)|^2 on the way.
+        Parameters
+        ----------
+        X : points
+        n_threads : int, optional
+            Number of threads; all processors by default.  The result does not depend on it.
+        dtype : dtype, default float64
+            Precision of the result.
+        squares : ndarray of shape (n,), optional
+            Output array that is set to |phi(x_i)|^2.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            phi(x_i) in row i.
         """
         X = sliceable(X)
         rows = slice(0, length(X))
@@ -70,15 +89,18 @@ class FeatureMap(ABC):
         n_threads: int | None = None,
         whiten: bool = True,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (slice of X, its features), `rows` at a time or about 32 MiB.
+        """Yield pairs (slice of X, features of these points).
 
-        Only these rows of X are looked at: X may be a memory map larger than the memory.  Without
-        `whiten`, k_S(x) takes the place of phi(x).
+        A block has `rows` points, or about 32 MiB of features by default.  Only the rows of the
+        current block are read, so that X may be a memory map that is larger than the memory.  With
+        `whiten=False`, a map on landmarks yields k_S(x) instead of phi(x).
         """
         if rows is not None and not is_count(rows):
             raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
         X = sliceable(X)
-        for part in slices(length(X), _STRIPS * self._strip if rows is None else int(rows)):
+        for part in slices(
+            length(X), _STRIPS_PER_BLOCK * self._strip_rows if rows is None else int(rows)
+        ):
             yield part, self._some_features(X, part, n_threads, whiten)
 
     def _some_features(
@@ -90,33 +112,39 @@ class FeatureMap(ABC):
         dtype: Any = np.float64,
         squares: np.ndarray | None = None,
     ) -> np.ndarray:
+        """Return the features of the points X[rows]; see `features`."""
         out = np.empty((rows.stop - rows.start, len(self)), dtype=dtype)
 
         def strip(part: slice) -> None:
-            mine = out[part.start - rows.start : part.stop - rows.start]
-            in_place = mine.dtype == np.float64 or self.in_single
-            exact = mine if in_place else np.empty(mine.shape)  # in float64, and rounded once
-            self._fill(X, part, exact, whiten)
+            target = out[part.start - rows.start : part.stop - rows.start]
+            in_place = target.dtype == np.float64 or self.supports_float32
+            # Otherwise compute in float64, and round once at the end.
+            computed = target if in_place else np.empty(target.shape)
+            self._fill(X, part, computed, whiten)
             if squares is not None:
-                np.einsum("ij,ij->i", exact, exact, out=squares[part])
-            if exact is not mine:
-                mine[...] = exact
+                np.einsum("ij,ij->i", computed, computed, out=squares[part])
+            if computed is not target:
+                target[...] = computed
 
         run(strip, self._strips(rows), n_threads, self._work(len(out)))
         return out
 
     def _work(self, rows: int) -> float:
-        """Return the multiplications that the features of some rows take, roughly."""
+        """Estimate the number of multiplications to compute the features of `rows` points."""
         kernel, entries = getattr(self, "kernel", None), rows * len(self)
         if kernel is None:  # random features
             return entries * ENTRY_WORK
         return float(kernel._evaluation_work(entries, len(self)))
 
     def _strips(self, rows: slice) -> list[slice]:
-        """Cut rows into the parts of one task each; their size depends on m alone, as bits must."""
-        starts = range(rows.start, rows.stop, self._strip) or [rows.start]
-        return [slice(start, min(start + self._strip, rows.stop)) for start in starts]
+        """Split rows into one slice per task.
+
+        The size of a slice depends only on m, so that results do not depend on the threads.
+        """
+        starts = range(rows.start, rows.stop, self._strip_rows) or [rows.start]
+        return [slice(start, min(start + self._strip_rows, rows.stop)) for start in starts]
 
     @property
-    def _strip(self) -> int:
-        return int(np.clip(_STRIP // (8 * max(1, len(self))), 64, 4096))
+    def _strip_rows(self) -> int:
+        """Number of rows that one task computes."""
+        return int(np.clip(_STRIP_BYTES // (8 * max(1, len(self))), 64, 4096))

@@ -1,9 +1,10 @@
-"""Nyström features of a kernel that is not positive semidefinite: those of |K_SS|.
+"""Nyström features for an indefinite kernel, by changing the signs of negative eigenvalues.
 
     phi(x) = |K_SS|^-1/2 sgn(K_SS) k_S(x),     so that  phi(s) . phi(t) = |K_SS|_st
 
-Eigenvalues below 0 have their signs changed ("flipped"; Chen, Garcia, Gupta, Rahimi and Cazzanti,
-JMLR 2009): what scikit-learn's `Nystroem` does with the singular values of any matrix.
+|K_SS| has the eigenvectors of K_SS and the absolute values of its eigenvalues ("spectrum flip";
+Chen, Garcia, Gupta, Rahimi and Cazzanti, JMLR 2009).  scikit-learn's `Nystroem` does the same, with
+the singular values of K_SS.
 """
 
 from __future__ import annotations
@@ -29,9 +30,19 @@ __all__ = ["FlippedMap"]
 @entry_point
 @dataclass(frozen=True, eq=False)
 class FlippedMap(FeatureMap):
-    """phi(x) = U |l|^-1/2 sgn(l) U^T k_S(x) with K_SS = U l U^T: m features, whatever k is.
+    """Nyström features of |K_SS|, for kernels that may be indefinite.
 
-    Where k is positive semidefinite these are the features of `NystroemMap`, turned.
+    phi(x) = U |l|^-1/2 sgn(l) U^T k_S(x) with the eigendecomposition K_SS = U diag(l) U^T.  If k is
+    positive semidefinite, these are the features of `NystroemMap` up to a rotation.  Make one with
+    `FlippedMap.on(kernel, points)`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : points
+        The landmarks S.
+    normalization : ndarray of shape (m, m)
+        U |l|^-1/2 sgn(l) U^T.
 
     Examples
     --------
@@ -51,7 +62,7 @@ class FlippedMap(FeatureMap):
 
     @classmethod
     def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
-        """Return the map with these landmarks; eigenvalues that rounding may make are left out."""
+        """Return the map for the given landmarks; eigenvalues within rounding error are dropped."""
         points = doubled(sliceable(points))
         P = kernel.prepare(points)
         K = np.empty((len(P), len(P)))
@@ -59,15 +70,15 @@ class FlippedMap(FeatureMap):
         if not np.isfinite(K.sum()):
             raise not_finite(kernel, "K_SS", "the landmarks")
         values, U = eigh(0.5 * (K + K.T))
-        sizes = np.abs(values)
-        known = sizes > significance(P.dtype)[0] * sizes.max()
+        magnitudes = np.abs(values)
+        significant = magnitudes > significance(P.dtype)[0] * magnitudes.max()
         scale = np.zeros(len(values))
-        scale[known] = np.sign(values[known]) / np.sqrt(sizes[known])
+        scale[significant] = np.sign(values[significant]) / np.sqrt(magnitudes[significant])
         return cls(kernel, points, (U * scale) @ U.T)
 
     @property
     def flaws(self) -> list[str]:
-        """What a report should say of the landmarks."""
+        """Remarks on the landmarks for a solver report."""
         return ["features of |K_SS|, because k is not positive semidefinite"]
 
     def __len__(self) -> int:
@@ -77,7 +88,7 @@ class FlippedMap(FeatureMap):
         return f"<FlippedMap on {len(self)} landmarks, {self.kernel}>"
 
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
-        """Return the functions phi(.)^T V as sums of k(s, .), one column each."""
+        """Return the coefficients of the functions phi(.)^T V in the k(s, .), one column each."""
         return np.asarray(self.normalization @ V)
 
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:

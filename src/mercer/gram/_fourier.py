@@ -1,4 +1,4 @@
-"""Random Fourier features of points, in blocks: the same verbs as NystroemMap."""
+"""Random Fourier features of points, with the interface of `FeatureMap`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ __all__ = ["FourierMap"]
 @entry_point
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
-    """phi(x) with E phi(x) . phi(z) = k(x, z), for a kernel that has random Fourier features.
+    """Random Fourier features whose inner products approximate a kernel.
+
+    E phi(x) . phi(z) = k(x, z).  Make one with `FourierMap.on`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        A kernel for which `mercer.kernels.random_features` is available.
+    basis : FourierBasis
+        The frequencies and their weights.
+    phase : float or None
+        Phase of the last cosine if the number of features is odd; see `odd`.
 
     Examples
     --------
@@ -30,11 +41,11 @@ class FourierMap(FeatureMap):
     (3, 64)
     """
 
-    in_single: ClassVar[bool] = True
+    supports_float32: ClassVar[bool] = True
 
     kernel: Kernel
     basis: FourierBasis
-    phase: float | None = None  # for an odd number of features: see `odd`
+    phase: float | None = None
 
     @classmethod
     def on(
@@ -46,15 +57,16 @@ class FourierMap(FeatureMap):
         method: str = "auto",
         random_state: Any = None,
     ) -> Self:
-        """Draw the frequencies; see `mercer.kernels.random_features`."""
+        """Draw the frequencies of a map; see `mercer.kernels.random_features`."""
         options: dict[str, Any] = {"method": method, "random_state": random_state}
         return cls(kernel, random_features(kernel, n_columns, n_features, **options))
 
     def odd(self, rng: np.random.Generator) -> Self:
-        """Return the map with one feature less: one cosine cos(w.x + b) in place of the last pair.
+        """Return a map with one feature fewer, and thus an odd number of features.
 
-        With b uniform on the circle 2 cos(w.x + b) cos(w.z + b) has the mean cos(w.(x - z)), so
-        that the products stay unbiased.  A constant, w = 0, needs no sine.
+        One cosine cos(w.x + b) replaces the last pair of cosine and sine.  If b is uniform on
+        [0, 2 pi), the mean of 2 cos(w.x + b) cos(w.z + b) is cos(w.(x - z)), so that the inner
+        products remain unbiased.  A constant feature, w = 0, needs no sine.
         """
         W, a, m = self.basis.frequencies, self.basis.weights, len(self.basis.frequencies)
         if not W[-1].any():
@@ -66,7 +78,10 @@ class FourierMap(FeatureMap):
         return replace(self, basis=FourierBasis(W, a), phase=float(rng.uniform(0.0, 2.0 * np.pi)))
 
     def as_cosines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return W, (d, D), and b, (D,), with phi(x) = sqrt(2 / D) cos(x W + b): sin u is one."""
+        """Return W and b with phi(x) = sqrt(2 / D) cos(x W + b).
+
+        Sines are written as cosines with a phase of -pi / 2.  W has shape (d, D), b shape (D,).
+        """
         W, m = self.basis.frequencies, len(self.basis.frequencies)
         shifts = np.repeat([0.0, -0.5 * np.pi], m)
         if self.phase is not None:

@@ -1,4 +1,4 @@
-"""gram(): the one table from sizes and wishes to a way of holding K."""
+"""Choose how to store a kernel matrix from its size and the memory budget."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._errors import MemoryBudgetError
 from .._runtime import budget_in_bytes, check_threads, entry_point, in_words
 from ..kernels import Kernel, Precomputed, as_kernel, on_indices
 from ._dense import DenseGram
-from ._operator import GramOperator, points_length
+from ._operator import GramOperator, gram_shape
 from ._tiled import TiledGram, working_bytes
 
 __all__ = ["gram"]
@@ -26,31 +26,47 @@ def gram(
     max_memory: Any = None,
     n_threads: int | None = None,
 ) -> GramOperator:
-    """Return K = k(X, Z) as an operator; `Z=None` means the symmetric K = k(X, X).
+    """Return the kernel matrix K = k(X, Z) as a linear operator.
+
+    The class of the operator depends on `storage` and on the memory budget.
 
     ========== ====================================== ==========================================
-    storage    when                                   result
+    storage    condition                              result
     ========== ====================================== ==========================================
     "dense"    8 n m bytes and tiles fit the budget   DenseGram
-               they do not                            MemoryBudgetError, before any allocation
+               otherwise                              MemoryBudgetError, before any allocation
     "tiled"    n rows and a few tiles fit the budget  TiledGram
-               they do not                            MemoryBudgetError, before any allocation
-    "auto"     the values are given (Precomputed)     DenseGram on them
-               Z is given: K is read once             as "tiled"
+               otherwise                              MemoryBudgetError, before any allocation
+    "auto"     the kernel is Precomputed              DenseGram on the stored values
+               Z is not None (K is read once)         as "tiled"
                k(X, X) fits the budget                DenseGram
                otherwise                              as "tiled"
     ========== ====================================== ==========================================
 
     Parameters
     ----------
-    kernel : Kernel, or what `mercer.kernels.as_kernel` takes
-        A Kernel has all its values resolved; for others X resolves them.
+    kernel : Kernel, str, or anything that `mercer.kernels.as_kernel` accepts
+        The parameters of a Kernel must be resolved to numbers.  A kernel in another form is
+        resolved on X.
     X, Z : points
-    storage : {"auto", "dense", "tiled"}
+        `Z=None` means the symmetric matrix k(X, X).
+    storage : {"auto", "dense", "tiled"}, default "auto"
+        "dense" stores K, and has the fastest products.  "tiled" evaluates K again in every product,
+        and needs little memory.
     max_memory : int, str or None
-        The budget, in bytes or as "2 GiB"; None for half of the machine's memory.
+        Memory budget in bytes, or as a string such as "2 GiB"; by default half of the memory of
+        this computer.
     n_threads : int, optional
-        All processors by default.  Results do not depend on it.
+        Number of threads; all processors by default.  Results do not depend on it.
+
+    Returns
+    -------
+    GramOperator of shape (n, m)
+
+    Raises
+    ------
+    MemoryBudgetError
+        If the matrix does not fit the memory budget; see the table.
 
     Examples
     --------
@@ -71,30 +87,31 @@ def gram(
         raise ValueError(f"storage must be 'auto', 'dense' or 'tiled', got {storage!r}")
     budget = budget_in_bytes(max_memory)
     if isinstance(kernel, Precomputed) and storage != "tiled":
-        return _given(kernel, X, Z, n_threads)
-    n, m = points_length(X, Z)
+        return _precomputed_gram(kernel, X, Z, n_threads)
+    n, m = gram_shape(X, Z)
     threads = check_threads(n_threads)
-    dense = 8 * n * m + working_bytes(kernel, X, Z, 0, threads)
+    dense_bytes = 8 * n * m + working_bytes(kernel, X, Z, 0, threads)
     if storage == "auto":
-        storage = "dense" if Z is None and dense <= budget else "tiled"
-    if storage == "dense" and dense <= budget:
+        storage = "dense" if Z is None and dense_bytes <= budget else "tiled"
+    if storage == "dense" and dense_bytes <= budget:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
-    tiled = working_bytes(kernel, X, Z, 1, threads)
+    tiled_bytes = working_bytes(kernel, X, Z, 1, threads)
     if storage == "dense":
         raise MemoryBudgetError(
-            f"K is {n} x {m} and needs {in_words(dense)}, but the budget is {in_words(budget)}; "
-            f"storage='tiled' needs {in_words(tiled)}, or raise max_memory"
+            f"K is {n} x {m} and needs {in_words(dense_bytes)}, but the budget is "
+            f"{in_words(budget)}; storage='tiled' needs {in_words(tiled_bytes)}, or raise "
+            f"max_memory"
         )
-    if tiled > budget:
+    if tiled_bytes > budget:
         raise MemoryBudgetError(
             f"no plan for the {n} x {m} matrix K fits the budget of {in_words(budget)}: "
-            f"dense needs {in_words(dense)}, tiled {in_words(tiled)}; raise max_memory"
+            f"dense needs {in_words(dense_bytes)}, tiled {in_words(tiled_bytes)}; raise max_memory"
         )
     return TiledGram(kernel, X, Z, n_threads=n_threads, max_memory=budget)
 
 
-def _given(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseGram:
-    """Hold the values that the user computed; all of them, in order, without a copy."""
+def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseGram:
+    """Return a Gram of user-supplied values, without a copy if X is all points in order."""
     if Z is not None:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
     values, index = on_indices(kernel, X)

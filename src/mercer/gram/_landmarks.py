@@ -1,4 +1,4 @@
-"""Landmarks: how many, how they are drawn, and the features on them."""
+"""Specification of landmarks: their number, how to choose them, and their feature map."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from .._points import as_vectors, doubled, length, sliceable, take
 from .._runtime import is_count, random_numbers
 from ..kernels import Kernel
 from ._centroids import centroids, has_centroids, medoids
-from ._choose_landmarks import choose_landmarks, choosing_bytes
+from ._choose_landmarks import choose_landmarks, landmark_choice_bytes
 from ._nystroem import NystroemMap
 
 __all__ = ["METHODS", "RANK", "Landmarks"]
 
 METHODS = ("auto", "kmeans", "medoids", "rpcholesky", "uniform", "kmeans++", "leverage")
-RANK = 1000  # landmarks by default
+RANK = 1000  # default number of landmarks; time grows with its square, memory linearly
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """A choice of landmarks S, in whose span {k(s, .)} a function is sought.
+    """Specification of the landmarks S of a Nyström approximation.
+
+    Functions are approximated in the span of {k(s, .) : s in S}.
 
     Parameters
     ----------
     rank : int, optional
-        How many; 1000 by default, or all points if there are fewer.
-    method : str or points
+        Number of landmarks; 1000 by default, or all points if there are fewer.
+    method : str or points, default "auto"
         "kmeans" (centroids, for a radial kernel on dense vectors), "medoids" (the points nearest
-        to these), a method of `choose_landmarks`, or the landmarks themselves.  "auto": "kmeans"
-        where that is possible, else "rpcholesky".
+        to the centroids), a method of `choose_landmarks`, or the landmarks themselves.  "auto" is
+        "kmeans" if that is possible, else "rpcholesky".
     random_state : int, Generator, RandomState or None
-        None stands for 0.
+        Seed or source of random numbers; None means 0.
 
     Examples
     --------
@@ -54,47 +56,53 @@ class Landmarks:
             raise ValueError(f"rank must be a positive integer or None, got {self.rank!r}")
         if isinstance(self.method, str) and self.method not in METHODS:
             raise ValueError(
-                f"there is no method {self.method!r} to choose landmarks; there are "
-                f"{', '.join(map(repr, METHODS))}, or give the landmarks themselves"
+                f"unknown method {self.method!r} to choose landmarks; choose one of "
+                f"{', '.join(map(repr, METHODS))}, or pass the landmarks themselves"
             )
         if not isinstance(self.method, str) and not length(self.method):
             raise ValueError("at least one landmark is needed, got none")
 
     @property
     def given(self) -> bool:
-        """Whether the landmarks are given, not chosen."""
+        """Whether the user supplied the landmarks themselves instead of a method."""
         return not isinstance(self.method, str)
 
     def count(self, n: int) -> int:
-        """Return how many there are for n points."""
+        """Return the number of landmarks for n points."""
         if self.given:
             return length(self.method)
         return min(n, RANK if self.rank is None else int(self.rank))
 
-    def require(self, n: int, instead: str = "give the landmarks themselves") -> None:
-        """Refuse a rank that n points do not have, and say what to do instead."""
+    def require(self, n: int, instead: str = "pass the landmarks themselves") -> None:
+        """Raise an error if more landmarks are requested than there are points.
+
+        `instead` is an alternative that the error message suggests.
+        """
         if not self.given and self.rank is not None and self.rank > n:
             raise ValueError(
-                f"rank={self.rank} landmarks are to be chosen among {n} points; ask for fewer, or "
+                f"rank={self.rank} landmarks cannot be chosen among {n} points; request fewer, or "
                 f"{instead}"
             )
 
     def workspace(self, n: int) -> int:
-        """Return the bytes that drawing them among n points takes."""
+        """Return the bytes needed to choose the landmarks among n points."""
         m = self.count(n)
-        none = self.given or self.method == "uniform" or m == n
-        return 0 if none else choosing_bytes(n, m, held=self.method == "medoids")
+        needs_nothing = self.given or self.method == "uniform" or m == n
+        return 0 if needs_nothing else landmark_choice_bytes(n, m, dense=self.method == "medoids")
 
     def draw(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> Any:
-        """Return the landmarks: those given, or those that the method chooses for the points X."""
+        """Return the landmarks: user-supplied, or chosen for the points X by the method."""
         return self.choose(kernel, X, n_threads)[0]
 
     def choose(
         self, kernel: Kernel, X: Any, n_threads: int | None = None
     ) -> tuple[Any, np.ndarray | None]:
-        """Return the landmarks and their places in X, None if they do not come from there."""
+        """Return the landmarks and their indices in X.
+
+        The indices are None if the landmarks are not points of X.
+        """
         if self.given:
-            return self._checked(kernel, X), None
+            return self._validated_points(kernel, X), None
         method, m = self.method, self.count(length(X))
         if method == "auto":
             method = "kmeans" if has_centroids(kernel, X) else "rpcholesky"
@@ -108,10 +116,11 @@ class Landmarks:
         return take(sliceable(X), chosen), chosen
 
     def map(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> NystroemMap:
-        """Draw them among the points X and factor their kernel matrix."""
+        """Choose landmarks for the points X, and return their Nyström feature map."""
         return NystroemMap.on(kernel, self.draw(kernel, X, n_threads), n_threads)
 
-    def _checked(self, kernel: Kernel, X: Any) -> Any:
+    def _validated_points(self, kernel: Kernel, X: Any) -> Any:
+        """Return the user-supplied landmarks after validation."""
         if not kernel.on_vectors:
             return self.method
         Z = doubled(as_vectors(self.method, "landmarks"))

@@ -1,4 +1,4 @@
-"""Store the values of costly kernels where their tables fit into the memory budget."""
+"""Cache the values of costly kernels if the cache fits the memory budget."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from ..kernels import Kernel, memoise, table_bytes
 
 __all__ = ["memoise_if_affordable"]
 
-_FRACTION = 4  # tables take at most 1/4 of the budget: K and the solver need the rest
+_BUDGET_DIVISOR = 4  # tables may use 1/4 of the budget, because K and the solver need the rest
 
 
 def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:
-    """Return the kernel so that no pair of n points is evaluated twice, if the tables fit.
+    """Return a kernel that caches its values on n points, if the cache fits the memory budget.
+
+    Only parts of the kernel that are marked as costly are cached.  A kernel without such parts is
+    returned unchanged.
 
     Examples
     --------
@@ -23,6 +26,6 @@ def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Ker
     RBF(length_scale=1.0)
     """
     size = table_bytes(kernel, n)
-    if not size or _FRACTION * size > budget_in_bytes(max_memory):
+    if not size or _BUDGET_DIVISOR * size > budget_in_bytes(max_memory):
         return kernel
     return memoise(kernel, n)

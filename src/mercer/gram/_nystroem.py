@@ -1,14 +1,17 @@
-"""Nyström features: phi(x) = L^-1 k_S(x) with L L^T = K_SS, for landmarks S.
+"""Nyström features for landmarks S: phi(x) = L^-1 k_S(x) with L L^T = K_SS.
+
+The inner product
 
     phi(x) . phi(z) = k_S(x)^T K_SS^-1 k_S(z)
 
-is the kernel between the projections of k(x, .) and k(z, .) on the span of the k(s, .), so that
-k(x, x) - |phi(x)|^2 is the squared distance of k(x, .) from that span: not negative, 0 on S.
+is that of the projections of k(x, .) and k(z, .) on the span of the k(s, .).  Therefore
+k(x, x) - |phi(x)|^2 is the squared distance of k(x, .) from that span: it is never negative, and it
+is 0 for x in S.
 
-With a `White` part in the kernel, landmarks are other observations than the points, also where
-their values agree, as in every block k(X, Z): k_S(x) has no noise in it, K_SS has its own.  On the
-disjoint union of points and landmarks that is a positive semidefinite kernel, so all of the above
-holds, but for the last: the residual on S is not 0 but at least the noise.
+If the kernel has a `White` part, landmarks are treated as observations that are separate from the
+points, even if their values agree: k_S(x) contains no noise, but the diagonal of K_SS does.  This
+is a positive semidefinite kernel on the disjoint union of points and landmarks.  All of the above
+holds, except that the residual on S is not 0 but at least the noise.
 """
 
 from __future__ import annotations
@@ -32,33 +35,33 @@ from ._triangular import multiply_rows, solve_rows
 
 __all__ = ["NystroemMap", "factor_landmarks", "without_rounding"]
 
-_TILE = 2**20  # bytes evaluated at a time, which fit the second-level cache
-_SMALL = 600  # landmarks; with more the BLAS solves as fast as it multiplies
-_WELL = 1e4  # condition of L up to which products with its inverse are exact to 12 digits
+_TILE_BYTES = 2**20  # kernel values evaluated at a time; they fit the second-level cache
+_MAX_INVERSE_LANDMARKS = 600  # for more landmarks, solving with L is as fast as multiplying by L^-1
+_MAX_INVERSE_CONDITION = 1e4  # up to this condition number of L, L^-1 is accurate to 12 digits
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class NystroemMap(FeatureMap):
-    """phi(x) = L^-1 k_S(x) with L L^T = K_SS: m features whose products approximate k.
+    """Nyström feature map on landmarks; inner products of its features approximate a kernel.
 
-    Make one with `NystroemMap.on(kernel, points)`.  It is a value, computed in float64 throughout,
-    also for float32 points.
+    phi(x) = L^-1 k_S(x) with L L^T = K_SS.  Make one with `NystroemMap.on(kernel, points)`.  The
+    map is immutable, and computes in float64 also for float32 points.
 
     Attributes
     ----------
     kernel : Kernel
     points : points
-        The landmarks S, without those that depend on others.
+        The landmarks S, without those that are linearly dependent on others.
     factor : ndarray of shape (m, m)
-        L, lower triangular, in Fortran order.
+        The Cholesky factor L, lower triangular, in Fortran order.
     kept : ndarray of shape (m,)
-        Which of the points given were kept, in the order of `points`.
+        Indices of `points` in the sequence that was passed to `on`.
     dropped : int
-        How many were not: their residual k(s, s) - |phi(s)|^2 is below 1e-12 of the largest
-        k(s, s), and dividing by it would only magnify rounding.
+        Number of landmarks that were dropped, because their residual k(s, s) - |phi(s)|^2 is below
+        1e-12 times the largest k(s, s).  Dividing by it would only magnify rounding errors.
     jitter : float
-        0, unless K_SS had a slightly negative eigenvalue; then L L^T = K_SS + jitter I.
+        0, unless K_SS has a slightly negative eigenvalue; then L L^T = K_SS + jitter I.
 
     Examples
     --------
@@ -70,7 +73,7 @@ class NystroemMap(FeatureMap):
     >>> F = phi.features(X)
     >>> F.shape
     (7, 4)
-    >>> bool(np.allclose(F[::2] @ F.T, RBF()(X[::2], X)))  # exact where a landmark is
+    >>> bool(np.allclose(F[::2] @ F.T, RBF()(X[::2], X)))  # exact if one point is a landmark
     True
     """
 
@@ -83,12 +86,12 @@ class NystroemMap(FeatureMap):
 
     @classmethod
     def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
-        """Return the map with these landmarks, less those that depend on others.
+        """Return the map for the given landmarks, without those that depend on others.
 
         Raises
         ------
         NotPositiveDefiniteError
-            If K_SS is not positive semidefinite, by more than rounding explains.
+            If K_SS has an eigenvalue that is more negative than rounding can explain.
         """
         if not isinstance(kernel, Kernel):
             raise TypeError(f"NystroemMap needs a Kernel, got {kernel!r}")
@@ -96,8 +99,9 @@ class NystroemMap(FeatureMap):
             raise ValueError("NystroemMap needs at least one landmark, got none")
         if reads_all(kernel):
             raise ValueError(
-                "Precomputed() knows points by their values with all others, and has none for "
-                "landmarks alone; keep the matrix: Precomputed(K), with indices as points"
+                "Precomputed() represents a point by its kernel values with all others, and has no "
+                "values for the landmarks alone; keep the matrix: Precomputed(K), with indices as "
+                "points"
             )
         points = doubled(sliceable(points))
         P = kernel.prepare(points)
@@ -105,15 +109,15 @@ class NystroemMap(FeatureMap):
         fill(kernel, P, P, K, n_threads)
         L, kept, jitter = factor_landmarks(K, P.dtype, kernel)
         L.setflags(write=False)
-        # taken by indices: a copy, which nobody else can change
+        # Indexing copies the landmarks, so that later changes of the input have no effect.
         return cls(kernel, take(points, kept), L, kept, len(P) - len(kept), jitter)
 
     @property
     def flaws(self) -> list[str]:
-        """What a report should say of the landmarks."""
+        """Remarks on the landmarks for a solver report."""
         dropped = f"{self.dropped} more depended on others and were dropped"
-        found = {dropped: self.dropped, f"jitter {self.jitter:.1e}": self.jitter}
-        return [text for text, number in found.items() if number]
+        remarks = {dropped: self.dropped, f"jitter {self.jitter:.1e}": self.jitter}
+        return [text for text, number in remarks.items() if number]
 
     def __len__(self) -> int:
         """Return m, the number of features."""
@@ -125,7 +129,10 @@ class NystroemMap(FeatureMap):
     # ------------------------------------------------------------------ features
 
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
-        """Return L^-T V: the functions phi(.)^T V as sums of k(s, .), one column each."""
+        """Return L^-T V, the coefficients of the functions phi(.)^T V in the k(s, .).
+
+        V has shape (m, c), with one function per column.
+        """
         V = np.asarray(V, dtype=float)
         if V.shape[:1] != (len(self),):
             raise ValueError(f"V has shape {V.shape}, but there are {len(self)} features")
@@ -138,8 +145,8 @@ class NystroemMap(FeatureMap):
             return
         Q = self._sparse_landmarks if sp.issparse(X) else self._landmarks
         P = self.kernel.prepare(doubled(take(X, rows)), like=Q)
-        tile = max(1, _TILE // (8 * len(self)))
-        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+        tile = max(1, _TILE_BYTES // (8 * len(self)))
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             for i in range(0, len(out), tile):
                 self.kernel.tile(P[i : i + tile], Q, out[i : i + tile])
         if whiten and self._inverse is not None:
@@ -149,17 +156,17 @@ class NystroemMap(FeatureMap):
         if not np.isfinite(out.sum()):
             raise ValueError(
                 f"features of the points {rows.start} to {rows.stop - 1} are not finite; the usual "
-                f"cause is a kernel that overflows on these points: {self.kernel}. Scale them"
+                f"cause is a kernel that overflows on these points: {self.kernel}. Scale the points"
             )
 
     @cached_property
     def _inverse(self) -> np.ndarray | None:
-        """L^-1, if multiplying by it is quicker than solving, and as exact up to 1e-12."""
-        if not 0 < len(self) <= _SMALL:
+        """L^-1 if multiplying by it is faster than solving, and accurate to 1e-12; else None."""
+        if not 0 < len(self) <= _MAX_INVERSE_LANDMARKS:
             return None
-        N, info = lapack.dtrtri(self.factor, lower=1)
-        condition = np.linalg.norm(N) * np.linalg.norm(self.factor)
-        return N if info == 0 and condition <= _WELL else None
+        inverse, info = lapack.dtrtri(self.factor, lower=1)
+        condition = np.linalg.norm(inverse) * np.linalg.norm(self.factor)
+        return inverse if info == 0 and condition <= _MAX_INVERSE_CONDITION else None
 
     @cached_property
     def _landmarks(self) -> Prepared:
@@ -167,7 +174,7 @@ class NystroemMap(FeatureMap):
 
     @cached_property
     def _sparse_landmarks(self) -> Prepared:
-        """The landmarks in a frame that sparse points can share: it has no centre."""
+        """The landmarks prepared for sparse points, which means without centring."""
         dense = isinstance(self.points, np.ndarray) and self.points.ndim == 2
         return self.kernel.prepare(sp.csr_array(self.points)) if dense else self._landmarks
 
@@ -176,7 +183,25 @@ class NystroemMap(FeatureMap):
 def factor_landmarks(
     K: np.ndarray, dtype: Any, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return L, the landmarks kept, and the jitter; `dtype` says how exact the entries of K are.
+    """Factor the kernel matrix of landmarks, dropping those that depend on others.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+        The kernel matrix K_SS.
+    dtype : dtype
+        The precision in which the entries of K were computed.
+    kernel : Kernel
+        Only used in error messages.
+
+    Returns
+    -------
+    L : ndarray of shape (rank, rank)
+        Lower Cholesky factor of K at the retained landmarks.
+    kept : ndarray of shape (rank,)
+        Indices of the retained landmarks.
+    jitter : float
+        Number that was added to the diagonal of K; usually 0.
 
     Examples
     --------
@@ -192,22 +217,22 @@ def factor_landmarks(
     if not np.isfinite(K.sum()):
         raise not_finite(kernel, "K_SS", "the landmarks")
     largest = float(np.abs(diagonal).max())
-    floor, negative = (largest * part for part in significance(dtype))
+    floor, negative = (largest * tolerance for tolerance in significance(dtype))
     L, info = lapack.dpotrf(K, lower=1, clean=1)
     if info == 0 and L.diagonal().min() ** 2 > floor:
         return L, np.arange(len(K)), 0.0
     C, order, rank, _ = lapack.dpstrf(K, tol=floor, lower=1)
     order = order.astype(np.intp) - 1
-    kept, others, rest = order[:rank], order[rank:], C[rank:, :rank]
-    # What is left of the others is 0 but for rounding.  Beside a diagonal that is 0 an entry c
-    # means the eigenvalues +c and -c.
-    left = K[np.ix_(others, others)] - rest @ rest.T
-    lowest = min(left.diagonal().min(initial=0.0), floor - np.abs(left).max(initial=0.0))
+    kept, others, lower = order[:rank], order[rank:], C[rank:, :rank]
+    # The Schur complement at the other landmarks must be 0 up to rounding.  If its diagonal is 0,
+    # an off-diagonal entry c implies the eigenvalues +c and -c.
+    schur = K[np.ix_(others, others)] - lower @ lower.T
+    lowest = min(schur.diagonal().min(initial=0.0), floor - np.abs(schur).max(initial=0.0))
     if lowest < -negative:
         raise NotPositiveDefiniteError(
-            f"{rank} of {len(K)} landmarks leave an eigenvalue of {lowest:.3g} or less to the "
-            f"others, with k(s, s) up to {largest:.3g}: {kernel} is not positive semidefinite on "
-            f"them; choose a Mercer kernel"
+            f"after factoring {rank} of {len(K)} landmarks, the Schur complement at the others has "
+            f"an eigenvalue of {lowest:.3g} or less, with k(s, s) up to {largest:.3g}: {kernel} is "
+            f"not positive semidefinite on the landmarks; choose a Mercer kernel"
         )
     if lowest < -10.0 * floor:
         return _with_jitter(K, kernel)
@@ -215,7 +240,7 @@ def factor_landmarks(
 
 
 def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, float]:
-    """Factor K + jitter I with the smallest jitter, in steps of ten, that outweighs what is < 0."""
+    """Factor K + jitter I with the smallest sufficient jitter, increased by factors of ten."""
     trace = float(np.trace(K))
     for exponent in range(10):
         jitter = 10.0**exponent * float(np.finfo(float).eps) * trace
@@ -223,18 +248,37 @@ def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray,
         if info == 0 and L.diagonal().min() ** 2 > 0.5 * jitter:
             return L, np.arange(len(K)), jitter
     raise NotPositiveDefiniteError(
-        f"K_SS is not positive definite even with {jitter:.3g} added to its diagonal, of trace "
-        f"{trace:.3g}: {kernel} is not positive semidefinite on the landmarks; choose a Mercer "
+        f"K_SS is not positive definite even with {jitter:.3g} added to its diagonal (its trace is "
+        f"{trace:.3g}): {kernel} is not positive semidefinite on the landmarks; choose a Mercer "
         f"kernel"
     )
 
 
 def without_rounding(
-    left: np.ndarray, diagonal: np.ndarray, kernel: Kernel, dtype: Any = float
+    residual: np.ndarray, diagonal: np.ndarray, kernel: Kernel, dtype: Any = float
 ) -> np.ndarray:
-    """Return k(x, x) - |phi(x)|^2, given as `left`, with what rounding made negative at 0.
+    """Set slightly negative residuals k(x, x) - |phi(x)|^2 to 0, in place.
 
-    `diagonal` holds k(x, x), and `dtype` is its precision.
+    Parameters
+    ----------
+    residual : ndarray of shape (n,)
+        The residuals.
+    diagonal : ndarray of shape (n,)
+        k(x, x).
+    kernel : Kernel
+        Only used in the error message.
+    dtype : dtype, default float
+        The precision of the kernel values.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The array `residual`.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If a residual is more negative than rounding can explain.
 
     Examples
     --------
@@ -244,11 +288,11 @@ def without_rounding(
     >>> without_rounding(np.array([-1e-17, 0.2]), np.ones(2), RBF())
     array([0. , 0.2])
     """
-    largest, lowest = np.abs(diagonal).max(initial=0.0), left.min(initial=0.0)
+    largest, lowest = np.abs(diagonal).max(initial=0.0), residual.min(initial=0.0)
     if lowest < -significance(dtype)[1] * largest:
         raise NotPositiveDefiniteError(
             f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
             f"{largest:.3g}: {kernel} is not positive semidefinite on points and "
             f"landmarks; choose a Mercer kernel"
         )
-    return np.maximum(left, 0.0, out=left)
+    return np.maximum(residual, 0.0, out=residual)

@@ -1,4 +1,4 @@
-"""K = k(X, Z) as a linear operator: what every way of holding it can do."""
+"""Base class of kernel matrices K = k(X, Z) as linear operators."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ from ._products import weighted_squares
 
 __all__ = ["GramOperator"]
 
-_TILE = 512  # rows and columns of the tiles of a pullback
+_TILE_ROWS = 512  # rows and columns of the tiles in which K is evaluated; bounds the memory
 
 
 @entry_point
 class GramOperator(LinearOperator):
-    """The matrix K_ij = k(x_i, z_j), held in some way.
+    """Kernel matrix K_ij = k(x_i, z_j) as a linear operator.
 
-    SciPy's `eigsh`, `cg` and `lobpcg` accept it.  `Z` is None for the symmetric K = k(X, X).
+    Subclasses store K in different ways.  SciPy's `eigsh`, `cg` and `lobpcg` accept any of them.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    X, Z : points
+        `Z` is None for the symmetric matrix K = k(X, X).
+    n_threads : int or None
+        Number of threads; None means all processors.
 
     Examples
     --------
@@ -38,7 +46,7 @@ class GramOperator(LinearOperator):
     kernel: Kernel
     X: Any
     Z: Any
-    n_threads: int | None = None  # all processors
+    n_threads: int | None = None
 
     def __init__(self, kernel: Kernel, X: Any, Z: Any, shape: tuple[int, int], dtype: Any) -> None:
         self.kernel, self.X, self.Z = kernel, X, Z
@@ -46,7 +54,7 @@ class GramOperator(LinearOperator):
 
     @property
     def symmetric(self) -> bool:
-        """Whether K = k(X, X)."""
+        """Whether the matrix is the symmetric K = k(X, X)."""
         return self.Z is None
 
     @abstractmethod
@@ -55,11 +63,11 @@ class GramOperator(LinearOperator):
 
     @abstractmethod
     def diagonal(self) -> np.ndarray:
-        """Return K_ii."""
+        """Return the diagonal entries K_ii."""
 
     @abstractmethod
     def to_array(self) -> np.ndarray:
-        """Return K as an array of its own."""
+        """Return K as a new array of shape (n, m)."""
 
     def rows(self, i: Any) -> np.ndarray:
         """Return the rows K[i]; for an integer, one row of shape (m,)."""
@@ -68,22 +76,38 @@ class GramOperator(LinearOperator):
         return self.block(i, slice(None))
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return K V and sum_ij w_i w_j K_ij^2: the second is the square of a Frobenius norm."""
+        """Return K V and the weighted squared Frobenius norm sum_ij w_i w_j K_ij^2."""
         total = 0.0
-        for rows in slices(self.shape[0], _TILE):
+        for rows in slices(self.shape[0], _TILE_ROWS):
             total += weighted_squares(self.block(rows, slice(None)), weights[rows], weights)
         return np.asarray(self @ V), total
 
     def rounded(self) -> GramOperator | None:
-        """Return K in tiles of float32; None where that is no gain, or its error unknown."""
+        """Return this matrix in float32, evaluated in tiles, or None.
+
+        None means that float32 would not be faster, or that its error is not known.
+        """
         return None
 
     def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return K[rows] V."""
+        """Return the given rows of the product, K[rows] V."""
         return np.asarray(self.rows(rows) @ V)
 
     def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return sum_ij (U V^T)_ij dK_ij / d theta, tile by tile: U V^T is never formed."""
+        """Return the gradient sum_ij (U V^T)_ij dK_ij / d theta.
+
+        It is computed in tiles, so that U V^T is never formed if the kernel allows it.
+
+        Parameters
+        ----------
+        U : ndarray of shape (n, c) or (n,)
+        V : ndarray of shape (m, c) or (m,)
+
+        Returns
+        -------
+        ndarray of shape (n_theta,)
+            Derivatives with respect to the parameters `kernel.theta`.
+        """
         U, V = _columns(U), _columns(V)
         n, m = self.shape
         if U.shape[0] != n or V.shape[0] != m or U.shape[1] != V.shape[1]:
@@ -96,9 +120,10 @@ class GramOperator(LinearOperator):
         if self.symmetric and not self.kernel.pullback_in_tiles:
             return self.kernel.pullback(self.X, None, U @ V.T)
         Z = self.X if self.Z is None else self.Z
-        for rows in slices(n, _TILE):
-            for cols in slices(m, _TILE):
-                # On the diagonal both sides are the same observations, which White must see.
+        for rows in slices(n, _TILE_ROWS):
+            for cols in slices(m, _TILE_ROWS):
+                # In tiles on the diagonal both sides are the same observations.  Z = None passes
+                # this on to kernels such as White.
                 Zj = None if self.Z is None and rows == cols else take(Z, cols)
                 total += self.kernel.pullback(take(self.X, rows), Zj, U[rows] @ V[cols].T)
         return total
@@ -116,7 +141,7 @@ class GramOperator(LinearOperator):
         return self._adjoint()
 
     def _swapped(self) -> GramOperator:
-        """Return k(Z, X)."""
+        """Return the transposed operator k(Z, X)."""
         raise NotImplementedError(f"{type(self).__name__} is symmetric")
 
     def __repr__(self) -> str:
@@ -125,11 +150,12 @@ class GramOperator(LinearOperator):
 
 
 def _columns(V: Any) -> np.ndarray:
+    """Return V as a 2-D array; a vector becomes one column."""
     V = np.asarray(V)
     return V[:, None] if V.ndim == 1 else V
 
 
-def points_length(X: Any, Z: Any) -> tuple[int, int]:
-    """Return the shape of k(X, Z)."""
+def gram_shape(X: Any, Z: Any) -> tuple[int, int]:
+    """Return the shape of k(X, Z); `Z=None` means Z = X."""
     n = length(X)
     return n, n if Z is None else length(Z)

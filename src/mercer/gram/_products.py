@@ -1,8 +1,8 @@
-"""T V and T^T U for a tile T and few columns.
+"""Products T V and T^T U of a tile T with few columns, in compiled loops.
 
-A BLAS copies T into another order before it multiplies.  With a dozen columns that takes as long
-as the product itself, and it is done twice, for T and for T^T.  Here four rows of T are brought to
-the processor once and used for both, three columns at a time: twelve running sums, which fit the
+A BLAS copies T to another memory layout before it multiplies.  With about a dozen columns this
+takes as long as the product itself, and happens twice, for T and for T^T.  Here four rows of T are
+loaded once and used for both products, three columns at a time.  The twelve running sums fit the
 registers.
 """
 
@@ -14,47 +14,57 @@ import numpy as np
 
 from .._runtime import jit
 
-__all__ = ["few_columns", "padded", "product", "products", "weighted_squares"]
+__all__ = [
+    "is_faster_than_blas",
+    "pad_columns",
+    "tile_product",
+    "tile_products",
+    "weighted_squares",
+]
 
-_ROWS, _COLUMNS = 4, 3
+_ROW_UNROLL, _COLUMN_UNROLL = 4, 3  # rows and columns per loop step; the loops are written for them
 
 
-def few_columns(V: np.ndarray) -> bool:
-    """Tell whether these loops beat the BLAS: not for one column, nor for many."""
+def is_faster_than_blas(V: np.ndarray) -> bool:
+    """Whether `tile_product` and `tile_products` are faster than the BLAS: for 2 to 48 columns."""
     return 2 <= V.shape[1] <= 48
 
 
-def padded(V: np.ndarray) -> np.ndarray:
-    """Return V with columns of zeros up to a multiple of three."""
-    missing = -V.shape[1] % _COLUMNS
+def pad_columns(V: np.ndarray) -> np.ndarray:
+    """Append columns of zeros to V until their number is a multiple of three."""
+    missing = -V.shape[1] % _COLUMN_UNROLL
     return np.pad(V, ((0, 0), (0, missing))) if missing else V
 
 
-def product(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Set out <- T V, with V given by its transpose, and return it."""
-    if len(T) % _ROWS:
+def tile_product(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Set out <- T V and return it; `Vt` is the transpose of V."""
+    if len(T) % _ROW_UNROLL:
         return np.matmul(T, Vt.T, out=out)
-    _product(T, Vt, out)
+    _tile_product(T, Vt, out)
     return out
 
 
-def products(T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: Any) -> None:
-    """Set out <- T V, with V given by its transpose, and mirror <- U^T T."""
-    if len(T) % _ROWS:
+def tile_products(
+    T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: Any
+) -> None:
+    """Set out <- T V and mirror <- U^T T; `Vt` is the transpose of V."""
+    if len(T) % _ROW_UNROLL:
         np.matmul(T, Vt.T, out=out)
         np.matmul(U.T, T, out=mirror)
     else:
-        _products(T, Vt, U, out, mirror)
+        _tile_products(T, Vt, U, out, mirror)
 
 
 @jit("reassoc", "nsz")
-def _product(T: Any, Vt: Any, out: Any) -> None:
+def _tile_product(T: Any, Vt: Any, out: Any) -> None:
+    """Set out <- T V; the number of rows is a multiple of four."""
     for i in range(0, T.shape[0], 4):
         _four_rows(T, Vt, out, i)
 
 
 @jit("reassoc", "nsz")
-def _products(T: Any, Vt: Any, U: Any, out: Any, mirror: Any) -> None:
+def _tile_products(T: Any, Vt: Any, U: Any, out: Any, mirror: Any) -> None:
+    """Set out <- T V and mirror <- U^T T; the number of rows is a multiple of four."""
     mirror[:] = 0
     for i in range(0, T.shape[0], 4):
         _four_rows(T, Vt, out, i)
@@ -63,7 +73,7 @@ def _products(T: Any, Vt: Any, U: Any, out: Any, mirror: Any) -> None:
 
 @jit("reassoc", "nsz")
 def _four_rows(T: Any, Vt: Any, out: Any, i: int) -> None:
-    """Set the rows i to i + 3 of `out`: twelve inner products at a time."""
+    """Set the rows i to i + 3 of `out`, twelve inner products at a time."""
     zero = T.dtype.type(0)
     r0, r1, r2, r3 = T[i], T[i + 1], T[i + 2], T[i + 3]
     for c in range(0, Vt.shape[0], 3):
@@ -91,7 +101,7 @@ def _four_rows(T: Any, Vt: Any, out: Any, i: int) -> None:
 
 @jit("reassoc", "nsz")
 def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
-    """Add what the rows i to i + 3 of T contribute to U^T T, for three columns of U at a time."""
+    """Add the contribution of the rows i to i + 3 of T to U^T T, three columns of U at a time."""
     r0, r1, r2, r3 = T[i], T[i + 1], T[i + 2], T[i + 3]
     for c in range(0, U.shape[1], 3):
         a0, a1, a2 = U[i, c], U[i, c + 1], U[i, c + 2]
@@ -100,18 +110,28 @@ def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
         d0, d1, d2 = U[i + 3, c], U[i + 3, c + 1], U[i + 3, c + 2]
         m0, m1, m2 = mirror[c], mirror[c + 1], mirror[c + 2]
         for j in range(T.shape[1]):
-            t0, t1, t2, t3 = r0[j], r1[j], r2[j], r3[j]  # before anything is written
+            t0, t1, t2, t3 = (
+                r0[j],
+                r1[j],
+                r2[j],
+                r3[j],
+            )  # loaded before any store
             m0[j] += t0 * a0 + t1 * b0 + t2 * c0 + t3 * d0
             m1[j] += t0 * a1 + t1 * b1 + t2 * c1 + t3 * d1
             m2[j] += t0 * a2 + t1 * b2 + t2 * c2 + t3 * d2
 
 
 def weighted_squares(T: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
-    """Return sum_ij left_i right_j T_ij^2, added up in float64."""
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks, and says why
+    """Return sum_ij left_i right_j T_ij^2, accumulated in float64."""
+    with np.errstate(over="ignore", invalid="ignore"):  # callers check that the result is finite
         if left[0] == right[0] and np.all(left == left[0]) and np.all(right == left[0]):
-            # row by row, so that a float32 tile is not added up in float32 for long
-            whole = T.dtype == np.float64 and T.flags.c_contiguous
-            sums = np.vdot(T, T) if whole else np.einsum("ij,ij->i", T, T).sum(dtype=np.float64)
+            # Each row is summed in the precision of T, and the rows in float64, so that rounding
+            # errors of a float32 tile do not accumulate.
+            is_contiguous = T.dtype == np.float64 and T.flags.c_contiguous
+            sums = (
+                np.vdot(T, T)
+                if is_contiguous
+                else np.einsum("ij,ij->i", T, T).sum(dtype=np.float64)
+            )
             return float(left[0] ** 2 * sums)
         return float(left @ (np.square(T, dtype=np.float64) @ right))

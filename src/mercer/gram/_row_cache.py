@@ -1,4 +1,4 @@
-"""A cache of rows: which row is in which slot, and which made room last."""
+"""Least-recently-used cache of rows of a kernel matrix."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ from .._runtime import jit
 
 __all__ = ["RowCache", "add_rows"]
 
-_STRIP = 2048  # columns that are summed at a time: they stay in the first cache of the processor
+_STRIP_COLUMNS = 2048  # columns summed at a time; they stay in the first-level cache
 
 
 class RowCache:
-    """Some rows over the same columns, each in a slot.
+    """Cache of some of n rows, which replaces the least recently used ones.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_slots, n_columns)
+        Memory for the cached rows; each row occupies one slot.
+    n : int
+        Number of rows of the complete matrix.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.gram._row_cache import RowCache
-    >>> cache = RowCache(np.empty((2, 5)), 9)  # two of nine rows
-    >>> cache.place(np.array([7, 3]))  # slots, and which of the rows are to be evaluated
+    >>> cache = RowCache(np.empty((2, 5)), 9)  # room for two of nine rows
+    >>> cache.assign_slots(np.array([7, 3]))  # slots of the rows, and which of them are missing
     (array([0, 1]), array([0, 1]))
-    >>> cache.place(np.array([3]))
+    >>> cache.assign_slots(np.array([3]))
     (array([1]), array([], dtype=int64))
-    >>> cache.place(np.array([8]))  # takes the place of 7
+    >>> cache.assign_slots(np.array([8]))  # replaces row 7
     (array([0]), array([0]))
     """
 
@@ -33,37 +40,46 @@ class RowCache:
         self.array = array
         self.slot = np.full(n, -1, dtype=np.intp)  # the slot of each row, or -1
         self.row = np.full(len(array), -1, dtype=np.intp)  # the row in each slot, or -1
-        self.stamp = np.zeros(len(array), dtype=np.int64)
-        self.used, self.now = 0, 0
-        self.owned = True
+        self.last_used = np.zeros(len(array), dtype=np.int64)  # last request that used each slot
+        self.n_used, self.clock = 0, 0  # number of slots in use, and number of requests so far
+        self.owned = True  # whether the memory belongs to the cache, and not to the user
 
     @classmethod
-    def of(cls, K: np.ndarray) -> RowCache:
-        """Hold a matrix that is there already."""
+    def from_matrix(cls, K: np.ndarray) -> RowCache:
+        """Return a cache in which all rows of an existing matrix are present."""
         cache = cls(K, len(K))
         cache.slot[:] = cache.row[:] = np.arange(len(K))
-        cache.used, cache.owned = len(K), False
+        cache.n_used, cache.owned = len(K), False
         return cache
 
     @property
     def bytes(self) -> int:
-        return self.used * self.array.shape[1] * self.array.itemsize
+        """Size of the slots in use."""
+        return self.n_used * self.array.shape[1] * self.array.itemsize
 
-    def place(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return slots for rows, and which of them have to be evaluated."""
-        self.now += 1
+    def assign_slots(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Assign slots to rows, replacing the least recently used ones if necessary.
+
+        Returns
+        -------
+        slots : ndarray of shape (len(rows),)
+            The slot of each row.
+        missing : ndarray
+            Positions in `rows` of those that are not in the cache and must be evaluated.
+        """
+        self.clock += 1
         slots = self.slot[rows]
         missing = np.flatnonzero(slots < 0)
-        self.stamp[slots[slots >= 0]] = self.now
+        self.last_used[slots[slots >= 0]] = self.clock
         if len(missing):
-            fresh = np.arange(self.used, min(self.used + len(missing), len(self.array)))
-            self.used += len(fresh)
-            self.stamp[fresh] = self.now
-            if short := len(missing) - len(fresh):
-                oldest = np.argpartition(self.stamp, short - 1)[:short]
-                gone = self.row[oldest]
-                self.slot[gone[gone >= 0]] = -1
-                self.stamp[oldest] = self.now
+            fresh = np.arange(self.n_used, min(self.n_used + len(missing), len(self.array)))
+            self.n_used += len(fresh)
+            self.last_used[fresh] = self.clock
+            if n_replaced := len(missing) - len(fresh):
+                oldest = np.argpartition(self.last_used, n_replaced - 1)[:n_replaced]
+                replaced = self.row[oldest]
+                self.slot[replaced[replaced >= 0]] = -1
+                self.last_used[oldest] = self.clock
                 fresh = np.concatenate([fresh, oldest])
             slots[missing] = fresh
             self.slot[rows[missing]], self.row[fresh] = fresh, rows[missing]
@@ -72,10 +88,13 @@ class RowCache:
 
 @jit()
 def add_rows(array: Any, slots: Any, weights: Any, out: Any) -> None:
-    """out_j <- out_j + sum_i weights_i array[slots_i, j], eight rows at a time, in float64."""
+    """Add a weighted sum of cached rows to `out`, eight rows at a time.
+
+    out_j <- out_j + sum_i weights_i array[slots_i, j]
+    """
     n, m = len(slots), len(out)
-    for start in range(0, m, _STRIP):
-        end = min(start + _STRIP, m)
+    for start in range(0, m, _STRIP_COLUMNS):
+        end = min(start + _STRIP_COLUMNS, m)
         sums = out[start:end]
         i = 0
         while i + 8 <= n:

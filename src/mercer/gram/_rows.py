@@ -1,20 +1,22 @@
-"""Rows of K, evaluated when first asked for and kept as long as there is room.
+"""Rows of a kernel matrix for SVM solvers, evaluated on demand and cached.
 
-    K[i, :] = k(x_i, X)      a row, evaluated with many others at a time: GEMM and exp
+    K[i, :] = k(x_i, X)      many rows are evaluated together, by matrix products
 
-Support vector machines read few rows of K, but those again and again.  Rows are kept in float32
-where the kernel knows how much that costs, up to a number of bytes; the least recently used make
-room.  If all of K fits it is held, and still only what is asked for is evaluated.
+SVM solvers read few rows of K, but read these repeatedly.  Rows are cached up to a memory limit,
+and the least recently used ones are replaced.  They are stored in float32 if the kernel provides a
+bound on the resulting error.  If all of K fits, no row is ever replaced, but still only requested
+rows are evaluated.
 
-For several classes the points are sorted by class, and the machine of classes a and b reads rows
-and columns of a and of b alone.  What it reads of k(X_a, X_a) and k(X_b, X_b) serves the machines
-of a or b and every other class, and is kept for them; k(X_a, X_b) serves no other.
+For several classes the points are sorted by class, and the SVM for the classes a and b reads only
+rows and columns of these two.  Blocks k(X_a, X_a) and k(X_b, X_b) are cached, because the SVMs for
+other pairs with a or b need them, too.  The block k(X_a, X_b) is used by one SVM only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,42 +29,63 @@ from ._tiled import TiledGram, working_bytes
 
 __all__ = ["KernelRows", "RowsView"]
 
-_TILE_ROWS, _TILE_COLUMNS = 384, 384
-_SMALL_MATRIX = 2**26  # bytes; a smaller K is held in float64
-_FEW_ENTRIES = 2**18  # a product with so few entries is evaluated in one tile
-_LEAST_ROWS = 64  # in a cache, whatever cache_bytes is
-_COPIES_OF_POINTS = 4  # in float64 and float32, as columns, and of a subset
-_VECTORS = 40  # numbers for each point that a solver has beside K
-_LEAST_BLOCK, _MOST_BLOCK = 2**19, 2**26  # bytes for the blocks of K of a solver
+
+@dataclass(frozen=True)
+class _KernelRowsTuning:
+    """Tile sizes, and how the memory budget of an SVM solver is divided."""
+
+    # Shape of the tiles in which rows are evaluated; bounds their working memory.
+    tile_rows: int = 384
+    tile_columns: int = 384
+    # A matrix K of at most this size in bytes is stored in float64, without rounding to float32.
+    small_matrix_bytes: int = 2**26
+    # A product with at most this number of entries of K is evaluated in one tile.
+    one_tile_entries: int = 2**18
+    # Minimum number of rows in a cache, for any cache_bytes; a solver needs some rows at once.
+    min_cached_rows: int = 64
+    # Copies of the points: in float64, in float32, as columns, and of a subset.
+    copies_of_points: int = 4
+    # Number of floats per point that a solver needs in addition to K.
+    solver_vectors: int = 40
+    # Minimum and maximum size in bytes of the blocks of K that a solver works on.
+    min_block_bytes: int = 2**19
+    max_block_bytes: int = 2**26
+
+
+_TUNING = _KernelRowsTuning()
 
 
 class KernelRows:
-    """Rows of K = k(X, X) through a cache.
+    """Cached access to the rows of K = k(X, X).
 
     Parameters
     ----------
     kernel : Kernel
-        With all its values resolved.
+        A kernel whose parameters are all resolved to numbers.
     X : points
-        Sorted by class, if there are several `sizes`.
+        Sorted by class if there are several `sizes`.
     sizes : sequence of int, optional
-        How many points each class has.
+        Number of points in each class; one class by default.
     cache_bytes : int, optional
-        How much the rows may take; by default all that `max_memory` leaves for them.
+        Memory limit of the cached rows; by default all that `max_memory` allows.
     max_memory : int, str or None
-        Of all that a solver has: copies of the points, tiles, some numbers for each point, a third
-        of the rest (up to 64 MiB) for blocks of K, and rows.
+        Memory budget of the solver.  It covers copies of the points, tiles, vectors of the solver,
+        blocks of K (a third of the remainder, up to 64 MiB) and cached rows.
     n_threads : int, optional
+        Number of threads; all processors by default.
 
     Attributes
     ----------
     n : int
-    room, block_bytes : int
-        What `max_memory` leaves for blocks and rows of K, and for the blocks.
+        Number of points.
+    available_bytes : int
+        The part of `max_memory` that is available for blocks and rows of K.
+    block_bytes : int
+        The part of `available_bytes` that is reserved for blocks.
     entries : int
-        How many entries of K were evaluated.
+        Number of entries of K that were evaluated.
     requests, hits : int
-        How many rows were asked for, and how many of them were there.
+        Number of rows that were requested, and of those found in the cache.
 
     Examples
     --------
@@ -92,190 +115,230 @@ class KernelRows:
         self.n = length(X)
         self.sizes = [self.n] if sizes is None else [int(s) for s in sizes]
         self.ends = np.concatenate([[0], np.cumsum(self.sizes)])
-        held, budget = _fixed_bytes(kernel, X, n_threads), budget_in_bytes(max_memory)
+        fixed_bytes, budget = _fixed_bytes(kernel, X, n_threads), budget_in_bytes(max_memory)
         limit = budget if cache_bytes is None else int(cache_bytes)
         self.P: Prepared = kernel.prepare(X)
-        small = 8 * self.n**2 <= min(_SMALL_MATRIX, (budget - held) // 2, limit)
-        self._small = small
-        self._whole: np.ndarray | None = None  # all of K
+        small = 8 * self.n**2 <= min(_TUNING.small_matrix_bytes, (budget - fixed_bytes) // 2, limit)
+        self._is_small = small
+        self._whole: np.ndarray | None = None  # all of K, once `whole` has evaluated it
         error = None if small else kernel._single_error(self.P)
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
-        self.error = 1e-15 if error is None else error  # relative error of an entry
-        least = _LEAST_ROWS * self.n * self.dtype.itemsize * (2 if len(self.sizes) > 1 else 1)
+        self.error = 1e-15 if error is None else error  # relative error of an entry of K
+        min_bytes = (
+            _TUNING.min_cached_rows
+            * self.n
+            * self.dtype.itemsize
+            * (2 if len(self.sizes) > 1 else 1)
+        )
         what = f"a support vector machine on {self.n} points"
-        check_budget(held + least + _LEAST_BLOCK, max_memory, what)
-        self.room = budget - held
-        self.block_bytes = min(_MOST_BLOCK, self.room // 3, self.room - least)
-        self._bytes = min(self.room - self.block_bytes, limit)
+        check_budget(fixed_bytes + min_bytes + _TUNING.min_block_bytes, max_memory, what)
+        self.available_bytes = budget - fixed_bytes
+        self.block_bytes = min(
+            _TUNING.max_block_bytes, self.available_bytes // 3, self.available_bytes - min_bytes
+        )
+        self._cache_limit = min(self.available_bytes - self.block_bytes, limit)
         self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))  # bounds all entries
         if not np.isfinite(self.largest):
             raise ValueError(
                 f"The dual coefficients or intercepts are not finite: {kernel} is {self.largest} "
-                f"at a point. The usual cause are features that are huge; scale them"
+                f"at a point. The usual cause is huge feature values; scale the features"
             )
         self._columns: dict[int, list[Prepared]] = {}
         self._classes: dict[int, Prepared] = {}
-        self._own: dict[int, RowCache] = {}  # k(X_a, X_a)
-        self._pool: dict[Any, np.ndarray] = {}  # memory that is used again and again
+        self._class_caches: dict[int, RowCache] = {}  # rows of k(X_a, X_a) for each class a
+        self._buffers: dict[Any, np.ndarray] = {}  # reused memory, by name
         if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
-            self._hold_given(kernel, X)
-        self.entries = self.requests = self.hits = self.turn = 0
+            self._use_precomputed(kernel, X)
+        self.entries = self.requests = self.hits = self.generation = 0
 
-    def _hold_given(self, kernel: Precomputed, X: Any) -> None:
-        """Take the matrix of the user as the cache, if it is that of these points in order."""
+    def _use_precomputed(self, kernel: Precomputed, X: Any) -> None:
+        """Use a precomputed matrix as the cache, if X is all of its points in order."""
         K = np.asarray(kernel.matrix)
         if K.dtype == np.float64 and np.array_equal(X, np.arange(len(K))):
-            self._own[0] = RowCache.of(K)
+            self._class_caches[0] = RowCache.from_matrix(K)
 
     def view(self, *classes: int) -> RowsView:
-        """Return the rows and columns of these classes, in this order; of all by default."""
+        """Return a view of the rows and columns of some classes; all classes by default."""
         return RowsView(self, classes or tuple(range(len(self.sizes))))
 
     def whole(self, variables: int) -> np.ndarray | None:
-        """Return all of K in float64, if that is small: beside systems of so many variables."""
-        if not self._small or 8 * (self.n**2 + 4 * variables**2) > self.room:
+        """Return all of K in float64 if it is small, else None.
+
+        The memory must also suffice for linear systems in `variables` unknowns.
+        """
+        if not self._is_small or 8 * (self.n**2 + 4 * variables**2) > self.available_bytes:
             return None
         if self._whole is None:
-            given = self._own.get(0)
-            if given is not None and not given.owned:
-                self._whole = given.array
+            cached = self._class_caches.get(0)
+            if cached is not None and not cached.owned:
+                self._whole = cached.array
                 return self._whole
             self._whole = K = np.empty((self.n, self.n))
-            for rows in slices(self.n, _TILE_ROWS):  # as long as K: new memory is slow to write to
+            for rows in slices(
+                self.n, _TUNING.tile_rows
+            ):  # strips of full length are written directly to K
                 P = self.P if rows.stop - rows.start == self.n else self.P[rows]
                 self.kernel._tile(P, self.P, K[rows])
             self.entries += K.size
         return self._whole
 
     def lanes(self, pairs: np.ndarray) -> int:
-        """Return at how many pairs of classes one can work at a time, each with all of its K.
+        """Return the number of pairs of classes that fit the cache memory at the same time.
 
-        That is in float64, and k(X_a, X_a) of every class is held for all of them.
+        Each pair needs its complete matrix in float64.  The blocks k(X_a, X_a) of all classes are
+        stored in addition, and shared by the pairs.
         """
         sizes = np.array(self.sizes)[pairs]
         own = sum(size**2 for size in self.sizes)
         each = int((sizes.prod(axis=1) + sizes.sum(axis=1) ** 2).max())
-        return max(0, (self._bytes // 8 - own) // each)
+        return max(0, (self._cache_limit // 8 - own) // each)
 
     def between(self, a: int, b: int, out: np.ndarray) -> np.ndarray:
-        """Return out, set to k(X_a, X_b) in float64; it is for the caller to count the entries."""
+        """Set out <- k(X_a, X_b) in float64 and return it.
+
+        The caller must add the number of evaluated entries to `entries`.
+        """
         (first, last), there = self.ends[a : a + 2].tolist(), self._class(b)
-        for rows in slices(last - first, _TILE_ROWS):
+        for rows in slices(last - first, _TUNING.tile_rows):
             self.kernel._tile(self.P[first + rows.start : first + rows.stop], there, out[rows])
         return out
 
     def _class(self, a: int) -> Prepared:
-        """Return the points of a class, what a tile prepares kept with them."""
+        """Return the prepared points of a class; they are cached."""
         if a not in self._classes:
             self._classes[a] = self.P[int(self.ends[a]) : int(self.ends[a + 1])]
         return self._classes[a]
 
     def subset(self, index: np.ndarray) -> KernelRows:
-        """Return the rows and columns of some points; what is cached here is dropped for them."""
-        some = copy(self)
-        some.n, some.sizes, some.ends = len(index), [len(index)], np.array([0, len(index)])
-        some.P = self.P[index]
-        some.tiles = some.P if self.tiles is self.P else self.tiles[index]
-        some._columns, some._classes, some._own, some._pool = {}, {}, {}, {}
-        some._small, some._whole = False, None
-        some.entries = some.requests = some.hits = 0
-        for a, cache in list(self._own.items()):
+        """Return cached access to the rows and columns of a subset of the points.
+
+        The caches of this object are cleared, to make their memory available.
+        """
+        sub = copy(self)
+        sub.n, sub.sizes, sub.ends = len(index), [len(index)], np.array([0, len(index)])
+        sub.P = self.P[index]
+        sub.tiles = sub.P if self.tiles is self.P else self.tiles[index]
+        sub._columns, sub._classes, sub._class_caches, sub._buffers = {}, {}, {}, {}
+        sub._is_small, sub._whole = False, None
+        sub.entries = sub.requests = sub.hits = 0
+        for a, cache in list(self._class_caches.items()):
             if cache.owned:
-                del self._own[a]
-        self._pool.clear()
-        return some
+                del self._class_caches[a]
+        self._buffers.clear()
+        return sub
 
     def caches(self, classes: tuple[int, ...]) -> list[list[RowCache]]:
-        """Return caches for rows (first index) and columns of these classes."""
-        self.turn += 1  # the memory of earlier views is used again
-        others = len(self.sizes) > len(classes)  # of them as much is kept as one cache takes
-        share, places = self._bytes // (len(classes) ** 2 + others), list(enumerate(classes))
-        for old in [c for c in self._own if c not in classes]:
-            kept = sum(c.bytes for a, c in self._own.items() if a not in classes)
-            if kept <= share:
+        """Return caches for the blocks k(X_a, X_b) of some classes, indexed by [a][b]."""
+        self.generation += 1  # invalidates earlier views, whose memory is reused
+        # The caches of all other classes together may be as large as one cache here.
+        others = len(self.sizes) > len(classes)
+        limit, pairs = self._cache_limit // (len(classes) ** 2 + others), list(enumerate(classes))
+        for old_class in [c for c in self._class_caches if c not in classes]:
+            stored_bytes = sum(c.bytes for a, c in self._class_caches.items() if a not in classes)
+            if stored_bytes <= limit:
                 break
-            del self._own[old]  # the least recently used first
+            del self._class_caches[old_class]  # the least recently used class comes first
         for a in classes:
-            own = self._own.pop(a, None)
+            own = self._class_caches.pop(a, None)
             if own is None:
-                shape = self._room(a, a, share), self.sizes[a]
+                shape = self._max_rows(a, a, limit), self.sizes[a]
                 own = RowCache(np.empty(shape, dtype=self.dtype), self.sizes[a])
-            self._own[a] = own  # the last one is the most recent
+            self._class_caches[a] = own  # the most recently used class comes last
         return [
-            [self._own[a] if a == b else self._between(a, b, share, (i, j)) for j, b in places]
-            for i, a in places
+            [
+                self._class_caches[a] if a == b else self._cross_cache(a, b, limit, (i, j))
+                for j, b in pairs
+            ]
+            for i, a in pairs
         ]
 
-    def _room(self, a: int, b: int, share: int) -> int:
-        """Return how many rows of k(X_a, X_b) there is room for."""
-        most = share // max(1, self.sizes[b] * self.dtype.itemsize)
-        return min(self.sizes[a], max(_LEAST_ROWS, most))
+    def _max_rows(self, a: int, b: int, limit: int) -> int:
+        """Return the number of rows of k(X_a, X_b) that fit `limit` bytes."""
+        n_rows = limit // max(1, self.sizes[b] * self.dtype.itemsize)
+        return min(self.sizes[a], max(_TUNING.min_cached_rows, n_rows))
 
-    def _between(self, a: int, b: int, share: int, place: tuple[int, int]) -> RowCache:
-        """Return a cache for k(X_a, X_b), empty, in memory that the last such one has left."""
-        rows = self._room(a, b, share)
-        array = self.memory(place, rows * self.sizes[b]).reshape(rows, self.sizes[b])
+    def _cross_cache(self, a: int, b: int, limit: int, position: tuple[int, int]) -> RowCache:
+        """Return an empty cache for k(X_a, X_b), in the memory of the previous one."""
+        rows = self._max_rows(a, b, limit)
+        array = self.memory(position, rows * self.sizes[b]).reshape(rows, self.sizes[b])
         return RowCache(array, self.sizes[a])
 
     def memory(self, name: Any, size: int) -> np.ndarray:
-        """Return memory for so many entries: the same for the same name, as long as it is enough.
+        """Return an uninitialised buffer of `size` entries, reused for the same name.
 
-        Memory that was never touched is slow to write to, and pairs of classes are many.
+        Reuse avoids the cost of the first write to new memory for each of many pairs of classes.
         """
-        if name not in self._pool or self._pool[name].size < size:
-            self._pool[name] = np.empty(size, dtype=self.dtype)
-        return self._pool[name][:size]
+        if name not in self._buffers or self._buffers[name].size < size:
+            self._buffers[name] = np.empty(size, dtype=self.dtype)
+        return self._buffers[name][:size]
 
     def columns(self, segment: int) -> list[Prepared]:
-        """Return the points of a class in runs of a tile, what a tile prepares kept with them."""
+        """Return the prepared points of a class, split into the columns of tiles; cached."""
         if segment not in self._columns:
             first, last = int(self.ends[segment]), int(self.ends[segment + 1])
-            starts = range(first, last, _TILE_COLUMNS)
-            self._columns[segment] = [self.tiles[j : min(j + _TILE_COLUMNS, last)] for j in starts]
+            starts = range(first, last, _TUNING.tile_columns)
+            self._columns[segment] = [
+                self.tiles[j : min(j + _TUNING.tile_columns, last)] for j in starts
+            ]
         return self._columns[segment]
 
     def tile(self, P: Prepared, Q: Prepared) -> np.ndarray:
-        """Return k(P, Q), in float32 if both the points and the rows are."""
+        """Return k(P, Q), in float32 if both the points and the cached rows are float32."""
         T = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, self.dtype))
         self.kernel._tile(P, Q, T)
         self.entries += T.size
         return T
 
     def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
-        """Set the slots of a cache to k(rows, points of the class)."""
-        if len(rows) > _TILE_ROWS:  # keeps the working memory of a tile small
-            for part in slices(len(rows), _TILE_ROWS):
+        """Evaluate k(rows, points of the class `segment`) into slots of a cache."""
+        if len(rows) > _TUNING.tile_rows:  # limits the working memory of a tile
+            for part in slices(len(rows), _TUNING.tile_rows):
                 self.evaluate(rows[part], segment, cache, slots[part])
             return
-        R, runs = self.tiles[rows], self.columns(segment)
+        prepared_rows, runs = self.tiles[rows], self.columns(segment)
         self.entries += len(rows) * self.sizes[segment]
-        where: Any = slots
+        target: Any = slots
         if len(slots) == slots[-1] - slots[0] + 1 and np.all(np.diff(slots) == 1):
-            where = slice(slots[0], slots[-1] + 1)  # faster to write to
+            target = slice(slots[0], slots[-1] + 1)  # faster than index arrays
 
-        def some(first: int) -> Iterator[None]:
-            scratch = np.empty(len(rows) * _TILE_COLUMNS, dtype=self.dtype)
+        def evaluate_runs(first: int) -> Iterator[None]:
+            scratch = np.empty(len(rows) * _TUNING.tile_columns, dtype=self.dtype)
             for run_, Q in enumerate(runs[first : first + 8], start=first):
                 yield
                 T = scratch[: len(rows) * len(Q)].reshape(len(rows), len(Q))
-                self.kernel._tile(R, Q, T)  # the solver checks that f is finite
-                cache.array[where, run_ * _TILE_COLUMNS : run_ * _TILE_COLUMNS + len(Q)] = T
+                self.kernel._tile(prepared_rows, Q, T)  # the solver checks that f is finite
+                cache.array[
+                    target, run_ * _TUNING.tile_columns : run_ * _TUNING.tile_columns + len(Q)
+                ] = T
 
         work = self.kernel._evaluation_work(len(rows) * sum(map(len, runs)))
-        run(some, range(0, len(runs), 8), self.n_threads, work)
+        run(evaluate_runs, range(0, len(runs), 8), self.n_threads, work)
 
 
 def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:
-    """Return what is held beside rows and blocks of K, whatever their number."""
+    """Return the memory of a solver apart from rows and blocks of K."""
     tiles = working_bytes(kernel, X, None, 0, check_threads(n_threads))
     points = working_bytes(kernel, X, None, 0, 0)
-    return tiles + (_COPIES_OF_POINTS - 1) * points + 8 * _VECTORS * length(X)
+    return tiles + (_TUNING.copies_of_points - 1) * points + 8 * _TUNING.solver_vectors * length(X)
 
 
 class RowsView:
-    """The rows and columns of some classes, numbered 0, 1, ... n - 1.
+    """View of the rows and columns of K that belong to some classes.
+
+    The points of the view are numbered from 0 to n - 1.
+
+    Attributes
+    ----------
+    rows : KernelRows
+        The cache underneath.
+    classes : tuple of int
+        The classes of the view.
+    n : int
+        Number of points in the view.
+    index : ndarray of shape (n,)
+        Index of each point among all points.
 
     Examples
     --------
@@ -293,16 +356,16 @@ class RowsView:
         self.n = int(self.ends[-1])
         self.index = np.concatenate([np.arange(*rows.ends[c : c + 2]) for c in classes])
         self._renew()
-        self._before = rows.entries, rows.hits, rows.requests
+        self._initial_counts = rows.entries, rows.hits, rows.requests
 
     def subset(self, points: np.ndarray) -> RowsView:
-        """Return the rows and columns of some points, in a cache of their own; ours is emptied."""
-        some = self.rows.subset(self.index[points])
+        """Return a view of some points with a separate cache; the cache of this view is cleared."""
+        sub = self.rows.subset(self.index[points])
         self._caches: list[list[RowCache]] = []
-        return some.view()
+        return sub.view()
 
     def restore(self, other: RowsView) -> None:
-        """Take the memory back that a subset has used, and count what it did."""
+        """Reclaim the memory of a view made by `subset`, and add its counters to those here."""
         rows, done = self.rows, other.rows
         rows.entries += done.entries
         rows.requests += done.requests
@@ -311,44 +374,49 @@ class RowsView:
         self._renew()
 
     def _renew(self) -> None:
+        """Get caches for the classes of this view, after another view has used the memory."""
         self._caches = self.rows.caches(self.classes)
-        self._turn = self.rows.turn
+        self._generation = self.rows.generation
 
     @property
     def capacity(self) -> int:
-        """How many rows can be held at the same time, whatever their classes."""
+        """Number of rows that can be cached at the same time, for any distribution of classes."""
         short = [
             len(c.array) for caches in self._caches for c in caches if len(c.array) < len(c.slot)
         ]
         return min(short, default=self.n)
 
     def holds(self, variables: int) -> bool:
-        """Tell whether all of K fits, twice for several classes, and systems of the variables."""
+        """Whether all of K and linear systems in `variables` unknowns fit the memory.
+
+        For several classes there must be memory for two copies of K.
+        """
         matrices = (2 if len(self.classes) > 1 else 1) * self.n**2
         systems = (3 if variables == self.n else 4) * variables**2
-        return 8 * (matrices + systems) <= self.rows.room
+        return 8 * (matrices + systems) <= self.rows.available_bytes
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """The entries evaluated, the hits and the requests since this view was made."""
-        rows, (e, h, r) = self.rows, self._before
+        """Numbers of entries evaluated, cache hits and requests since this view was made."""
+        rows, (e, h, r) = self.rows, self._initial_counts
         return rows.entries - e, rows.hits - h, rows.requests - r
 
     def fetch(self, points: np.ndarray) -> None:
-        """Make sure that the rows of these points are there: different ones, up to `capacity`.
+        """Evaluate the rows of the given points, unless they are in the cache.
 
-        They are there until another view is made.
+        The points must be distinct, and at most `capacity`.  Their rows stay available until the
+        next call of `fetch` or until another view is made.
         """
-        if self._turn != self.rows.turn:
+        if self._generation != self.rows.generation:
             self._renew()
         for a, inside in self._split(points):
             for b in range(len(self.classes)):
                 self._fetch(a, b, points[inside] - self.ends[a])
 
     def _fetch(self, a: int, b: int, wanted: np.ndarray) -> None:
-        """Bring rows of the a-th class over the columns of the b-th to their cache."""
+        """Evaluate missing rows of class a, at the columns of class b, into their cache."""
         rows, cache = self.rows, self._caches[a][b]
-        slots, missing = cache.place(wanted)
+        slots, missing = cache.assign_slots(wanted)
         rows.requests += len(wanted)
         rows.hits += len(wanted) - len(missing)
         if not len(missing):
@@ -356,15 +424,15 @@ class RowsView:
         index = rows.ends[self.classes[a]] + wanted[missing]
         try:
             rows.evaluate(index, self.classes[b], cache, slots[missing])
-        except BaseException:  # rows that were not evaluated must not be found in the cache
+        except BaseException:  # rows that were not evaluated must not count as cached
             cache.slot[wanted[missing]] = cache.row[slots[missing]] = -1
-            cache.stamp[slots[missing]] = 0
+            cache.last_used[slots[missing]] = 0
             raise
 
     def add(self, points: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-        """Set out <- out + K[:, points] weights, of rows that were fetched."""
-        if self._turn != self.rows.turn:
-            raise RuntimeError("another view has taken the memory of these rows; fetch them again")
+        """Set out <- out + K[:, points] weights; the rows must have been fetched before."""
+        if self._generation != self.rows.generation:
+            raise RuntimeError("another view has reused the memory of these rows; fetch them again")
         for a, inside in self._split(points):
             local = points[inside] - self.ends[a]
             for b, cache in enumerate(self._caches[a]):
@@ -372,20 +440,23 @@ class RowsView:
                 add_rows(cache.array, cache.slot[local], weights[inside], part)
 
     def block(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return K[points][:, others], evaluated: entries far apart in memory are slow to find."""
+        """Return K[points][:, others].
+
+        The block is evaluated anew, because gathering scattered entries from the cache is slower.
+        """
         rows = self.rows
         out = np.empty((len(points), len(others)), dtype=rows.dtype)
         P = rows.tiles[self.index[points]]
-        for cols in slices(len(others), _TILE_COLUMNS):
+        for cols in slices(len(others), _TUNING.tile_columns):
             out[:, cols] = rows.tile(P, rows.tiles[self.index[others[cols]]])
         return out
 
     def matrix(self) -> np.ndarray:
-        """Return all of K, to be read until the next one is asked for."""
+        """Return all of K; do not modify it.  The next call may overwrite it."""
         rows, n = self.rows, self.n
         if rows._whole is not None:
             return rows._whole if n == rows.n else rows._whole[np.ix_(self.index, self.index)]
-        if self._turn != rows.turn:
+        if self._generation != rows.generation:
             self._renew()
         if len(self.classes) == 1 and self.capacity == n:
             self.fetch(np.arange(n))
@@ -395,12 +466,12 @@ class RowsView:
         for a, segment in enumerate(self.classes):
             here = slice(*self.ends[a : a + 2])
             own = self._caches[a][a]
-            held = len(own.array) == len(own.slot)
-            if held:
+            is_complete = len(own.array) == len(own.slot)
+            if is_complete:
                 self._fetch(a, a, np.arange(len(own.slot)))
                 out[here, here] = own.array[own.slot]
             P = rows.tiles[int(rows.ends[segment]) : int(rows.ends[segment + 1])]
-            for b in range(a if held else a + 1):  # the rest by symmetry
+            for b in range(a if is_complete else a + 1):  # the other blocks follow by symmetry
                 start = int(self.ends[b])
                 for Q in rows.columns(self.classes[b]):
                     there = slice(start, start + len(Q))
@@ -410,20 +481,25 @@ class RowsView:
         return out
 
     def product(self, weights: np.ndarray, points: Any = None) -> np.ndarray:
-        """Return K weights, at some points, in float64: nothing is left of float32."""
-        rows, some = self.rows, np.flatnonzero(weights)
+        """Return K weights at some points (all by default), evaluated in float64.
+
+        Cached rows are not used, because they may be in float32.
+        """
+        rows, support = self.rows, np.flatnonzero(weights)
         index = self.index if points is None else self.index[points]
-        if not (len(some) and len(index)):
+        if not (len(support) and len(index)):
             return np.zeros(len(index))
-        if len(index) * len(some) <= _FEW_ENTRIES:
-            return np.asarray(rows.tile(rows.P[index], rows.P[self.index[some]]) @ weights[some])
-        rows.entries += len(index) * len(some)
+        if len(index) * len(support) <= _TUNING.one_tile_entries:
+            return np.asarray(
+                rows.tile(rows.P[index], rows.P[self.index[support]]) @ weights[support]
+            )
+        rows.entries += len(index) * len(support)
         P = rows.P if len(index) == rows.n and len(self.classes) == 1 else rows.P[index]
-        K = TiledGram.on(rows.kernel, P, rows.P[self.index[some]], rows.n_threads)
-        return np.asarray(K @ weights[some])
+        K = TiledGram.on(rows.kernel, P, rows.P[self.index[support]], rows.n_threads)
+        return np.asarray(K @ weights[support])
 
     def _split(self, points: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield for each class its number here, and where its points are among these."""
+        """Yield pairs (position of the class in this view, positions of its points in `points`)."""
         if len(self.classes) == 1:
             yield 0, np.arange(len(points))
             return

@@ -1,14 +1,15 @@
-"""Randomly pivoted Cholesky: K ~ F^T F from k columns of K, drawn where the residual is large.
+"""Randomly pivoted Cholesky: K ~ F^T F from columns of K, sampled by their residual.
 
     s ~ d / sum d,   g = K[:, s] - F^T F[:, s],   F <- [F; g^T / sqrt(g_s)],   d <- d - g^2 / g_s
 
-starting with d = diag K (Chen, Epperly, Tropp and Webber, CPAM 2025).  The draws depend on each
-other, which would leave no block of work for the BLAS.  So a block of b points is proposed from
-the d of the moment, and the j-th is accepted with the probability
+starting with d = diag K (Chen, Epperly, Tropp and Webber, CPAM 2025).  Each draw depends on the
+previous ones, which would leave no block operations for the BLAS.  Therefore a block of points is
+proposed from the current d, and the j-th one is accepted with the probability
 
-    (its residual after those accepted before it) / (its residual when the block was proposed):
+    (its residual after those accepted before it) / (its residual when the block was proposed).
 
-rejection sampling, hence the same distribution of pivots (Epperly, Tropp and Webber, SIMAX 2025).
+This rejection sampling yields the same distribution of pivots (Epperly, Tropp and Webber, SIMAX
+2025).
 """
 
 from __future__ import annotations
@@ -28,28 +29,32 @@ from ._triangular import solve_rows
 __all__ = [
     "PartialCholesky",
     "columns_of",
-    "draw",
     "rpcholesky",
+    "sample_by_rejection",
     "significance",
 ]
 
-_STRIP = 1024  # rows of F that one task works on
-_FEWEST, _MOST = 10, 256  # points proposed at a time: enough for the BLAS, few to be rejected
+_STRIP_ROWS = 1024  # rows of F^T that one task processes
+# Size of a block of proposals: large enough for the BLAS, small enough that few are rejected.
+_MIN_PROPOSALS, _MAX_PROPOSALS = 10, 256
 
 
 @dataclass(frozen=True, eq=False)
 class PartialCholesky:
-    """K ~ F^T F, exact in the rows and columns of the pivots; K - F^T F is positive semidefinite.
+    """Result of randomly pivoted Cholesky, K ~ F^T F.
+
+    The approximation is exact in the rows and columns of the pivots, and K - F^T F is positive
+    semidefinite.
 
     Attributes
     ----------
     pivots : ndarray of shape (k,)
-        Indices of points, in the order in which they were drawn: the first j of them are a draw of
-        j pivots.
+        Indices of points in the order in which they were drawn.  The first j of them are
+        distributed like a sample of j pivots.
     factor : ndarray of shape (k, n)
-        F, in float64 and in Fortran order.
+        The factor F, in float64 and in Fortran order.
     residual : ndarray of shape (n,)
-        The diagonal of K - F^T F, not negative, 0 at the pivots.
+        The diagonal of K - F^T F; it is non-negative, and 0 at the pivots.
 
     Examples
     --------
@@ -65,7 +70,7 @@ class PartialCholesky:
 
     @property
     def trace(self) -> float:
-        """The trace of K - F^T F, which bounds its every norm."""
+        """The trace of K - F^T F, an upper bound of the error in every usual norm."""
         return float(self.residual.sum())
 
 
@@ -78,29 +83,34 @@ def rpcholesky(
     random_state: Any = None,
     n_threads: int | None = None,
 ) -> PartialCholesky:
-    """Factor K ~ F^T F by randomly pivoted Cholesky, reading `rank` columns of K.
+    """Factor K ~ F^T F by randomly pivoted Cholesky, reading only `rank` columns of K.
 
-    The expected trace of what is left is close to that of the best approximation of a somewhat
-    smaller rank; points far from all others are found, and so are small clusters.
+    The expected trace of the residual K - F^T F is close to that of the best approximation of a
+    slightly smaller rank.  Outliers and small clusters are represented, too.
 
     Parameters
     ----------
     gram : GramOperator
-        Symmetric and positive semidefinite, held in any way.
+        A symmetric, positive semidefinite kernel matrix K.
     rank : int
-        The number of pivots.  There are fewer if `tol` is reached, or if nothing is left: a pivot
-        needs a residual above 1e-12 (for a Gram in float32, 1e-5) of the largest diagonal entry.
-    tol : float
-        Stop once the trace of K - F^T F is at most `tol` times that of K; looked at after each
-        block of pivots.
+        Number of pivots.  There are fewer if `tol` is reached, or if all residuals are below 1e-12
+        (for float32, 1e-5) times the largest diagonal entry.
+    tol : float, default 0.0
+        Stop when the trace of K - F^T F is at most `tol` times the trace of K.  This is checked
+        after each block of pivots.
     random_state : int, Generator, RandomState or None
+        Seed or source of random numbers.
     n_threads : int, optional
-        All processors by default.  The result does not depend on it.
+        Number of threads; all processors by default.  The result does not depend on it.
+
+    Returns
+    -------
+    PartialCholesky
 
     Raises
     ------
     NotPositiveDefiniteError
-        If a residual becomes negative, by more than rounding explains.
+        If a residual is more negative than rounding can explain.
 
     Examples
     --------
@@ -119,39 +129,39 @@ def rpcholesky(
     if not is_count(rank):
         raise ValueError(f"rank must be a positive integer, got {rank!r}")
     if not 0.0 <= tol < 1.0:
-        raise ValueError(f"tol is a part of the trace of K, in [0, 1), got {tol!r}")
-    schur = _Schur(gram, min(int(rank), gram.shape[0]), tol, n_threads)
-    pivots = draw(schur, schur.rank, generator(random_state))
+        raise ValueError(f"tol is a fraction of the trace of K, in [0, 1), got {tol!r}")
+    schur = _SchurComplement(gram, min(int(rank), gram.shape[0]), tol, n_threads)
+    pivots = sample_by_rejection(schur, schur.rank, generator(random_state))
     F = schur.F[:, : len(pivots)]
     if len(pivots) < schur.rank:
-        F = F.copy()  # so that the columns not needed are given back
+        F = F.copy()  # releases the memory of unused columns
     return PartialCholesky(pivots, F.T, schur.residual)
 
 
 # ---------------------------------------------------------------------- rejection sampling
 
 
-class Density(Protocol):
-    """Weights on points, which shrink with every point accepted."""
+class SamplingWeights(Protocol):
+    """Sampling weights of points, which decrease with every accepted point."""
 
     def weights(self) -> np.ndarray:
-        """Return the weight of each point, 0 for those that are no longer to be drawn."""
+        """Return the weight of each point; a point with weight 0 is not drawn."""
 
-    def accept(self, P: np.ndarray, coins: np.ndarray, most: int) -> np.ndarray:
-        """Return up to `most` of the proposed points P, and let the weights shrink."""
+    def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
+        """Accept up to `max_accepted` of the proposed points P, update the weights, return them."""
 
 
-def draw(density: Density, count: int, rng: Any) -> np.ndarray:
-    """Draw up to `count` points, each from the weights that those before it have left."""
+def sample_by_rejection(density: SamplingWeights, count: int, rng: Any) -> np.ndarray:
+    """Draw up to `count` points, each with the weights that remain after the previous ones."""
     chosen = np.empty(0, dtype=np.intp)
-    size = _between(count // 10, count)
-    with one_blas_thread:  # products in between, too, give the same bits for any number of threads
+    size = _clip_block_size(count // 10, count)
+    with one_blas_thread:  # so that the result does not depend on the number of threads
         while len(chosen) < count:
             cumulative = np.cumsum(density.weights())
             if not len(cumulative) or not cumulative[-1] > 0.0:
                 break
             P = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-            np.minimum(P, len(cumulative) - 1, out=P)  # a product may round up to the total
+            np.minimum(P, len(cumulative) - 1, out=P)  # rounding may yield the total weight
             accepted = density.accept(P, rng.random(size), count - len(chosen))
             chosen = np.concatenate([chosen, accepted])
             size = _next_size(size, len(accepted), count)
@@ -159,23 +169,30 @@ def draw(density: Density, count: int, rng: Any) -> np.ndarray:
 
 
 def _next_size(size: int, accepted: int, count: int) -> int:
-    """Return the size of the next block, from counts alone: a clock would make draws differ."""
+    """Return the size of the next block of proposals.
+
+    It depends only on counts, not on measured times, so that the draws are reproducible.
+    """
     if accepted > size // 2:
         size += size // 2
     elif accepted < size // 4:
         size -= size // 3
-    return _between(size, count)
+    return _clip_block_size(size, count)
 
 
-def _between(size: int, count: int) -> int:
-    return max(_FEWEST, min(size, _MOST, count // 3))
+def _clip_block_size(size: int, count: int) -> int:
+    """Clip the size of a block of proposals to its limits."""
+    return max(_MIN_PROPOSALS, min(size, _MAX_PROPOSALS, count // 3))
 
 
 def columns_of(gram: GramOperator, chosen: np.ndarray) -> Callable[[slice], np.ndarray]:
-    """Return the function from a slice of rows to K[rows][:, chosen], for many such slices."""
+    """Return a function that maps a slice of rows to K[rows][:, chosen].
+
+    The chosen points are prepared only once for all slices.
+    """
     if not isinstance(gram, TiledGram):
         return lambda rows: gram.block(rows, chosen)
-    Q = gram._Q[chosen]  # once, for all of the slices
+    Q = gram._Q[chosen]
 
     def columns(rows: slice) -> np.ndarray:
         P = gram._P[rows]
@@ -188,7 +205,19 @@ def columns_of(gram: GramOperator, chosen: np.ndarray) -> Callable[[slice], np.n
 
 
 def significance(dtype: Any) -> tuple[float, float]:
-    """Return, in units of the largest k(x, x), what is not 0 by rounding and what is negative.
+    """Return tolerances for residuals of a kernel matrix, relative to the largest k(x, x).
+
+    Parameters
+    ----------
+    dtype : dtype
+        Precision of the kernel values.
+
+    Returns
+    -------
+    zero : float
+        Residuals up to this value count as 0.
+    negative : float
+        A residual below minus this value shows that the kernel is not positive semidefinite.
 
     Examples
     --------
@@ -201,10 +230,11 @@ def significance(dtype: Any) -> tuple[float, float]:
     return max(1e-12, 100.0 * unit), max(1e-8, 1e4 * unit)
 
 
-class _Schur:
-    """The diagonal of K - F^T F as a density, F growing by the points accepted.
+class _SchurComplement:
+    """Sampling weights of RPCholesky: the diagonal of the Schur complement K - F^T F.
 
-    F is kept as its transpose, (n, rank): the strip of a task is then one piece of memory.
+    F grows with every accepted point.  Its transpose of shape (n, rank) is stored, so that the rows
+    that one task processes are contiguous.
     """
 
     @quiet
@@ -213,29 +243,29 @@ class _Schur:
         diagonal = np.asarray(gram.diagonal())
         self.residual = np.array(diagonal, dtype=np.float64)
         self.largest = float(np.abs(self.residual).max(initial=0.0))
-        # K and its diagonal may be computed in different precisions
+        # K and its diagonal may have been computed in different precisions.
         floor, negative = np.maximum(significance(gram.dtype), significance(diagonal.dtype))
         self.floor, self.negative = floor * self.largest, -negative * self.largest
-        self.goal = tol * float(self.residual.sum())
+        self.target_trace = tol * float(self.residual.sum())
         self._check(0)
-        self.F, self.done = np.empty((gram.shape[0], rank)), 0
+        self.F, self.n_pivots = np.empty((gram.shape[0], rank)), 0
 
     def weights(self) -> np.ndarray:
         d = self.residual
-        return np.where(d > self.floor, d, 0.0) if d.sum() > self.goal else np.zeros_like(d)
+        return np.where(d > self.floor, d, 0.0) if d.sum() > self.target_trace else np.zeros_like(d)
 
     @quiet
-    def accept(self, P: np.ndarray, coins: np.ndarray, most: int) -> np.ndarray:
-        left = self.F[P, : self.done]
-        R = self.gram.block(P, P) - left @ left.T
-        accepted, L = _accept(R, self.residual[P], coins, most, self.floor)
-        self._append(P[accepted], np.asfortranarray(L), left[accepted])
+    def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
+        factor_rows = self.F[P, : self.n_pivots]
+        R = self.gram.block(P, P) - factor_rows @ factor_rows.T
+        accepted, L = _accept(R, self.residual[P], uniforms, max_accepted, self.floor)
+        self._append(P[accepted], np.asfortranarray(L), factor_rows[accepted])
         return P[accepted]
 
-    def _append(self, pivots: np.ndarray, L: np.ndarray, left: np.ndarray) -> None:
+    def _append(self, pivots: np.ndarray, L: np.ndarray, factor_rows: np.ndarray) -> None:
         """Append L^-1 (K - F^T F)[pivots] to F, and subtract the squares from the residual."""
-        i, F, d = self.done, self.F, self.residual
-        Ft, columns = np.ascontiguousarray(left.T), columns_of(self.gram, pivots)
+        i, F, d = self.n_pivots, self.F, self.residual
+        Ft, columns = np.ascontiguousarray(factor_rows.T), columns_of(self.gram, pivots)
 
         def strip(rows: slice) -> None:
             G = F[rows, :i] @ Ft
@@ -245,45 +275,54 @@ class _Schur:
             d[rows] -= np.einsum("ij,ij->i", G, G)
 
         work = self.gram.kernel._evaluation_work(len(F) * len(pivots), i + len(pivots))
-        run(strip, slices(len(F), _STRIP), self.n_threads, work)
-        self.done += len(pivots)
-        self._check(self.done)
+        run(strip, slices(len(F), _STRIP_ROWS), self.n_threads, work)
+        self.n_pivots += len(pivots)
+        self._check(self.n_pivots)
         np.maximum(d, 0.0, out=d)
         d[pivots] = 0.0
 
     def _check(self, pivots: int) -> None:
+        """Raise an error if a residual is not finite, or clearly negative."""
         d = self.residual
         lowest = float(d.min(initial=0.0))
         if not np.isfinite(d.sum()):
             raise not_finite(self.gram.kernel)
-        hollow = not self.largest and len(d) and np.any(self.gram.rows(0))  # entries beside zeros
-        if lowest < self.negative or hollow:
+        # A zero diagonal with nonzero entries elsewhere is not positive semidefinite, either.
+        has_zero_diagonal = not self.largest and len(d) and np.any(self.gram.rows(0))
+        if lowest < self.negative or has_zero_diagonal:
             raise NotPositiveDefiniteError(
-                f"after {pivots} pivots the diagonal of what is left of K goes down to "
+                f"after {pivots} pivots the diagonal of the residual of K goes down to "
                 f"{lowest:.3g}, with diagonal entries of K up to {self.largest:.3g}: "
                 f"{self.gram.kernel} is not positive semidefinite on these points; choose a Mercer "
-                f"kernel, or take landmarks at random"
+                f"kernel, or choose landmarks uniformly at random"
             )
 
 
 def _accept(
-    R: np.ndarray, start: np.ndarray, coins: np.ndarray, most: int, floor: float
+    R: np.ndarray, start: np.ndarray, uniforms: np.ndarray, max_accepted: int, floor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Go through a block of proposals with the Schur complement R; return those accepted, and L.
+    """Accept or reject the points of a block of proposals, one after the other.
 
-    L is the Cholesky factor of R at the accepted.  A point proposed twice has nothing left the
-    second time, and is not accepted.
+    R is the Schur complement at the proposals.  A point that was proposed twice has a residual of 0
+    the second time, and is rejected.
+
+    Returns
+    -------
+    chosen : ndarray
+        Positions of the accepted points in the block.
+    L : ndarray
+        Cholesky factor of R at the accepted points.
     """
-    rows = np.empty((min(most, len(R)), len(R)))  # the rows of the factor: R ~ rows^T rows
-    left = start.copy()
+    rows = np.empty((min(max_accepted, len(R)), len(R)))  # R ~ rows^T rows
+    residual = start.copy()
     accepted: list[int] = []
     for j in range(len(R)):
-        if left[j] > floor and coins[j] * start[j] < left[j]:
+        if residual[j] > floor and uniforms[j] * start[j] < residual[j]:
             k = len(accepted)
             rows[k] = R[j] - rows[:k, j] @ rows[:k]
-            rows[k] /= np.sqrt(left[j])
-            rows[k, j] = np.sqrt(left[j])
-            left -= rows[k] ** 2
+            rows[k] /= np.sqrt(residual[j])
+            rows[k, j] = np.sqrt(residual[j])
+            residual -= rows[k] ** 2
             accepted.append(j)
             if len(accepted) == len(rows):
                 break

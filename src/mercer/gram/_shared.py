@@ -2,7 +2,8 @@
 
     k_l(x, z) = profile(|x - z|^2 / l^2)
 
-Distances cost a matrix product, the profile only one pass.
+The distances need a matrix product, which is computed once.  Each length scale then needs only one
+elementwise pass.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from ._dense import DenseGram
 
 __all__ = ["grams", "share_distances"]
 
-_STRIP = 256  # rows that one task works on
+_STRIP_ROWS = 256  # rows that one task processes
 
 
 @node
 class _SquaredDistance(Radial):
-    """|x - z|^2: no kernel, but evaluated like one."""
+    """Squared distance |x - z|^2: not a kernel, but evaluated in the same way."""
 
-    _kink: ClassVar[bool] = True  # relative precision, whatever it is scaled by
+    _kink: ClassVar[bool] = True  # requests relative accuracy, because the result is scaled later
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return s
@@ -35,7 +36,7 @@ class _SquaredDistance(Radial):
 
 
 def share_distances(kernels: Sequence[Kernel]) -> bool:
-    """Tell whether the kernels differ in one number, the length scale of a radial kernel.
+    """Whether all kernels are the same radial kernel with different scalar length scales.
 
     Examples
     --------
@@ -56,9 +57,21 @@ def share_distances(kernels: Sequence[Kernel]) -> bool:
 def grams(
     kernels: Sequence[Kernel], X: Any, *, n_threads: int | None = None
 ) -> Iterator[DenseGram]:
-    """Yield k(X, X) for each kernel; distances are shared where they can be.
+    """Yield k(X, X) for each kernel, computing the distances only once if possible.
 
-    Then one more array of n x n is held than by the Gram itself.
+    If the distances are shared, they need an n x n array in addition to the current matrix.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        They share distances if `share_distances(kernels)` is True.
+    X : points
+    n_threads : int, optional
+        Number of threads; all processors by default.
+
+    Yields
+    ------
+    DenseGram of shape (n, n)
 
     Examples
     --------
@@ -73,18 +86,21 @@ def grams(
         for kernel in kernels:
             yield DenseGram(kernel, X, n_threads=n_threads)
         return
-    unit: Any = kernels[0]
-    S = DenseGram(_SquaredDistance(unit.length_scale), X, n_threads=n_threads).array
+    reference: Any = kernels[0]
+    S = DenseGram(_SquaredDistance(reference.length_scale), X, n_threads=n_threads).array
     for kernel in kernels:
-        yield _scaled(kernel, X, S, n_threads, unit.length_scale)
+        yield _gram_from_distances(kernel, X, S, n_threads, reference.length_scale)
 
 
-def _scaled(kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, unit: float) -> DenseGram:
-    K, ratio = np.empty_like(S), (unit / kernel.length_scale) ** 2
+def _gram_from_distances(
+    kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, reference: float
+) -> DenseGram:
+    """Return k(X, X) from squared distances S, which are divided by reference^2."""
+    K, ratio = np.empty_like(S), (reference / kernel.length_scale) ** 2
 
     def strip(rows: slice) -> None:
         np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
         K[rows] = kernel.profile(K[rows])
 
-    run(strip, slices(len(S), _STRIP), n_threads, work=ENTRY_WORK * S.size)
+    run(strip, slices(len(S), _STRIP_ROWS), n_threads, work=ENTRY_WORK * S.size)
     return DenseGram.from_array(K, kernel, X, owned=True, n_threads=n_threads)

@@ -1,11 +1,11 @@
-"""K held as nothing but its points: every product evaluates it again, tile by tile.
+"""Kernel matrix that is not stored: every product evaluates it again, tile by tile.
 
     acc_i += T_ij V_j,     T_ij = k(X_i, Z_j)  in a buffer that stays in the cache
 
-For K = k(X, X) only the tiles on and above the diagonal are evaluated, and each serves twice:
-acc_j += T_ij^T V_i.  The tile columns are dealt to groups whose number depends on the shapes
-alone; each group adds into a buffer of its own, in order, and the buffers are summed in order.
-So the result does not depend on how many threads ran.
+For K = k(X, X) only the tiles on and above the diagonal are evaluated, and each is used twice:
+acc_j += T_ij^T V_i.  The columns of tiles are split into groups, whose number depends only on the
+shapes.  Each group adds to a separate buffer, and the buffers are summed, both in a fixed order.
+Therefore the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Self
@@ -22,39 +23,63 @@ import numpy as np
 from .._errors import MemoryBudgetError
 from .._runtime import budget_in_bytes, entry_point, in_words, one_blas_thread, run, slices
 from ..kernels import Kernel, Prepared, pair
-from ._operator import GramOperator, points_length
-from ._products import few_columns, padded, product, products, weighted_squares
+from ._operator import GramOperator, gram_shape
+from ._products import (
+    is_faster_than_blas,
+    pad_columns,
+    tile_product,
+    tile_products,
+    weighted_squares,
+)
 
 __all__ = ["TiledGram", "elsewhere", "fill", "working_bytes"]
 
-# A tile: about 1 MiB in float64, at home in the second-level cache.  A power of two would put the
-# entries of a column into the same few cache lines: at 512 columns the GEMM takes a quarter longer.
-# _ROWS divides _COLS, so that no tile straddles the edge of a square on the diagonal.
-_ROWS, _COLS = 384, 384
-_STRIP = 1920  # rows of K that one task of a rectangular product works on
-_FEW_ROWS = 64  # the same, where there are few of them
-_BUFFERS = 10 * 2**20  # bytes for the buffers of the groups
-_MOST_GROUPS = 16
-_MOST_ROUNDED = 1e-2  # the relative error of an entry up to which float32 is worth a trial
-_SHARE_ROUNDED = 0.05  # of the budget, for points in float32
-_MOST_ELSEWHERE = 64  # groups that other processes work on
+# Shape of a tile: about 1 MiB in float64, which fits the second-level cache.  With a power of two,
+# the entries of a column would compete for the same cache lines: at 512 columns the matrix product
+# takes a quarter longer.  _TILE_ROWS must divide _TILE_COLUMNS, so that no tile crosses the edge of
+# a square on the diagonal.
+_TILE_ROWS, _TILE_COLUMNS = 384, 384
 
-_elsewhere: ContextVar[Any] = ContextVar("who does the products", default=None)
+
+@dataclass(frozen=True)
+class _TiledTuning:
+    """Task sizes and limits of products with a tiled matrix."""
+
+    # Number of rows of K that one task of a rectangular product processes.
+    strip_rows: int = 1920
+    # The same for products with a few rows of K, so that all threads have work.
+    short_strip_rows: int = 64
+    # Memory limit in bytes of the buffers of all groups, and maximum number of groups.
+    buffer_bytes: int = 10 * 2**20
+    max_groups: int = 16
+    # float32 is offered only if the relative error of an entry is below this value.
+    max_float32_error: float = 1e-2
+    # Maximum fraction of the memory budget for a copy of the points in float32.
+    max_float32_fraction: float = 0.05
+    # Maximum number of groups that are distributed to other processes.
+    max_distributed_groups: int = 64
+
+
+_TUNING = _TiledTuning()
+
+# Function that computes products with symmetric matrices, set by `elsewhere`; None means threads.
+_distribute: ContextVar[Any] = ContextVar("distributed products", default=None)
 
 
 @entry_point
 class TiledGram(GramOperator):
-    """K as an operator that needs O(n d) memory.
+    """Kernel matrix that is evaluated in tiles for every product, and needs O(n d) memory.
 
     Parameters
     ----------
     kernel : Kernel
+        A kernel whose parameters are all resolved to numbers.
     X, Z : points
-        `Z=None` means X: then half of the tiles are evaluated.
+        `Z=None` means Z = X; then only half of the tiles are evaluated.
     n_threads : int, optional
-        All processors by default.  The result does not depend on it.
+        Number of threads; all processors by default.  The result does not depend on it.
     max_memory : int, str or None
-        What `to_array` may allocate; see `gram`.
+        Memory budget for the result of `to_array` and for the buffers of products; see `gram`.
 
     Examples
     --------
@@ -76,16 +101,16 @@ class TiledGram(GramOperator):
         n_threads: int | None = None,
         max_memory: Any = None,
     ) -> None:
-        self._hold(kernel, X, Z, *pair(kernel, X, Z), n_threads, budget_in_bytes(max_memory))
+        self._initialise(kernel, X, Z, *pair(kernel, X, Z), n_threads, budget_in_bytes(max_memory))
 
     @classmethod
     def on(cls, kernel: Kernel, P: Prepared, Q: Prepared, n_threads: int | None = None) -> Self:
-        """Return k(P, Q) of points that are prepared already: products and blocks, no more."""
+        """Return k(P, Q) for prepared points; only products and blocks are available."""
         self = cls.__new__(cls)
-        self._hold(kernel, P, None if P is Q else Q, P, Q, n_threads, budget_in_bytes(None))
+        self._initialise(kernel, P, None if P is Q else Q, P, Q, n_threads, budget_in_bytes(None))
         return self
 
-    def _hold(
+    def _initialise(
         self,
         kernel: Kernel,
         X: Any,
@@ -95,6 +120,7 @@ class TiledGram(GramOperator):
         n_threads: int | None,
         budget: int,
     ) -> None:
+        """Initialise the operator with prepared points P and Q."""
         self._P, self._Q, self.n_threads, self._budget = P, Q, n_threads, budget
         dtype = np.result_type(P.dtype, Q.dtype)
         GramOperator.__init__(self, kernel, X, Z, (len(P), len(Q)), dtype)
@@ -128,31 +154,33 @@ class TiledGram(GramOperator):
         V = np.asarray(V)
         if np.iscomplexobj(V):
             return self._matmat(V.real) + 1j * self._matmat(V.imag)
-        product = self._half if self.symmetric else self._full
+        multiply = self._symmetric_product if self.symmetric else self._rectangular_product
         out = np.empty((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
-        # a few buffers of n rows must fit the budget, so very many columns go in several passes
-        most = max(16, self._budget // (8 * 6 * max(1, *self.shape)))
-        for cols in slices(V.shape[1], most):
+        # A few buffers of n rows must fit the budget.  Many columns therefore need several passes.
+        max_columns = max(16, self._budget // (8 * 6 * max(1, *self.shape)))
+        for cols in slices(V.shape[1], max_columns):
             part = np.ascontiguousarray(V[:, cols], dtype=self.dtype)
-            out[:, cols] = product(self._P, self._Q, part)
+            out[:, cols] = multiply(self._P, self._Q, part)
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return K V and sum_ij w_i w_j K_ij^2 from one evaluation of a symmetric K."""
+        """Return K V and sum_ij w_i w_j K_ij^2; a symmetric K is evaluated only once."""
         if not self.symmetric:
             return super().with_squares(V, weights)
         squares: list[float] = []
         V = np.ascontiguousarray(V, dtype=self.dtype)
-        return self._half(self._P, self._Q, V, weights, squares), float(np.sum(squares))
+        return self._symmetric_product(self._P, self._Q, V, weights, squares), float(
+            np.sum(squares)
+        )
 
     def rounded(self) -> TiledGram | None:
-        if _elsewhere.get() is not None or not self.symmetric or self.dtype != np.float64:
-            return None  # elsewhere, other points would have to be sent
+        if _distribute.get() is not None or not self.symmetric or self.dtype != np.float64:
+            return None  # other processes would need a second copy of the points
         error = self.kernel._single_error(self._P)
-        if error is None or not error < _MOST_ROUNDED:
+        if error is None or not error < _TUNING.max_float32_error:
             return None
-        copies = 4 * len(self._P) * (self.X.shape[1] + 3) * _leaves(self.kernel)
-        if copies > _SHARE_ROUNDED * self._budget:
+        copies = 4 * len(self._P) * (self.X.shape[1] + 3) * _count_leaves(self.kernel)
+        if copies > _TUNING.max_float32_fraction * self._budget:
             return None
         P = self._P.astype(np.float32)
         single = TiledGram.on(self.kernel, P, P, self.n_threads)
@@ -161,14 +189,14 @@ class TiledGram(GramOperator):
 
     def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
         V = np.ascontiguousarray(V, dtype=self.dtype)
-        return self._full(self._P[rows], self._Q, V, strip=_FEW_ROWS)
+        return self._rectangular_product(self._P[rows], self._Q, V, strip=_TUNING.short_strip_rows)
 
     def _swapped(self) -> TiledGram:
         return TiledGram(
             self.kernel, self.Z, self.X, n_threads=self.n_threads, max_memory=self._budget
         )
 
-    def _half(
+    def _symmetric_product(
         self,
         P: Prepared,
         Q: Prepared,
@@ -176,21 +204,26 @@ class TiledGram(GramOperator):
         weights: np.ndarray | None = None,
         squares: list[float] | None = None,
     ) -> np.ndarray:
-        """Return K V; with weights, put the groups' shares of sum w_i w_j K_ij^2 into `squares`."""
+        """Return K V for the symmetric K.
+
+        With weights, terms whose total is sum_ij w_i w_j K_ij^2 are appended to `squares`.
+        """
         n, c = V.shape
-        few = few_columns(V)
-        V = padded(V) if few else V
-        kept, given = (self.kernel, P), (V, weights, few, self.dtype)
-        if (there := _elsewhere.get()) is not None:
-            acc, share = there(_of_group, _added, kept, given, _groups_elsewhere(n))
+        use_loops = is_faster_than_blas(V)
+        V = pad_columns(V) if use_loops else V
+        static, inputs = (self.kernel, P), (V, weights, use_loops, self.dtype)
+        if (distribute := _distribute.get()) is not None:
+            acc, squares_sum = distribute(
+                _run_group, _add_groups, static, inputs, _distributed_groups(n)
+            )
             if squares is not None:
-                squares.append(share)
+                squares.append(squares_sum)
             return np.asarray(acc[:, :c])
         groups = list(pairwise(_group_starts(n, V.shape[1])))
         parts: list[Any] = [None] * len(groups)
 
         def group(g: int) -> Iterator[None]:
-            parts[g] = yield from group_of_tiles(kept, given, groups[g])
+            parts[g] = yield from group_of_tiles(static, inputs, groups[g])
 
         work = self.kernel._evaluation_work(n * n // 2, V.shape[1])
         run(group, range(len(groups)), self.n_threads, work)
@@ -198,34 +231,37 @@ class TiledGram(GramOperator):
         for acc, _ in parts:
             total[: len(acc)] += acc[:, :c]
         if squares is not None:
-            squares.extend(share for _, share in parts)
+            squares.extend(squares_sum for _, squares_sum in parts)
         return total
 
-    def _full(self, P: Prepared, Q: Prepared, V: np.ndarray, strip: int = _STRIP) -> np.ndarray:
-        c, few = V.shape[1], few_columns(V)
-        V = padded(V) if few else V
+    def _rectangular_product(
+        self, P: Prepared, Q: Prepared, V: np.ndarray, strip: int = _TUNING.strip_rows
+    ) -> np.ndarray:
+        """Return k(P, Q) V; one task processes `strip` rows."""
+        c, use_loops = V.shape[1], is_faster_than_blas(V)
+        V = pad_columns(V) if use_loops else V
         out = np.zeros((len(P), V.shape[1]))
 
-        def rows_of(some: slice) -> Iterator[None]:
-            scratch = np.empty(_ROWS * _COLS, dtype=self.dtype)
-            direct = np.empty((_ROWS, V.shape[1]), dtype=self.dtype)
-            for cols in slices(len(Q), _COLS):
+        def process_strip(strip_slice: slice) -> Iterator[None]:
+            scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=self.dtype)
+            direct = np.empty((_TILE_ROWS, V.shape[1]), dtype=self.dtype)
+            for cols in slices(len(Q), _TILE_COLUMNS):
                 Qj, Vj = Q[cols], V[cols]
                 Vt = np.ascontiguousarray(Vj.T)
-                for i in range(some.start, some.stop, _ROWS):
+                for i in range(strip_slice.start, strip_slice.stop, _TILE_ROWS):
                     yield
-                    rows = slice(i, min(i + _ROWS, some.stop))
+                    rows = slice(i, min(i + _TILE_ROWS, strip_slice.stop))
                     T = _tile(self.kernel, P[rows], Qj, scratch)
-                    out[rows] += product(T, Vt, direct[: len(T)]) if few else T @ Vj
+                    out[rows] += tile_product(T, Vt, direct[: len(T)]) if use_loops else T @ Vj
 
         work = self.kernel._evaluation_work(len(P) * len(Q), V.shape[1])
-        run(rows_of, slices(len(P), strip), self.n_threads, work)
+        run(process_strip, slices(len(P), strip), self.n_threads, work)
         return out[:, :c]
 
 
-def _of_group(kept: Any, given: Any, columns: tuple[int, int]) -> tuple[np.ndarray, float]:
-    """Return a group of tiles, all at once: what another process does."""
-    tiles = group_of_tiles(kept, given, columns)
+def _run_group(static: Any, inputs: Any, columns: tuple[int, int]) -> tuple[np.ndarray, float]:
+    """Return the result of `group_of_tiles` without yielding; runs in another process."""
+    tiles = group_of_tiles(static, inputs, columns)
     while True:
         try:
             next(tiles)
@@ -234,29 +270,33 @@ def _of_group(kept: Any, given: Any, columns: tuple[int, int]) -> tuple[np.ndarr
             return result
 
 
-def _added(
+def _add_groups(
     one: tuple[np.ndarray, float], other: tuple[np.ndarray, float]
 ) -> tuple[np.ndarray, float]:
-    """Return the sum of two groups, of which the later one reaches further down."""
+    """Return the sum of the results of two groups; the second one has at least as many rows."""
     total = other[0].copy()
     total[: len(one[0])] += one[0]
     return total, one[1] + other[1]
 
 
-def _groups_elsewhere(n: int) -> list[tuple[int, int]]:
-    """Return groups of columns with equal work, as many as points allow, but no more than 64."""
-    tiles = -(-n // _COLS)
-    count = max(1, min(_MOST_ELSEWHERE, tiles // 2))
+def _distributed_groups(n: int) -> list[tuple[int, int]]:
+    """Return groups of columns with about equal work, at most 64, for other processes."""
+    tiles = -(-n // _TILE_COLUMNS)
+    count = max(1, min(_TUNING.max_distributed_groups, tiles // 2))
     ends = {round(tiles * float(np.sqrt(g / count))) for g in range(count + 1)}
-    return [(a * _COLS, b * _COLS) for a, b in pairwise(sorted(ends))]
+    return [(a * _TILE_COLUMNS, b * _TILE_COLUMNS) for a, b in pairwise(sorted(ends))]
 
 
 @contextmanager
 def elsewhere(work: Any) -> Iterator[None]:
-    """Let work(f, merge, kept, given, jobs) do the products with a symmetric K inside of the block.
+    """Context manager in which a function distributes products with symmetric tiled matrices.
 
-    It is to return the f(kept, given, job) of all jobs, merged.  `kept` is the same for all
-    products: the kernel and its points.  Which jobs there are depends on the number of points.
+    Parameters
+    ----------
+    work : callable
+        ``work(f, merge, static, inputs, jobs)`` must return ``f(static, inputs, job)`` for all
+        jobs, merged by `merge`.  `static` is the same object for all products: the kernel and its
+        points.  The list of jobs depends only on the number of points.
 
     Examples
     --------
@@ -265,60 +305,71 @@ def elsewhere(work: Any) -> Iterator[None]:
     >>> from mercer.gram import TiledGram, elsewhere
     >>> from mercer.kernels import RBF
     >>> K = TiledGram(RBF(), np.linspace(0, 1, 9)[:, None])
-    >>> def in_turn(f, merge, kept, given, jobs):
-    ...     return reduce(merge, [f(kept, given, job) for job in jobs])
-    >>> with elsewhere(in_turn):
-    ...     there = K @ np.ones(9)
-    >>> np.allclose(there, K @ np.ones(9))
+    >>> def sequential(f, merge, static, inputs, jobs):
+    ...     return reduce(merge, [f(static, inputs, job) for job in jobs])
+    >>> with elsewhere(sequential):
+    ...     distributed = K @ np.ones(9)
+    >>> np.allclose(distributed, K @ np.ones(9))
     True
     """
-    token = _elsewhere.set(work)
+    token = _distribute.set(work)
     try:
         yield
     finally:
-        _elsewhere.reset(token)
+        _distribute.reset(token)
 
 
 def group_of_tiles(
-    kept: tuple[Kernel, Prepared], given: tuple[Any, ...], columns: tuple[int, int]
+    static: tuple[Kernel, Prepared], inputs: tuple[Any, ...], columns: tuple[int, int]
 ) -> Generator[None, None, tuple[np.ndarray, float]]:
-    """Return what tiles of some columns, and those that mirror them, add to K V and to the squares.
+    """Compute the contribution of a group of tile columns, and of their mirror images, to K V.
 
-    It yields between two tiles.
+    The generator yields before each tile, so that threads can be interrupted.  It returns the
+    contribution and the weighted sum of squares of the tiles.
     """
-    (kernel, P), (V, weights, few, dtype), (start, stop) = kept, given, columns
-    n, share = len(V), 0.0
-    acc = np.zeros((min(stop, n), V.shape[1]))  # these tiles reach no row beyond their last column
-    scratch = np.empty(_ROWS * _COLS, dtype=dtype)
-    for j in range(start, min(stop, n), _COLS):
-        cols = slice(j, min(j + _COLS, n))
+    (kernel, P), (V, weights, use_loops, dtype), (start, stop) = static, inputs, columns
+    n, squares_sum = len(V), 0.0
+    acc = np.zeros((min(stop, n), V.shape[1]))  # no tile has a row beyond the last column
+    scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=dtype)
+    for j in range(start, min(stop, n), _TILE_COLUMNS):
+        cols = slice(j, min(j + _TILE_COLUMNS, n))
         Qj, Vj = P[cols], V[cols]
         Vt = np.ascontiguousarray(Vj.T)
-        direct = np.empty((_ROWS, len(Vt)), dtype=dtype)
+        direct = np.empty((_TILE_ROWS, len(Vt)), dtype=dtype)
         mirror = np.empty_like(Vt)
-        for i in range(0, cols.stop, _ROWS):
+        for i in range(0, cols.stop, _TILE_ROWS):
             yield
-            rows = slice(i, min(i + _ROWS, cols.stop))
+            rows = slice(i, min(i + _TILE_ROWS, cols.stop))
             T = _tile(kernel, P[rows], Qj, scratch)
             if weights is not None:
-                twice = 1.0 if i >= j else 2.0
-                share += twice * weighted_squares(T, weights[rows], weights[cols])
-            if i >= j:  # in the square on the diagonal T stands for itself alone
+                multiplicity = 1.0 if i >= j else 2.0
+                squares_sum += multiplicity * weighted_squares(T, weights[rows], weights[cols])
+            if i >= j:  # tiles in the square on the diagonal are not mirrored
                 acc[rows] += T @ Vj
-            elif few:
-                products(T, Vt, V[rows], direct, mirror)
+            elif use_loops:
+                tile_products(T, Vt, V[rows], direct, mirror)
                 acc[rows] += direct
                 acc[cols] += mirror.T
             else:
                 acc[rows] += T @ Vj
                 acc[cols] += T.T @ V[rows]
-    return acc, share
+    return acc, squares_sum
 
 
 def fill(
     kernel: Kernel, P: Prepared, Q: Prepared, out: np.ndarray, n_threads: int | None = None
 ) -> None:
-    """Set out <- k(P, Q) with threads over tiles; if P is Q one half mirrors the other.
+    """Set out <- k(P, Q) in parallel; if P is Q, one half is evaluated and mirrored.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    P, Q : Prepared
+        Points prepared by the kernel.
+    out : ndarray of shape (n, m)
+        Output array.
+    n_threads : int, optional
+        Number of threads; all processors by default.  The result does not depend on it.
 
     Examples
     --------
@@ -335,36 +386,39 @@ def fill(
     symmetric = P is Q
 
     def column(cols: slice) -> Iterator[None]:
-        scratch = np.empty(_ROWS * _COLS, dtype=out.dtype)
+        scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=out.dtype)
         Qj = Q[cols]
-        for rows in slices(cols.stop if symmetric else n, _ROWS):
+        for rows in slices(cols.stop if symmetric else n, _TILE_ROWS):
             yield
             T = _tile(kernel, P[rows], Qj, scratch)
             out[rows, cols] = T
             if symmetric and rows.start < cols.start:
                 out[cols, rows] = T.T
 
-    if n <= _ROWS and m <= _COLS and out.flags.c_contiguous:  # one tile
+    if n <= _TILE_ROWS and m <= _TILE_COLUMNS and out.flags.c_contiguous:  # a single tile
         with one_blas_thread:
             _tile(kernel, P, Q, out.reshape(-1))
     else:
-        run(column, reversed(slices(m, _COLS)), n_threads, kernel._evaluation_work(out.size))
+        run(
+            column, reversed(slices(m, _TILE_COLUMNS)), n_threads, kernel._evaluation_work(out.size)
+        )
     if symmetric:
-        for part in slices(n, _COLS):  # the squares on the diagonal, bit by bit
+        for part in slices(n, _TILE_COLUMNS):  # make the squares on the diagonal exactly symmetric
             square = out[part, part]
-            np.copyto(square, square.T, where=_below(len(square)))
+            np.copyto(square, square.T, where=_below_diagonal(len(square)))
 
 
 @lru_cache(maxsize=4)
-def _below(n: int) -> np.ndarray:
-    """Return which entries of a matrix of n rows are below its diagonal."""
+def _below_diagonal(n: int) -> np.ndarray:
+    """Return a mask of the entries below the diagonal of an n x n matrix."""
     return np.tri(n, k=-1, dtype=bool)
 
 
 def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) -> int:
-    """Estimate the memory of one product with `columns` columns: rows, tiles and buffers.
+    """Estimate the bytes needed for a product of k(X, Z) with `columns` columns.
 
-    With no columns it is that of filling an array.  Tiles are not counted where one is all of K.
+    The estimate includes prepared points, tiles and buffers.  With `columns=0` it is the memory
+    needed to fill an array.  If all of K is one tile, the tile is not counted.
 
     Examples
     --------
@@ -374,32 +428,42 @@ def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) ->
     >>> working_bytes(RBF(), np.zeros((10_000, 5)), None, columns=1, threads=1) < 2**24
     True
     """
-    n, m = points_length(X, Z)
+    n, m = gram_shape(X, Z)
     width = X.shape[1] + 3 if hasattr(X, "shape") and len(X.shape) == 2 else 1
-    points = (n if Z is None else n + m) * width * 8 * _leaves(kernel)
-    tile = 2 * _ROWS * _COLS + _COLS * width if max(n, m) > _COLS else 0
-    return points + threads * 8 * tile + min(_BUFFERS, 8 * n * columns * _MOST_GROUPS)
+    points = (n if Z is None else n + m) * width * 8 * _count_leaves(kernel)
+    tile = (
+        2 * _TILE_ROWS * _TILE_COLUMNS + _TILE_COLUMNS * width if max(n, m) > _TILE_COLUMNS else 0
+    )
+    return (
+        points
+        + threads * 8 * tile
+        + min(_TUNING.buffer_bytes, 8 * n * columns * _TUNING.max_groups)
+    )
 
 
-def _leaves(kernel: Kernel) -> int:
-    """Return the number of kernels in the tree that prepare rows of their own."""
-    return sum(_leaves(child) for _, child in kernel._children()) or 1
+def _count_leaves(kernel: Kernel) -> int:
+    """Return the number of leaves of a kernel expression; each has its own prepared points."""
+    return sum(_count_leaves(child) for _, child in kernel._children()) or 1
 
 
 def _tile(kernel: Kernel, P: Prepared, Q: Prepared, scratch: np.ndarray) -> np.ndarray:
+    """Return k(P, Q) in the memory of `scratch`."""
     T = scratch[: len(P) * len(Q)].reshape(len(P), len(Q))
-    with np.errstate(over="ignore", invalid="ignore"):  # the solvers and estimators check and say
+    with np.errstate(over="ignore", invalid="ignore"):  # solvers and estimators check for this
         kernel._tile(P, Q, T)
     return T
 
 
 def _group_starts(n: int, columns: int) -> list[int]:
-    """Return the column at which each group of a symmetric product starts, and n.
+    """Return the first column of each group of a symmetric product, and the end of the last one.
 
-    Columns up to c hold c^2 / n^2 of the upper half, so equal work ends at n sqrt(g / groups);
-    buffers that end there take 2/3 of n rows on average.
+    The columns up to c contain the fraction c^2 / n^2 of the upper triangle.  Groups with equal
+    work therefore end at n sqrt(g / groups), and their buffers have 2/3 n rows on average.
     """
-    fits = int(_BUFFERS / max(1.0, 8 * n * columns * 2 / 3))
-    groups = max(2, min(_MOST_GROUPS, fits, -(-n // _COLS)))
+    max_buffers = int(_TUNING.buffer_bytes / max(1.0, 8 * n * columns * 2 / 3))
+    groups = max(2, min(_TUNING.max_groups, max_buffers, -(-n // _TILE_COLUMNS)))
     ends = n * np.sqrt(np.arange(groups + 1) / groups)
-    return sorted({int(e / _COLS + 0.5) * _COLS for e in ends[:-1]} | {-(-n // _COLS) * _COLS})
+    return sorted(
+        {int(e / _TILE_COLUMNS + 0.5) * _TILE_COLUMNS for e in ends[:-1]}
+        | {-(-n // _TILE_COLUMNS) * _TILE_COLUMNS}
+    )

@@ -1,8 +1,8 @@
-"""B <- B L^-T in place: each row b of B becomes the y with L y = b, L lower triangular.
+"""Triangular solves and products B <- B L^-T and B <- B L^T, in place and without the GIL.
 
-SciPy's wrappers of the BLAS keep the interpreter's lock while they compute, so that threads would
-solve one after the other.  The same routine, called through the table that SciPy exports for other
-compiled code, lets it go.
+SciPy's wrappers of the BLAS hold the global interpreter lock while they compute, so that threads
+would solve one after the other.  The same routines are called here through the function table that
+SciPy exports for Cython code (`scipy.linalg.cython_blas`), which releases the lock.
 """
 
 from __future__ import annotations
@@ -17,12 +17,31 @@ from scipy.linalg.blas import dtrmm, dtrsm
 
 __all__ = ["multiply_rows", "solve_rows"]
 
-# the shape of the signature; a build whose integers have 64 bits spells it in another way
-_KINDS = ("char", "char", "char", "char", "int", "int", "real", "real", "int", "real", "int")
+# Expected kinds of the arguments.  A BLAS with 64-bit integers has another signature.
+_EXPECTED_KINDS = (
+    "char",
+    "char",
+    "char",
+    "char",
+    "int",
+    "int",
+    "real",
+    "real",
+    "int",
+    "real",
+    "int",
+)
 
 
 def solve_rows(L: np.ndarray, B: np.ndarray) -> None:
-    """Set B <- B L^-T; L is in Fortran order, the rows of B are contiguous, both float64.
+    """Set B <- B L^-T in place: each row b of B becomes the solution y of L y = b.
+
+    Parameters
+    ----------
+    L : ndarray of shape (m, m)
+        Lower triangular, float64, in Fortran order.
+    B : ndarray of shape (n, m)
+        Float64 with contiguous rows; it is overwritten.
 
     Examples
     --------
@@ -37,49 +56,57 @@ def solve_rows(L: np.ndarray, B: np.ndarray) -> None:
 
 
 def multiply_rows(L: np.ndarray, B: np.ndarray) -> None:
-    """Set B <- B L^T; L lower triangular, and both as in `solve_rows`."""
+    """Set B <- B L^T in place; parameters as in `solve_rows`."""
     _apply("dtrmm", dtrmm, L, B)
 
 
 def _apply(name: str, wrapper: Any, L: np.ndarray, B: np.ndarray) -> None:
+    """Call a BLAS routine without the GIL, or SciPy's wrapper if that is not possible."""
     if not B.size:
         return
     if not (L.flags.f_contiguous and L.dtype == B.dtype == np.float64 and B.strides[1] == 8):
         raise ValueError(f"{name} needs float64, L in Fortran order and contiguous rows of B")
-    routine = _unlocked(name)
+    routine = _gil_free_routine(name)
     if routine is None:
         B[...] = wrapper(1.0, L, B.T, lower=1).T
         return
-    # a row-major B is B^T to the BLAS: it solves L B^T <- B^T with as many columns as B has rows
+    # For the BLAS, which expects Fortran order, the C-ordered B is B^T.
     m, n, one = ctypes.c_int(B.shape[1]), ctypes.c_int(B.shape[0]), ctypes.c_double(1.0)
     stride = ctypes.c_int(max(B.strides[0] // 8, B.shape[1]))
     ref, data = ctypes.byref, ctypes.c_void_p
     routine(
-        *(b"L", b"L", b"N", b"N"),  # L on the left, its lower half, as it is, with its diagonal
+        *(
+            b"L",
+            b"L",
+            b"N",
+            b"N",
+        ),  # L on the left, lower triangle, not transposed, no unit diagonal
         *(ref(m), ref(n), ref(one)),
         *(data(L.ctypes.data), ref(m), data(B.ctypes.data), ref(stride)),
     )
 
 
 @cache
-def _unlocked(routine: str = "dtrsm") -> Any:
-    """Return a BLAS routine as a function that lets the lock go, or None without one."""
+def _gil_free_routine(routine: str = "dtrsm") -> Any:
+    """Return a BLAS routine as a function that releases the GIL; None if it is not available."""
     capsule = getattr(cython_blas, "__pyx_capi__", {}).get(routine)
     if capsule is None:
         return None
-    python = ctypes.pythonapi  # prototypes of our own: those of this table are everybody's
+    python = ctypes.pythonapi  # use separate prototypes, because those of pythonapi are shared
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
     pointer_to = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", python)
     )
     name = name_of(capsule)
-    if _kinds(name.decode()) != _KINDS:
+    if _argument_kinds(name.decode()) != _EXPECTED_KINDS:
         return None
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(_KINDS))(pointer_to(capsule, name))
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(_EXPECTED_KINDS))(
+        pointer_to(capsule, name)
+    )
 
 
-def _kinds(signature: str) -> tuple[str, ...]:
-    """Return the kinds of the arguments in a signature as Cython writes it."""
+def _argument_kinds(signature: str) -> tuple[str, ...]:
+    """Return the kinds of the arguments in a signature in the format of Cython."""
     arguments = signature.partition("(")[2].rstrip(")").split(", ")
     kinds = (argument.removesuffix(" *") for argument in arguments)
     return tuple("real" if kind.endswith("cython_blas_d") else kind for kind in kinds)

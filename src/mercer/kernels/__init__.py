@@ -1,4 +1,8 @@
-"""What k is: kernels, the algebra that combines them, and the functions that read them."""
+"""Kernels, the operators that combine them, and functions that parse and convert them.
+
+Kernels are immutable values: `2 * RBF() + Linear()` is a new kernel.  `kernel(X, Z)` returns the
+matrix of the k(x_i, z_j), and `kernel.validity()` checks whether k is a Mercer kernel.
+"""
 
 from ._algebra import Exp, Power, Product, Scale, Sum
 from ._alignment import LocalAlignment

@@ -1,7 +1,8 @@
-"""The closure rules: combinations of kernels that are kernels.
+"""Sums, products, powers and exponentials of kernels, which are kernels themselves.
 
-Constructors store what they are given; the operators + * ** normalise: sums inside sums and
-products inside products become one node, by exact class.
+The operators + and * flatten nested expressions: (a + b) + c becomes one `Sum` of three terms, and
+(a * b) * c one `Product` of three factors.  The constructors do not: `Sum((Sum((a, b)), c))` stays
+nested.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ from ._wrappers import Wrapper
 
 __all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply", "power_claims"]
 
-# of points that are never of two kinds at once; rows of a matrix may also be sets or rankings
+# Groups of domains whose points can never be compared by the same kernel.  Sets and rankings are
+# left out because they can also be given as rows of a matrix.
 _KINDS = {"vectors": "vectors", "nonnegative": "vectors", "graphs": "graphs"}
 _KINDS |= {"strings": "strings", "texts": "strings", "collections": "sets of points"}
 
 
-def add(*given: Any) -> Kernel:
-    """Return a + b + ...; a number stands for the constant kernel."""
+def add(*operands: Any) -> Kernel:
+    """Return the sum of kernels and numbers; a number stands for a constant kernel."""
     terms: list[Kernel] = []
-    for term in given:
+    for term in operands:
         if isinstance(term, Sum):
             terms += term.terms
         elif isinstance(term, Kernel):
@@ -60,23 +62,23 @@ def add(*given: Any) -> Kernel:
     return Sum(tuple(terms))
 
 
-def multiply(*given: Any) -> Kernel:
-    """Return a * b * ..., from left to right; a number scales what it is multiplied with."""
-    run: list[Any] = []
-    for one in given:
-        if not isinstance(one, (Kernel, numbers.Real)):
+def multiply(*operands: Any) -> Kernel:
+    """Return the product of kernels and numbers, from left to right; a number becomes a `Scale`."""
+    factors: list[Any] = []  # factors of the part to the left that are not yet multiplied
+    for operand in operands:
+        if not isinstance(operand, (Kernel, numbers.Real)):
             return NotImplemented
-        if run and (isinstance(one, numbers.Real) or isinstance(run[0], numbers.Real)):
-            scaled = [_product(run), one]
+        if factors and (isinstance(operand, numbers.Real) or isinstance(factors[0], numbers.Real)):
+            scaled = [_product(factors), operand]
             scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # the kernel first
-            run = [Scale(scaled[0], float(scaled[1]))]
+            factors = [Scale(scaled[0], float(scaled[1]))]
         else:
-            run.append(one)
-    return _product(run)
+            factors.append(operand)
+    return _product(factors)
 
 
 def _product(kernels: list[Any]) -> Any:
-    """Return one kernel, or the product of several, with products among them taken apart."""
+    """Return a single kernel unchanged, or a flat `Product` of several."""
     if len(kernels) == 1:
         return kernels[0]
     parts = (k.factors if isinstance(k, Product) else (k,) for k in kernels)
@@ -84,30 +86,33 @@ def _product(kernels: list[Any]) -> Any:
 
 
 def _is_float(value: Any) -> bool:
-    """Tell whether float(value), which the operators make of a number, is all of it."""
+    """Return True if `value` is a number that float() converts exactly, as the operators do."""
     return isinstance(value, (int, float, np.number)) and bool(float(value) == value)
 
 
-def _term(term: Kernel, bare: bool, write: Function[[Any], str]) -> str:
-    """Write a term of a sum; if `bare`, a constant as the number that it is."""
-    if bare and isinstance(term, Constant) and _is_float(term.value):
+def _format_term(term: Kernel, as_number: bool, write: Function[[Any], str]) -> str:
+    """Return the text of a term of a sum; with `as_number`, a `Constant` as a plain number."""
+    if as_number and isinstance(term, Constant) and _is_float(term.value):
         return write(term.value)
     return written(term, write).inside(1)
 
 
 @node
-class _Family(Kernel):
-    """A node over several children that see the same points: its field is a tuple of them."""
+class _Combination(Kernel):
+    """Base class of kernels that combine several kernels of the same points by a ufunc.
 
-    _combine: ClassVar[np.ufunc]  # of the values of two children
+    The first field is the tuple of the child kernels.
+    """
+
+    _combine: ClassVar[np.ufunc]  # combines the values of two children, e.g. np.add
 
     @property
     def _members(self) -> tuple[Kernel, ...]:
         return self._items()[0][1]
 
     def _neighbours(self, X: Any) -> Any:
-        steps = (member._neighbours(X) for member in self._members)
-        return next((step for step in steps if step is not None), None)
+        neighbours = (member._neighbours(X) for member in self._members)
+        return next((function for function in neighbours if function is not None), None)
 
     def _check(self) -> None:
         if not isinstance(self._members, tuple) or not self._members:
@@ -119,18 +124,19 @@ class _Family(Kernel):
         if len(kinds) > 1:
             (a, one), (b, other) = list(kinds.items())[:2]
             raise ValueError(
-                f"{type(self).__name__}: {one} is a kernel of {a} and {other} one of {b}, and no "
-                f"point is both; for a table with both, give each its columns: Select(k, 'name')"
+                f"{type(self).__name__}: {one} is a kernel of {a} and {other} one of {b}, so no "
+                f"point suits both; for a table with both kinds of columns, select the columns of "
+                f"each kernel: Select(k, 'name')"
             )
 
     def _evaluated(self) -> tuple[Kernel, ...]:
-        """Return the kernels from which tiles are made."""
+        """Return the kernels whose tiles are combined; a subclass may merge children."""
         return self._members
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         children = self._evaluated()
         likes = like.children if like is not None else (None,) * len(children)
-        return Prepared.around(
+        return Prepared.from_children(
             *(child._prepare(X, other) for child, other in zip(children, likes, strict=True))
         )
 
@@ -148,8 +154,17 @@ class _Family(Kernel):
 
 
 @node
-class Sum(_Family):
-    """k(x, z) = k_1(x, z) + ... + k_m(x, z).
+class Sum(_Combination):
+    """Sum of kernels, written `k1 + k2`.
+
+        k(x, z) = k_1(x, z) + ... + k_m(x, z)
+
+    Its features are the features of all terms side by side.  `k + 1` adds a `Constant`.
+
+    Parameters
+    ----------
+    terms : tuple of Kernel
+        The kernels to add, at least one.
 
     Examples
     --------
@@ -189,18 +204,28 @@ class Sum(_Family):
 
     def _written(self, write: Function[[Any], str]) -> Written:
         if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
-            return super()._written(write)  # + would flatten it
+            return super()._written(write)  # the operator + would flatten it
+        # Written with two leading numbers, "1 + 2 + k" would start with a sum of numbers, so the
+        # first two terms are written as Constant(...) if both are constants.
         both = all(isinstance(term, Constant) for term in self.terms[:2])
-        bare = [not both or place > 1 for place in range(len(self.terms))]  # 1 + 2 is no kernel
-        texts = [_term(*each, write) for each in zip(self.terms, bare, strict=True)]
+        as_number = [not both or i > 1 for i in range(len(self.terms))]
+        texts = [_format_term(*each, write) for each in zip(self.terms, as_number, strict=True)]
         return Written(" + ".join(texts), 0)
 
 
 @node
-class Product(_Family):
-    """k(x, z) = k_1(x, z) ... k_m(x, z), a kernel by Schur's theorem.
+class Product(_Combination):
+    """Product of kernels, written `k1 * k2`.
 
-    A product of RBFs is an RBF with 1/l^2 = sum 1/l_i^2, and is evaluated as one.
+        k(x, z) = k_1(x, z) ... k_m(x, z)
+
+    It is a kernel by Schur's product theorem.  A product of RBF kernels is an RBF with
+    1 / l^2 = sum_i 1 / l_i^2, and is evaluated as one.
+
+    Parameters
+    ----------
+    factors : tuple of Kernel
+        The kernels to multiply, at least one.
 
     Examples
     --------
@@ -212,7 +237,8 @@ class Product(_Family):
     factors: tuple[Kernel, ...] = ()
 
     def _claims(self, *inner: Claims) -> Claims:
-        # strict by Oppenheim's inequality: one strict factor, and no k(x, x) = 0 in the others
+        # By Oppenheim's inequality, the product is strictly positive definite if one factor is,
+        # and if k(x, x) > 0 for all others.
         positive = all(k.strict or k.unit_diagonal for k in inner)
         return Claims.of(
             inner,
@@ -232,11 +258,12 @@ class Product(_Family):
         return self.factors if merged is None else (merged,)
 
     def _merged(self) -> RBF | None:
+        """Return the RBF that equals a product of RBF kernels, or None for other factors."""
         scales = [np.asarray(k.length_scale) for k in self.factors if type(k) is RBF]
         if len(scales) < max(2, len(self.factors)) or self._unresolved:
             return None
         if len({scale.shape for scale in scales} - {()}) > 1:
-            return None  # the numbers of columns disagree: the factors will say so
+            return None  # different numbers of columns: evaluating the factors raises the error
         inverse = sum(scale.astype(float) ** -2.0 for scale in scales)
         return RBF(length_scale=np.asarray(inverse) ** -0.5)
 
@@ -249,7 +276,7 @@ class Product(_Family):
         return np.sum([child.input_gradient(X, Z, W * rest) for child, rest in pairs], axis=0)
 
     def _others(self, X: Any, Z: Any) -> list[np.ndarray]:
-        """Return, for each factor, the product of all the others (no division: zeros are fine)."""
+        """Return, for each factor, the product of all others; no division, so zeros are allowed."""
         blocks = [child(X, Z) for child in self.factors]
         one = np.ones_like(blocks[0])
         return [np.prod([one, *blocks[:i], *blocks[i + 1 :]], axis=0) for i in range(len(blocks))]
@@ -261,29 +288,29 @@ class Product(_Family):
 
     def _written(self, write: Function[[Any], str]) -> Written:
         if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
-            return super()._written(write)  # * would flatten it
+            return super()._written(write)  # the operator * would flatten it
         first, *others = (written(factor, write) for factor in self.factors)
         return Written("*".join([first.inside(1), *(other.inside(2) for other in others)]), 1)
 
 
 @node
-class _Outer(Wrapper):
-    """k(x, z) = g(k_1(x, z)), for a function g of numbers."""
+class _ScalarFunction(Wrapper):
+    """Base class of k(x, z) = g(k_1(x, z)) with a scalar function g."""
 
     @abstractmethod
-    def _outer(self, block: np.ndarray) -> np.ndarray:
-        """Overwrite values of k_1 with those of g, and return them."""
+    def _apply(self, block: np.ndarray) -> np.ndarray:
+        """Overwrite the values of k_1 with g of them, and return the array."""
 
     @abstractmethod
     def _slope(self, X: Any, Z: Any) -> Any:
-        """Return g'(k_1(x_i, z_j))."""
+        """Return g'(k_1(x_i, z_j)), a number or an array of shape (n, m)."""
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         super()._tile(P, Q, out)
-        self._outer(out)
+        self._apply(out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        return self._outer(np.array(self.kernel.diag(X)))
+        return self._apply(np.array(self.kernel.diag(X)))
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"kernel": self.kernel.pullback(X, Z, W * self._slope(X, Z))}
@@ -293,8 +320,17 @@ class _Outer(Wrapper):
 
 
 @node
-class Scale(_Outer):
-    """k(x, z) = factor * k_1(x, z), factor >= 0.
+class Scale(_ScalarFunction):
+    """A kernel times a number, written `2 * k`.
+
+        k(x, z) = factor * k_1(x, z)
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 to scale.
+    factor : float, default 1.0
+        The factor, >= 0.  In a Gaussian process it is the signal variance.  Tunable.
 
     Examples
     --------
@@ -310,22 +346,25 @@ class Scale(_Outer):
     def _check(self) -> None:
         if isinstance(self.factor, numbers.Real) and self.factor < 0:
             raise ValueError(
-                f"Scale: a negative factor ({self.factor!r}) turns a kernel into one that is not "
-                f"positive semidefinite; only factors >= 0 are allowed"
+                f"Scale: with a negative factor ({self.factor!r}) the kernel is not positive "
+                f"semidefinite; only factors >= 0 are allowed"
             )
         check_positive("Scale", "factor", self.factor, zero=True)
 
     def _claims(self, *inner: Claims) -> Claims:
         if self.factor == 0:
             return Claims("k = 0", 0, nonnegative=True, infinitely_divisible=True, stationary=True)
-        same = inner[0].unit_diagonal and self.factor == 1
-        return replace(inner[0], rule=SCALE, unit_diagonal=same)
+        unit_diagonal = inner[0].unit_diagonal and self.factor == 1
+        return replace(inner[0], rule=SCALE, unit_diagonal=unit_diagonal)
 
     def features(self, X: Any, like: Any = None) -> Any:
-        """Return sqrt(factor) phi_1(x), where k_1 has explicit features."""
+        """Return sqrt(factor) * phi_1(X), one row per point, if k_1 has a method `features`.
+
+        Columns are the features that occur in the points `like`, in X itself by default.
+        """
         return np.sqrt(self.factor) * self.kernel.features(X, like)  # type: ignore[attr-defined]
 
-    def _outer(self, block: np.ndarray) -> np.ndarray:
+    def _apply(self, block: np.ndarray) -> np.ndarray:
         return np.multiply(block, self.factor, out=block)
 
     def _slope(self, X: Any, Z: Any) -> float:
@@ -333,7 +372,7 @@ class Scale(_Outer):
 
     def _single_error(self, P: Prepared) -> float | None:
         error = self.kernel._single_error(P.children[0])
-        return None if error is None else error + 2e-7  # the factor, and the product with it
+        return None if error is None else error + 2e-7  # rounding of the factor, and of the product
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         block = self.kernel.linearise(X, Z)
@@ -353,10 +392,18 @@ class Scale(_Outer):
 
 
 @node
-class Power(_Outer):
-    """k(x, z) = k_1(x, z)^exponent.
+class Power(_ScalarFunction):
+    """Power of a kernel, written `k ** p`.
 
-    A positive integer for every kernel; any positive real for an infinitely divisible one.
+        k(x, z) = k_1(x, z)^exponent
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 to raise to a power.
+    exponent : float, default 1
+        A positive integer, or any positive number if `kernel` is infinitely divisible (for example
+        `RBF` and `Laplacian`).
 
     Examples
     --------
@@ -380,14 +427,14 @@ class Power(_Outer):
     def _claims(self, *inner: Claims) -> Claims:
         return power_claims(inner[0], float(self.exponent))
 
-    def _outer(self, block: np.ndarray) -> np.ndarray:
+    def _apply(self, block: np.ndarray) -> np.ndarray:
         return self._raise_to(block, self.exponent)
 
     def _slope(self, X: Any, Z: Any) -> np.ndarray:
         block = self.kernel(X, Z)
         if self.exponent >= 1:
             return self.exponent * self._raise_to(block, self.exponent - 1)
-        # where k underflows its derivative does, faster than the power grows
+        # Where k is 0 by underflow, k^(p - 1) is infinite, but dk goes to 0 faster: use 0.
         slope = np.zeros_like(block)
         np.power(block, self.exponent - 1, out=slope, where=block > 0)
         return self.exponent * slope
@@ -407,8 +454,18 @@ class Power(_Outer):
 
 
 @node
-class Exp(_Outer):
-    """k(x, z) = exp(k_1(x, z)), a power series with non-negative coefficients.
+class Exp(_ScalarFunction):
+    """Exponential of a kernel.
+
+        k(x, z) = exp(k_1(x, z))
+
+    It is a Mercer kernel because the power series of exp has non-negative coefficients, and also
+    if k_1 is only conditionally positive definite of order 1, such as `Distance`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 in the exponent.
 
     Examples
     --------
@@ -427,11 +484,11 @@ class Exp(_Outer):
             0 if k.order in (0, 1) else None,
             strict=k.strict,
             nonnegative=True,
-            infinitely_divisible=k.order in (0, 1),  # since exp(p k) is a kernel for every p > 0
+            infinitely_divisible=k.order in (0, 1),  # exp(p k_1) is a kernel for every p > 0
             stationary=k.stationary,
         )
 
-    def _outer(self, block: np.ndarray) -> np.ndarray:
+    def _apply(self, block: np.ndarray) -> np.ndarray:
         return np.exp(block, out=block)
 
     def _slope(self, X: Any, Z: Any) -> np.ndarray:
@@ -443,13 +500,13 @@ class Exp(_Outer):
 
 
 def power_claims(k: Claims, p: float) -> Claims:
-    """Return what is known of k^p: a kernel for integers p, or if k is infinitely divisible."""
-    whole = p.is_integer() and p > 0
+    """Return the known properties of k^p: a kernel if p is an integer or k infinitely divisible."""
+    is_integer = p.is_integer() and p > 0
     return Claims.of(
         (k,),
-        POWER if whole else "real power of an infinitely divisible kernel",
-        0 if k.order == 0 and p > 0 and (whole or k.infinitely_divisible) else None,
-        strict=k.strict and whole,
+        POWER if is_integer else "real power of an infinitely divisible kernel",
+        0 if k.order == 0 and p > 0 and (is_integer or k.infinitely_divisible) else None,
+        strict=k.strict and is_integer,
         nonnegative=k.nonnegative or p % 2 == 0,
         unit_diagonal=k.unit_diagonal,
         infinitely_divisible=k.infinitely_divisible,

@@ -1,4 +1,4 @@
-"""The local alignment kernel, and the scores of amino acids."""
+"""The local alignment kernel for strings, with the BLOSUM62 scores of amino acids."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from ._vectors import check_positive
 
 __all__ = ["LocalAlignment"]
 
-_GREATEST = 200.0  # beta times a score: sums of a row must not overflow before they are scaled
-_RESIDUES = "ARNDCQEGHILKMFPSTWYV"
-# Henikoff and Henikoff, "Amino acid substitution matrices from protein blocks", PNAS 1992
+# Upper limit of beta times the largest score.  It keeps exp(beta * score) so far below the largest
+# float64 that the sums of one row of the recursion cannot overflow before they are rescaled.
+_MAX_EXPONENT = 200.0
+_RESIDUES = "ARNDCQEGHILKMFPSTWYV"  # the amino acids, in the order of the rows of BLOSUM62
+# Lower triangle of the scores, from Henikoff and Henikoff, "Amino acid substitution matrices from
+# protein blocks", PNAS 1992.
 _BLOSUM62 = """
  4
 -1  5
@@ -44,6 +47,7 @@ _BLOSUM62 = """
 
 
 def _blosum62() -> np.ndarray:
+    """Return the symmetric matrix of BLOSUM62 scores, shape (20, 20)."""
     A = np.zeros((20, 20))
     A[np.tril_indices(20)] = np.array(_BLOSUM62.split(), dtype=float)
     return A + np.tril(A, -1).T
@@ -51,38 +55,45 @@ def _blosum62() -> np.ndarray:
 
 @node
 class LocalAlignment(StringProgramme):
-    """k(s, t) = sum over all local alignments of exp(beta * score).
+    """Local alignment kernel of strings, for example of protein sequences.
+
+        k(s, t) = sum over all local alignments of exp(beta * score)
 
     A local alignment pairs n >= 0 symbols of s with symbols of t, in order.  Its score is the sum
-    of `scores` of the pairs, less opening + extension * (l - 1) for every gap of l symbols between
-    two pairs, in either string; the alignment of nothing adds 1.
+    of the `scores` of the pairs, minus opening + extension * (l - 1) for every gap of l symbols
+    between two pairs, in either string.  The empty alignment, without any pair, adds 1.
 
     Parameters
     ----------
-    scores : "BLOSUM62", (match, mismatch), or a symmetric matrix
-        A matrix has a row for each symbol of `alphabet`.
+    scores : "BLOSUM62", tuple (match, mismatch), or symmetric array, default "BLOSUM62"
+        The scores of pairs of symbols.  An array has one row and one column for each symbol of
+        `alphabet`.
     alphabet : str, optional
-        The symbols of a matrix, in the order of its rows.  A symbol that is none of them is
-        aligned with nothing: gaps go over it.
-    opening, extension : float
-        What the first and each further symbol of a gap cost, not negative.
-    beta : float
-        Near 0 all alignments count alike, a large beta leaves the best one.
-    normalized : bool
-        Return k(s, t) / sqrt(k(s, s) k(t, t)), from logarithms: what `Normalized` does, for
-        strings so long that k(s, s) itself is beyond 1e308 (with BLOSUM62 at beta = 0.5, from
-        about 270 residues).
+        The symbols of an array of scores, in the order of its rows.  Symbols that are not in the
+        alphabet are never paired; a gap can extend over them.
+    opening : float, default 11.0
+        The cost of the first symbol of a gap, >= 0.
+    extension : float, default 1.0
+        The cost of each further symbol of a gap, >= 0.
+    beta : float, default 0.5
+        The inverse temperature, > 0.  Near 0 all alignments have the same weight; for large beta
+        the best alignment dominates.
+    normalized : bool, default False
+        Return k(s, t) / sqrt(k(s, s) k(t, t)), computed from logarithms.  Unlike `Normalized`,
+        this also works for strings so long that k(s, s) exceeds 1e308 (with BLOSUM62 and
+        beta = 0.5, from about 270 residues).
 
     Notes
     -----
     Saigo, Vert, Ueda and Akutsu, "Protein homology detection using string alignment kernels",
-    Bioinformatics 2004.  Time |s| |t| a pair.  k is a Mercer kernel if exp(beta * scores) is
-    positive semidefinite, which is checked; for BLOSUM62 it is for every beta.
+    Bioinformatics 2004.  Each pair of strings takes time proportional to |s| |t|.  k is a Mercer
+    kernel if exp(beta * scores) is positive semidefinite.  The constructor checks this; it holds
+    for BLOSUM62 with every beta.
 
-    **The logarithm of k is no Mercer kernel.**  Normalised values of unrelated strings are almost
-    0, so that K is nearly the identity; a smaller beta helps.  The paper, and many after it, take
-    log k instead, which has negative eigenvalues in general: a machine that needs a Mercer kernel
-    may do anything with it.
+    **The logarithm of k is not a Mercer kernel.**  Normalised values of unrelated strings are
+    almost 0, so that K is nearly the identity; a smaller beta helps.  The paper, and many later
+    ones, use log k instead, which has negative eigenvalues in general.  The results of a model that
+    requires a Mercer kernel are then undefined.
 
     Examples
     --------
@@ -116,15 +127,15 @@ class LocalAlignment(StringProgramme):
                     f"LocalAlignment: scores must be 'BLOSUM62', (match, mismatch) or a matrix, "
                     f"got {self.scores!r}"
                 )
-            self._refuse_large_scores(11.0)
+            self._check_overflow(11.0)
         elif np.ndim(self.scores) == 1 and np.size(self.scores) == 2:
             match, mismatch = map(float, self.scores)
             if not np.isfinite(match + mismatch) or match < mismatch:
                 raise ValueError(
                     f"LocalAlignment: scores (match, mismatch) must be finite, with match at least "
-                    f"mismatch, got {self.scores!r}; otherwise k is no Mercer kernel"
+                    f"mismatch, got {self.scores!r}; otherwise k is not a Mercer kernel"
                 )
-            self._refuse_large_scores(match)
+            self._check_overflow(match)
         else:
             A = frozen_matrix(self.scores, "LocalAlignment", "scores")
             object.__setattr__(self, "scores", A)
@@ -133,33 +144,37 @@ class LocalAlignment(StringProgramme):
                     f"LocalAlignment: scores have {len(A)} rows, so alphabet must name {len(A)} "
                     f"symbols, got {self.alphabet!r}"
                 )
-            self._refuse_large_scores(float(A.max()))
-            # exp(beta A) scaled to ones on the diagonal, so that no large score hides the others
-            equal = np.diagonal(A)
-            beyond = self.beta * (A - 0.5 * (equal[:, None] + equal))
-            cosines = np.exp(np.minimum(beyond, 1.0))  # above 1 it is none, by however much
-            if (lowest := lowest_eigenvalue(cosines)) < 0:
+            self._check_overflow(float(A.max()))
+            # Scale exp(beta A) to a unit diagonal, so that one large score does not hide the other
+            # eigenvalues.  An exponent above 0 already violates positive semidefiniteness; it is
+            # capped at 1 only to avoid overflow.
+            diagonal = np.diagonal(A)
+            exponents = self.beta * (A - 0.5 * (diagonal[:, None] + diagonal))
+            normalized = np.exp(np.minimum(exponents, 1.0))
+            if (lowest := lowest_eigenvalue(normalized)) < 0:
                 raise ValueError(
                     f"LocalAlignment: exp(beta * scores), scaled to ones on its diagonal, has the "
-                    f"eigenvalue {lowest:.3g} < 0, so k is no Mercer kernel; raise beta, or the "
-                    f"scores of equal symbols"
+                    f"eigenvalue {lowest:.3g} < 0, so k is not a Mercer kernel; increase beta, or "
+                    f"the scores of equal symbols"
                 )
 
-    def _refuse_large_scores(self, largest: float) -> None:
-        if self.beta * largest > _GREATEST:
+    def _check_overflow(self, largest: float) -> None:
+        """Raise ValueError if exp(beta * largest score) could overflow in the recursion."""
+        if self.beta * largest > _MAX_EXPONENT:
             raise ValueError(
-                f"LocalAlignment: with beta={self.beta} a single pair, of score {largest:g}, "
-                f"overflows; beta times the greatest score must be at most {_GREATEST:g}"
+                f"LocalAlignment: with beta={self.beta} a single pair of symbols with the score "
+                f"{largest:g} overflows; beta times the largest score must be at most "
+                f"{_MAX_EXPONENT:g}"
             )
 
     def _symbols(self, S: Sequences) -> np.ndarray:
-        """Return rows of the table of scores, its last one for what has none."""
+        """Return each symbol as its row of the table of scores; the last row is for all others."""
         if self._is_pair:
             return S.symbols
         letters = symbols_of(_RESIDUES if isinstance(self.scores, str) else self.alphabet, S.kind)
         order = np.argsort(letters)
-        place = np.minimum(np.searchsorted(letters, S.symbols, sorter=order), len(letters) - 1)
-        return np.where(letters[order][place] == S.symbols, order[place], len(letters))
+        index = np.minimum(np.searchsorted(letters, S.symbols, sorter=order), len(letters) - 1)
+        return np.where(letters[order][index] == S.symbols, order[index], len(letters))
 
     def _reads(self, S: Sequences) -> np.ndarray:
         if self._is_pair:
@@ -169,6 +184,7 @@ class LocalAlignment(StringProgramme):
 
     @property
     def _is_pair(self) -> bool:
+        """Whether `scores` is a pair (match, mismatch)."""
         return not isinstance(self.scores, str) and np.ndim(self.scores) == 1
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
@@ -192,7 +208,7 @@ class LocalAlignment(StringProgramme):
             return np.exp(self._logarithms(*pairs))
 
     def _logarithms(self, *pairs: np.ndarray) -> np.ndarray:
-        """Return log k for each pair."""
+        """Return log k for each pair of strings."""
         if self._is_pair:
             table = np.exp(self.beta * np.array([self.scores], dtype=float))
         else:
@@ -213,16 +229,20 @@ def _local_alignments(
     z: np.ndarray,
     z_spans: np.ndarray,
 ) -> np.ndarray:
-    """Return log k of each pair; a table of one row has the scores of equal and other symbols.
+    """Return log k for each pair of strings.
 
-    M(i, j) sums the alignments that end with the pair (i, j), U those that end in a gap of x and V
-    those that end in one of z, after one of x if there is one, so that no order counts twice:
+    `table` holds exp(beta * score): one row (match, mismatch), or a square array.  Row t of
+    `x_spans` is (start, length) of the string t in the array of symbols `x`; `z_spans` likewise.
+
+    M(i, j) is the sum over the alignments that end with the pair (i, j).  U is the sum over those
+    that end in a gap of x, and V over those that end in a gap of z.  If there are gaps in both
+    strings, the gap of x comes first, so that each alignment is counted once:
 
         M(i, j) = table(x_i, z_j) (1 + M + U + V)(i-1, j-1)
         U(i, j) = opening M(i-1, j) + extension U(i-1, j)
         V(i, j) = opening (M + U)(i, j-1) + extension V(i, j-1),      k = 1 + sum_ij M(i, j)
 
-    Where sums get large, all of them are scaled, the 1 too.
+    When the sum exceeds 1e100, all sums (and the 1, as `one`) are divided by 1e100.
     """
     values = np.empty(len(x_spans))
     for pair in range(len(values)):
@@ -232,15 +252,19 @@ def _local_alignments(
         one, total, scalings = 1.0, 1.0, 0
         for i in range(x_spans[pair, 0], x_spans[pair, 0] + x_spans[pair, 1]):
             letter = x[i]
-            left_M, left_U, left_V = 0.0, 0.0, 0.0  # of the last row
+            previous_M, previous_U, previous_V = (
+                0.0,
+                0.0,
+                0.0,
+            )  # values of the previous row
             for j in range(count):
                 if len(table) == 1:
                     score = table[0, 0] if letters[j] == letter else table[0, 1]
                 else:
                     score = table[letter, letters[j]]
-                match = score * (one + left_M + left_U + left_V)
-                left_M, left_U, left_V = M[j + 1], U[j + 1], V[j + 1]
-                U[j + 1] = opening * left_M + extension * left_U
+                match = score * (one + previous_M + previous_U + previous_V)
+                previous_M, previous_U, previous_V = M[j + 1], U[j + 1], V[j + 1]
+                U[j + 1] = opening * previous_M + extension * previous_U
                 V[j + 1] = opening * (M[j] + U[j]) + extension * V[j]
                 M[j + 1] = match
                 total += match

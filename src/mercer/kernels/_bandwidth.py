@@ -1,14 +1,15 @@
-"""Rules that turn data into a scale.
+"""Rules that choose the scale gamma of a kernel from the data.
 
     scale     gamma = 1 / (d Var X), over all entries
     auto      gamma = 1 / d
     median    gamma = 1 / (2 m^2),  m the median distance between two different points
-    scott     gamma = 1 / (2 h^2),  h = s n^(-1 / (d + 4)),  s^2 the mean variance of a column
+    scott     gamma = 1 / (2 h^2),  h = s n^(-1 / (d + 4)),  s^2 the mean variance of the columns
     silverman the same with h = s (n (d + 2) / 4)^(-1 / (d + 4))
 
-The last two are the bandwidths of densities, and optimal for normal ones: they narrow as n grows.
-All are in the convention exp(-gamma |x - z|^2), that is, gamma = 1 / (2 l^2).  Weights count as
-repetitions: Var and the median are weighted, and n is the sum of the weights.
+Scott's and Silverman's rules are bandwidths for kernel density estimation, optimal for normal
+densities; the bandwidth h decreases as n grows.  All rules use the convention
+exp(-gamma |x - z|^2), that is, gamma = 1 / (2 l^2).  A weight counts as a number of repetitions:
+Var and the median are weighted, and n is the sum of the weights.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ __all__ = ["RULES", "gamma_from_rule", "median_distance", "spread_rows"]
 
 RULES = ("scale", "auto", "median", "scott", "silverman")
 
-# The median of a million pairs is known to three digits, which a rule of thumb does not need.
-_MEDIAN_ROWS = 1000
+# Maximum number of rows from which the median distance is computed.  1000 rows have half a million
+# pairs, which determine the median more precisely than a rule of thumb needs.
+_MAX_MEDIAN_ROWS = 1000
 
 
 def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> float:
-    """Return the gamma that `rule` gives for the vectors X."""
+    """Return the gamma that `rule`, one of `RULES`, gives for the vectors X."""
     if rule == "auto":
         return 1.0 / X.shape[1]
     if rule not in RULES:
@@ -39,17 +41,17 @@ def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> flo
     with np.errstate(over="ignore", invalid="ignore"):
         if rule == "scale":
             variance = _variance(X, weights)
-            gamma = 1.0 / (X.shape[1] * variance) if np.sqrt(variance) > _noise(X) else 1.0
+            gamma = 1.0 / (X.shape[1] * variance) if np.sqrt(variance) > _rounding_std(X) else 1.0
         elif rule != "median":
-            spread = _spread(X, weights)
-            narrow = _narrowing(rule, X, weights)
-            gamma = 0.5 / (spread * narrow) if np.sqrt(spread) > _noise(X) else 1.0
+            variance = _mean_column_variance(X, weights)
+            factor = _squared_bandwidth_factor(rule, X, weights)
+            gamma = 0.5 / (variance * factor) if np.sqrt(variance) > _rounding_std(X) else 1.0
         else:
             gamma = 0.5 / np.square(median_distance(X, "euclidean", weights))
     if not 0.0 < gamma < np.inf:
         raise ValueError(
-            f"the rule {rule!r} gives gamma = {gamma:g} for features up to {abs(X).max():.3g} in "
-            f"size; scale the features"
+            f"the rule {rule!r} gives gamma = {gamma:g} for features with absolute values up to "
+            f"{abs(X).max():.3g}; scale the features"
         )
     return float(gamma)
 
@@ -59,34 +61,34 @@ def median_distance(
     metric: str | Callable[[np.ndarray], np.ndarray],
     weights: np.ndarray | None = None,
 ) -> float:
-    """Return the median distance between two different points of X, 1.0 if there are none.
+    """Return the median distance between two different points of X, or 1.0 if all are equal.
 
-    `metric` is the name of a metric that SciPy's `pdist` has, or a function that replaces `pdist`.
-    Of more than 1000 rows, repetitions counted, 1000 evenly spaced ones are used, so that the same
-    data give the same value.
+    `metric` is the name of a metric of SciPy's `pdist`, or a function with which to replace
+    `pdist`.  If X has more than 1000 rows (counted with their weights), 1000 evenly spaced rows are
+    used.  They are not drawn at random, so that the same data give the same value.
     """
     n = X.shape[0]
-    if max(n, 0.0 if weights is None else weights.sum()) > _MEDIAN_ROWS:
-        rows, counts = np.unique(spread_rows(n, _MEDIAN_ROWS, weights), return_counts=True)
+    if max(n, 0.0 if weights is None else weights.sum()) > _MAX_MEDIAN_ROWS:
+        rows, counts = np.unique(spread_rows(n, _MAX_MEDIAN_ROWS, weights), return_counts=True)
         weights = None if weights is None else counts.astype(float)
     else:
         rows = np.arange(n)
     sample = X[rows].toarray() if sp.issparse(X) else np.asarray(X[rows], dtype=float)
     distances = metric(sample) if callable(metric) else pdist(sample, metric)
-    apart = distances > 0
-    if not apart.any():
+    is_different = distances > 0
+    if not is_different.any():
         return 1.0
     if weights is None:
-        return float(np.median(distances[apart]))
+        return float(np.median(distances[is_different]))
     i, j = np.triu_indices(len(rows), 1)  # the order of pdist
-    return _weighted_median(distances[apart], (weights[i] * weights[j])[apart])
+    return _weighted_median(distances[is_different], (weights[i] * weights[j])[is_different])
 
 
-def spread_rows(n: int, most: int, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the indices of at most `most` of n rows, evenly spaced and in ascending order.
+def spread_rows(n: int, max_rows: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the indices of at most `max_rows` of n rows, evenly spaced and in ascending order.
 
-    With weights, a row is repeated as often as its weight says, and the indices are spaced evenly
-    over these repetitions.  Weights that sum to less than n are relative: they are scaled to n.
+    With weights, each row counts as many times as its weight, and the indices are spaced evenly
+    over these repetitions.  Weights that sum to less than n are scaled to the sum n.
 
     Examples
     --------
@@ -96,58 +98,59 @@ def spread_rows(n: int, most: int, weights: np.ndarray | None = None) -> np.ndar
     (array([0, 2, 4]), array([0, 1, 1, 1, 2]))
     """
     if weights is None:
-        return np.linspace(0, n - 1, min(n, most)).astype(int)
+        return np.linspace(0, n - 1, min(n, max_rows)).astype(int)
     ends = np.cumsum(weights)
     total = float(ends[-1])
     repetitions = max(total, float(n))
     unit = total / repetitions  # 1 for integer weights
-    positions = np.linspace(0.0, total - unit, min(round(repetitions), most))
+    positions = np.linspace(0.0, total - unit, min(round(repetitions), max_rows))
     return np.minimum(np.searchsorted(ends, positions, side="right"), n - 1)
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the median of values that occur as often as their weights say."""
+    """Return the median of values, each repeated as many times as its weight."""
     order = np.argsort(values, kind="stable")
-    share = np.cumsum(weights[order]) / weights.sum()
-    below = int(np.searchsorted(share, 0.5 - 1e-12))
-    above = min(int(np.searchsorted(share, 0.5 + 1e-12)), len(values) - 1)
+    cumulative = np.cumsum(weights[order]) / weights.sum()
+    below = int(np.searchsorted(cumulative, 0.5 - 1e-12))
+    above = min(int(np.searchsorted(cumulative, 0.5 + 1e-12)), len(values) - 1)
     return float(0.5 * (values[order][below] + values[order][above]))
 
 
-def _narrowing(rule: str, X: Any, weights: np.ndarray | None) -> float:
-    """Return h^2 / s^2 of the rules of densities."""
+def _squared_bandwidth_factor(rule: str, X: Any, weights: np.ndarray | None) -> float:
+    """Return h^2 / s^2 for the rules "scott" and "silverman"."""
     n, d = X.shape[0] if weights is None else float(weights.sum()), X.shape[1]
     count = n if rule == "scott" else n * (d + 2) / 4.0
     return float(count ** (-2.0 / (d + 4)))
 
 
-def _noise(X: Any) -> float:
-    """Return the standard deviation that rounding may leave of entries that are all equal."""
+def _rounding_std(X: Any) -> float:
+    """Return the standard deviation that rounding errors can cause if all entries are equal."""
     eps = np.finfo(X.dtype).eps if X.dtype.kind == "f" else np.finfo(float).eps
     return float(4.0 * eps * float(abs(X).max()))
 
 
 def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
-    """Return the fraction of the total weight that each of n rows has."""
+    """Return the fraction of the total weight for each of n rows."""
     if weights is None or np.all(weights == weights[0]):
         return np.full(n, 1.0 / n)
     return weights / weights.sum()
 
 
-def _canonical(X: Any) -> Any:
-    """Return a CSR matrix with one stored value per entry."""
+def _without_duplicates(X: Any) -> Any:
+    """Return a copy as CSR matrix without duplicate entries."""
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
     return X
 
 
-def _spread(X: Any, weights: np.ndarray | None) -> float:
-    """Return the mean of the variances of the columns."""
+def _mean_column_variance(X: Any, weights: np.ndarray | None) -> float:
+    """Return the mean of the variances of the columns, without making a sparse X dense."""
     fractions = _fractions(X.shape[0], weights)
     means = np.asarray(fractions @ X)
     if not sp.issparse(X):
         return float(np.mean(fractions @ np.square(X - means)))
-    X = _canonical(X)
+    X = _without_duplicates(X)
+    # The zeros that are not stored contribute their total weight times the squared mean.
     present = X.copy()
     present.data = np.ones(len(X.data))
     full = np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
@@ -157,14 +160,16 @@ def _spread(X: Any, weights: np.ndarray | None) -> float:
 
 
 def _variance(X: Any, weights: np.ndarray | None = None) -> float:
-    """Return the variance of all entries."""
+    """Return the weighted variance of all entries, without making a sparse X dense."""
     if weights is None and not sp.issparse(X):
         return float(X.var())
     fractions = _fractions(X.shape[0], weights) / X.shape[1]
     mean = float(np.sum(fractions @ X))
     if not sp.issparse(X):
         return float(np.sum(fractions @ np.square(X - mean)))
-    X = _canonical(X)
-    absent = float(fractions @ (X.shape[1] - np.diff(X.indptr)))  # entries that are 0
+    X = _without_duplicates(X)
+    absent = float(
+        fractions @ (X.shape[1] - np.diff(X.indptr))
+    )  # weight of the zeros that are not stored
     X.data = np.square(X.data - mean)
     return float(np.sum(fractions @ X)) + absent * mean**2

@@ -1,25 +1,27 @@
-"""The contract of a kernel, written once for every node of the algebra.
+"""The base class of all kernels.
 
-A kernel is a frozen dataclass.  Each field is one of
+A kernel expression such as `2 * RBF() + Linear()` is a tree of nodes.  Each node is a kernel, and a
+frozen dataclass.  Each field of a node is one of
 
-    a parameter        made with `parameter(...)`: tunable, positive, seen in log space by `theta`
-    a child            a Kernel, or a tuple of them
+    a parameter        declared with `parameter(...)`: positive and tunable; `theta` has its log
+    a child            a Kernel, or a tuple of kernels
     an option          anything else
 
-so that parameters, `theta`, equality, `repr` and resolution are walks over fields.  A node adds
-only its mathematics, in six hooks:
+`Kernel` derives parameters, `theta`, equality, `repr` and data-dependent values from the fields.
+A subclass only implements its mathematics, in six methods:
 
-    _prepare(X, like)           points made ready for tiles, once per operand
+    _prepare(X, like)           points converted for evaluation, once per operand
     _tile(P, Q, out)            out <- k(P, Q)
     _diag(X)                    k(x_i, x_i)
     _pullback(X, Z, W)          {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}
     _input_gradient(X, Z, W)    sum_j W_ij dk(x_i, z_j) / dx_i
-    _claims(*inner)             what is known of k from what is known of its children
+    _claims(*inner)             known properties of k, given those of its children
 
-A path is the name of a field, or `terms__0` for a member of the tuple `terms`.
+A path is the name of a field, or `terms__0` for the first member of the tuple `terms`.
 
-A kernel whose values are expensive one by one (a dynamic programme, a Python function) says so by
-`costly`, and evaluates single pairs in `_pairs(P, Q, i, j)`: a fit then asks for none twice.
+A kernel whose single values are expensive (dynamic programming, a Python function) sets `costly`
+and implements `_pairs(P, Q, i, j)`, which evaluates a list of pairs.  During a fit, its values are
+then stored, so that no pair is evaluated twice.
 """
 
 from __future__ import annotations
@@ -48,23 +50,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Kernel", "node", "parameter"]
 
-_ROWS = 1024  # rows of a block filled at a time, so that scratch stays small
-_DIAGONAL = 64  # rows of a block of which only the diagonal is read
-_VANISHES = -700.0  # below this logarithm a parameter may be 0 to rounding
+_ROWS_PER_TILE = 1024  # rows of k(X, Z) filled at a time, to limit temporary memory
+_DIAGONAL_BLOCK = 64  # block size where only the diagonal is needed: larger ones waste more work
+_MIN_LOG_PARAMETER = -700.0  # exp() of a smaller logarithm may underflow to 0
 
 
 def parameter(
     default: Any = dataclasses.MISSING, *, bounds: tuple[float, float] = (1e-5, 1e5)
 ) -> Any:
-    """Declare a tunable positive field; `bounds` are those a search over it respects.
+    """Declare a positive, tunable parameter as a field of a kernel class.
+
+    Parameters
+    ----------
+    default : float or str, optional
+        The default value of the field.
+    bounds : tuple (low, high), default (1e-5, 1e5)
+        The interval in which a hyperparameter search looks for the value.
+
+    Returns
+    -------
+    dataclasses.Field
 
     Examples
     --------
-    >>> from mercer.kernels import RBF, Kernel, node, parameter
-    >>> class Tuned(RBF):
+    >>> from mercer.kernels import RBF, node, parameter
+    >>> @node
+    ... class Tuned(RBF):
     ...     weight: float = parameter(1.0, bounds=(0.1, 10.0))
     >>> Tuned().theta_names
-    ['length_scale']
+    ['length_scale', 'weight']
     """
     return dataclasses.field(default=default, metadata={"bounds": bounds})
 
@@ -72,7 +86,11 @@ def parameter(
 @entry_point
 @node
 class Kernel(Value, ABC):
-    """A symmetric function k(x, z) of two points; see the module for the contract.
+    """Base class of all kernels: symmetric functions k(x, z) of two points.
+
+    Kernels are immutable.  They are combined with `+`, `*` and `**`, and evaluated by calling them:
+    `k(X, Z)` returns the matrix of the k(x_i, z_j).  See the documentation of the module for the
+    methods that a new kernel implements.
 
     Examples
     --------
@@ -85,7 +103,7 @@ class Kernel(Value, ABC):
            [2.213, 3.   ]])
     """
 
-    __array_ufunc__ = None  # so that numpy.float64(2) * k reaches __rmul__
+    __array_ufunc__ = None  # so that numpy.float64(2) * k calls __rmul__
 
     def __post_init__(self) -> None:
         for name, tunable in _fields(type(self)):
@@ -95,26 +113,40 @@ class Kernel(Value, ABC):
         self._check()
 
     def _check(self) -> None:
-        """Refuse fields that make no kernel."""
+        """Raise an error if the values of the fields are invalid."""
         return
 
     # ------------------------------------------------------------------ evaluation
 
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
-        """Return the block k(x_i, z_j), shape (n, m); with `Z=None` the matrix k(X, X)."""
+        """Return the matrix of the k(x_i, z_j).
+
+        Parameters
+        ----------
+        X : n points
+        Z : m points, optional
+            By default X itself.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+        """
         P, Q = pair(self, X, Z)
         out = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
-        for rows in slices(len(P), _ROWS):
+        for rows in slices(len(P), _ROWS_PER_TILE):
             self._tile(P[rows], Q, out[rows])
         return out
 
     def diag(self, X: Any) -> np.ndarray:
-        """Return k(x_i, x_i), shape (n,)."""
+        """Return the diagonal k(x_i, x_i) of k(X, X), shape (n,)."""
         self._require_resolved()
         return self._diag(X)
 
     def prepare(self, X: Any, like: Prepared | None = None) -> Prepared:
-        """Return the points made ready for tiles; pass `like` to share another operand's frame."""
+        """Return the points X converted for `tile`.
+
+        If `like`, the other operand, is given, both share one frame (for example a common centre).
+        """
         self._require_resolved()
         return self._prepare(X, like)
 
@@ -124,10 +156,11 @@ class Kernel(Value, ABC):
         return out
 
     def pullback(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        """Return sum_ij W_ij dk(x_i, z_j) / d theta, aligned with `theta`.
+        """Return sum_ij W_ij dk(x_i, z_j) / d theta, in the order of `theta`.
 
-        Reverse mode: the weights travel down the tree, and no (n, m, p) tensor exists.
-        `Z=None` means the points X themselves.
+        This is reverse-mode differentiation: the weights W, shape (n, m), are passed down the
+        expression, so that the (n, m, p) array of all derivatives is never formed.  `Z=None` means
+        the points X.
         """
         if not self._freedom:
             return np.zeros(0)
@@ -136,52 +169,58 @@ class Kernel(Value, ABC):
         return np.concatenate([np.ravel(gradient[path]) for path, _ in self._parts])
 
     def linearise(self, X: Any, Z: Any = None) -> Linearised:
-        """Return the block k(X, Z) with its derivatives in theta; `Z=None` means X itself."""
+        """Return the matrix k(X, Z) with its derivatives with respect to `theta`.
+
+        `Z=None` means the points X.
+        """
         self._require_resolved()
         return self._linearise(X, Z)
 
     def input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d).
 
-        Only the first argument of k moves, also for `Z=None`.  Where k has a kink at x_i = z_j
-        (Laplacian, Matern(nu=0.5), ...) that pair contributes 0, the middle of its subgradients.
+        This is the derivative with respect to the first argument only, also for `Z=None`.  Where
+        k is not differentiable at x_i = z_j (Laplacian, Matern(nu=0.5), ...), the pair contributes
+        0, the midpoint of its subgradients.
         """
         self._require_resolved()
         return self._input_gradient(X, Z, self._check_weights(X, Z, W))
 
-    # ------------------------------------------------------------------ hooks
+    # ------------------------------------------------------------------ methods of subclasses
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        """Return the points X converted for `_tile`, compatible with the other operand `like`."""
         return Prepared((X,))
 
     @abstractmethod
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None: ...
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Set out <- k(P, Q), shape (n, m)."""
 
     def _diag(self, X: Any) -> np.ndarray:
-        """Diagonals of small blocks: right for every kernel, and for some the only way."""
+        """Return the diagonal from small blocks; subclasses override this if they can do better."""
         P = self.prepare(X)
         out = np.empty(len(P), dtype=P.dtype)
-        for rows in slices(len(P), _DIAGONAL):
+        for rows in slices(len(P), _DIAGONAL_BLOCK):
             Pc = P[rows]
             out[rows] = self.tile(Pc, Pc, np.empty((len(Pc), len(Pc)), dtype=P.dtype)).diagonal()
         return out
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return k(p_i, q_j) for a list of pairs: those of one point are a row of a tile."""
+        """Return k(p_i, q_j) for index arrays i and j, here as one row of a tile per point p_i."""
         values = np.empty(len(i), dtype=P.dtype)
         for point in np.unique(i):
-            mine = i == point
-            row = np.empty((1, int(mine.sum())), dtype=P.dtype)
-            self._tile(P[[point]], Q[j[mine]], row)
-            values[mine] = row[0]
+            of_point = i == point
+            row = np.empty((1, int(of_point.sum())), dtype=P.dtype)
+            self._tile(P[[point]], Q[j[of_point]], row)
+            values[of_point] = row[0]
         return values
 
     def _by_blocks(self, P: Prepared) -> bool:
-        """Whether blocks of these points are evaluated faster than single pairs are looked up."""
+        """Whether evaluating a block of these points is faster than looking up stored values."""
         return False
 
     def _tile_by_pairs(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Fill a tile from `_pairs`; the points against themselves are symmetric: half of them."""
+        """Fill a tile with `_pairs`; for a symmetric tile only its upper triangle is evaluated."""
         if P.source is Q.source and np.array_equal(P.index, Q.index):
             i, j = np.triu_indices(len(P))
             out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
@@ -190,51 +229,57 @@ class Kernel(Value, ABC):
             out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
 
     def _diag_prepared(self, P: Prepared) -> np.ndarray:
-        """Return k(p_i, p_i) of points that are prepared."""
+        """Return k(p_i, p_i) for prepared points, shape (n,)."""
         i = np.arange(len(P))
         return self._pairs(P, P, i, i)
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        """Return {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}."""
         raise NotDifferentiableError(
             f"{type(self).__name__} has no derivative with respect to its parameters; "
-            f"wrap it as Fixed(...) to leave them out of the search"
+            f"wrap it as Fixed(...) to exclude them from the search"
         )
 
     def _linearise(self, X: Any, Z: Any) -> Linearised:
         return Linearised(self, X, Z)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d)."""
         raise NotDifferentiableError(
             f"{type(self).__name__} has no derivative with respect to its points; "
             f"choose a method that does not need input_gradient"
         )
 
     def _single_error(self, P: Prepared) -> float | None:
-        """Return e with |float32 tile - k| <= e k for these points and k >= 0; None: not known."""
+        """Return a bound e of the relative error of float32 tiles of these points, or None.
+
+        For k >= 0: |float32 tile - k| <= e k.  None means that no bound is known.
+        """
         return None
 
     @property
     def _rounds(self) -> bool:
-        """Whether `_single_error` knows anything, in this node and all below it."""
-        own = type(self)._single_error is not Kernel._single_error
-        return own and all(child._rounds for _, child in self._children())
+        """Whether this node and all nodes below it implement `_single_error`."""
+        implemented = type(self)._single_error is not Kernel._single_error
+        return implemented and all(child._rounds for _, child in self._children())
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Return the z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, if there is a formula.
+        """Return the pre-images z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, by a formula.
 
-        None: there is none, and a search is needed.  If the formula only comes close, it has a
-        name of its own in `_preimage_method`; a kernel with `_neighbours` returns here where the
-        search through them begins.
+        Returns None if there is no formula, so that a search is needed.  If the formula is only
+        approximate, `_preimage_method` is its name instead of "exact".  For a kernel with
+        `_neighbours` the returned points are the start of a search.
         """
         return None
 
     _preimage_method: ClassVar[str] = "exact"
 
     def _neighbours(self, X: Any) -> Function[[Any], Any] | None:
-        """Return a function that lists the points one small change away from a point.
+        """Return a function that lists the neighbours of a structured point, or None.
 
-        A search for pre-images takes these steps; X are points that may say which changes there
-        are.  None: none are known.
+        Neighbours differ from a point by one small change, such as one symbol of a string.  The
+        search for pre-images moves from neighbour to neighbour.  X are points that determine which
+        changes are possible, for example the symbols that occur.
         """
         return None
 
@@ -242,19 +287,19 @@ class Kernel(Value, ABC):
         """Return the points on which the children are evaluated."""
         return X
 
-    # Whether distances in feature space follow from those of the children, as those of a sum do.
+    # Whether distances in feature space depend only on those of the children, as for a sum.
     _keeps_distances: ClassVar[bool] = False
 
     @property
     def _has_linear_part(self) -> bool:
-        """Whether a translation of the points changes k, but not its distances, in some term."""
+        """Whether a term, such as <x, z>, changes under translation, but its distances do not."""
         return self._keeps_distances and any(c._has_linear_part for _, c in self._children())
 
     def _about(self, X: Any) -> Kernel:
-        """Return a kernel with the same distances in feature space, and smaller values.
+        """Return a kernel with the same distances in feature space whose values do not cancel.
 
-        k(x, x) - 2 k(x, z) + k(z, z) cancels if points X are far from the origin compared with
-        their spread.  Linear terms of such points are evaluated about the middle of X.
+        The distance k(x, x) - 2 k(x, z) + k(z, z) loses digits if the points X are far from the
+        origin relative to their spread.  Linear terms are then shifted to the middle of X.
         """
         if not self._has_linear_part:
             return self
@@ -262,35 +307,36 @@ class Kernel(Value, ABC):
         return self._with_children({path: c._about(inner) for path, c in self._children()})
 
     def _by_differences(self) -> Kernel:
-        """Return a kernel with the same distances in feature space, from differences of points.
+        """Return a kernel with the same distances in feature space, computed from differences.
 
-        <x, z> becomes -|x - z|^2 / 2.  It is only conditionally positive definite, and costs more
-        than an inner product, but no distance loses digits, wherever the points are.
+        <x, z> becomes -|x - z|^2 / 2.  This is only conditionally positive definite, and costs
+        more than an inner product, but distances do not lose digits, however far the points are
+        from the origin.
         """
         if not self._has_linear_part:
             return self
         return self._with_children({path: c._by_differences() for path, c in self._children()})
 
     def _with_children(self, children: dict[str, Kernel]) -> Kernel:
-        """Return this node over other children, or itself if they are the same objects."""
+        """Return this node with other children, or itself if they are the same objects."""
         same = all(children[path] is child for path, child in self._children())
         return self if same else self._with(children)
 
     def _inner_weights(self, X: Any, weights: np.ndarray | None) -> np.ndarray | None:
-        """Return the weights, or the targets, of the points on which children are evaluated."""
+        """Return the weights (or targets) of the points on which the children are evaluated."""
         return weights
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        """Return values for the own fields that depend on the data."""
+        """Return {field: value} for the rules, such as "median", in the fields of this node."""
         return {}
 
     @property
     def _judges(self) -> bool:
-        """Whether there are training points that `_judge` refuses."""
+        """Whether `_judge` checks training points, in this node or in one below it."""
         return any(child._judges for _, child in self._children())
 
     def _judge(self, X: Any) -> None:
-        """Refuse training points from which nothing can be learned."""
+        """Raise an error for training points from which nothing can be learned."""
         inner = self._inner_points(X)
         for _, child in self._children():
             if child._judges:
@@ -302,44 +348,46 @@ class Kernel(Value, ABC):
         return any(child.on_vectors for _, child in self._children()) and not self._reads_names()
 
     def _reads_names(self) -> bool:
-        """Whether a node inside selects columns of a table by their names."""
+        """Whether a node of the expression selects columns of a table by name."""
         return any(child._reads_names() for _, child in self._children())
 
     @property
     def costly(self) -> bool:
-        """Whether single values cost so much that none should be computed twice."""
+        """Whether single values are so expensive that none should be computed twice."""
         return any(child.costly for _, child in self._children())
 
     def _evaluation_work(self, entries: int, columns: int = 0) -> float:
-        """Return the multiplications that some entries of K and a product with columns take.
+        """Return the estimated work, in multiplications, of `entries` entries of K.
 
-        Values of costly kernels, and of those on structured points, are always worth a thread.
+        With `columns`, including a product of these entries with that many columns.  Used to decide
+        whether to start threads: for costly kernels and structured points the result is infinite,
+        because these are always worth a thread.
         """
         cheap = self.on_vectors and not self.costly
         return entries * (ENTRY_WORK + columns) if cheap else np.inf
 
     @property
     def reads_matrix(self) -> bool:
-        """Whether a matrix of numbers, if one is given, has rows of finite numbers as points."""
+        """Whether a numeric matrix is accepted, with its rows (finite numbers) as points."""
         return all(child.reads_matrix for _, child in self._children())
 
     @property
     def discrete(self) -> bool:
-        """Whether points, even as rows of numbers, cannot be moved a little: sets, rankings."""
+        """Whether points (sets, rankings) cannot vary continuously, even as rows of numbers."""
         return any(child.discrete for _, child in self._children())
 
-    # ------------------------------------------------------------------ what is known
+    # ------------------------------------------------------------------ known properties
 
     def _claims(self, *inner: Claims) -> Claims:
-        """Return what is known of this node, given what is known of its children."""
+        """Return the known properties of this node, given those of its children."""
         return Claims()
 
     @cached_property
     def claims(self) -> Claims:
-        """What is known of the kernel, and by which rule: a walk over the expression.
+        """The known properties of the kernel, such as its order, and the rule that proves them.
 
-        Nothing is known of a class that changes methods of the one that makes the claims, unless
-        it makes its own.
+        They are derived from the expression, without numerical evaluation.  If a user-defined
+        subclass overrides methods, but not `_claims`, nothing is known about it.
         """
         if _changes_methods(type(self)):
             return Claims()
@@ -352,10 +400,10 @@ class Kernel(Value, ABC):
 
     @property
     def domain(self) -> str:
-        """What points are, "" if that is not known.
+        """The kind of points that the kernel takes, or "" if that is not known.
 
-        "vectors", "nonnegative" (vectors), "sets", "bags", "strings", "texts", "graphs",
-        "rankings", "indices" or "collections" (of points).
+        One of "vectors", "nonnegative" (vectors), "sets", "bags", "strings", "texts", "graphs",
+        "rankings", "indices" and "collections" (of points).
         """
         kinds = {child.domain for _, child in self._children()} - {""}
         if kinds == {"vectors", "nonnegative"}:
@@ -363,9 +411,22 @@ class Kernel(Value, ABC):
         return kinds.pop() if len(kinds) == 1 else ""
 
     def validity(self, X: Any = None, *, order: int = 0, **options: Any) -> Validity:
-        """Tell whether this is a Mercer kernel: a proof, or a witness against it, or neither.
+        """Check whether this is a Mercer kernel: find a proof, a counterexample, or neither.
 
-        See `mercer.validity` for the options.
+        Parameters
+        ----------
+        X : points, optional
+            Example points with which the search for a counterexample starts; by default points
+            are generated.
+        order : int, default 0
+            0 for a Mercer kernel; m to check for conditional positive definiteness of order m.
+        **options
+            Further options of `mercer.validity`.
+
+        Returns
+        -------
+        Validity
+            Its `status` is "proved", "refuted" or "unknown".
 
         Examples
         --------
@@ -379,20 +440,20 @@ class Kernel(Value, ABC):
 
     @property
     def diagonal_bound(self) -> float:
-        """A number that k(x, x) exceeds for no x: |f(x)|^2 is at most that times |f|^2.
+        """An upper bound B of k(x, x) over all x, so that |f(x)|^2 <= B |f|^2 for f in the RKHS.
 
-        inf if none is known, or if the kernel is only conditionally positive definite.
+        It is inf if no bound is known, or if k is only conditionally positive definite.
         """
         return np.inf
 
     @property
     def tells_observations_apart(self) -> bool:
-        """Whether k(X, Z) may differ from k(X) where Z equals X: noise belongs to observations."""
+        """Whether k(X, Z) can differ from k(X) if Z equals X, as for the noise of `White`."""
         return any(child.tells_observations_apart for _, child in self._children())
 
     @property
     def pullback_in_tiles(self) -> bool:
-        """Whether pullback(X, Z, W) exists for two different collections of points."""
+        """Whether `pullback(X, Z, W)` is possible for two different collections of points."""
         return all(child.pullback_in_tiles for _, child in self._children())
 
     # ------------------------------------------------------------------ derivatives of k(x, x)
@@ -400,15 +461,16 @@ class Kernel(Value, ABC):
     def _diag_pullback(self, X: Any, w: np.ndarray) -> np.ndarray:
         """Return sum_i w_i dk(x_i, x_i) / d theta."""
         total = np.zeros(self.theta.size)
-        for rows in slices(length(X), _DIAGONAL):
+        for rows in slices(length(X), _DIAGONAL_BLOCK):
             total += self.pullback(take(X, rows), None, np.diag(w[rows]))
         return total
 
     def _diag_gradient(self, X: Any, w: np.ndarray) -> np.ndarray:
-        """Return w_i d/dx_i k(x_i, x_i): by symmetry twice the derivative of one argument."""
+        """Return w_i dk(x_i, x_i)/dx_i, by symmetry twice the derivative in one argument."""
         parts = [
             2.0 * self.input_gradient(take(X, rows), None, np.diag(w[rows]))
-            for rows in slices(length(X), _DIAGONAL) or [slice(0)]  # no points have a width, too
+            for rows in slices(length(X), _DIAGONAL_BLOCK)
+            or [slice(0)]  # keep (0, d) for no points
         ]
         return np.concatenate(parts)
 
@@ -416,43 +478,44 @@ class Kernel(Value, ABC):
 
     @cached_property
     def _slots(self) -> dict[str, Any]:
-        """The parameters and children by their paths, in field order; not to be written to."""
+        """The parameters and children by their paths, in field order (treat as read-only)."""
         slots: dict[str, Any] = {}
         for name, tunable in _fields(type(self)):
             value = getattr(self, name)
-            if _is_family(value):
+            if _is_kernel_tuple(value):
                 slots |= {f"{name}__{i}": child for i, child in enumerate(value)}
             elif tunable or isinstance(value, Kernel):
                 slots[name] = value
         return slots
 
     def _children(self) -> Iterator[tuple[str, Kernel]]:
+        """Return the (path, kernel) pairs of the child kernels."""
         return ((path, v) for path, v in self._slots.items() if isinstance(v, Kernel))
 
     def _free(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield (path, its part of theta) for every parameter and child that has one."""
+        """Yield (path, its entries of theta) for every free parameter and every child."""
         self._require_resolved()
         for path, value in self._slots.items():
             if isinstance(value, Kernel):
                 yield path, value._theta
             elif np.all((value := np.asarray(value, dtype=float)) > 0):
-                yield path, np.log(np.ravel(value))  # a parameter at 0 has no logarithm: it stays
+                yield path, np.log(np.ravel(value))  # a parameter that is 0 has no log: not free
 
     def _with(self, changes: dict[str, Any]) -> Self:
-        """Return this kernel with other values at some paths."""
+        """Return this kernel with new values at some paths."""
         fields: dict[str, Any] = {}
         for path, value in changes.items():
-            name, _, place = path.partition("__")
-            if place:
-                family = list(fields.get(name, getattr(self, name)))
-                family[int(place)] = value
-                value = tuple(family)
+            name, _, position = path.partition("__")
+            if position:
+                members = list(fields.get(name, getattr(self, name)))
+                members[int(position)] = value
+                value = tuple(members)
             fields[name] = value
         return dataclasses.replace(self, **fields)
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, int], ...]:
-        """The paths of `_free`, each with the number of its entries of theta."""
+        """The pairs (path, number of its entries of theta), in the order of `_free`."""
         return tuple((path, part.size) for path, part in self._free())
 
     @property
@@ -466,7 +529,7 @@ class Kernel(Value, ABC):
 
     @property
     def theta(self) -> np.ndarray:
-        """The logarithms of the free parameters, fields before later fields, depth first."""
+        """The logarithms of the free parameters, in the order of `theta_names`, shape (p,)."""
         return self._theta.copy()
 
     @property
@@ -483,7 +546,7 @@ class Kernel(Value, ABC):
 
     @property
     def theta_names(self) -> list[str]:
-        """The nested name of each entry of `theta`; entries of a vector carry their place."""
+        """The nested name of each entry of `theta`, with an index [i] for vector parameters."""
         names: list[str] = []
         for path, part in self._free():
             if isinstance(value := self._slots[path], Kernel):
@@ -503,20 +566,21 @@ class Kernel(Value, ABC):
         changes: dict[str, Any] = {}
         start = 0
         for path, size in self._parts:
-            mine, value = theta[start : start + size], self._slots[path]
+            entries, value = theta[start : start + size], self._slots[path]
             start += size
             if isinstance(value, Kernel):
-                changes[path] = value.with_theta(mine) if size else value
+                changes[path] = value.with_theta(entries) if size else value
             else:
-                new = np.exp(mine).tolist()
+                new = np.exp(entries).tolist()
                 changes[path] = tuple(new) if np.ndim(value) else new[0]
-        there = self._with(changes)
-        if theta.min(initial=0.0) > _VANISHES:  # the same parameters are free: no second look
-            there.__dict__.update(_parts=self._parts, _unresolved=[])
-        return there
+        result = self._with(changes)
+        if theta.min(initial=0.0) > _MIN_LOG_PARAMETER:
+            # No parameter became 0, so the same ones are free: copy the caches.
+            result.__dict__.update(_parts=self._parts, _unresolved=[])
+        return result
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the fields by name; with `deep`, also those of the children, joined by `__`."""
+        """Return the fields by name; with `deep`, also those of the children as `child__name`."""
         params = dict(self._items())
         if deep:
             for name, child in self._children():
@@ -525,10 +589,10 @@ class Kernel(Value, ABC):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Return a *new* kernel with these (possibly nested) parameters: kernels do not change."""
-        own = {name: params.pop(name) for name, _ in self._items() if name in params}
-        if own:  # a new child first, then what is said about its inside
-            changed = dataclasses.replace(self, **own)
+        """Return a *new* kernel with these (possibly nested) parameters; kernels are immutable."""
+        fields = {name: params.pop(name) for name, _ in self._items() if name in params}
+        if fields:  # replace children first, then set the nested parameters of the new ones
+            changed = dataclasses.replace(self, **fields)
             return changed.set_params(**params) if params else changed
         changes = dict(self._children())
         nested: dict[str, dict[str, Any]] = {path: {} for path in changes}
@@ -543,23 +607,31 @@ class Kernel(Value, ABC):
                 changes[owner] = value
             else:
                 nested[owner][path[len(owner) + 2 :]] = value
-        inside = {
+        updated = {
             path: changes[path].set_params(**inner) for path, inner in nested.items() if inner
         }
-        return self._with(changes | inside)
+        return self._with(changes | updated)
 
     def __sklearn_clone__(self) -> Self:
-        return self  # a value: nothing of it can be changed by its holder
+        return self  # kernels are immutable, so a copy is not needed
 
-    # ------------------------------------------------------------------ values that wait for data
+    # ------------------------------------------------------------------ data-dependent values
 
     def resolve(
         self, X: Any, weights: np.ndarray | None = None, targets: np.ndarray | None = None
     ) -> Kernel:
         """Return this kernel with rules such as "median" replaced by their values on X.
 
-        A point of weight 2 counts as two points, a point of weight 0 is absent.  Targets, (n, q),
-        are for kernels that learn from them (`MultipleKernel`); no rule reads them.
+        Estimators call this in `fit`.
+
+        Parameters
+        ----------
+        X : n points
+            The training points.
+        weights : ndarray of shape (n,), optional
+            A point of weight 2 counts as two points; a point of weight 0 is ignored.
+        targets : ndarray of shape (n, q), optional
+            Used by kernels that learn from targets (`MultipleKernel`), but not by rules.
         """
         if self._judges:
             self._judge(X)
@@ -569,36 +641,40 @@ class Kernel(Value, ABC):
             present = np.flatnonzero(weights)
             X, weights = take(X, present), weights[present]
             targets = None if targets is None else targets[present]
-        inside = (X, weights, targets)
+        inner = (X, weights, targets)
         if any(child._unresolved for _, child in self._children()):
-            inside = (
+            inner = (
                 self._inner_points(X),
                 self._inner_weights(X, weights),
                 self._inner_weights(X, targets),
             )
-        children = {path: child.resolve(*inside) for path, child in self._children()}
-        known = self._with(self._resolve_own(X, weights) | children)
-        return known._learned(X, weights, targets)
+        children = {path: child.resolve(*inner) for path, child in self._children()}
+        resolved = self._with(self._resolve_own(X, weights) | children)
+        return resolved._learned(X, weights, targets)
 
     def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
-        """Return what this kernel, whose rules are resolved, becomes when it has seen the data."""
+        """Return this kernel fitted to the data, after its rules are resolved.
+
+        Only kernels that learn from data, such as `MultipleKernel`, override this.
+        """
         return self
 
     def _untaught(self) -> Kernel:
-        """Return this kernel with rules that need no targets."""
+        """Return this kernel with parts that learn from targets replaced by rules that do not."""
         return self._with({path: child._untaught() for path, child in self._children()})
 
     def _rules(self) -> list[str]:
-        """Return the names of the own fields that hold a rule, to be replaced by its value."""
+        """Return the names of the fields of this node that hold a rule such as "median"."""
         return [name for name, value in self._slots.items() if isinstance(value, str)]
 
     @cached_property
     def _unresolved(self) -> list[str]:
-        """The parameters whose values still depend on data."""
+        """The parameters, as "name=rule", whose values still depend on data."""
         own = [f"{name}={getattr(self, name)!r}" for name in self._rules()]
         return own + [name for _, child in self._children() for name in child._unresolved]
 
     def _require_resolved(self) -> None:
+        """Raise ValueError if a parameter is still a rule such as "median"."""
         if self._unresolved:
             raise ValueError(
                 f"{type(self).__name__} has {', '.join(self._unresolved)}, a rule that needs data; "
@@ -632,16 +708,17 @@ class Kernel(Value, ABC):
 
         return Power(self, exponent)
 
-    # ------------------------------------------------------------------ values
+    # ------------------------------------------------------------------ pickling
 
     def __getstate__(self) -> dict[str, Any]:
-        # at hand for speed, no part of the value
-        kept = ("_slots", "_parts", "_theta", "_unresolved", "claims")
-        return {name: value for name, value in self.__dict__.items() if name not in kept}
+        # The names of the cached properties, which are recomputed after loading.
+        cached = ("_slots", "_parts", "_theta", "_unresolved", "claims")
+        return {name: value for name, value in self.__dict__.items() if name not in cached}
 
     # ------------------------------------------------------------------ in notebooks
 
-    _latex: ClassVar[str] = ""  # k(x, z), with <name> for a field; "" to be written by its name
+    # k(x, z) in LaTeX, with <name> for the value of a field; "" to show the class name instead
+    _latex: ClassVar[str] = ""
 
     def _repr_latex_(self) -> str:
         from .language import formula
@@ -656,6 +733,7 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ checks
 
     def _check_weights(self, X: Any, Z: Any, W: Any) -> np.ndarray:
+        """Return W as an array, after checking that it has the shape of k(X, Z)."""
         W = np.asarray(W)
         shape = (length(X), length(X if Z is None else Z))
         if W.shape != shape:
@@ -665,21 +743,22 @@ class Kernel(Value, ABC):
 
 @cache
 def _fields(kernel: type[Kernel]) -> tuple[tuple[str, bool], ...]:
-    """Return the names of the fields of a class, each with whether it is tunable."""
+    """Return (name, whether it is tunable) for each field of a kernel class."""
     return tuple((f.name, "bounds" in f.metadata) for f in dataclasses.fields(kernel))
 
 
 @cache
 def _changes_methods(kernel: type[Kernel]) -> bool:
-    """Tell whether a class of somebody else changes methods, but not what is known of it."""
+    """Return True if a class outside of mercer overrides methods, but not `_claims`."""
     for cls in kernel.__mro__:
         if "_claims" in vars(cls) or cls.__module__.startswith("mercer."):
             return False
-        own = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
-        if any(callable(value) or isinstance(value, property) for value in own.values()):
+        members = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
+        if any(callable(value) or isinstance(value, property) for value in members.values()):
             return True
     return False
 
 
-def _is_family(value: Any) -> bool:
+def _is_kernel_tuple(value: Any) -> bool:
+    """Return True for a non-empty tuple of kernels."""
     return isinstance(value, tuple) and bool(value) and all(isinstance(v, Kernel) for v in value)

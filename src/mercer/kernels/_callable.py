@@ -1,4 +1,4 @@
-"""Kernels that the user has as a function, of two collections of points or of two points."""
+"""A kernel defined by a Python function of two points or of two collections of points."""
 
 from __future__ import annotations
 
@@ -22,22 +22,25 @@ _CONTRACTS = ("auto", "matrix", "pair")
 
 @node
 class Callable(Kernel):
-    """k(x, z) = f(x, z, ...), for points of any kind and a function f of Python.
+    """Kernel defined by a Python function, for points of any kind.
+
+        k(x, z) = function(x, z, ...)
 
     Parameters
     ----------
     function : callable
-        Symmetric and, for a Mercer kernel, positive definite: that is up to you, but `validity`
-        looks for a witness against it.
-    contract : {"auto", "matrix", "pair"}
-        "matrix": function(X, Z) takes two collections of points and returns the block (n, m);
-        "pair": function(x, z) takes two points and returns a number.  "auto" calls it with a few
-        of the points, and takes the matrix contract if that returns blocks of the right shapes.
+        A symmetric function.  For a Mercer kernel it must also be positive semidefinite, which
+        cannot be proved automatically; `validity` searches for a counterexample.
+    contract : {"auto", "matrix", "pair"}, default "auto"
+        How to call the function.  "matrix": function(X, Z) takes two collections of points and
+        returns an array of shape (n, m).  "pair": function(x, z) takes two points and returns a
+        number.  "auto" calls the function with a few points, and selects "matrix" if it returns
+        arrays of the right shapes.
     params : dict, optional
         Further keyword arguments of the function.
     order : int, optional
-        What you know of it and nobody can see: 0 if it is positive semidefinite, m if it is
-        conditionally positive definite of order m.  `validity` takes your word for it.
+        State here what you know about the function: 0 if it is positive semidefinite, m if it is
+        conditionally positive definite of order m.  `validity` trusts this without checking.
 
     Examples
     --------
@@ -65,7 +68,7 @@ class Callable(Kernel):
             object.__setattr__(self, "params", dict(self.params))
         if self.order is not None and not is_count(self.order, 0):
             raise ValueError(
-                f"Callable: order must be 0, 1, 2, ... or None, if nothing is known, got "
+                f"Callable: order must be 0, 1, 2, ..., or None if nothing is known, got "
                 f"{self.order!r}"
             )
 
@@ -74,7 +77,7 @@ class Callable(Kernel):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         contract = like.frame if like is not None else None
-        if contract is None and length(X):  # no points decide nothing
+        if contract is None and length(X):  # "auto" needs at least one point
             contract = self._decide(X) if self.contract == "auto" else self.contract
         return Prepared((X,), frame=contract)
 
@@ -90,7 +93,7 @@ class Callable(Kernel):
             )
 
     def _fill(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Set out <- what the function returns, whether it is finite or not."""
+        """Set out <- k(P, Q), without checking that the values are finite."""
         if Q.frame == "matrix":
             out[...] = self._block(P.arrays[0], Q.arrays[0])
         else:
@@ -111,17 +114,18 @@ class Callable(Kernel):
         return self.contract != "matrix"
 
     def _decide(self, X: Any) -> str:
-        """Return the contract that the function keeps on the first few points."""
-        # Two points against three: rows paired up one by one cannot give a block of this shape.
-        # x @ z, meant for two points, can, if there are three columns, but not for one against one.
-        few, others = (np.arange(m) % length(X) for m in (2, 3))
-        with warnings.catch_warnings():  # a wrong guess may well divide by zero
+        """Return "matrix" or "pair", whichever works for the first few points."""
+        # Call with two and three points: an elementwise function of rows cannot return an array of
+        # shape (2, 3).  A function of two points such as `x @ z` can if there are three columns, so
+        # also call with one point and one point, where it cannot return shape (1, 1).
+        two, three = (np.arange(m) % length(X) for m in (2, 3))
+        with warnings.catch_warnings():  # a call with the wrong contract may warn
             warnings.simplefilter("ignore")
             try:
-                self._block(take(X, few), take(X, others))
+                self._block(take(X, two), take(X, three))
                 self._block(take(X, [0]), take(X, [0]))
                 return "matrix"
-            except Exception as error:  # whatever a function does with what it does not expect
+            except Exception as error:  # a function may raise anything for unexpected input
                 as_matrix = error
             try:
                 self._value(point(X, 0), point(X, 0))
@@ -129,12 +133,13 @@ class Callable(Kernel):
             except Exception as error:
                 as_pair = error
         raise ValueError(
-            f"Callable: {name_of(self.function)} keeps neither contract. Called with a few points: "
-            f"{_said(as_matrix)}. Called with two points: {_said(as_pair)}. Pass "
-            f"contract='matrix' or 'pair' to see where it fails"
+            f"Callable: {name_of(self.function)} satisfies neither contract. Called with two "
+            f"collections of points: {_describe(as_matrix)}. Called with two points: "
+            f"{_describe(as_pair)}. Pass contract='matrix' or 'pair' to see where it fails"
         )
 
     def _block(self, X: Any, Z: Any) -> np.ndarray:
+        """Call the function with two collections of points and check the shape of the result."""
         block = self.function(X, Z, **(self.params or {}))
         block = np.asarray(block.toarray() if sp.issparse(block) else block)
         n, m = length(X), length(Z)
@@ -147,6 +152,7 @@ class Callable(Kernel):
         return block.astype(float, copy=False)
 
     def _value(self, x: Any, z: Any) -> float:
+        """Call the function with two points and check that it returns one number."""
         value = np.asarray(self.function(x, z, **(self.params or {})))
         if value.size != 1:
             raise ValueError(
@@ -157,7 +163,11 @@ class Callable(Kernel):
 
 
 def point(X: Any, i: int) -> Any:
-    """Return one point: a row (polars has them as dictionaries), an entry, a matrix (1, d)."""
+    """Return point i of a collection.
+
+    This is a row of an array or table (a dictionary for polars), an entry of a list, or a matrix
+    of shape (1, d) if X is sparse.
+    """
     if sp.issparse(X):
         return X[[i]]
     if hasattr(X, "row"):
@@ -165,5 +175,5 @@ def point(X: Any, i: int) -> Any:
     return X.iloc[i] if hasattr(X, "iloc") else X[i]
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

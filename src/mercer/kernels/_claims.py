@@ -1,14 +1,14 @@
-"""What is known of a kernel, and by which rule: the vocabulary of proofs.
+"""Known properties of kernels, and the rules that prove them.
 
-A node says in `_claims(*inner)` what follows from what is known of its children:
+The method `_claims(*inner)` of a kernel returns its known properties, given those of its children:
 
-    order                   0 for a Mercer kernel; m for one that is conditionally positive definite
-                            of order m, c^T K c >= 0 for all c orthogonal to the polynomials of
-                            degree below m; None if nothing is known
-    strict                  c^T K c > 0 for different points and c not 0
+    order                   0 for a Mercer kernel; m if k is conditionally positive definite of
+                            order m, that is, c^T K c >= 0 for all c orthogonal to the polynomials
+                            of degree below m; None if nothing is known
+    strict                  c^T K c > 0 if all points are different and c is not 0
     infinitely_divisible    k^p is a Mercer kernel for every real p > 0
 
-A claim is one about mathematics: it holds for numbers without rounding.
+These are mathematical statements: they hold in exact arithmetic, without rounding.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = [
     "Claims",
 ]
 
+# Names of the rules, as printed in proofs.
 SUM = "sum of kernels"
 SCALE = "positive multiple of a kernel"
 PRODUCT = "product of kernels (Schur)"
@@ -43,7 +44,7 @@ MAP = "k(phi(x), phi(z))"
 POWER = "integer power of a kernel"
 SERIES = "power series with coefficients >= 0"
 NORMALISED = "f(x) k(x, z) f(z) with f(x) = k(x, x)^(-1/2)"
-SCHOENBERG = "Schoenberg: exp of what is conditionally positive definite of order 1"
+SCHOENBERG = "Schoenberg: exp of a conditionally positive definite kernel of order 1"
 MIXTURE = "Schoenberg: completely monotone in |x - z|^2, a mixture of Gaussians"
 FEATURES = "inner product of features"
 SAME = "the same function"
@@ -51,19 +52,31 @@ SAME = "the same function"
 
 @dataclass(frozen=True)
 class Claims:
-    """What is known of a kernel.
+    """Known properties of a kernel.
 
     Attributes
     ----------
     rule : str
-        What proves it; for a kernel that is none, why it is none.
+        The rule that proves the properties; for a function that is not a Mercer kernel, the reason.
     order : int or None
-    strict, nonnegative, unit_diagonal, infinitely_divisible, stationary : bool
-        False says that it is not known.
+        0 for a Mercer kernel, m > 0 for a kernel that is conditionally positive definite of order
+        m, None if neither is known.
+    strict : bool
+        Whether k is strictly positive definite.  As for the following attributes, False means that
+        it is not known.
+    nonnegative : bool
+        Whether k(x, z) >= 0 for all points.
+    unit_diagonal : bool
+        Whether k(x, x) = 1 for all points.
+    infinitely_divisible : bool
+        Whether k^p is a Mercer kernel for every real p > 0.
+    stationary : bool
+        Whether k(x, z) depends only on x - z.
     columns : int or None
-        The claims hold for points of at most so many columns.
+        The properties hold for points with at most this number of columns; None for any number.
     against : points or None
-        A few points at which one may look for a negative eigenvalue first.
+        Points at which the Gram matrix of an invalid kernel probably has a negative eigenvalue; the
+        search for a counterexample starts with them.
 
     Examples
     --------
@@ -87,33 +100,40 @@ class Claims:
 
     @classmethod
     def of(cls, inner: Sequence[Claims], rule: str, order: int | None, **known: Any) -> Claims:
-        """Return the claims of a node over children: limits and points to look at are theirs."""
+        """Return the properties of a node; `columns` and `against` are taken from its children."""
         limits = [c.columns for c in inner if c.columns is not None]
-        # Points are made up for kernels whose points are known.  Of others nobody knows them.
-        sure = all(c.order is not None or c.against is not None for c in inner)
-        against = next((c.against for c in inner if c.against is not None), None) if sure else None
-        given: dict[str, Any] = {"columns": min(limits, default=None), "against": against} | known
-        return cls(rule if order is not None else "", order, **given)
+        # The points of one child suit the others only if these are known kernels, not functions of
+        # the user that may take points of another kind.
+        compatible = all(c.order is not None or c.against is not None for c in inner)
+        against = (
+            next((c.against for c in inner if c.against is not None), None) if compatible else None
+        )
+        fields: dict[str, Any] = {"columns": min(limits, default=None), "against": against} | known
+        return cls(rule if order is not None else "", order, **fields)
 
     def proves(self, order: int, columns: float | None = None) -> bool:
-        """Tell whether k is conditionally positive definite of this order (0: at all)."""
+        """Return True if k is known to be conditionally positive definite of this order.
+
+        Order 0 means positive semidefinite.  `columns` is the number of columns of the points, if
+        they are vectors.
+        """
         if columns is not None and self.columns is not None and columns > self.columns:
             return False
         return self.order is not None and self.order <= order
 
     @property
     def limit(self) -> str:
-        """The restriction on the points under which the claims hold, in words; "" for none."""
+        """The restriction on the points under which the properties hold, as text, or ""."""
         if self.columns is None:
             return ""
         return f"for points of at most {self.columns} column{'s' * (self.columns > 1)}"
 
     @property
     def words(self) -> list[str]:
-        """The properties that are known, in words."""
+        """The known properties as a list of texts."""
         if self.order is None:
             return []
-        named = {
+        holds = {
             "strictly positive definite": self.strict and not self.order,
             "conditionally positive definite of order " + str(self.order): self.order > 0,
             "non-negative": self.nonnegative,
@@ -122,15 +142,18 @@ class Claims:
             "stationary": self.stationary,
             self.limit: self.columns is not None,
         }
-        return [word for word, holds in named.items() if holds]
+        return [text for text, is_known in holds.items() if is_known]
 
 
 def every(inner: Sequence[Claims], name: str) -> bool:
-    """Tell whether all children have a property."""
+    """Return True if all children have the property with this name."""
     return all(getattr(c, name) for c in inner)
 
 
 def highest(inner: Sequence[Claims]) -> int | None:
-    """Return the order that all children have: who is of an order is of every higher one."""
+    """Return the highest order of the children, or None if the order of one is not known.
+
+    All children have this order, because order m implies every higher order.
+    """
     orders = [c.order for c in inner]
     return None if None in orders else max(orders, default=0)  # type: ignore[type-var]

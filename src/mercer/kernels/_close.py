@@ -1,14 +1,16 @@
-"""Pairs of rows so close that |y|^2 + |w|^2 - 2 y.w has lost the digits of |y - w|^2.
+"""Accurate squared distances of pairs of rows that are close to each other.
 
-The rounding of the three terms is about 4 eps N, N = |y|^2 + |w|^2.  A pair is called *close* when
+The formula |y|^2 + |w|^2 - 2 y.w for |y - w|^2 suffers from cancellation.  Its rounding error is
+about 4 eps N, with N = |y|^2 + |w|^2.  A pair is called *close* if
 
     |y - w|^2 < 1e-4 N,
 
-and is then computed from the differences of its rows; for all others 4 eps N is at most 1e-11 of
-the squared distance.  Close pairs are few unless the points form clusters that are far apart
-compared with their size, so that one comparison per entry is the usual cost.
+and its distance is then recomputed from the differences of the rows.  For all other pairs, 4 eps N
+is at most 1e-11 of the squared distance.  There are few close pairs unless the points form clusters
+whose distances are large relative to their size, so that the usual cost is one comparison per
+entry.
 
-Dense rows go through compiled loops; sparse rows are subtracted by SciPy, some pairs at a time.
+Dense rows are processed by compiled loops; sparse rows are subtracted by SciPy, in batches.
 """
 
 from __future__ import annotations
@@ -23,20 +25,32 @@ from .._runtime import jit, slices
 
 __all__ = ["close_moments", "refine"]
 
-_CLOSE = 1e-4  # |y - w|^2 / (|y|^2 + |w|^2) below which a pair is close
-_AHEAD = 64  # pairs that are looked at together
-_PAIRS = 2**14  # pairs of sparse rows whose differences are held
+_CLOSE_RATIO = 1e-4  # |y - w|^2 / (|y|^2 + |w|^2) below which a pair is close
+_CHECK_BLOCK = (
+    64  # pairs that are checked together, by vector instructions, before a loop over them
+)
+_SPARSE_BATCH = 2**14  # pairs of sparse rows whose differences are in memory at a time
 
 
 def refine(
     Y: Any, V: Any, columns: int, left: Any, right: Any, s: np.ndarray, relative: bool
 ) -> None:
-    """Set s_ij <- |y_i - v_j|^2 for the close pairs; `left` and `right` are the |y|^2 and |v|^2.
+    """Recompute s_ij = |y_i - v_j|^2 for the close pairs, in place.
 
-    Unless digits `relative` to s are wanted, also below 1, small norms leave nothing to do.
-    Dense rows may be longer than their `columns`.
+    Parameters
+    ----------
+    Y, V : arrays or CSR matrices
+        The rows; only the first `columns` entries of dense rows are used.
+    columns : int
+    left, right : ndarray
+        The squared norms |y_i|^2 and |v_j|^2.
+    s : ndarray of shape (n, m)
+        The squared distances, overwritten for close pairs.
+    relative : bool
+        Whether small s need a small relative error.  If not, an error of 1e-11 max(s, 1) is
+        sufficient, and nothing is recomputed if all norms are small.
     """
-    if not _some_close(s, left, right, relative):
+    if not _may_be_close(s, left, right, relative):
         return
     if sp.issparse(Y) or sp.issparse(V):
         for i, j, D in _sparse_differences(Y, V, left, right, s):
@@ -55,10 +69,11 @@ def close_moments(
     first: np.ndarray,
     second: np.ndarray,
 ) -> None:
-    """Move the close pairs from M into the moments, leaving M_ij = 0 behind.
+    """Add the close pairs to weighted moments of the differences, and set their M_ij to 0.
 
     first_ic <- first_ic + sum_j M_ij (y_ic - v_jc) and
-    second_c <- second_c + sum_ij M_ij (y_ic - v_jc)^2, over close pairs.
+    second_c <- second_c + sum_ij M_ij (y_ic - v_jc)^2, over close pairs.  The caller adds the other
+    pairs by matrix products.
     """
     if sp.issparse(Y) or sp.issparse(V):
         for i, j, D in _sparse_differences(Y, V, left, right, s):
@@ -70,17 +85,18 @@ def close_moments(
         _moments_dense(M, Y, V, left, right, s, first, second)
 
 
-def _some_close(s: np.ndarray, left: np.ndarray, right: np.ndarray, relative: bool) -> bool:
-    return s.size > 0 and (relative or _CLOSE * (left.max() + right.max()) > 1.0)
+def _may_be_close(s: np.ndarray, left: np.ndarray, right: np.ndarray, relative: bool) -> bool:
+    """Return False if no pair can be close enough to be recomputed."""
+    return s.size > 0 and (relative or _CLOSE_RATIO * (left.max() + right.max()) > 1.0)
 
 
 def _sparse_differences(
     Y: Any, V: Any, left: np.ndarray, right: np.ndarray, s: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
-    """Yield the places i, j of close pairs with the rows y_i - v_j, in float64."""
+    """Yield (i, j, y_i - v_j) for batches of close pairs, with the differences in float64."""
     Y, V = (rows if sp.issparse(rows) else sp.csr_array(rows) for rows in (Y, V))
     pairs = _close_pairs(s, left, right)
-    for part in slices(pairs.shape[1], _PAIRS):
+    for part in slices(pairs.shape[1], _SPARSE_BATCH):
         i, j = pairs[:, part]
         yield i, j, (Y[i] - V[j]).astype(np.float64)
 
@@ -90,13 +106,13 @@ def _sparse_differences(
 
 @jit()
 def _is_close(s: Any, left: Any, right: Any) -> bool:
-    # not "less than": a pair whose product overflowed is close, too
-    return not (s >= _CLOSE * (left + right))
+    # Written as "not >=", so that a NaN from an overflow counts as close, too.
+    return not (s >= _CLOSE_RATIO * (left + right))
 
 
 @jit()
 def _count_close(s: Any, left: Any, right: Any) -> int:
-    """Count without a branch, by vector instructions."""
+    """Return the number of close pairs in a row; without branches, so that it is vectorised."""
     count = 0
     for j in range(s.shape[0]):
         count += _is_close(s[j], left, right[j])
@@ -105,7 +121,7 @@ def _count_close(s: Any, left: Any, right: Any) -> int:
 
 @jit()
 def _close_pairs(s: Any, left: Any, right: Any) -> Any:
-    """Return the places i and j of the close pairs, in two rows."""
+    """Return the indices i and j of the close pairs, as an array of shape (2, count)."""
     count = 0
     for i in range(s.shape[0]):
         count += _count_close(s[i], left[i], right)
@@ -119,7 +135,7 @@ def _close_pairs(s: Any, left: Any, right: Any) -> Any:
 
 
 @jit("reassoc", "nsz")
-def _square(y: Any, v: Any, columns: int) -> Any:
+def _squared_distance(y: Any, v: Any, columns: int) -> Any:
     total = y.dtype.type(0)
     for c in range(columns):
         total += (y[c] - v[c]) * (y[c] - v[c])
@@ -128,23 +144,25 @@ def _square(y: Any, v: Any, columns: int) -> Any:
 
 @jit()
 def _refine_dense(Y: Any, V: Any, columns: int, left: Any, right: Any, s: Any) -> None:
+    """Recompute the squared distances s of close pairs of dense rows."""
     for i in range(s.shape[0]):
-        for start in range(0, s.shape[1], _AHEAD):
-            stop = min(start + _AHEAD, s.shape[1])
+        for start in range(0, s.shape[1], _CHECK_BLOCK):
+            stop = min(start + _CHECK_BLOCK, s.shape[1])
             if not _count_close(s[i, start:stop], left[i], right[start:stop]):
                 continue
             for j in range(start, stop):
                 if _is_close(s[i, j], left[i], right[j]):
-                    s[i, j] = _square(Y[i], V[j], columns)
+                    s[i, j] = _squared_distance(Y[i], V[j], columns)
 
 
 @jit()
 def _moments_dense(
     M: Any, Y: Any, V: Any, left: Any, right: Any, s: Any, first: Any, second: Any
 ) -> None:
+    """Do the work of `close_moments` for dense rows."""
     for i in range(s.shape[0]):
-        for start in range(0, s.shape[1], _AHEAD):
-            stop = min(start + _AHEAD, s.shape[1])
+        for start in range(0, s.shape[1], _CHECK_BLOCK):
+            stop = min(start + _CHECK_BLOCK, s.shape[1])
             if not _count_close(s[i, start:stop], left[i], right[start:stop]):
                 continue
             for j in range(start, stop):

@@ -1,7 +1,8 @@
 """Conditionally positive definite functions of the distance.
 
-Of order m: c^T K c >= 0 for all c orthogonal to the polynomials of degree below m.  Order 1 means
-sum c_i = 0, which centring ensures.  The signs are part of the definition.
+Conditionally positive definite of order m means that c^T K c >= 0 for all c orthogonal to the
+polynomials of degree below m.  For order 1 the condition is sum c_i = 0, which centring the kernel
+matrix ensures.  The minus signs of the kernels are necessary for this property.
 """
 
 from __future__ import annotations
@@ -21,26 +22,40 @@ __all__ = ["Distance", "Multiquadric", "ThinPlate"]
 
 
 @node
-class _Conditional(Radial):
-    """A function of the distance that is no Mercer kernel, but conditionally one of an order."""
+class _ConditionallyPositiveDefinite(Radial):
+    """Base class of functions of the distance that are only conditionally positive definite."""
 
     @property
     @abstractmethod
     def _proof(self) -> tuple[str, int, list[float]]:
-        """The rule, the order, and distances of points on a line that show that it is not 0."""
+        """The triple (rule, order, positions).
+
+        Points at these positions on a line, in units of the length scale, show that the function is
+        not positive semidefinite.
+        """
 
     def _claims(self, *inner: Claims) -> Claims:
-        rule, order, places = self._proof
+        rule, order, positions = self._proof
         against: Any = None
         if not isinstance(self.length_scale, str):
             scale = np.atleast_1d(np.asarray(self.length_scale, dtype=float))
-            against = np.outer(places, scale / np.sqrt(scale.size))
+            against = np.outer(positions, scale / np.sqrt(scale.size))
         return Claims(rule, order, stationary=True, against=against)
 
 
 @node
-class Multiquadric(_Conditional):
-    """k(x, z) = -sqrt(1 + |x - z|^2 / l^2), conditionally positive definite of order 1.
+class Multiquadric(_ConditionallyPositiveDefinite):
+    """Multiquadric, a smooth function that grows with the distance.
+
+        k(x, z) = -sqrt(1 + |x - z|^2 / l^2)
+
+    It is not a Mercer kernel, but conditionally positive definite of order 1.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (d,), default 1.0
+        The length scale l, or one per column.  Tunable.  A rule such as "median" is also possible;
+        `resolve` replaces it by a value for the data.
 
     Examples
     --------
@@ -50,7 +65,7 @@ class Multiquadric(_Conditional):
     """
 
     _latex: ClassVar[str] = r"-\left(1 + " + SCALED_DISTANCE + r"^2\right)^{1/2}"
-    falls: ClassVar[bool] = True
+    is_decreasing: ClassVar[bool] = True
 
     @property
     def _proof(self) -> tuple[str, int, list[float]]:
@@ -66,10 +81,21 @@ class Multiquadric(_Conditional):
 
 
 @node
-class ThinPlate(_Conditional):
-    """k(x, z) = r^2 log r (degree 2) or -r^4 log r (degree 4),  r = |x - z| / l.
+class ThinPlate(_ConditionallyPositiveDefinite):
+    """Thin plate spline kernel, for smooth interpolation of scattered data.
 
-    Conditionally positive definite of order 2 and 3; the sign is part of that.
+        k(x, z) = r^2 log r (degree 2) or -r^4 log r (degree 4),  r = |x - z| / l
+
+    It is not a Mercer kernel, but conditionally positive definite: of order 2 for degree 2, and of
+    order 3 for degree 4.  The signs are necessary for this property.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (d,), default 1.0
+        The length scale l, or one per column.  Tunable.  A rule such as "median" is also possible;
+        `resolve` replaces it by a value for the data.
+    degree : {2, 4}, default 2
+        The power of r.  Degree 4 gives smoother functions.
 
     Examples
     --------
@@ -99,10 +125,21 @@ class ThinPlate(_Conditional):
 
 
 @node
-class Distance(_Conditional):
-    """k(x, z) = -|x - z|^b / l^b with 0 < b <= 2, conditionally positive definite of order 1.
+class Distance(_ConditionallyPositiveDefinite):
+    """Negative power of the distance.
 
-    b = 1 is the kernel of the energy distance; centring b = 2 gives the linear kernel.
+        k(x, z) = -|x - z|^b / l^b,  0 < b <= 2
+
+    It is not a Mercer kernel, but conditionally positive definite of order 1.  For b = 1 it is the
+    kernel of the energy distance; for b = 2, centring it gives twice the linear kernel (for l = 1).
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (d,), default 1.0
+        The length scale l, or one per column.  Tunable.  A rule such as "median" is also possible;
+        `resolve` replaces it by a value for the data.
+    exponent : float, default 1.0
+        The exponent b, in (0, 2].
 
     Examples
     --------
@@ -115,14 +152,14 @@ class Distance(_Conditional):
 
     exponent: float = 1.0
 
-    falls: ClassVar[bool] = True
+    is_decreasing: ClassVar[bool] = True
     _kink: ClassVar[bool] = True
 
     def _check_shape(self) -> None:
         if not (isinstance(self.exponent, (int, float, np.number)) and 0 < self.exponent <= 2):
             raise ValueError(
                 f"Distance: exponent must lie in (0, 2], got {self.exponent!r}; "
-                f"-r^b is not conditionally positive definite of order 1 beyond 2"
+                f"for b > 2, -r^b is not conditionally positive definite of order 1"
             )
 
     @property

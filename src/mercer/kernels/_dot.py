@@ -1,7 +1,7 @@
 """Kernels that are functions of the inner product t = <x, z>.
 
-A new one needs `profile(t)`, `slope(t)` = profile'(t), and, for parameters,
-`parameter_slopes(t)`.  The base class owns everything else.
+A new kernel implements `profile(t)`, `slope(t)` = profile'(t) and, if it has parameters,
+`parameter_slopes(t)`.  The base class does everything else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"
 
 @node
 class DotProduct(Profiled):
-    """k(x, z) = profile(<x, z>).
+    """Base class of kernels that are functions of the inner product.
+
+        k(x, z) = profile(<x, z>)
 
     Examples
     --------
@@ -56,16 +58,20 @@ class DotProduct(Profiled):
 
 
 def squared_norms(X: Any) -> np.ndarray:
-    """Return |x_i|^2, in the precision of X."""
+    """Return the squared norms |x_i|^2 of the rows, in the precision of X, shape (n,)."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    with np.errstate(over="ignore"):  # an infinite norm is for the caller to judge
+    with np.errstate(over="ignore"):  # the caller handles infinite norms
         return np.einsum("ij,ij->i", X, X)
 
 
 @node
 class Linear(DotProduct):
-    """k(x, z) = <x, z>.
+    """Linear kernel: the inner product.
+
+        k(x, z) = <x, z>
+
+    It has no parameters; `Linear() + c` adds an intercept, and `Scale` a variance.
 
     Examples
     --------
@@ -102,7 +108,7 @@ class Linear(DotProduct):
 
 
 class _Affine(ABC):
-    """What all k = g(gamma <x, z> + coef0) share; a kernel adds g', in `_outer_slope(t)`."""
+    """Base class of k(x, z) = g(gamma <x, z> + coef0); a kernel implements g and its slope."""
 
     gamma: float | str
     coef0: float
@@ -115,7 +121,8 @@ class _Affine(ABC):
         return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
 
     @abstractmethod
-    def _outer_slope(self, t: np.ndarray) -> np.ndarray: ...
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
+        """Return g'(gamma t + coef0)."""
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.gamma, str):
@@ -125,10 +132,21 @@ class _Affine(ABC):
 
 @node
 class Polynomial(_Affine, DotProduct):
-    """k(x, z) = (gamma <x, z> + coef0)^degree, with degree a positive integer, coef0 >= 0.
+    """Polynomial kernel.
 
-    Its features are all monomials up to that degree (of exactly that degree for coef0 = 0).
-    `gamma` is a number or one of "scale", "auto", "median" (then `resolve` it on data).
+        k(x, z) = (gamma <x, z> + coef0)^degree
+
+    Its features are all monomials of at most that degree (of exactly that degree for coef0 = 0).
+
+    Parameters
+    ----------
+    degree : int, default 3
+        The degree, a positive integer.
+    coef0 : float, default 1.0
+        The constant term, >= 0.  Tunable.
+    gamma : float or str, default 1.0
+        The factor of the inner product, > 0.  Tunable.  A rule such as "scale", "auto" or "median"
+        is also possible; `resolve` replaces it by a value for the data.
 
     Examples
     --------
@@ -169,10 +187,21 @@ class Polynomial(_Affine, DotProduct):
 
 @node
 class Sigmoid(_Affine, DotProduct):
-    """k(x, z) = tanh(gamma <x, z> + coef0).
+    """Sigmoid (hyperbolic tangent) kernel, which is *not* a Mercer kernel.
 
-    *Not* a Mercer kernel, for any gamma and coef0: tanh(xz) at x = 1, 2 already has a negative
-    eigenvalue.  It is here because the literature uses it; solvers say so where it matters.
+        k(x, z) = tanh(gamma <x, z> + coef0)
+
+    It is indefinite for all gamma and coef0; the matrix of tanh(xz) for x = 1, 2 already has a
+    negative eigenvalue.  It is included because it is common in the literature.  Estimators that
+    require a Mercer kernel warn or raise an error.
+
+    Parameters
+    ----------
+    gamma : float or str, default 1.0
+        The factor of the inner product, > 0.  Tunable.  A rule such as "scale", "auto" or "median"
+        is also possible; `resolve` replaces it by a value for the data.
+    coef0 : float, default 1.0
+        The constant term, any finite number.  Tunable if it is positive.
 
     Examples
     --------
@@ -199,10 +228,11 @@ class Sigmoid(_Affine, DotProduct):
         rule = "tanh has a power series with negative coefficients"
         if isinstance(self.gamma, str):
             return Claims(rule)
-        # coef0 < 0 shows at 0, coef0 = 0 at 1 and 2, coef0 > 0 at 0 and two far points, x and -x
+        # Points with a negative eigenvalue: 0 for coef0 < 0; 1 and 2 for coef0 = 0; and 0 with two
+        # distant points x and -x for coef0 > 0.
         far = np.sqrt(5.0 + abs(self.coef0))
-        places = np.array([[0.0], [1.0], [2.0], [far], [-far]])
-        return Claims(rule, against=places / np.sqrt(float(self.gamma)))
+        positions = np.array([[0.0], [1.0], [2.0], [far], [-far]])
+        return Claims(rule, against=positions / np.sqrt(float(self.gamma)))
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
@@ -210,14 +240,18 @@ class Sigmoid(_Affine, DotProduct):
         return np.tanh(t, out=t)
 
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
-        # 1 - tanh^2, which would cancel, is 4 e / (1 + e)^2 with e = exp(-2 |.|)
+        # 1 - tanh(u)^2 suffers from cancellation; it equals 4 e / (1 + e)^2 with e = exp(-2 |u|).
         e = np.exp(-2.0 * np.abs(float(self.gamma) * t + self.coef0))
         return 4.0 * e / (1.0 + e) ** 2
 
 
 @node
 class Cosine(VectorKernel):
-    """k(x, z) = <x, z> / (|x| |z|), and 0 where a point is 0.
+    """Cosine similarity.
+
+        k(x, z) = <x, z> / (|x| |z|)
+
+    It is 0 if x or z is 0.  It has no parameters.
 
     Examples
     --------
@@ -245,18 +279,25 @@ class Cosine(VectorKernel):
         return (_unit_rows(X)[1] > 0).astype(X.dtype)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        # d/dx of u.v with u = x/|x| is (v - (u.v) u) / |x|
+        # The derivative of u.v with respect to x, where u = x / |x|, is (v - (u.v) u) / |x|.
         X, Z = self._operands(X, Z)
         U, inverse = _unit_rows(X)
-        towards = np.asarray(W @ _unit_rows(Z)[0])
+        weighted = np.asarray(W @ _unit_rows(Z)[0])
         U = U.toarray() if sp.issparse(U) else U
-        along = np.einsum("ij,ij->i", towards, U)
-        return (towards - along[:, None] * U) * inverse[:, None]
+        radial = np.einsum("ij,ij->i", weighted, U)
+        return (weighted - radial[:, None] * U) * inverse[:, None]
 
 
 @node
 class Bilinear(VectorKernel):
-    """k(x, z) = x^T A z, with A symmetric positive semidefinite (checked).
+    """Linear kernel with a metric matrix A.
+
+        k(x, z) = x^T A z
+
+    Parameters
+    ----------
+    A : array-like of shape (d, d)
+        A symmetric positive semidefinite matrix; this is checked.
 
     Examples
     --------
@@ -275,8 +316,8 @@ class Bilinear(VectorKernel):
         if (lowest := lowest_eigenvalue(A)) < 0:
             raise ValueError(
                 f"Bilinear: A must be positive semidefinite, but its smallest eigenvalue is "
-                f"{lowest:.3g}; x^T A z is then not a Mercer kernel. check_gram(A).nearest is the "
-                f"nearest matrix that is"
+                f"{lowest:.3g}, so x^T A z is not a Mercer kernel. check_gram(A).nearest is the "
+                f"nearest positive semidefinite matrix"
             )
 
     def _claims(self, *inner: Claims) -> Claims:
@@ -284,7 +325,7 @@ class Bilinear(VectorKernel):
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         X, Z = P.arrays[0], Q.arrays[0]
-        inner_products(X, Q.once("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
+        inner_products(X, Q.cached("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
@@ -318,7 +359,7 @@ class Bilinear(VectorKernel):
 
 
 def _shifted(kernel: Kernel, X: Any) -> Kernel:
-    """Return k(x - c, z - c) with c in the middle of X, or k if X is not far from the origin."""
+    """Return k(x - c, z - c) with c the middle of X, or k if X is not far from the origin."""
     from ._maps import Shift
 
     if sp.issparse(X) or not kernel._has_linear_part:
@@ -328,7 +369,7 @@ def _shifted(kernel: Kernel, X: Any) -> Kernel:
 
 
 def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
-    """Return t**exponent by repeated squaring, overwriting t; far faster than a real power."""
+    """Return t**exponent by repeated squaring, overwriting t; much faster than np.power."""
     if exponent == 0:
         t[...] = 1.0
         return t
@@ -342,8 +383,8 @@ def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
 
 
 def _unit_rows(X: Any) -> tuple[Any, np.ndarray]:
-    """Return the rows of X scaled to length 1 (0 stays 0) and the inverse lengths."""
-    # first by the largest entry, so that no square overflows
+    """Return the rows of X scaled to norm 1 (zero rows stay 0), and the inverse norms."""
+    # Divide by the largest entry first, so that the squares do not overflow.
     largest: Any = abs(X).max(axis=1) if X.shape[0] else np.zeros(0)
     largest = np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel()
     first = np.divide(1.0, largest, out=np.zeros_like(largest), where=largest > 0)

@@ -1,4 +1,4 @@
-"""Sets and bags read as sparse rows: how often each of them holds each element."""
+"""Sets and bags encoded as rows of counts: how often each point contains each element."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ __all__ = ["Elements"]
 
 
 class Elements:
-    """Sets or bags as rows: how often each point holds each element, in the order of their codes.
+    """Sets or bags encoded as a matrix of counts, one row per point and one column per element.
+
+    Columns are in the order of the hash codes of the elements, so that collections that are encoded
+    separately can be compared.
 
     Parameters
     ----------
     X : points
         Sets, bags (dictionaries of counts), or the rows of a matrix.
     owner : str
-        The kernel, for messages.
-    bags : bool
-        Whether an element may be held more than once, or by a part.
+        The name of the kernel, for error messages.
+    bags : bool, default False
+        Whether counts other than 0 and 1, including fractions, are allowed.
     """
 
     def __init__(self, X: Any, owner: str, bags: bool = False) -> None:
         self.owner, self.bags = owner, bags
         self.phi: Any
-        self.width: int | None = None  # columns of the matrix, if X is one
+        self.width: int | None = None  # number of columns if X is a matrix
         X = only_column(X, owner, matrix=True)
         matrix = _matrix_of(X)
         if matrix is None:
@@ -48,13 +51,14 @@ class Elements:
         self.sizes = np.asarray(self.phi.sum(axis=1), dtype=float).ravel()
 
     def _from_sets(self, points: list) -> tuple[sp.csr_array, np.ndarray]:
-        wanted: Any = (AbstractSet, Mapping) if self.bags else AbstractSet
-        for place, point in enumerate(points):
-            if not isinstance(point, wanted):
+        """Return the matrix of counts of a list of sets or bags, and the codes of its columns."""
+        allowed: Any = (AbstractSet, Mapping) if self.bags else AbstractSet
+        for i, point in enumerate(points):
+            if not isinstance(point, allowed):
                 what = "a set or a dictionary of counts" if self.bags else "a set"
-                hint = "MinMax takes bags" if isinstance(point, Mapping) else "write set(...)"
+                hint = "use MinMax for bags" if isinstance(point, Mapping) else "write set(...)"
                 raise TypeError(
-                    f"{self.owner}: point {place} is {point!r}, not {what}; {hint}, or give the "
+                    f"{self.owner}: point {i} is {point!r}, not {what}; {hint}, or pass the "
                     f"rows of a matrix"
                 )
         owner = np.repeat(np.arange(len(points)), [len(point) for point in points])
@@ -68,70 +72,78 @@ class Elements:
                 raise TypeError(
                     f"{self.owner}: the counts of a bag must be numbers, but not all are"
                 ) from None
-            bad = ~(np.isfinite(value) & (value >= 0))
-            if bad.any():
-                first = int(np.argmax(bad))
+            invalid = ~(np.isfinite(value) & (value >= 0))
+            if invalid.any():
+                first = int(np.argmax(invalid))
                 raise ValueError(
-                    f"{self.owner}: point {owner[first]} has an element {value[first]:g} times; "
-                    f"counts are finite and not negative"
+                    f"{self.owner}: point {owner[first]} contains an element {value[first]:g} "
+                    f"times; counts must be finite and not negative"
                 )
         return Terms(len(points), owner, code, value).matrix()
 
     def _codes(self, points: list) -> np.ndarray:
+        """Return the codes of all elements, point by point."""
         try:
             return codes_of(list(chain.from_iterable(points)), self.owner, "elements")
-        except TypeError:  # again, to say whose element it is
-            for place, point in enumerate(points):
-                codes_of(list(point), self.owner, f"the elements of point {place}")
+        except TypeError:  # repeat it point by point, so that the error names the point
+            for i, point in enumerate(points):
+                codes_of(list(point), self.owner, f"the elements of point {i}")
             raise
 
     def _check_entries(self, matrix: Any) -> None:
+        """Raise ValueError if an entry is not 0 or 1, or for bags not a finite count."""
         entries = matrix.data if sp.issparse(matrix) else matrix
-        fine = np.isfinite(entries) & (entries >= 0)
+        valid = np.isfinite(entries) & (entries >= 0)
         if not self.bags:
-            fine &= (entries == 0) | (entries == 1)
-        if np.all(fine):
+            valid &= (entries == 0) | (entries == 1)
+        if np.all(valid):
             return
         matrix = matrix.tocoo() if sp.issparse(matrix) else matrix
         if sp.issparse(matrix):
-            at = int(np.argmin(fine))
-            row, column, entry = matrix.row[at], matrix.col[at], matrix.data[at]
+            first = int(np.argmin(valid))
+            row, column, entry = matrix.row[first], matrix.col[first], matrix.data[first]
         else:
-            row, column = np.argwhere(~fine)[0]
+            row, column = np.argwhere(~valid)[0]
             entry = matrix[row, column]
-        wanted = (
-            "counts of a bag are finite and not negative"
+        requirement = (
+            "the counts of a bag must be finite and not negative"
             if self.bags
-            else "sets have entries 0 and 1; pass X > 0, or take MinMax for counts"
+            else "sets must have entries 0 and 1; pass X > 0, or use MinMax for counts"
         )
         raise ValueError(
-            f"{self.owner}: point {row} has the entry {entry:g} in column {column}, but {wanted}"
+            f"{self.owner}: point {row} has the entry {entry:g} in column {column}, but "
+            f"{requirement}"
         )
 
     def at(self, columns: np.ndarray) -> Any:
-        """Return the rows at given elements; others are left out."""
+        """Return the counts of the elements with these codes only, one column per code."""
         if columns is self.columns or np.array_equal(columns, self.columns):
             return self.phi
         return self.terms().matrix(columns)[0]
 
     def terms(self) -> Terms:
-        """Return the rows term by term."""
+        """Return the nonzero counts as a list of terms (point, code of the element, count)."""
         phi = sp.coo_array(self.phi)
         return Terms(phi.shape[0], phi.row, self.columns[phi.col], phi.data.astype(float))
 
     def like(self, chosen: np.ndarray) -> Any:
-        """Return the sets whose elements are chosen, (q, number of elements), in X's form."""
+        """Return q sets in the format of X, given a boolean array of shape (q, number of elements).
+
+        Row i of `chosen` marks the elements of set i.  The result is a list of sets, or a matrix if
+        X is one.
+        """
         if self.width is None:
-            flat = list(chain.from_iterable(self.points))
-            names = dict(zip(codes_of(flat, self.owner, "elements").tolist(), flat, strict=True))
-            return [{names[code] for code in self.columns[row].tolist()} for row in chosen]
+            elements = list(chain.from_iterable(self.points))
+            codes = codes_of(elements, self.owner, "elements").tolist()
+            by_code = dict(zip(codes, elements, strict=True))
+            return [{by_code[code] for code in self.columns[row].tolist()} for row in chosen]
         out = np.empty_like(chosen)
         out[:, self.order] = chosen
         return sp.csr_array(out.astype(float)) if sp.issparse(self.phi) else out.astype(float)
 
 
 def _matrix_of(X: Any) -> Any:
-    """Return X as CSR or as an array of numbers, None if it is no matrix."""
+    """Return X as a CSR matrix or a numeric array, or None if it is not a matrix."""
     if sp.issparse(X):
         X = sp.csr_array(X)
         if not X.has_canonical_format:

@@ -1,10 +1,11 @@
-"""Kernels that add up a term for every column, s = sum_c w_c g(x_c, z_c).
+"""Kernels of a sum of one term per column, s = sum_c w_c g(x_c, z_c).
 
-A new one names its term g, the weights w_c of the columns, `profile(s)` and `slope(s)` =
-profile'(s).  The terms |x - z|, (x - z)^2 / (x + z) and min(x, z) are not inner products, so no
-matrix product gives s.  It is summed directly, one row against a few hundred others at a time,
-which compiles to vector instructions.  Sparse rows are made dense a few at a time, except for
-minima, which are 0 where an entry is.
+A new kernel defines the term g, the weights w_c of the columns, `profile(s)` and `slope(s)` =
+profile'(s).  The terms |x - z|, (x - z)^2 / (x + z) and min(x, z) are not inner products, so that
+s cannot be computed by a matrix product.  It is summed directly, for one row and a few hundred
+others at a time, in loops that compile to vector instructions.  Sparse rows are converted to dense
+ones in batches.  Only for min(x, z) are sparse rows used directly, because the minimum of
+non-negative numbers is 0 where one of them is.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from ._vectors import SCALED_DISTANCE, LengthScaled, Profiled, check_scale
 
 __all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
 
-_ABSOLUTE, _CHI2, _MINIMUM = range(3)  # the terms g
+_ABSOLUTE, _CHI2, _MINIMUM = range(3)  # the terms g: |x - z|, (x - z)^2 / (x + z), min(x, z)
 
-_WIDTH = 512  # entries of a row summed at a time: they stay in the first cache
-_DENSE = 1 << 20  # entries of a sparse operand that are made dense at a time
+_SUM_WIDTH = 512  # entries of a row summed at a time, so that they stay in the level-1 cache
+_MAX_DENSE_ENTRIES = 1 << 20  # entries of a sparse operand converted to a dense array at a time
 
 
 @node
 class Elementwise(Profiled):
-    """k(x, z) = profile(s), s = sum_c w_c g(x_c, z_c)."""
+    """Base class of k(x, z) = profile(s) with s = sum_c w_c g(x_c, z_c)."""
 
-    _kind: ClassVar[int]
-    _nonnegative: ClassVar[bool] = False  # the domain is x >= 0
+    _kind: ClassVar[int]  # the term g: _ABSOLUTE, _CHI2 or _MINIMUM
+    _nonnegative: ClassVar[bool] = False  # whether entries must be >= 0
     _summed_in: ClassVar[Any] = np.float64
 
     @property
@@ -45,7 +46,7 @@ class Elementwise(Profiled):
         return "nonnegative" if self._nonnegative else "vectors"
 
     def _weights(self, columns: int) -> Any:
-        """Return w, a number or one per column."""
+        """Return the weights w_c, one number or one per column."""
         return 1.0
 
     # ------------------------------------------------------------------ tiles
@@ -55,7 +56,7 @@ class Elementwise(Profiled):
     ) -> np.ndarray:
         X, Z = P.arrays[0], Q.arrays[0]
         if self._kind == _MINIMUM and sp.issparse(X) and sp.issparse(Z):
-            shared_minima(X, Z, out)  # where one of them is 0, so is the minimum
+            shared_minima(X, Z, out)  # the minimum is 0 where one of the entries is
             return out
         weights = np.full(X.shape[1], self._weights(X.shape[1]), dtype=out.dtype)
         for rows, A in _dense_rows(X):
@@ -63,17 +64,17 @@ class Elementwise(Profiled):
                 for columns, B in _dense_rows(Z):
                     _sum_terms(self._kind, A, _transposed(B), weights, out[rows, columns])
             else:
-                Bt = Q.once("columns", lambda: _transposed(Z))
+                Bt = Q.cached("columns", lambda: _transposed(Z))
                 _sum_terms(self._kind, A, Bt, weights, out[rows])
         return out
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
-        self._weights(X.shape[1])  # as many columns as length scales
+        self._weights(X.shape[1])  # raises an error if there is not one length scale per column
         return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
-        """Check that X holds vectors, and that they lie in the domain."""
+        """Return X as vectors, after checking that they have no negative entry where required."""
         X = super()._vectors(X, like)
         if self._nonnegative:
             lowest = min((X.data if sp.issparse(X) else X).min(initial=0.0), 0.0)
@@ -91,7 +92,10 @@ class Elementwise(Profiled):
         return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
     def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
-        """Return the (n, d) array that `add` fills with sums over j of M_ij times something."""
+        """Return the array of shape (n, d) that the loop `add` fills with sums of M_ij over j.
+
+        `add` is `_sum_slopes` or `_sum_terms_by_column`.
+        """
         X, Z = P.arrays[0], Q.arrays[0]
         out = np.zeros(X.shape)
         for rows, A in _dense_rows(X):
@@ -103,7 +107,7 @@ class Elementwise(Profiled):
 
 @node
 class _ExponentialSum(Elementwise):
-    """k(x, z) = exp(-s), where s is 0 for equal points."""
+    """Base class of k(x, z) = exp(-s) with s = 0 for equal points."""
 
     diagonal_bound: ClassVar[float] = 1.0
 
@@ -111,7 +115,7 @@ class _ExponentialSum(Elementwise):
         return Claims(
             SCHOENBERG,
             0,
-            strict=True,  # exp(-psi) is, where psi > 0 for different points
+            strict=True,  # because s > 0 for different points
             nonnegative=True,
             unit_diagonal=True,
             infinitely_divisible=True,
@@ -127,14 +131,20 @@ class _ExponentialSum(Elementwise):
 
 @node
 class Laplacian(LengthScaled, _ExponentialSum):
-    """k(x, z) = exp(-sum_c |x_c - z_c| / l_c).
+    """Laplacian kernel: exponential of the L1 distance.
 
-    `length_scale` is a number, one number per column, or a rule to be resolved on data: "auto"
-    (gamma = 1/d), "scale" (gamma = 1 / (d Var X)) or "median" (l = the median distance), in the
-    convention exp(-gamma |x - z|_1) with gamma = 1/l, which `Laplacian.from_gamma` takes.
+        k(x, z) = exp(-sum_c |x_c - z_c| / l_c)
 
-    A product of kernels exp(-|x_c - z_c| / l_c) on the line, where it is that of the
-    Ornstein-Uhlenbeck process.
+    With one column it is the covariance of the Ornstein-Uhlenbeck process; with several columns it
+    is the product of such kernels.
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default 1.0
+        The length scale l, or one per column.  Tunable.  It can also be a rule that `resolve`
+        replaces by a value for the data: "median" (l is the median L1 distance), "auto"
+        (gamma = 1 / d), "scale" (gamma = 1 / (d Var X)), "scott" or "silverman", where
+        gamma = 1 / l.  `Laplacian.from_gamma` takes gamma directly.
 
     Examples
     --------
@@ -171,10 +181,18 @@ class Laplacian(LengthScaled, _ExponentialSum):
 
 @node
 class Chi2(_ExponentialSum):
-    """k(x, z) = exp(-gamma sum_c (x_c - z_c)^2 / (x_c + z_c)), for histograms x, z >= 0.
+    """Exponential chi-squared kernel for histograms, x, z >= 0.
 
-    A column that is 0 in both points adds 0.  `gamma` is a number or a rule: "auto" and "scale"
-    as for the RBF, and "median", 1 / the median of the sums.
+        k(x, z) = exp(-gamma sum_c (x_c - z_c)^2 / (x_c + z_c))
+
+    A column that is 0 in both points adds 0 to the sum.
+
+    Parameters
+    ----------
+    gamma : float or str, default 1.0
+        The factor of the sum, > 0.  Tunable.  It can also be a rule that `resolve` replaces by a
+        value for the data: "median" (1 / the median of the sums), or "scale", "auto", "scott" or
+        "silverman" as for `RBF`.
 
     Examples
     --------
@@ -210,10 +228,13 @@ class Chi2(_ExponentialSum):
 
 @node
 class AdditiveChi2(Elementwise):
-    """k(x, z) = -sum_c (x_c - z_c)^2 / (x_c + z_c), for histograms x, z >= 0.
+    """Additive chi-squared kernel for histograms, x, z >= 0.
 
-    Only conditionally positive definite, of order 1: since (x - z)^2 / (x + z) is
-    x + z - 4 xz / (x + z), and xz / (x + z) is a kernel.  Its exponential is `Chi2`.
+        k(x, z) = -sum_c (x_c - z_c)^2 / (x_c + z_c)
+
+    It is not a Mercer kernel, but conditionally positive definite of order 1, because
+    (x - z)^2 / (x + z) = x + z - 4 xz / (x + z), and xz / (x + z) is a kernel.  The exponential of
+    gamma times this kernel is `Chi2`.  It has no parameters.
 
     Examples
     --------
@@ -228,7 +249,7 @@ class AdditiveChi2(Elementwise):
     _nonnegative: ClassVar[bool] = True
 
     def _claims(self, *inner: Claims) -> Claims:
-        rule = "4 xz / (x + z), a kernel, less x and z, which centring removes"
+        rule = "4 xz / (x + z), a kernel, minus x and z, which centring removes"
         return Claims(rule, 1, against=np.array([[0.0], [1.0]]))
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -240,9 +261,12 @@ class AdditiveChi2(Elementwise):
 
 @node
 class HistogramIntersection(Elementwise):
-    """k(x, z) = sum_c min(x_c, z_c), for histograms x, z >= 0.
+    """Histogram intersection kernel, for histograms x, z >= 0.
 
-    The inner product of the indicator functions of [0, x_c]: the mass two histograms share.
+        k(x, z) = sum_c min(x_c, z_c)
+
+    This is the mass that two histograms have in common.  It is the inner product of the indicator
+    functions of the intervals [0, x_c].  It has no parameters.
 
     Examples
     --------
@@ -274,43 +298,44 @@ class HistogramIntersection(Elementwise):
 
 
 def _dense_rows(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield (rows, X[rows] as a dense array): all of a dense X, a few at a time of a sparse one."""
+    """Yield (rows, X[rows] as a dense array); all rows at once unless X is sparse."""
     n, d = X.shape
-    size = max(1, _DENSE // d) if sp.issparse(X) else max(n, 1)
+    size = max(1, _MAX_DENSE_ENTRIES // d) if sp.issparse(X) else max(n, 1)
     for rows in slices(n, size):
         part = X[rows].toarray() if sp.issparse(X) else X
         yield rows, np.ascontiguousarray(part)
 
 
 def _transposed(B: np.ndarray) -> np.ndarray:
+    """Return the transpose as a contiguous array, so that the loops run along its rows."""
     return np.ascontiguousarray(B.T)
 
 
 def _chi2_sums(sample: np.ndarray) -> np.ndarray:
-    """Return the sum_c (x_c - z_c)^2 / (x_c + z_c) of all pairs of rows."""
+    """Return sum_c (x_c - z_c)^2 / (x_c + z_c) for all pairs of rows, in the order of `pdist`."""
     return -AdditiveChi2()(sample)[np.triu_indices(len(sample), k=1)]
 
 
 # ---------------------------------------------------------------------- loops
 #
-# `kind` does not change inside a loop, so the compiler moves the choice of the term out of it.
-# Constants are written such that float32 stays float32.
+# `kind` is constant within a loop, so that the compiler moves the choice of the term out of it.
+# The expressions contain no float64 constants, so that float32 input is computed in float32.
 
 
 @jit()
 def _term(kind: int, a: Any, b: Any) -> Any:
-    """g(a, b)."""
+    """Return the term g(a, b)."""
     if kind == _ABSOLUTE:
         return abs(a - b)
     if kind == _CHI2:
         total = a + b
-        return (a - b) * (a - b) / (total + (total == 0))  # 0 / 1 for 0 / 0
+        return (a - b) * (a - b) / (total + (total == 0))  # 0 if a = b = 0
     return min(a, b)
 
 
 @jit()
 def _slope(kind: int, a: float, b: float) -> float:
-    """dg(a, b) / da, and at a kink the middle of its subgradients."""
+    """Return dg(a, b) / da; at a kink, the midpoint of the subgradients."""
     if kind == _ABSOLUTE:
         return 1.0 if a > b else (-1.0 if a < b else 0.0)
     if kind == _CHI2:
@@ -322,10 +347,10 @@ def _slope(kind: int, a: float, b: float) -> float:
 
 @jit()
 def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
-    """out_ij <- sum_c weights_c g(A_ic, B_jc), along j so that the sum is vectorised."""
-    sums = np.empty(_WIDTH, dtype=out.dtype)
-    for start in range(0, Bt.shape[1], _WIDTH):
-        size = min(_WIDTH, Bt.shape[1] - start)
+    """Set out_ij <- sum_c weights_c g(A_ic, B_jc); the inner loop over j is vectorised."""
+    sums = np.empty(_SUM_WIDTH, dtype=out.dtype)
+    for start in range(0, Bt.shape[1], _SUM_WIDTH):
+        size = min(_SUM_WIDTH, Bt.shape[1] - start)
         for i in range(A.shape[0]):
             sums[:size] = 0
             for c in range(A.shape[1]):
@@ -336,12 +361,12 @@ def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
             out[i, start : start + size] = sums[:size]
 
 
-# The sums over j below may be reordered, or they would not be vectorised.
+# "reassoc" allows the compiler to reorder the sums over j; otherwise they are not vectorised.
 
 
 @jit("reassoc", "nsz")
 def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
-    """out_ic <- out_ic + sum_j M_ij dg(A_ic, B_jc) / dA_ic."""
+    """Set out_ic <- out_ic + sum_j M_ij dg(A_ic, B_jc) / dA_ic."""
     for i in range(A.shape[0]):
         row = M[i]
         for c in range(A.shape[1]):
@@ -353,7 +378,7 @@ def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
 
 @jit("reassoc", "nsz")
 def _sum_terms_by_column(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
-    """out_ic <- out_ic + sum_j M_ij g(A_ic, B_jc)."""
+    """Set out_ic <- out_ic + sum_j M_ij g(A_ic, B_jc)."""
     for i in range(A.shape[0]):
         row = M[i]
         for c in range(A.shape[1]):

@@ -1,10 +1,12 @@
-"""From counts of words back to a string: a walk through the graph in which words are edges.
+"""Strings with given counts of words (p-grams), as Eulerian paths of a de Bruijn graph.
 
-A word of length p leads from its first p - 1 symbols to its last p - 1.  The words of a string are
-a walk in this graph; conversely integers n_u are the counts of a string's words exactly if their
-edges hang together and as many leave each node as enter it, except for the two ends: they are then
-walked by an Eulerian path.  Counts that are wanted, e_u, are rounded, and then repaired with edges
-that add the least to sum_u (n_u - e_u)^2.
+The words of length p are the edges of the graph: a word leads from its first p - 1 symbols to its
+last p - 1 symbols.  The words of a string form a path.  Conversely, integers n_u are the word
+counts of a string if and only if the edges are connected and each node has as many outgoing as
+incoming edges, except for the two ends of the path.  The string is then an Eulerian path.
+
+The target counts e_u of a pre-image are real numbers.  They are rounded, and then edges are added
+or removed to satisfy these conditions with a small increase of sum_u (n_u - e_u)^2.
 """
 
 from __future__ import annotations
@@ -19,122 +21,138 @@ from ._sequences import Sequences, words
 
 __all__ = ["walks"]
 
-_LEAST = 1e-9  # a step costs at least this: none is free, so that detours are not taken
+# Minimum cost of adding or removing an edge.  It is positive, so that shortest paths contain no
+# superfluous edges.
+_MIN_STEP_COST = 1e-9
 
 
 def walks(S: Sequences, X: Any, C: np.ndarray, p: int) -> list:
-    """Return strings with about the counts sum_i C_ic counts(x_i) of p-words, one for each c.
+    """Return strings whose counts of p-words approximate sum_i C_ic counts(x_i), one for each c.
 
-    None of them is further from these counts than the nearest of the strings X.
+    If a string of X is closer to the target counts than the constructed string, it is returned
+    instead.  S is X encoded as a flat array of symbols.
     """
     *_, w = words(S, p)
     _, first, word = np.unique(w.code, return_index=True, return_inverse=True)
     counts = sp.coo_array((np.ones(len(word)), (w.owner, word)), (len(S), len(first))).tocsr()
-    wanted = np.asarray(counts.T @ np.asarray(C, dtype=float))
-    costs = counts.power(2).sum(axis=1)[:, None] - 2.0 * (counts @ wanted)
-    graph, found = _Graph(S, w.place[first], p), []
-    for e, cost in zip(wanted.T, costs.T, strict=True):
-        n, nearest = graph.nearest(e), int(np.argmin(cost))
+    targets = np.asarray(counts.T @ np.asarray(C, dtype=float))
+    # squared distances of the strings X from the targets, without the constant |e|^2
+    costs = counts.power(2).sum(axis=1)[:, None] - 2.0 * (counts @ targets)
+    graph, strings = _DeBruijnGraph(S, w.place[first], p), []
+    for e, cost in zip(targets.T, costs.T, strict=True):
+        n, nearest = graph.nearest_counts(e), int(np.argmin(cost))
         start = S.starts[nearest]
-        places = (
+        positions = (
             list(range(start, start + S.lengths[nearest]))
             if cost[nearest] < np.sum(n * (n - 2.0 * e))
-            else graph.walk(n)
+            else graph.eulerian_path(n)
         )
-        found.append(_spelled(places, S, X))
-    return found
+        strings.append(_string_at(positions, S, X))
+    return strings
 
 
-def _spelled(places: list[int], S: Sequences, X: Any) -> Any:
-    """Return the string that has at its places the symbols of these places of the flat array."""
-    symbols = S.symbols[places].tolist() if len(places) else []
+def _string_at(positions: list[int], S: Sequences, X: Any) -> Any:
+    """Return the string of the symbols at these positions of the flat array of symbols."""
+    symbols = S.symbols[positions].tolist() if len(positions) else []
     if S.kind == "str":
         return "".join(map(chr, symbols))
     if S.kind == "bytes":
         return bytes(symbols)
-    owner = np.searchsorted(S.starts + S.lengths, places, side="right")
-    return tuple(X[i][place - S.starts[i]] for i, place in zip(owner, places, strict=True))
+    owner = np.searchsorted(S.starts + S.lengths, positions, side="right")
+    return tuple(X[i][at - S.starts[i]] for i, at in zip(owner, positions, strict=True))
 
 
-class _Steps:
-    """What it costs to go from node to node by one more edge, or backwards by one fewer."""
+class _ResidualGraph:
+    """Costs of changing the edge counts by one, as in a minimum-cost flow.
 
-    def __init__(self, graph: _Graph, n: np.ndarray, wanted: np.ndarray, remove: bool) -> None:
-        fewer = np.flatnonzero(n > 0) if remove else np.zeros(0, dtype=int)
-        edge = np.concatenate([np.arange(len(n)), fewer])
-        change = np.repeat([1, -1], [len(n), len(fewer)])
-        cost = np.maximum(2.0 * change * (n[edge] - wanted[edge]) + 1.0, _LEAST)
+    An arc along an edge adds one copy of it.  An arc against the direction of an edge removes one
+    copy, if `remove` allows it.  Costs are the changes of sum_u (n_u - e_u)^2.
+    """
+
+    def __init__(
+        self, graph: _DeBruijnGraph, n: np.ndarray, target: np.ndarray, remove: bool
+    ) -> None:
+        removable = np.flatnonzero(n > 0) if remove else np.zeros(0, dtype=int)
+        edge = np.concatenate([np.arange(len(n)), removable])
+        change = np.repeat([1, -1], [len(n), len(removable)])
+        cost = np.maximum(2.0 * change * (n[edge] - target[edge]) + 1.0, _MIN_STEP_COST)
         start = np.where(change > 0, graph.tail[edge], graph.head[edge])
         end = np.where(change > 0, graph.head[edge], graph.tail[edge])
         order = np.lexsort((cost, end, start))
         arc = start[order] * graph.size + end[order]
-        order = order[np.append(True, arc[1:] != arc[:-1])]  # the cheapest of each kind
+        order = order[np.append(True, arc[1:] != arc[:-1])]  # the cheapest of parallel arcs
         self.size, self.arc = graph.size, start[order] * graph.size + end[order]
         self.edge, self.change = edge[order], change[order]
         self.costs = sp.csr_array((cost[order], (start[order], end[order])), (graph.size,) * 2)
 
-    def from_any(self, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-        """Return the start and the end between which the way is cheapest."""
-        far, _, source = dijkstra(
+    def closest_pair(self, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
+        """Return the start and the end that are connected by the cheapest path."""
+        distance, _, source = dijkstra(
             self.costs, indices=starts, min_only=True, return_predecessors=True
         )
-        end = int(ends[np.argmin(far[ends])])
-        return int(source[end]) if np.isfinite(far[end]) else end, end
+        end = int(ends[np.argmin(distance[ends])])
+        return int(source[end]) if np.isfinite(distance[end]) else end, end
 
     def path(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the edges of the cheapest way and how their numbers change; [] if none."""
-        _, before = dijkstra(self.costs, indices=start, return_predecessors=True)
-        found = []
-        while before[end] >= 0:
-            at = np.searchsorted(self.arc, before[end] * self.size + end)
-            found.append((int(self.edge[at]), int(self.change[at])))
-            end = int(before[end])
-        return found
+        """Return the cheapest path as pairs (edge, +1 or -1); [] if there is no path."""
+        _, predecessor = dijkstra(self.costs, indices=start, return_predecessors=True)
+        steps = []
+        while predecessor[end] >= 0:
+            at = np.searchsorted(self.arc, predecessor[end] * self.size + end)
+            steps.append((int(self.edge[at]), int(self.change[at])))
+            end = int(predecessor[end])
+        return steps
 
 
-class _Graph:
-    """Words as edges tail -> head between the words that are one symbol shorter."""
+class _DeBruijnGraph:
+    """De Bruijn graph: words of length p are edges, words of length p - 1 are nodes.
 
-    def __init__(self, S: Sequences, places: np.ndarray, p: int) -> None:
-        self.places, self.p = places, p
+    `positions` is, for each word, a position in the flat array of symbols at which it starts.
+    """
+
+    def __init__(self, S: Sequences, positions: np.ndarray, p: int) -> None:
+        self.positions, self.p = positions, p
         if p == 1:
-            tails = heads = np.zeros(len(places), dtype=np.uint64)  # of the empty word
+            tails = heads = np.zeros(len(positions), dtype=np.uint64)  # the empty word
         else:
             *_, shorter = words(S, p - 1)
             code = np.zeros(len(S.symbols), dtype=np.uint64)
             code[shorter.place] = shorter.code
-            tails, heads = code[places], code[places + 1]
+            tails, heads = code[positions], code[positions + 1]
         nodes, ends = np.unique(np.concatenate([tails, heads]), return_inverse=True)
         self.size = len(nodes)
         self.tail, self.head = ends.reshape(2, -1)
 
-    def nearest(self, wanted: np.ndarray) -> np.ndarray:
-        """Return numbers of edges that a path can have, about as many as wanted."""
-        n = np.rint(np.maximum(wanted, 0.0)).astype(int)
+    def nearest_counts(self, target: np.ndarray) -> np.ndarray:
+        """Return edge counts, near the target counts, for which an Eulerian path exists."""
+        n = np.rint(np.maximum(target, 0.0)).astype(int)
         if n.any():
-            self._balance(n, wanted)
-            self._connect(n, wanted)
+            self._balance(n, target)
+            self._connect(n, target)
         return n
 
     def _surplus(self, n: np.ndarray) -> np.ndarray:
-        """Return for each node how many more edges leave it than enter it."""
+        """Return the number of outgoing minus incoming edges of each node."""
         out = np.bincount(self.tail, n, self.size) - np.bincount(self.head, n, self.size)
         return out.astype(int)
 
-    def _balance(self, n: np.ndarray, wanted: np.ndarray) -> None:
-        """Change n until it is balanced but for the ends of one path."""
+    def _balance(self, n: np.ndarray, target: np.ndarray) -> None:
+        """Change n in place until all nodes are balanced, except for the ends of one path."""
         while (surplus := self._surplus(n)).clip(min=0).sum() > 1:
-            steps = _Steps(self, n, wanted, remove=True)
-            ends = steps.from_any(np.flatnonzero(surplus < 0), np.flatnonzero(surplus > 0))
-            for edge, change in steps.path(*ends):
+            residual = _ResidualGraph(self, n, target, remove=True)
+            ends = residual.closest_pair(np.flatnonzero(surplus < 0), np.flatnonzero(surplus > 0))
+            for edge, change in residual.path(*ends):
                 n[edge] += change
 
-    def _connect(self, n: np.ndarray, wanted: np.ndarray) -> None:
-        """Leave out the parts that do not hang together with the largest, or join them to it."""
+    def _connect(self, n: np.ndarray, target: np.ndarray) -> None:
+        """Change n in place until it is connected.
+
+        Each component is either joined to the largest one or removed, whichever costs less.
+        """
         while True:
-            there = n > 0
+            used = n > 0
             links = sp.coo_array(
-                (np.ones(there.sum()), (self.tail[there], self.head[there])), (self.size,) * 2
+                (np.ones(used.sum()), (self.tail[used], self.head[used])), (self.size,) * 2
             )
             _, part = connected_components(links, directed=False)
             weight = np.bincount(part[self.tail], n)
@@ -142,54 +160,58 @@ class _Graph:
             others = np.flatnonzero(weight * (np.arange(len(weight)) != main))
             if not len(others):
                 return
-            of_other = there & (part[self.tail] == others[0])
-            dropped = np.sum(n[of_other] * (2.0 * wanted[of_other] - n[of_other]))
+            in_other = used & (part[self.tail] == others[0])
+            removal_cost = np.sum(n[in_other] * (2.0 * target[in_other] - n[in_other]))
             joined = n.copy()
-            for edge, change in self._detour(n, wanted, part == main, part == others[0]):
+            for edge, change in self._round_trip(n, target, part == main, part == others[0]):
                 joined[edge] += change
-            added = np.sum((joined - wanted) ** 2 - (n - wanted) ** 2)
-            if np.any(joined != n) and added < dropped:
+            joining_cost = np.sum((joined - target) ** 2 - (n - target) ** 2)
+            if np.any(joined != n) and joining_cost < removal_cost:
                 n[:] = joined
             else:
-                n[of_other] = 0
+                n[in_other] = 0
 
-    def _detour(
-        self, n: np.ndarray, wanted: np.ndarray, main: np.ndarray, other: np.ndarray
+    def _round_trip(
+        self, n: np.ndarray, target: np.ndarray, main: np.ndarray, other: np.ndarray
     ) -> list[tuple[int, int]]:
-        """Return the edges from one part to another and back to where they left, if there are."""
+        """Return the cheapest edges from one component to another and back, or [] if none exist.
+
+        `main` and `other` are boolean masks of the nodes of the two components.
+        """
         if np.any(self._surplus(n)[other]):
-            return []  # an open path, which a round trip does not join
-        steps = _Steps(self, n, wanted, remove=False)
-        start, end = steps.from_any(np.flatnonzero(main), np.flatnonzero(other))
-        there = steps.path(start, end)
-        back = steps.path(end, start)
-        return there + back if there and back else []
+            return []  # the other component is an open path, which a round trip cannot include
+        residual = _ResidualGraph(self, n, target, remove=False)
+        start, end = residual.closest_pair(np.flatnonzero(main), np.flatnonzero(other))
+        outward = residual.path(start, end)
+        back = residual.path(end, start)
+        return outward + back if outward and back else []
 
-    def walk(self, n: np.ndarray) -> list[int]:
-        """Return the places in the flat array of the symbols along an Eulerian path.
+    def eulerian_path(self, n: np.ndarray) -> list[int]:
+        """Return positions in the flat array of symbols that spell an Eulerian path.
 
-        Hierholzer's algorithm: walk until stuck, and insert further rounds where they begin.
+        Hierholzer's algorithm: follow unused edges until there are none at the current node, and
+        insert further cycles at the nodes where they start.
         """
         if not n.any():
             return []
-        left: list[list[int]] = [[] for _ in range(self.size)]
+        unused: list[list[int]] = [[] for _ in range(self.size)]
         for u in np.flatnonzero(n)[::-1]:
-            left[self.tail[u]] += [int(u)] * int(n[u])
+            unused[self.tail[u]] += [int(u)] * int(n[u])
         surplus = self._surplus(n)
         start = int(np.argmax(surplus)) if surplus.any() else int(self.tail[np.argmax(n)])
         stack, path = [(start, -1)], []
         while stack:
             node = stack[-1][0]
-            if left[node]:
-                u = left[node].pop()
+            if unused[node]:
+                u = unused[node].pop()
                 stack.append((int(self.head[u]), u))
             else:
                 path.append(stack.pop()[1])
-        edges = path[-2::-1]  # the last one stands for the start
+        edges = path[-2::-1]  # without the -1 that was pushed with the start node
         if not edges:
             return []
-        first = int(self.places[edges[0]])
+        first = int(self.positions[edges[0]])
         return [
             *range(first, first + self.p - 1),
-            *(int(self.places[u]) + self.p - 1 for u in edges),
+            *(int(self.positions[u]) + self.p - 1 for u in edges),
         ]

@@ -1,24 +1,24 @@
-"""exp in place: the one transcendental function that kernel matrices spend their time in.
+"""Vectorised exponential in place, the most expensive function of many kernel matrices.
 
     T  <-  exp(min(scale * T, 0))
 
-NumPy has a vectorised float64 exp only where AVX-512 is; elsewhere it calls the C library once
-per entry.  A polynomial written with additions, multiplications and integer shifts is turned
-into vector instructions by LLVM on every machine, and is several times faster there.
+NumPy has a vectorised float64 exp only on processors with AVX-512; on others it calls the C library
+for each entry.  A polynomial written with additions, multiplications and integer shifts is compiled
+to vector instructions by LLVM on every processor, and is several times faster on those.
 
 With t = scale * T / log 2, k = round(t) and r = t - k, |r| <= 1/2,
 
     exp(scale * T) = 2**k * p(r),
 
-p the polynomial that interpolates 2**r at Chebyshev points, of degree 11 (6 in float32), so that
-its error is below the last bit.  It is summed in pairs (Estrin), because a processor can then work
-on several terms at once.  Adding 1.5 * 2**52 rounds t to k and leaves k in the low bits, where it
-is moved into the exponent.
+where p is the polynomial of degree 11 (6 in float32) that interpolates 2**r at Chebyshev points;
+its error is below the rounding error.  It is evaluated by Estrin's scheme, so that the processor
+can compute several terms in parallel.  Adding 1.5 * 2**52 to t rounds it to k and leaves k in the
+low bits of the sum, from where it is shifted into the exponent of the result.
 
-The result is off by a few units in the last place plus the rounding of t, a relative |t| eps: what
-the rounding of T itself already causes.  Arguments are capped at 0, because a squared distance
-that rounding made negative stands for 0.  Results below the smallest normal number are 0; NaN
-stays NaN.
+The error of the result is a few units in the last place, plus a relative error of |t| eps from the
+rounding of t, which is no more than the rounding of T itself causes.  Arguments are capped at 0,
+because a negative squared distance is a rounding error of 0.  Results below the smallest normal
+number are 0; NaN stays NaN.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from .._runtime import jit, larger, number, smaller, word
 __all__ = ["exp_inplace"]
 
 _LOG2E = 1.4426950408889634
-_ROUND64 = 6755399441055744.0  # 1.5 * 2**52
-_ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23
+_ROUND64 = 6755399441055744.0  # 1.5 * 2**52: adding it rounds a float64 to an integer
+_ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23: the same for float32
 
 
 @jit()
 def _exp64(T: Any, scale: float) -> None:
+    """Do the work of `exp_inplace` in float64."""
     scale = scale * _LOG2E
     for i in range(T.shape[0]):
         row = T[i]
@@ -59,11 +60,12 @@ def _exp64(T: Any, scale: float) -> None:
             ) * r2
             p = low + r4 * (middle + r4 * high)
             value = number(word(p) + (word(z) << 52))
-            row[j] = value if t >= -1022.0 else (0.0 if t < -1022.0 else t)  # t: not a number
+            row[j] = value if t >= -1022.0 else (0.0 if t < -1022.0 else t)  # NaN stays NaN
 
 
 @jit()
 def _exp32(T: Any, scale: Any) -> None:
+    """Do the work of `exp_inplace` in float32."""
     scale = scale * np.float32(_LOG2E)
     zero, floor, one = np.float32(0.0), np.float32(-126.0), np.float32(1.0)
     c1, c2, c3 = np.float32(0.693147207), np.float32(0.240226509), np.float32(0.0555032723)
@@ -83,6 +85,16 @@ def _exp32(T: Any, scale: Any) -> None:
 
 def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
     """Overwrite the 2-D array T with exp(min(scale * T, 0)) and return it.
+
+    Parameters
+    ----------
+    T : ndarray of shape (n, m), float64 or float32
+    scale : float, default 1.0
+
+    Returns
+    -------
+    ndarray
+        The array T itself.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Kernels of sparse explicit features, k(x, z) = sum_c phi_c(x) phi_c(z).
+"""Kernels with sparse explicit features, k(x, z) = sum_c phi_c(x) phi_c(z).
 
-A feature c is known by its code: 64 bits made from what it is (a word, a subtree, an element), and
-not from the collection in which it was met.  So points that are prepared apart agree on their
-features, nothing has to be learned from the training points, and the matrix K is a product of two
-sparse matrices.  Among m different features two share a code with probability about m^2 / 2^65:
-3e-8 for a million.
+A feature is identified by its code, a 64-bit hash of what it is (a word, a subtree, an element).
+The code does not depend on the collection of points.  Collections that are prepared separately
+therefore have the same codes, no vocabulary has to be learned from the training points, and K is a
+product of two sparse matrices.  Among m different features, the probability that two have the same
+code is about m^2 / 2^65, which is 3e-8 for a million features.
 """
 
 from __future__ import annotations
@@ -29,45 +29,61 @@ __all__ = ["Explicit", "Terms", "codes_of", "mix"]
 
 
 class Terms(NamedTuple):
-    """phi of n points, term by term: point owner[t] has value[t] more of the feature code[t]."""
+    """The features of n points as a list of terms, as in a sparse matrix in COO format.
+
+    The term t adds value[t] to the feature with code[t] of the point owner[t].
+    """
 
     n: int
     owner: np.ndarray
     code: np.ndarray
     value: np.ndarray
-    kind: str = ""  # of the points, where those of different kinds must not meet
+    kind: str = ""  # the kind of points, where points of different kinds cannot be compared
 
     @classmethod
     def counted(cls, n: int, owner: np.ndarray, code: np.ndarray, kind: str = "") -> Terms:
-        """Return the terms of value 1."""
+        """Return terms that all have the value 1, so that the features are counts."""
         return cls(n, owner, code, np.ones(len(code)), kind)
 
     @classmethod
     def joined(cls, *parts: Terms) -> Terms:
-        """Return the terms of several parts of phi; features of different parts must differ."""
+        """Return the concatenation of several groups of features of the same points.
+
+        Different groups must not have codes in common.
+        """
         n, owner, code, value, kind = zip(*parts, strict=True)
         return cls(
             n[0], np.concatenate(owner), np.concatenate(code), np.concatenate(value), kind[0]
         )
 
     def matrix(self, columns: np.ndarray | None = None) -> tuple[sp.csr_array, np.ndarray]:
-        """Return phi as CSR, and the codes of its columns; those given leave out other features."""
+        """Return phi as CSR matrix, and the codes of its columns.
+
+        With `columns`, a sorted array of codes, all other features are omitted.
+        """
         if columns is None:
-            columns, place = np.unique(self.code, return_inverse=True)
-            kept: Any = slice(None)
+            columns, index = np.unique(self.code, return_inverse=True)
+            selected: Any = slice(None)
         else:
-            place = np.searchsorted(columns, self.code)
-            place[place == len(columns)] = 0
-            kept = columns[place] == self.code if len(columns) else np.zeros(len(place), dtype=bool)
+            index = np.searchsorted(columns, self.code)
+            index[index == len(columns)] = 0
+            selected = (
+                columns[index] == self.code if len(columns) else np.zeros(len(index), dtype=bool)
+            )
         phi = sp.coo_array(
-            (self.value[kept], (self.owner[kept], place[kept])), shape=(self.n, len(columns))
+            (self.value[selected], (self.owner[selected], index[selected])),
+            shape=(self.n, len(columns)),
         )
-        return phi.tocsr(), columns  # sums what belongs to one feature
+        return phi.tocsr(), columns  # tocsr() adds up the terms of one feature
 
 
 @node
 class Explicit(Kernel):
-    """k(x, z) = sum_c phi_c(x) phi_c(z); a node adds `_terms(X)`, the terms of phi.
+    """Base class of kernels with sparse explicit features.
+
+        k(x, z) = sum_c phi_c(x) phi_c(z)
+
+    A subclass implements `_terms(X)`, which returns the features of the points.
 
     Examples
     --------
@@ -81,17 +97,27 @@ class Explicit(Kernel):
 
     @abstractmethod
     def _terms(self, X: Any) -> Terms:
-        """Return phi(X)."""
+        """Return the features phi(X)."""
 
     def _claims(self, *inner: Claims) -> Claims:
         return Claims(FEATURES, 0)
 
     def features(self, X: Any, like: Any = None) -> sp.csr_array:
-        """Return phi(X), one row per point.
+        """Return the features phi(X) as a sparse matrix, one row per point.
 
-        Columns are the features that occur in the points `like`, X itself by default, in the order
-        of their codes: `features(test, like=train)` fits a model in the primal of
-        `features(train)`.
+        A linear model of these features is equivalent to a model with this kernel.
+
+        Parameters
+        ----------
+        X : n points
+        like : points, optional
+            The columns are the features that occur in these points, in the order of their codes;
+            by default those that occur in X.  Use `features(test, like=train)` to get the columns
+            of `features(train)`.
+
+        Returns
+        -------
+        CSR array of shape (n, number of features)
         """
         self._require_resolved()
         if like is None:
@@ -100,7 +126,7 @@ class Explicit(Kernel):
         return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
 
     def _terms_like(self, X: Any, kind: str) -> Terms:
-        """Return phi(X), if X and points of this kind can have features in common."""
+        """Return phi(X); raise TypeError if X cannot have features in common with this kind."""
         terms = self._terms(X)
         if terms.kind and kind and terms.kind != kind:
             raise TypeError(
@@ -119,37 +145,40 @@ class Explicit(Kernel):
         inner_products(P.arrays[0], Q.arrays[0], out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        return squared_norms(self._terms(X).matrix()[0])  # features of X alone count as well
+        return squared_norms(self._terms(X).matrix()[0])  # with all features that occur in X
 
 
 # ---------------------------------------------------------------------- codes
 
-_STEP = 0x9E3779B97F4A7C15
+_GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # the increment of SplitMix64: 2^64 / golden ratio, odd
 
 
 def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
-    """Return 64 bits that look independent of x, one to one: the finaliser of SplitMix64.
+    """Return a 64-bit hash of each integer in x: the bijective mixing function of SplitMix64.
+
+    Different values of `salt` give different hash functions.
 
     Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
     """
-    x = np.asarray(x, dtype=np.uint64) + np.uint64(_STEP * (salt + 1) % 2**64)
+    x = np.asarray(x, dtype=np.uint64) + np.uint64(_GOLDEN_GAMMA * (salt + 1) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
 def codes_of(values: Any, owner: str, what: str, *, reals: bool = True) -> np.ndarray:
-    """Return one code for each value: equal values have equal codes, in every process.
+    """Return a 64-bit code for each value; equal values have equal codes, in every process.
 
-    Values are numbers, strings, bytes, None, and tuples or frozensets of them; `owner` and `what`
-    are named in the error for any other.  As in Python, 1, 1.0 and True are one value, and so are a
-    named tuple and a tuple.  With `reals=False`, numbers that are not integers are refused.
+    Values are numbers, strings, bytes, None, and tuples or frozensets of these.  Other values raise
+    TypeError; `owner` (the kernel) and `what` (the values) appear in its message.  As in Python, 1,
+    1.0 and True are equal, and so are a named tuple and a tuple.  With `reals=False`, numbers that
+    are not integers raise TypeError, too.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "bi":
         return mix(values.astype(np.int64).view(np.uint64))
     known: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.uint64)
-    for place, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
+    for i, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
         try:
             code = known.get(value)
         except TypeError:
@@ -159,24 +188,24 @@ def codes_of(values: Any, owner: str, what: str, *, reals: bool = True) -> np.nd
             if code is None:
                 raise TypeError(
                     f"{owner}: {what} must be numbers, strings or tuples of them, but number "
-                    f"{place} is {value!r}"
+                    f"{i} is {value!r}"
                 )
             if not reals and _is_number(value) and not isinstance(_plain_number(value), int):
                 raise TypeError(
-                    f"{owner}: {what} are compared by equality, but number {place} is {value!r}, "
+                    f"{owner}: {what} are compared by equality, but number {i} is {value!r}, "
                     f"a {type(value).__name__}, and measured numbers are hardly ever equal. The "
-                    f"usual cause is vectors given to a kernel of strings: use a kernel of "
-                    f"vectors, such as RBF(), or round the numbers to integers"
+                    f"usual cause is that vectors are passed to a kernel of strings: use a kernel "
+                    f"of vectors, such as RBF(), or round the numbers to integers"
                 )
             known[value] = code
-        codes[place] = code
+        codes[i] = code
     return codes
 
 
 def _code(value: Any) -> int | None:
-    """Return the code of one value, or None for a value of another class.
+    """Return the code of one value, or None if its type is not supported.
 
-    Values that Python calls equal are reduced to one form first, whatever their classes.
+    Values that are equal in Python, such as 1 and 1.0, are converted to one form first.
     """
     if isinstance(value, np.generic) and not isinstance(value, (str, bytes, np.longdouble)):
         value = value.item()
@@ -203,14 +232,17 @@ def _code(value: Any) -> int | None:
 
 
 def _is_number(value: Any) -> bool:
-    """Return True for real numbers, and for complex ones without an imaginary part."""
+    """Return True for real numbers, and for complex numbers with imaginary part 0."""
     if isinstance(value, (numbers.Real, Decimal)):
         return True
     return isinstance(value, numbers.Complex) and value.imag == 0
 
 
 def _plain_number(value: Any) -> Any:
-    """Return a real number as int, else as float, else as Fraction: equal numbers in one form."""
+    """Return a number as int if possible, else as float, else as Fraction.
+
+    Equal numbers of different types then have the same form.
+    """
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Complex):

@@ -1,8 +1,8 @@
-"""Kernels given by their features, k(x, z) = phi(x)^T phi(z), and bases phi ready to use.
+"""Kernels defined by their features, k(x, z) = phi(x)^T phi(z), and ready-made bases phi.
 
-A basis is any function of the points that returns one row of M features per point.  With a method
-`pullback(X, G)` returning sum_m G_im dphi_m(x_i) / dx_i, the kernel has gradients too; the bases
-here have one.
+A basis is any function of the points that returns one row of M features per point.  If it has a
+method `pullback(X, G)` that returns sum_m G_im dphi_m(x_i) / dx_i, the kernel has gradients.  All
+bases in this module have this method.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ __all__ = [
 
 
 def pulled_back(owner: str, function: Any, X: Any, G: np.ndarray, value: str) -> np.ndarray:
-    """Return sum_m G_im dphi_m(x_i) / dx_i for the function phi inside `value`, if phi knows it."""
+    """Return function.pullback(X, G), or raise NotDifferentiableError if there is no such method.
+
+    `owner` is the kernel and `value` the expression that contains the function, for the message.
+    """
     if not hasattr(function, "pullback"):
         raise NotDifferentiableError(
             f"{owner}: {name_of(function)} has no method pullback(X, G), so {value} has no "
-            f"derivative with respect to x; give it one, or choose a method that does not need "
-            f"input_gradient"
+            f"derivative with respect to x; add this method, or choose an algorithm that does not "
+            f"need input_gradient"
         )
     return np.asarray(function.pullback(X, G))
 
 
 @node
-class _OfFunction(Kernel):
-    """k(x, z) = phi(x)^T phi(z), given by a function of the points, the only field."""
+class _FeatureFunctionKernel(Kernel):
+    """Base class of k(x, z) = phi(x)^T phi(z); the only field is a function that defines phi."""
 
     @property
     def _function(self) -> Any:
@@ -77,7 +80,7 @@ class _OfFunction(Kernel):
             raise ValueError(
                 f"Features: {name_of(self._function)} returned {like.arrays[0].shape[1]} features "
                 f"for some points and {phi.shape[1]} for others; it must always return the same "
-                f"ones"
+                f"features"
             )
         return Prepared((phi,), dtype=phi.dtype)
 
@@ -93,14 +96,17 @@ class _OfFunction(Kernel):
 
 
 @node
-class Features(_OfFunction):
-    """k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z), for any basis functions phi_m.
+class Features(_FeatureFunctionKernel):
+    """Kernel defined by basis functions phi_m.
+
+        k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z)
 
     Parameters
     ----------
     basis : callable
         `basis(X)` returns the features, an array or sparse matrix of shape (n, M).  If it has a
-        method `pullback(X, G)`, see above, the kernel has gradients.
+        method `pullback(X, G)` that returns sum_m G_im dphi_m(x_i) / dx_i, shape (n, d), the kernel
+        has gradients with respect to the points.
 
     Examples
     --------
@@ -129,10 +135,17 @@ class Features(_OfFunction):
 
 
 @node
-class RankOne(_OfFunction):
-    """k(x, z) = f(x) f(z) for any real function f, called on all points at once.
+class RankOne(_FeatureFunctionKernel):
+    """Kernel of a single feature, a real function f.
 
-    If f has a method `pullback(X, G)` returning G_i df(x_i)/dx_i, the kernel has gradients.
+        k(x, z) = f(x) f(z)
+
+    Parameters
+    ----------
+    function : callable
+        `function(X)` returns one number for each of n points, shape (n,) or (n, 1).  If it has a
+        method `pullback(X, G)` that returns G_i df(x_i) / dx_i, shape (n, d), the kernel has
+        gradients with respect to the points.
 
     Examples
     --------
@@ -161,7 +174,7 @@ class RankOne(_OfFunction):
 
 
 class _Basis(Value, ABC):
-    """A function phi with its derivative."""
+    """Base class of basis functions phi with derivatives."""
 
     @abstractmethod
     def __call__(self, X: Any) -> Any:
@@ -172,7 +185,10 @@ class _Basis(Value, ABC):
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
 
     def _vectors(self, X: Any, like: np.ndarray | None = None, what: str = "") -> Any:
-        """Check that X holds vectors, with as many columns as those `like` them have."""
+        """Return X as vectors, after checking that it has the same number of columns as `like`.
+
+        `what` is the name of `like` in the error message.
+        """
         X = as_vectors(X, type(self).__name__)
         if like is not None and like.shape[1] != X.shape[1]:
             raise ValueError(
@@ -188,12 +204,16 @@ class _Basis(Value, ABC):
 
 @node
 class GaussianBasis(_Basis):
-    """phi_m(x) = exp(-|x - c_m|^2 / (2 width^2)), a bump at each centre.
+    """Gaussian basis functions, one at each centre.
+
+        phi_m(x) = exp(-|x - c_m|^2 / (2 width^2))
 
     Parameters
     ----------
-    centres : array-like of shape (M, d), or (M,) for points on the line
-    width : float
+    centres : array-like of shape (M, d), or (M,) if the points have one column
+        The centres c_m.
+    width : float, default 1.0
+        The standard deviation of the Gaussians, > 0.
 
     Examples
     --------
@@ -214,15 +234,15 @@ class GaussianBasis(_Basis):
             )
 
     def __call__(self, X: Any) -> np.ndarray:
-        return self._bump()(*self._both(X))
+        return self._gaussian()(*self._points_and_centres(X))
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        return self._bump().input_gradient(*self._both(X), G)
+        return self._gaussian().input_gradient(*self._points_and_centres(X), G)
 
-    def _bump(self) -> RBF:
+    def _gaussian(self) -> RBF:
         return RBF(length_scale=float(self.width))
 
-    def _both(self, X: Any) -> tuple[Any, np.ndarray]:
+    def _points_and_centres(self, X: Any) -> tuple[Any, np.ndarray]:
         C = np.asarray(self.centres, dtype=float)
         C = C.reshape(-1, 1) if C.ndim == 1 else C
         X = self._vectors(X, C, "centres")
@@ -231,15 +251,19 @@ class GaussianBasis(_Basis):
 
 @node
 class SigmoidBasis(_Basis):
-    """phi_m(x) = 1 / (1 + exp(-(x - c_m) / width)), a step at each centre.
+    """Logistic basis functions, a smooth step at each centre.
 
-    Points with several columns get every step in each of them: M features of the first column,
-    then M of the second, and so on.
+        phi_m(x) = 1 / (1 + exp(-(x - c_m) / width))
+
+    Points with several columns have M features for the first column, then M for the second, and so
+    on.
 
     Parameters
     ----------
     centres : array-like of shape (M,)
-    width : float
+        The centres c_m.
+    width : float, default 1.0
+        The width of the steps, > 0.
 
     Examples
     --------
@@ -275,10 +299,17 @@ class SigmoidBasis(_Basis):
 
 @node
 class PolynomialBasis(_Basis):
-    """phi(x) = all monomials x_1^p_1 ... x_d^p_d with p_1 + ... + p_d <= degree.
+    """Monomials up to a degree.
 
-    Plain monomials, in the order of scikit-learn's `PolynomialFeatures`: 1, x_1, ..., x_d, x_1^2,
-    x_1 x_2, ...  (The kernel (1 + <x, z>)^degree has the same functions with other weights.)
+        phi(x) = all x_1^p_1 ... x_d^p_d with p_1 + ... + p_d <= degree
+
+    The order of the features is that of `PolynomialFeatures` in scikit-learn: 1, x_1, ..., x_d,
+    x_1^2, x_1 x_2, ...  The kernel (1 + <x, z>)^degree has the same features with other weights.
+
+    Parameters
+    ----------
+    degree : int, default 2
+        The largest degree, >= 0.
 
     Examples
     --------
@@ -299,37 +330,45 @@ class PolynomialBasis(_Basis):
         return self._evaluate(self._dense(X))[0]
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        # reverse mode: each monomial hands its weight on to the two that it was made of
+        # Reverse mode: each monomial is a product of a shorter monomial and x_c, and passes its
+        # weight on to both of them.
         X = self._dense(X)
-        phi, places = self._evaluate(X)
+        phi, index = self._evaluate(X)
         weights, out = np.array(G, dtype=float), np.zeros(X.shape)
-        for columns, m in reversed(places.items()):
+        for columns, m in reversed(index.items()):
             if columns:
-                before, c = places[columns[:-1]], columns[-1]
-                out[:, c] += weights[:, m] * phi[:, before]
-                weights[:, before] += weights[:, m] * X[:, c]
+                shorter, c = index[columns[:-1]], columns[-1]
+                out[:, c] += weights[:, m] * phi[:, shorter]
+                weights[:, shorter] += weights[:, m] * X[:, c]
         return out
 
     def _evaluate(self, X: np.ndarray) -> tuple[np.ndarray, dict[tuple[int, ...], int]]:
-        """Return the monomials, and the place of x_i x_j ... among them by (i, j, ...)."""
+        """Return phi(X), and a dictionary {(i, j, ...): index of the monomial x_i x_j ...}."""
         products = (
             itertools.combinations_with_replacement(range(X.shape[1]), k)
             for k in range(int(self.degree) + 1)
         )
-        places = {columns: m for m, columns in enumerate(itertools.chain(*products))}
-        phi = np.ones((len(X), len(places)), dtype=X.dtype, order="F")
-        for columns, m in places.items():
+        index = {columns: m for m, columns in enumerate(itertools.chain(*products))}
+        phi = np.ones((len(X), len(index)), dtype=X.dtype, order="F")
+        for columns, m in index.items():
             if columns:
-                np.multiply(phi[:, places[columns[:-1]]], X[:, columns[-1]], out=phi[:, m])
-        return phi, places
+                np.multiply(phi[:, index[columns[:-1]]], X[:, columns[-1]], out=phi[:, m])
+        return phi, index
 
 
 @node
 class QuadraticMap(_Basis):
-    """phi with phi(x)^T phi(z) = (<x, z> + coef0)^2: the explicit map of the quadratic kernel.
+    """Explicit feature map of the quadratic kernel.
 
-    First x_i^2 and sqrt(2) x_i x_j for i < j, in the order 11, 12, ..., 1d, 22, 23, ..., dd; then,
-    for coef0 > 0, sqrt(2 coef0) x_i and coef0.
+        phi(x)^T phi(z) = (<x, z> + coef0)^2
+
+    The features are x_i^2 and sqrt(2) x_i x_j for i < j, in the order 11, 12, ..., 1d, 22, 23, ...,
+    dd.  For coef0 > 0, they are followed by sqrt(2 coef0) x_i and coef0.
+
+    Parameters
+    ----------
+    coef0 : float, default 0.0
+        The constant term of the kernel, >= 0.
 
     Examples
     --------
@@ -348,7 +387,9 @@ class QuadraticMap(_Basis):
     def __call__(self, X: Any) -> np.ndarray:
         X = self._dense(X)
         c = float(self.coef0)
-        parts = [_half_weights(X.shape[1] - i) * X[:, i:] * X[:, [i]] for i in range(X.shape[1])]
+        parts = [
+            _quadratic_weights(X.shape[1] - i) * X[:, i:] * X[:, [i]] for i in range(X.shape[1])
+        ]
         if c > 0:
             parts += [np.sqrt(2.0 * c) * X, np.full((len(X), 1), c)]
         return np.concatenate(parts, axis=1).astype(X.dtype, copy=False)
@@ -358,7 +399,7 @@ class QuadraticMap(_Basis):
         out, start = np.zeros(X.shape), 0
         for i in range(X.shape[1]):
             stop = start + X.shape[1] - i
-            weighted = G[:, start:stop] * _half_weights(stop - start)
+            weighted = G[:, start:stop] * _quadratic_weights(stop - start)
             out[:, i] += np.sum(weighted * X[:, i:], axis=1)
             out[:, i:] += weighted * X[:, [i]]
             start = stop
@@ -369,16 +410,25 @@ class QuadraticMap(_Basis):
 
 @node
 class GaussianSeries(_Basis):
-    """phi_m(x) = exp(-x^2 / (2 l^2)) (x / l)^m / sqrt(m!), m < n_terms, for points on the line.
+    """Features of the Gaussian kernel for points with one column, as a truncated Taylor series.
 
-    The features of the Gaussian kernel, whose series sum_m phi_m(x) phi_m(z) it cuts off.  With
-    v = |x z| / l^2 what is missing is at most
+        phi_m(x) = exp(-x^2 / (2 l^2)) (x / l)^m / sqrt(m!),  m < n_terms
+
+    The infinite series sum_m phi_m(x) phi_m(z) equals the Gaussian kernel.  With v = |x z| / l^2,
+    the truncation error is at most
 
         exp(-v) sum_(m >= n_terms) v^m / m!,
 
-    the probability that a Poisson variable of mean v reaches n_terms.  It grows with v, so
-    `error_bound(X)` takes the largest x^2 / l^2.  About v + 6 sqrt(v) terms are needed: 40 give
-    1e-13 for points within three length scales of 0.
+    the probability that a Poisson variable of mean v is at least n_terms.  It increases with v, so
+    that `error_bound(X)` uses the largest x^2 / l^2.  About v + 6 sqrt(v) terms are needed; 40
+    terms give an error of 1e-13 for points within three length scales of 0.
+
+    Parameters
+    ----------
+    length_scale : float, default 1.0
+        The length scale l of the Gaussian kernel, > 0.
+    n_terms : int, default 40
+        The number of features.
 
     Examples
     --------
@@ -398,41 +448,43 @@ class GaussianSeries(_Basis):
             )
 
     def __call__(self, X: Any) -> np.ndarray:
-        X = self._line(X)
+        X = self._one_column(X)
         return self._terms(X).astype(X.dtype, copy=False)
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        # l phi_m' = sqrt(m) phi_(m-1) - (x / l) phi_m
-        X = self._line(X)
+        # The derivative is l phi_m' = sqrt(m) phi_(m-1) - (x / l) phi_m.
+        X = self._one_column(X)
         phi = self._terms(X)
         slopes = -(X / self.length_scale) * phi
         slopes[:, 1:] += np.sqrt(np.arange(1, self.n_terms)) * phi[:, :-1]
         return np.sum(slopes * G, axis=1, keepdims=True) / self.length_scale
 
     def error_bound(self, X: Any) -> float:
-        """Return a bound of |exp(-(x - z)^2 / (2 l^2)) - phi(x)^T phi(z)| over all x, z in X."""
-        largest = np.abs(self._line(X)).max(initial=0.0) / self.length_scale
+        """Return an upper bound of the truncation error of the kernel over all pairs of X."""
+        largest = np.abs(self._one_column(X)).max(initial=0.0) / self.length_scale
         return float(gammainc(self.n_terms, largest**2))
 
     def _terms(self, X: np.ndarray) -> np.ndarray:
-        # by logarithms: far from 0 the exponential alone would be lost to underflow
+        """Return phi(X) in float64, shape (n, n_terms)."""
+        # Use logarithms: far from 0 the factor exp(-x^2 / (2 l^2)) alone would underflow.
         t = X.astype(np.float64) / self.length_scale
         m = np.arange(self.n_terms)
         sizes = np.exp(xlogy(m, np.abs(t)) - 0.5 * (t**2 + gammaln(m + 1.0)))
         return np.where((t < 0) & (m % 2 == 1), -sizes, sizes)
 
-    def _line(self, X: Any) -> np.ndarray:
+    def _one_column(self, X: Any) -> np.ndarray:
+        """Return X as a dense array, after checking that it has one column."""
         X = self._dense(X)
         if X.shape[1] != 1:
             raise ValueError(
-                f"GaussianSeries maps points with one column, got {X.shape[1]}; for more, multiply "
-                f"one kernel Select(Features(...), [c]) per column"
+                f"GaussianSeries needs points with one column, got {X.shape[1]}; for more, "
+                f"multiply one kernel Select(Features(...), [c]) per column"
             )
         return X
 
 
-def _half_weights(size: int) -> np.ndarray:
-    """Return 1, sqrt(2), ..., sqrt(2): a product x_i x_j, i < j, stands for two."""
+def _quadratic_weights(size: int) -> np.ndarray:
+    """Return 1, sqrt(2), ..., sqrt(2), because x_i x_j with i < j occurs twice in <x, z>^2."""
     weights = np.full(size, np.sqrt(2.0))
     weights[0] = 1.0
     return weights

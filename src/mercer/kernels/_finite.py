@@ -1,9 +1,12 @@
-"""The features of kernels that have finitely many: k(x, z) = phi(x)^T phi(z), exactly.
+"""Exact features of kernels that have finitely many: k(x, z) = phi(x)^T phi(z).
 
-They follow the algebra: features of a sum stand side by side, those of a product are all products,
-a factor c multiplies by sqrt(c).  Features of structured points are known by their codes; those
-that occur in the first points make the columns, and others, which have no product with these
-points, are left out.
+They follow the structure of the expression: the features of a sum are those of its terms side by
+side, the features of a product are all products of features, and a factor c multiplies them by
+sqrt(c).
+
+Features of structured points (strings, graphs, sets) are identified by hash codes.  The columns are
+the features that occur in the first collection of points.  Other features of later points are
+omitted, because they do not contribute to inner products with the first points.
 """
 
 from __future__ import annotations
@@ -29,13 +32,33 @@ from ._wrappers import Bounded, Fixed, Normalized
 
 __all__ = ["finite_features"]
 
-_ROWS = 1024  # points whose features are worked on at a time
+_ROWS_PER_BLOCK = 1024  # points whose features are computed at a time, to limit temporary memory
 
 
 def finite_features(
     kernel: Kernel, X: Any, frame: Any = None, max_memory: Any = None
 ) -> tuple[Any, Any]:
-    """Return phi(X), an array or CSR, and a frame: with it, other points get the same columns.
+    """Return the exact features phi(X) of a kernel with finitely many features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : n points
+    frame : object, optional
+        The frame that an earlier call returned; the features then have the columns of that call.
+    max_memory : int or str, optional
+        The memory budget, as for estimators.
+
+    Returns
+    -------
+    phi : ndarray or CSR matrix of shape (n, number of features)
+    frame : object
+        Describes the columns; pass it to later calls with other points.
+
+    Raises
+    ------
+    TypeError
+        If the kernel has no finite features, such as `RBF`.
 
     Examples
     --------
@@ -51,24 +74,25 @@ def finite_features(
     kernel._require_resolved()
     if not (kernel.on_vectors and isinstance(X, np.ndarray)):
         return _phi(kernel, X, frame, max_memory)
-    # the columns do not depend on the points, which may come a few at a time
-    phi, frame = _phi(kernel, X[:_ROWS], frame, max_memory)
+    # For vectors the columns do not depend on the points, so compute blocks of rows.
+    phi, frame = _phi(kernel, X[:_ROWS_PER_BLOCK], frame, max_memory)
     n, m = len(X), phi.shape[1]
-    if n <= _ROWS:
+    if n <= _ROWS_PER_BLOCK:
         return phi, frame
     check_budget(8 * n * m, max_memory, f"an array of {m} features for each of {n} points")
     out = np.empty((n, m), dtype=phi.dtype)
-    for rows in slices(n, _ROWS):
+    for rows in slices(n, _ROWS_PER_BLOCK):
         out[rows] = _phi(kernel, X[rows], frame, max_memory)[0]
     return out, frame
 
 
 @singledispatch
 def _phi(kernel: Kernel, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    """Return phi(X) and a frame, by the class of the kernel."""
     raise TypeError(
-        f"{type(kernel).__name__} has no finite features: it is no finite sum of products "
-        f"phi_j(x) phi_j(z), or none that is known here; Nystroem approximates every kernel by "
-        f"features, RandomFeatures those of x - z"
+        f"{type(kernel).__name__} has no finite features: it is not known to be a finite sum of "
+        f"products phi_j(x) phi_j(z). For approximate features, use Nystroem for any kernel, or "
+        f"RandomFeatures for functions of x - z"
     )
 
 
@@ -101,23 +125,24 @@ def _(kernel: Constant, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 @_phi.register
 def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
-    # (c + sum_i g x_i z_i)^p by the multinomial theorem: a monomial x^k of degree |k| has the
-    # weight p! / (k_1! ... k_d! (p - |k|)!) g^|k| c^(p - |k|)
+    # Expand (c + sum_i g x_i z_i)^p by the multinomial theorem: a monomial x^k of degree |k| has
+    # the weight p! / (k_1! ... k_d! (p - |k|)!) g^|k| c^(p - |k|).
     X = as_vectors(X, "Polynomial")
     p, g, c = int(kernel.degree), float(kernel.gamma), float(kernel.coef0)
     count = math.comb(X.shape[1] + p, p)
     check_budget(8 * X.shape[0] * count, budget, f"an array of {count} monomials for each point")
     dense = X.toarray() if sp.issparse(X) else X
-    phi, places = PolynomialBasis(p)._evaluate(dense)
+    phi, index = PolynomialBasis(p)._evaluate(dense)
     weights = np.zeros(count)
-    for columns, place in places.items():
+    for columns, m in index.items():
         size = len(columns)
-        ways = math.factorial(p) // math.factorial(p - size)
+        coefficient = math.factorial(p) // math.factorial(p - size)
         for column in set(columns):
-            ways //= math.factorial(columns.count(column))
-        weights[place] = ways * g**size * c ** (p - size)
+            coefficient //= math.factorial(columns.count(column))
+        weights[m] = coefficient * g**size * c ** (p - size)
     phi *= np.sqrt(weights).astype(phi.dtype)
-    # a monomial is a column, and contiguous: rows would cost many times as much as the products
+    # Select columns through the transpose, because columns are contiguous in memory; selecting
+    # from rows would cost many times as much as computing the monomials.
     return phi if weights.all() else phi.T[weights > 0].T, None
 
 
@@ -154,7 +179,7 @@ def _(kernel: Normalized, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 @_phi.register(Fixed)
 @_phi.register(Bounded)
-def _same(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _of_child(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(kernel.kernel, X, frame, budget)
 
 
@@ -162,13 +187,13 @@ def _same(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 @_phi.register(Shift)
 @_phi.register(Stretch)
 @_phi.register(Map)
-def _mapped(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _of_mapped_points(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(kernel.kernel, kernel._inner_points(X), frame, budget)
 
 
 @_phi.register
 def _(kernel: Sum, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
-    parts, frames = _each(kernel.terms, X, frame, budget)
+    parts, frames = _features_of_each(kernel.terms, X, frame, budget)
     if any(map(sp.issparse, parts)):
         return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), frames
     return np.hstack(parts), frames
@@ -176,26 +201,29 @@ def _(kernel: Sum, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 @_phi.register
 def _(kernel: Product, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
-    parts, frames = _each(kernel.factors, X, frame, budget)
+    parts, frames = _features_of_each(kernel.factors, X, frame, budget)
     return _products(parts, budget), frames
 
 
 @_phi.register
 def _(kernel: Power, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
     if kernel.exponent != int(kernel.exponent):
-        raise TypeError(f"{kernel} has no finite features: its exponent is no integer")
+        raise TypeError(f"{kernel} has no finite features: its exponent is not an integer")
     phi, frame = _phi(kernel.kernel, X, frame, budget)
     return _products([phi] * int(kernel.exponent), budget), frame
 
 
-def _each(kernels: Any, X: Any, frame: Any, budget: Any) -> tuple[list[Any], tuple[Any, ...]]:
+def _features_of_each(
+    kernels: Any, X: Any, frame: Any, budget: Any
+) -> tuple[list[Any], tuple[Any, ...]]:
+    """Return the features of each kernel as a list, and the tuple of their frames."""
     frames = [None] * len(kernels) if frame is None else frame
     pairs = [_phi(k, X, f, budget) for k, f in zip(kernels, frames, strict=True)]
     return [phi for phi, _ in pairs], tuple(frame for _, frame in pairs)
 
 
 def _products(parts: list[Any], budget: Any) -> Any:
-    """Return all products of features, one of each part, for each point."""
+    """Return, for each point, all products of one feature from each part."""
     total = parts[0]
     for part in parts[1:]:
         i = np.repeat(np.arange(total.shape[1]), part.shape[1])

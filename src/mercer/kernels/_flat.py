@@ -1,4 +1,4 @@
-"""Kernels that do not look at where points are: constants and noise."""
+"""Kernels that do not depend on the positions of the points: constants and white noise."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ __all__ = ["Constant", "White"]
 
 
 @node
-class _Flat(Kernel):
-    """A kernel that ignores where its points are, hence with gradient 0: one number, k(x, x)."""
+class _PositionIndependent(Kernel):
+    """Base class of kernels that do not depend on the positions of the points.
+
+    Their gradient with respect to the points is 0.  The only field is the number k(x, x).
+    """
 
     def _check(self) -> None:
         ((name, value),) = self._items()
@@ -34,15 +37,24 @@ class _Flat(Kernel):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         dtype = getattr(X, "dtype", None)
         single = dtype == np.float32
-        return Prepared(places=range(length(X)), dtype=np.float32 if single else np.float64)
+        return Prepared(positions=range(length(X)), dtype=np.float32 if single else np.float64)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.zeros((length(X), np.shape(X)[1] if np.ndim(X) == 2 else 0))
 
 
 @node
-class Constant(_Flat):
-    """k(x, z) = value >= 0, for any points.
+class Constant(_PositionIndependent):
+    """Constant kernel, for points of any kind.
+
+        k(x, z) = value
+
+    Adding it to a kernel, `k + 1.0`, adds an intercept to the model.
+
+    Parameters
+    ----------
+    value : float, default 1.0
+        The constant, >= 0.  Tunable.
 
     Examples
     --------
@@ -73,11 +85,18 @@ class Constant(_Flat):
 
 
 @node
-class White(_Flat):
-    """k(x, z) = noise if x and z are the same observation, else 0.
+class White(_PositionIndependent):
+    """White noise kernel: independent noise of each observation.
 
-    The same *observation*, not equal values: `k(X)` is noise times the identity, also when a row
-    of X repeats, and `k(X, Z)` is 0, also when Z equals X.
+        k(x, z) = noise if x and z are the same observation, else 0
+
+    Observations with equal values are different observations: `k(X)` is noise times the identity,
+    even if a row of X occurs twice, and `k(X, Z)` is 0, even if Z equals X.
+
+    Parameters
+    ----------
+    noise : float, default 1.0
+        The variance of the noise, >= 0.  Tunable.
 
     Examples
     --------
@@ -115,7 +134,7 @@ class White(_Flat):
 
 
 class _LinearisedWhite(Linearised):
-    """noise I, or 0 between two collections: no block of it need be formed."""
+    """The matrix noise * I, or 0 for two collections of points, without forming the matrix."""
 
     kernel: White
 

@@ -2,12 +2,14 @@
 
     phi(x) = sqrt(2/D) [cos(w_1.x), ..., cos(w_m.x), sin(w_1.x), ..., sin(w_m.x)],   m = D/2
 
-Bochner: k(x - z) = k(0) E cos(w.(x - z)), where the law of w is the Fourier transform of k, and
-phi(x)^T phi(z) is the mean of m such cosines.  Pairs of cosine and sine need no random phase: the
-variance is smaller, and |phi(x)|^2 = k(0) holds exactly.
+By Bochner's theorem, k(x - z) = k(0) E cos(w.(x - z)), where the density of the random frequency w
+is the Fourier transform of k.  phi(x)^T phi(z) is the mean of m such cosines.  Because of the pairs
+of cosine and sine, no random phase is needed: the variance is smaller than with random phases, and
+|phi(x)|^2 = k(0) holds exactly.
 
-Which law it is for which kernel, and how normal and uniform numbers become frequencies, is said in
-`_spectrum`; here, where the numbers come from: Sobol points, orthogonal blocks, independent draws.
+The module `_spectrum` defines the distribution of w for each kernel, and transforms normal and
+uniform random numbers into frequencies.  This module generates these numbers: as Sobol points, in
+orthogonal blocks, or independently.
 """
 
 from __future__ import annotations
@@ -32,25 +34,30 @@ from ._waves import waves
 __all__ = ["FourierBasis", "random_features", "skewed_features"]
 
 _METHODS = ("auto", "orthogonal", "qmc", "iid")
-_ROWS = 256  # rows whose phases are held at a time
-_PHASE = 1000.0  # float32 phases of this mean size put an error of 1e-4 on k; beyond, use float64
-_SOBOL = 25  # normal numbers per frequency; with more, orthogonal blocks are better than a mixture
-_BITS = 30  # of a Sobol point
-_KEPT = 2**16  # coordinates of Sobol points that are kept for the next draw
+_ROWS_PER_BLOCK = 256  # rows whose phases w.x are in memory at a time
+# Largest mean phase w.x for float32: the error of k is then about 1e-4.  Larger phases use float64.
+_MAX_SINGLE_PHASE = 1000.0
+# Largest number of normal numbers per frequency for which "auto" uses Sobol points, for kernels
+# whose frequencies are mixtures of normals; above it, orthogonal blocks have a smaller error.
+_MAX_SOBOL_NORMALS = 25
+_BITS = 30  # number of bits of the coordinates of a Sobol point
+_MAX_CACHED_COORDINATES = 2**16  # larger sets of Sobol points are not cached for later calls
 
 
 @node
 class FourierBasis(_Basis):
-    """phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...]: waves, all cosines before all sines.
+    """Cosine and sine basis functions of given frequencies.
+
+        phi(x) = [a_1 cos(w_1.x), ..., a_m cos(w_m.x), a_1 sin(w_1.x), ..., a_m sin(w_m.x)]
 
     The kernel is phi(x)^T phi(z) = sum_j a_j^2 cos(w_j.(x - z)).
 
     Parameters
     ----------
-    frequencies : array-like of shape (m, d), or (m,) for points on the line
-        The w_j; `random_features` draws them for a given kernel.
+    frequencies : array-like of shape (m, d), or (m,) if the points have one column
+        The frequencies w_j; `random_features` draws them for a given kernel.
     weights : array-like of shape (m,), optional
-        The a_j >= 0.  By default all are 1 / sqrt(m), so that k(x, x) = 1.
+        The amplitudes a_j >= 0.  By default all are 1 / sqrt(m), so that k(x, x) = 1.
 
     Examples
     --------
@@ -91,20 +98,22 @@ class FourierBasis(_Basis):
         return out
 
     def fill(self, X: Any, out: np.ndarray) -> None:
-        """Set out <- phi(X), in the precision of X or a higher one."""
+        """Set out <- phi(X), computed in the precision of X, or in float64 for large phases."""
         X = self._vectors(X, self.frequencies, "frequencies")
         W, a = self.frequencies, self._amplitudes()
         single = X.dtype == np.float32
         if single:
+            # an upper bound of the mean phase, weighted by the squared amplitudes
             mean = a**2 @ np.abs(W).sum(axis=1) / max(float(a @ a), 1e-300)
             largest = np.abs(X.data if sp.issparse(X) else X).max(initial=0.0)
-            single = mean * largest <= _PHASE
-        turned = np.ascontiguousarray(W.T, dtype=np.float32 if single else np.float64)
-        for rows in slices(len(out), _ROWS):
-            waves(X[rows] @ turned, a, out[rows])
+            single = mean * largest <= _MAX_SINGLE_PHASE
+        transposed = np.ascontiguousarray(W.T, dtype=np.float32 if single else np.float64)
+        for rows in slices(len(out), _ROWS_PER_BLOCK):
+            waves(X[rows] @ transposed, a, out[rows])
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        # a cosine has the slope -w sine, a sine w cosine: both are in phi already
+        # The derivative of a cosine is -w times the sine, that of a sine w times the cosine; both
+        # are already in phi.
         phi, m = self(X), len(self.frequencies)
         return (phi[:, :m] * G[:, m:] - phi[:, m:] * G[:, :m]) @ self.frequencies
 
@@ -125,34 +134,38 @@ def random_features(
     method: str = "auto",
     random_state: Any = None,
 ) -> FourierBasis:
-    """Return a basis phi with phi(x)^T phi(z) ≈ k(x, z) for a stationary kernel.
+    """Draw random Fourier features of a stationary kernel.
 
-    Kernels: RBF, Matern, RationalQuadratic, Cauchy, InverseMultiquadric, Laplacian, Periodic and
-    Constant, and what sums, products, integer powers, Normalized, Select, Shift, Stretch, Fixed and
-    Bounded make of them.  The diagonal k(x, x) is exact.  The terms of a sum share the features in
-    proportion to their k(0).
+        phi(x)^T phi(z) ≈ k(x, z)
+
+    Supported kernels are RBF, Matern, RationalQuadratic, Cauchy, InverseMultiquadric, Laplacian,
+    Periodic and Constant, and their sums, products and integer powers, also inside Normalized,
+    Select, Shift, Stretch, Fixed and Bounded.  The diagonal k(x, x) is exact.  The features are
+    distributed among the terms of a sum in proportion to their k(0).
 
     Parameters
     ----------
     kernel : Kernel
+        The stationary kernel, without unresolved rules such as "median".
     n_columns : int
         The number of columns of the points.
     n_features : int
-        The number of features D, even.
-    method : {"auto", "orthogonal", "qmc", "iid"}
-        "qmc" takes Sobol points, shifted at random, with an error near 1/D in a few dimensions;
-        best if D is a power of two.  "orthogonal" makes Gaussian frequencies orthogonal in blocks
-        of `n_columns`, and is no different from "iid" for kernels without any.  "auto" is "qmc",
-        except where orthogonal ones leave less: for RBF if there are fewer frequencies than the
-        square of the number of columns, for others if a frequency takes more than 25 Gaussian
-        numbers.
-    random_state : None, int or Generator
+        The number of features D, an even number.  The error decreases with D.
+    method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
+        How to draw the frequencies.  "qmc" uses Sobol points with a random shift; its error is
+        nearly proportional to 1/D in a few dimensions, and best if D is a power of two.
+        "orthogonal" makes Gaussian frequencies orthogonal within blocks of `n_columns`; for kernels
+        without Gaussian frequencies it is the same as "iid", independent draws.  "auto" is "qmc",
+        except where orthogonal frequencies have a smaller error: for RBF if there are fewer
+        frequencies than the square of the number of columns, and for other kernels if a frequency
+        requires more than 25 Gaussian numbers.
+    random_state : None, int or Generator, optional
         The same seed gives the same basis.
 
     Returns
     -------
     FourierBasis
-        To be called on points, or made a kernel by `Features(basis)`.
+        Call it on points to get their features; `Features(basis)` is the approximate kernel.
 
     Examples
     --------
@@ -164,47 +177,65 @@ def random_features(
     True
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"random_features needs a kernel, got {kernel!r}; as_kernel reads others")
+        raise TypeError(f"random_features needs a kernel, got {kernel!r}; use as_kernel to convert")
     if not isinstance(n_columns, numbers.Integral) or n_columns < 1:
         raise ValueError(f"random_features: n_columns must be a positive integer, got {n_columns}")
     if not isinstance(n_features, numbers.Integral) or n_features < 2 or n_features % 2:
         raise ValueError(
             f"random_features: n_features={n_features}, but features come in pairs, a cosine and "
-            f"a sine of each frequency; give an even number of at least 2"
+            f"a sine of each frequency; use an even number of at least 2"
         )
     if method not in _METHODS:
         raise ValueError(f"random_features: method must be one of {_METHODS}, got {method!r}")
     kernel._require_resolved()
     terms, pairs = spectrum(kernel, int(n_columns)), int(n_features) // 2
-    flat = [term for term in terms if not term.draws]
+    constants = [term for term in terms if not term.draws]
     terms = [term for term in terms if term.draws]
-    if flat:  # one frequency, 0, is enough for all constants
-        terms.append(Term(sum(term.size for term in flat), ()))
+    if constants:  # the frequency 0 represents the sum of all constants
+        terms.append(Term(sum(term.size for term in constants), ()))
     if len(terms) > pairs:
         raise ValueError(
             f"random_features: {len(terms)} terms need a pair of features each, but "
-            f"n_features={n_features} makes {pairs} pairs; give at least {2 * len(terms)}, and "
-            f"some hundreds for each term"
+            f"n_features={n_features} makes {pairs} pairs; use at least {2 * len(terms)}, and "
+            f"better several hundred for each term"
         )
-    shares = _share(np.array([term.size if term.draws else 0.0 for term in terms]), pairs)
+    counts = _pairs_per_term(np.array([term.size if term.draws else 0.0 for term in terms]), pairs)
     rng = np.random.default_rng(random_state)
     frequencies = np.zeros((pairs, int(n_columns)))
-    for rows, term in zip(np.split(np.arange(pairs), np.cumsum(shares)[:-1]), terms, strict=True):
-        frequencies[rows] = _draw(term, *frequencies[rows].shape, method, rng)
+    for rows, term in zip(np.split(np.arange(pairs), np.cumsum(counts)[:-1]), terms, strict=True):
+        frequencies[rows] = _draw_frequencies(term, *frequencies[rows].shape, method, rng)
     if len(terms) == 1 and terms[0].size == 1.0:
         return FourierBasis(frequencies)
     sizes = np.array([term.size for term in terms])
-    return FourierBasis(frequencies, np.repeat(np.sqrt(sizes / shares), shares))
+    return FourierBasis(frequencies, np.repeat(np.sqrt(sizes / counts), counts))
 
 
 def skewed_features(
     n_columns: int, n_features: int, *, method: str = "auto", random_state: Any = None
 ) -> FourierBasis:
-    """Return a basis phi with phi(u)^T phi(v) ≈ prod_c sech((u_c - v_c) / 2).
+    """Draw random Fourier features of the skewed chi-squared kernel.
 
-    With u = log(x + s) that is the skewed chi-squared kernel, the product of
+        phi(u)^T phi(v) ≈ prod_c sech((u_c - v_c) / 2)
+
+    For u = log(x + s) and v = log(z + s) this is the skewed chi-squared kernel, the product of
     2 sqrt(x_c + s) sqrt(z_c + s) / (x_c + z_c + 2 s) (Li, Ionescu and Sminchisescu, DAGM 2010).
     The frequencies have the density sech(pi w), whose quantiles are log(tan(pi q / 2)) / pi.
+
+    Parameters
+    ----------
+    n_columns : int
+        The number of columns of the points.
+    n_features : int
+        The number of features, an even number.
+    method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
+        How to draw the frequencies, see `random_features`.
+    random_state : None, int or Generator, optional
+        The same seed gives the same basis.
+
+    Returns
+    -------
+    FourierBasis
+        Call it on the logarithms u to get their features.
 
     Examples
     --------
@@ -217,48 +248,52 @@ def skewed_features(
     """
     law = Draw((), int(n_columns), lambda U: np.log(np.tan(0.5 * np.pi * U)) / np.pi)
     rng, pairs = np.random.default_rng(random_state), int(n_features) // 2
-    return FourierBasis(_draw(Term(1.0, (law,)), pairs, int(n_columns), method, rng))
+    return FourierBasis(_draw_frequencies(Term(1.0, (law,)), pairs, int(n_columns), method, rng))
 
 
-def _share(sizes: np.ndarray, pairs: int) -> np.ndarray:
-    """Return how many pairs each term gets: one, and a part of the rest in proportion to size.
+def _pairs_per_term(sizes: np.ndarray, pairs: int) -> np.ndarray:
+    """Return the number of feature pairs of each term: one, plus a number proportional to its size.
 
-    A mean of m_t cosines times c_t has variance c_t^2 / m_t; the sum is least for m_t ~ c_t.
+    c_t times the mean of m_t cosines has a variance proportional to c_t^2 / m_t.  For a fixed total
+    of the m_t, the sum of the variances is smallest if m_t is proportional to c_t.
     """
     if len(sizes) == 1:
         return np.array([pairs])
     rest = pairs - len(sizes)
     quota = rest * sizes / sizes.sum() if sizes.any() else np.full(len(sizes), rest / len(sizes))
-    shares = np.floor(quota).astype(int)
-    shares[np.argsort(shares - quota, kind="stable")[: rest - shares.sum()]] += 1
-    return 1 + shares
+    counts = np.floor(quota).astype(int)
+    counts[np.argsort(counts - quota, kind="stable")[: rest - counts.sum()]] += 1
+    return 1 + counts
 
 
 # ---------------------------------------------------------------------- frequencies
 
 
-def _draw(term: Term, m: int, columns: int, method: str, rng: np.random.Generator) -> np.ndarray:
+def _draw_frequencies(
+    term: Term, m: int, columns: int, method: str, rng: np.random.Generator
+) -> np.ndarray:
     """Return m frequencies of a term, shape (m, columns)."""
     active = sorted({c for draw in term.draws for c in draw.normals})
-    U, Z = _numbers(m, sum(draw.uniforms for draw in term.draws), len(active), method, rng)
+    U, Z = _random_numbers(m, sum(draw.uniforms for draw in term.draws), len(active), method, rng)
     frequencies, variances = np.zeros((m, columns)), np.zeros((m, columns))
     for draw in term.draws:
-        mine, U = U[:, : draw.uniforms], U[:, draw.uniforms :]
+        own, U = U[:, : draw.uniforms], U[:, draw.uniforms :]
         total = variances if draw.normals else frequencies
-        total += draw.law(mine)
+        total += draw.law(own)
     frequencies[:, active] += np.sqrt(variances[:, active]) * Z
     return frequencies
 
 
-def _numbers(
+def _random_numbers(
     m: int, uniforms: int, normals: int, method: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return m rows of uniform and m rows of normal numbers."""
+    """Return uniform numbers, shape (m, uniforms), and normal numbers, shape (m, normals)."""
     if method == "auto":
-        # m points resolve the pairs of coordinates if m >= normals^2; a mixture needs its law, too
-        few = normals <= _SOBOL if uniforms else normals**2 <= m
-        few = few and uniforms + normals <= qmc.Sobol.MAXDIM
-        method = "qmc" if few else "orthogonal"
+        # m Sobol points cover each pair of coordinates evenly if m >= normals^2.  For a mixture of
+        # normals, Sobol points also improve the uniform numbers that determine the variances.
+        use_sobol = normals <= _MAX_SOBOL_NORMALS if uniforms else normals**2 <= m
+        use_sobol = use_sobol and uniforms + normals <= qmc.Sobol.MAXDIM
+        method = "qmc" if use_sobol else "orthogonal"
     if method == "qmc" and uniforms + normals:
         U, Z = np.split(_sobol(m, uniforms + normals, rng), [uniforms], axis=1)
         return U, ndtri(Z)
@@ -269,38 +304,41 @@ def _numbers(
 
 
 def _sobol(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Return m Sobol points, each uniform, strictly between 0 and 1: (x XOR s) with a random s.
+    """Return m Sobol points strictly between 0 and 1, randomised by a digital shift (x XOR s).
 
-    The shift keeps the net.  SciPy scrambles its matrices, too, which takes most of the time, and
-    leaves more of k over for the few hundred points that features are made of (measured: 10 %).
+    Each point is uniformly distributed, and the shift preserves the low discrepancy of the points.
+    SciPy's scrambling also randomises the generator matrices.  That takes most of the time, and for
+    the few hundred points of typical features the error of k is larger (measured: 10 %).
     """
     if columns > qmc.Sobol.MAXDIM:
         raise ValueError(
-            f"random_features: a frequency takes {columns} numbers, but Sobol points have at most "
+            f"random_features: a frequency needs {columns} numbers, but Sobol points have at most "
             f"{qmc.Sobol.MAXDIM} coordinates; use method='auto' or 'orthogonal'"
         )
-    power = math.ceil(math.log2(m))  # only a power of two is balanced: the first m of the next one
-    net = _kept_net if columns << power <= _KEPT else _net
+    # Only a power of two points is balanced, so take the first m of the next power of two.
+    power = math.ceil(math.log2(m))
+    net = _cached_sobol_net if columns << power <= _MAX_CACHED_COORDINATES else _sobol_net
     points = net(power, columns)[:m] ^ rng.integers(2**_BITS, size=columns, dtype=np.uint32)
-    return (points + 0.5) * 0.5**_BITS  # the middles of cells: quantiles of 0 are infinite
+    return (points + 0.5) * 0.5**_BITS  # midpoints of cells, because the quantile of 0 is infinite
 
 
-def _net(power: int, columns: int) -> np.ndarray:
-    """Return 2^power Sobol points as integers of so many bits, not to be written to."""
+def _sobol_net(power: int, columns: int) -> np.ndarray:
+    """Return 2^power Sobol points as integers of `_BITS` bits, a read-only array."""
     points = qmc.Sobol(d=columns, scramble=False, bits=_BITS).random_base2(power)
     points = (points * 2.0**_BITS).astype(np.uint32)
     points.setflags(write=False)
     return points
 
 
-_kept_net = lru_cache(maxsize=16)(_net)
+_cached_sobol_net = lru_cache(maxsize=16)(_sobol_net)
 
 
 def _orthogonal(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Return m normal vectors, orthogonal to each other within blocks of `columns`.
+    """Return m normal vectors that are orthogonal to each other within blocks of `columns`.
 
-    The signs of R make Q uniform among the orthogonal matrices, so that each row, with a length of
-    its own, is exactly normal: the estimate of k stays unbiased.
+    With the signs of the diagonal of R, Q is uniformly distributed among the orthogonal matrices.
+    Each row, multiplied by an independent chi-distributed length, is then exactly normal, so that
+    the estimate of k is unbiased.
     """
     rows = min(m, columns)
     Q, R = np.linalg.qr(rng.standard_normal((math.ceil(m / rows), columns, rows)))

@@ -1,4 +1,4 @@
-"""Graphs one edit away: the steps of a search for a pre-image."""
+"""Graphs that differ from a graph by one edit, for the local search for pre-images."""
 
 from __future__ import annotations
 
@@ -9,65 +9,76 @@ from typing import Any
 import numpy as np
 
 from ._graph_collection import Graph, Graphs, as_graphs
-from ._graph_sources import Entries, as_values
+from ._graph_sources import Entries, as_label_array
 
-__all__ = ["edits"]
+__all__ = ["single_edit_neighbours"]
 
 
-def edits(X: Graphs) -> Callable[[Any], Graphs]:
-    """Return the function that lists all graphs one edit away from a graph.
+def single_edit_neighbours(X: Graphs) -> Callable[[Any], Graphs]:
+    """Return a function that lists all graphs that differ from a given graph by one edit.
 
-    An edit adds or removes an edge between two different nodes, or gives a node or an edge another
-    of the labels that occur in X; a new edge gets each of the labels of edges.
+    An edit adds or removes an edge between two different nodes, or replaces the label of a node or
+    of an edge by another label that occurs in X.  An edge is added once with each edge label.
 
     Examples
     --------
     >>> from mercer.kernels import Graphs
-    >>> from mercer.kernels._graph_edits import edits
+    >>> from mercer.kernels._graph_edits import single_edit_neighbours
     >>> X = Graphs.from_edges([[(0, 1)]], labels=[["C", "O"]])
-    >>> [graph.labels.tolist() for graph in edits(X)(X[0])]
+    >>> [graph.labels.tolist() for graph in single_edit_neighbours(X)(X[0])]
     [['C', 'O'], ['O', 'O'], ['C', 'C']]
     """
-    labels = [] if X.labels is None else list(dict.fromkeys(X.labels.tolist()))
-    marks = [None] if X.edge_labels is None else list(dict.fromkeys(X.edge_labels.tolist()))
+    all_labels = [] if X.labels is None else list(dict.fromkeys(X.labels.tolist()))
+    all_edge_labels = (
+        [None] if X.edge_labels is None else list(dict.fromkeys(X.edge_labels.tolist()))
+    )
 
-    def around(graph: Any) -> Graphs:
-        if not isinstance(graph, Graph):  # a point as it was given
+    def neighbours(graph: Any) -> Graphs:
+        if not isinstance(graph, Graph):  # a user-supplied starting point
             graph = as_graphs([graph], "a pre-image")[0]
-        pairs, n, names = graph.edges, graph.n_nodes, graph.edge_labels
+        pairs, n, old_edge_labels = graph.edges, graph.n_nodes, graph.edge_labels
         present = {tuple(pair): i for i, pair in enumerate(pairs.tolist())}
-        # Each edit of edges: the place of the one that goes, or -1, and the one that comes, if any.
-        swaps: list[tuple[int, tuple[int, int, Any] | None]] = []
+        # Each edge edit is a pair: the index of the removed edge, or -1, and the added edge, or
+        # None.
+        edge_edits: list[tuple[int, tuple[int, int, Any] | None]] = []
         for u, v in (permutations if graph.directed else combinations)(range(n), 2):
-            place = present.get((u, v), -1)
-            if place >= 0:
-                swaps.append((place, None))
-            own = names[place] if names is not None and place >= 0 else None
-            swaps += [(place, (u, v, mark)) for mark in marks if place < 0 or mark != own]
-        renamed = [
-            (u, name)
-            for u, own in enumerate([] if graph.labels is None else graph.labels.tolist())
-            for name in labels
-            if name != own
+            edge_index = present.get((u, v), -1)
+            if edge_index >= 0:
+                edge_edits.append((edge_index, None))
+            current = (
+                old_edge_labels[edge_index]
+                if old_edge_labels is not None and edge_index >= 0
+                else None
+            )
+            edge_edits += [
+                (edge_index, (u, v, edge_label))
+                for edge_label in all_edge_labels
+                if edge_index < 0 or edge_label != current
+            ]
+        label_edits = [
+            (u, label)
+            for u, current in enumerate([] if graph.labels is None else graph.labels.tolist())
+            for label in all_labels
+            if label != current
         ]
-        total = len(swaps) + len(renamed)
-        kept = np.ones((total, len(pairs)), dtype=bool)
-        for i, (place, _) in enumerate(swaps):
-            if place >= 0:
-                kept[i, place] = False
-        copy, places = np.nonzero(kept)
-        added = [(i, *edge) for i, (_, edge) in enumerate(swaps) if edge is not None]
-        fresh = np.array([(i * n + u, i * n + v) for i, u, v, _ in added], dtype=np.int64)
-        ends = np.concatenate([pairs[places] + n * copy[:, None], fresh.reshape(-1, 2)])
+        total = len(edge_edits) + len(label_edits)
+        keeps = np.ones((total, len(pairs)), dtype=bool)
+        for i, (edge_index, _) in enumerate(edge_edits):
+            if edge_index >= 0:
+                keeps[i, edge_index] = False
+        edit, edge_indices = np.nonzero(keeps)  # edge_indices[i] is still an edge after edit[i]
+        added = [(i, *edge) for i, (_, edge) in enumerate(edge_edits) if edge is not None]
+        new_ends = np.array([(i * n + u, i * n + v) for i, u, v, _ in added], dtype=np.int64)
+        ends = np.concatenate([pairs[edge_indices] + n * edit[:, None], new_ends.reshape(-1, 2)])
         edge_labels = None
         if X.edge_labels is not None:
-            old = [] if names is None else names[places].tolist()
-            edge_labels = as_values([*old, *(mark for *_, mark in added)])
+            old_values = [] if old_edge_labels is None else old_edge_labels[edge_indices].tolist()
+            edge_labels = as_label_array([*old_values, *(edge_label for *_, edge_label in added)])
         node_labels = None
         if graph.labels is not None:
             node_labels = np.tile(graph.labels, total)
-            for i, (u, name) in enumerate(renamed, start=len(swaps)):
-                node_labels[i * n + u] = name
+            for i, (u, label) in enumerate(label_edits, start=len(edge_edits)):
+                node_labels[i * n + u] = label
         return Graphs(
             np.full(total, n),
             Entries(ends[:, 0], ends[:, 1], edge_labels),
@@ -76,4 +87,4 @@ def edits(X: Graphs) -> Callable[[Any], Graphs]:
             directed=graph.directed,
         )
 
-    return around
+    return neighbours

@@ -1,6 +1,6 @@
-"""Where graphs come from: networkx, matrices, lists of edges.
+"""Convert networkx graphs, adjacency matrices and lists of edges to the arguments of `Graphs`.
 
-Each reader returns the arguments of `Graphs`: sizes, entries, labels, attributes, directed.
+Each function returns a dictionary with the keys sizes, entries, labels, attributes and directed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import scipy.sparse as sp
 
 __all__ = [
     "Entries",
-    "as_values",
-    "edges_of_list",
-    "edges_of_matrix",
-    "edges_of_networkx",
+    "as_label_array",
+    "from_adjacency_matrices",
+    "from_edge_lists",
+    "from_networkx_graphs",
 ]
 
 
 class Entries(NamedTuple):
-    """Entries of the adjacency matrix of all nodes, in any order; labels and weights if any."""
+    """The edges of a collection as entries of its adjacency matrix, in any order.
+
+    Nodes are numbered through the whole collection.  Labels and weights are optional.
+    """
 
     source: np.ndarray
     target: np.ndarray
@@ -30,12 +33,15 @@ class Entries(NamedTuple):
     weights: np.ndarray | None = None
 
     @classmethod
-    def none(cls) -> Self:
-        """Return no entries."""
+    def empty(cls) -> Self:
+        """Return a value without entries."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
     def canonical(self, offsets: np.ndarray, directed: bool) -> Entries:
-        """Return the entries in order, each once, and in both directions if there are none."""
+        """Return the entries sorted and without duplicates.
+
+        An edge of undirected graphs gets an entry for each of its two directions.
+        """
         source, target, *values = self
         if not directed:
             source, target = np.concatenate([source, target]), np.concatenate([target, source])
@@ -43,11 +49,11 @@ class Entries(NamedTuple):
         key = source * np.int64(max(1, offsets[-1])) + target
         order = np.argsort(key, kind="stable")
         key = key[order]
-        new = np.diff(key, prepend=-1) != 0
-        for what, value in zip(("labels", "weights"), values, strict=True):
+        is_first = np.diff(key, prepend=-1) != 0
+        for field, value in zip(("labels", "weights"), values, strict=True):
             if value is not None:
                 value = value[order]
-                repeated = np.flatnonzero(~new)
+                repeated = np.flatnonzero(~is_first)
                 conflict = [i for i in repeated if value[i] != value[i - 1]]
                 if len(conflict):
                     i = int(conflict[0])
@@ -55,16 +61,16 @@ class Entries(NamedTuple):
                     graph = int(np.searchsorted(offsets, u, side="right")) - 1
                     raise ValueError(
                         f"graph {graph}: the edge ({u - offsets[graph]}, {v - offsets[graph]}) has "
-                        f"two {what}, {value[i - 1]!r} and {value[i]!r}; give one, or "
+                        f"two {field}, {value[i - 1]!r} and {value[i]!r}; pass only one, or "
                         f"directed=True if they belong to different directions"
                     )
-        kept = order[new]
-        rest = [None if v is None else v[kept] for v in values]
-        return Entries(source[kept], target[kept], *rest)
+        chosen = order[is_first]
+        chosen_values = [None if v is None else v[chosen] for v in values]
+        return Entries(source[chosen], target[chosen], *chosen_values)
 
 
-def as_values(values: Iterable[Any]) -> np.ndarray:
-    """Return labels as an array: of integers if all fit into 64 bits, else of objects."""
+def as_label_array(values: Iterable[Any]) -> np.ndarray:
+    """Return labels as an int64 array if all are integers that fit, else as an object array."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         if values.dtype.kind in "bi":
             return values.astype(np.int64)
@@ -76,16 +82,20 @@ def as_values(values: Iterable[Any]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _shifts(sizes: Sequence[int]) -> np.ndarray:
+def _first_nodes(sizes: Sequence[int]) -> np.ndarray:
+    """Return the number of the first node of each graph in the collection."""
     return np.cumsum([0, *sizes])[:-1].astype(np.int64)
 
 
-def _chained(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: str) -> Any:
-    """Return one sequence of values per graph as one sequence, checked against the sizes."""
+def _flatten(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: str) -> Any:
+    """Concatenate one sequence of values per graph, after a check of their lengths.
+
+    `what` names the values in error messages, and `of` the objects that have them.
+    """
     if parts is None:
         return None
     if len(parts) != len(sizes):
-        raise ValueError(f"{what} of {len(parts)} graphs for {len(sizes)} graphs")
+        raise ValueError(f"got {what} for {len(parts)} graphs, but there are {len(sizes)} graphs")
     for graph, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         if len(part) != size:
             raise ValueError(f"graph {graph} has {size} {of}, but {len(part)} {what}")
@@ -102,23 +112,23 @@ def _chained(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: s
 # ---------------------------------------------------------------------- matrices and lists
 
 
-def edges_of_matrix(
+def from_adjacency_matrices(
     matrices: Sequence[Any],
     labels: Sequence[Any] | None = None,
     attributes: Sequence[Any] | None = None,
     directed: bool = False,
 ) -> dict[str, Any]:
-    """Read adjacency matrices; entries other than 0 are edges, and their values weights."""
+    """Convert adjacency matrices: nonzero entries are edges, and their values are weights."""
     blocks = []
     for graph, matrix in enumerate(matrices):
         A = sp.coo_array(matrix)
         if A.ndim != 2 or A.shape[0] != A.shape[1]:
             raise ValueError(
                 f"graph {graph} is a matrix of shape {A.shape}, but an adjacency matrix is square; "
-                f"a list of edges must be a list of pairs, not an array"
+                f"edges must be passed as a list of pairs, not as an array"
             )
         if not np.all(np.isfinite(A.data)):
-            raise ValueError(f"graph {graph} has weights of edges that are not finite")
+            raise ValueError(f"graph {graph} has edge weights that are not finite")
         A.sum_duplicates()
         A.eliminate_zeros()
         if not directed and (abs(A - A.T) > 0).nnz:
@@ -131,7 +141,7 @@ def edges_of_matrix(
     source, target = np.zeros((2, 0), dtype=np.int64)
     weights = np.zeros(0)
     if blocks:
-        shifts = _shifts(sizes)
+        shifts = _first_nodes(sizes)
         source, target = (
             np.concatenate([A.coords[i] + s for A, s in zip(blocks, shifts, strict=True)])
             for i in (0, 1)
@@ -146,13 +156,13 @@ def edges_of_matrix(
     return {
         "sizes": sizes,
         "entries": entries,
-        "labels": _chained(labels, sizes, "labels", "nodes"),
-        "attributes": _chained(attributes, sizes, "attributes", "nodes"),
+        "labels": _flatten(labels, sizes, "labels", "nodes"),
+        "attributes": _flatten(attributes, sizes, "attributes", "nodes"),
         "directed": directed,
     }
 
 
-def edges_of_list(
+def from_edge_lists(
     edges: Sequence[Any],
     sizes: Sequence[int] | None = None,
     labels: Sequence[Any] | None = None,
@@ -160,8 +170,8 @@ def edges_of_list(
     attributes: Sequence[Any] | None = None,
     directed: bool = False,
 ) -> dict[str, Any]:
-    """Read lists of pairs of nodes."""
-    blocks = [_pairs(pairs, graph) for graph, pairs in enumerate(edges)]
+    """Convert lists of edges, which are pairs of node numbers."""
+    blocks = [_edge_array(pairs, graph) for graph, pairs in enumerate(edges)]
     if sizes is None:
         known = labels if labels is not None else attributes
         if known is not None:
@@ -169,42 +179,46 @@ def edges_of_list(
         else:
             sizes = [int(block.max(initial=-1)) + 1 for block in blocks]
     if len(sizes) != len(blocks):
-        raise ValueError(f"sizes, labels or attributes of {len(sizes)} graphs for {len(blocks)}")
+        raise ValueError(
+            f"got sizes, labels or attributes for {len(sizes)} graphs, but edges for {len(blocks)}"
+        )
     for graph, (block, size) in enumerate(zip(blocks, sizes, strict=True)):
         if block.size and not 0 <= block.min() <= block.max() < size:
             bad = block[np.any((block < 0) | (block >= size), axis=1)][0].tolist()
             raise ValueError(
-                f"graph {graph} has {size} nodes, numbered from 0, but an edge {tuple(bad)}"
+                f"graph {graph} has {size} nodes, numbered from 0, but it has an edge {tuple(bad)}"
             )
-    shifted = [b + s for b, s in zip(blocks, _shifts(sizes), strict=True)]
+    shifted = [b + s for b, s in zip(blocks, _first_nodes(sizes), strict=True)]
     ends = np.concatenate([np.zeros((0, 2), dtype=np.int64), *shifted])
-    values = _chained(edge_labels, [len(b) for b in blocks], "edge labels", "edges")
+    values = _flatten(edge_labels, [len(b) for b in blocks], "edge labels", "edges")
     if values is not None and None in values:
         raise ValueError(
-            f"edge number {values.index(None)} of the collection has no label; give one to every "
-            f"edge, or leave out all labels"
+            f"edge number {values.index(None)} of the collection has no label; label every edge, "
+            f"or omit all edge labels"
         )
     return {
         "sizes": sizes,
-        "entries": Entries(ends[:, 0], ends[:, 1], None if values is None else as_values(values)),
-        "labels": _chained(labels, sizes, "labels", "nodes"),
-        "attributes": _chained(attributes, sizes, "attributes", "nodes"),
+        "entries": Entries(
+            ends[:, 0], ends[:, 1], None if values is None else as_label_array(values)
+        ),
+        "labels": _flatten(labels, sizes, "labels", "nodes"),
+        "attributes": _flatten(attributes, sizes, "attributes", "nodes"),
         "directed": directed,
     }
 
 
-def _pairs(pairs: Any, graph: int) -> np.ndarray:
-    """Return a list of edges as an array (m, 2)."""
+def _edge_array(pairs: Any, graph: int) -> np.ndarray:
+    """Return a list of edges as an array of shape (n_edges, 2)."""
     pairs = sorted(pairs) if isinstance(pairs, (set, frozenset)) else pairs
     try:
         block = np.asarray(pairs)
-        fits = block.size == 0 or (block.ndim == 2 and block.shape[1] == 2)
-        whole = block.size == 0 or block.dtype.kind in "iu"
+        has_pairs = block.size == 0 or (block.ndim == 2 and block.shape[1] == 2)
+        has_integers = block.size == 0 or block.dtype.kind in "iu"
     except (TypeError, ValueError):
-        fits = whole = False
-    if not (fits and whole):
+        has_pairs = has_integers = False
+    if not (has_pairs and has_integers):
         raise ValueError(
-            f"graph {graph}: edges must be pairs (u, v) of numbers of nodes, got {pairs!r}"
+            f"graph {graph}: edges must be pairs (u, v) of node numbers, got {pairs!r}"
         )
     return block.reshape(-1, 2).astype(np.int64)
 
@@ -212,76 +226,85 @@ def _pairs(pairs: Any, graph: int) -> np.ndarray:
 # ---------------------------------------------------------------------- networkx
 
 
-def edges_of_networkx(
+def from_networkx_graphs(
     graphs: Sequence[Any], labels: str | None = "label", attributes: Any = None
 ) -> dict[str, Any]:
-    """Read networkx graphs."""
+    """Convert networkx graphs."""
     directed = {bool(graph.is_directed()) for graph in graphs}
     if len(directed) > 1:
         raise ValueError(
-            "some of the graphs are directed and some are not; make them alike by "
+            "some of the graphs are directed and some are not; convert them to one kind with "
             "graph.to_directed()"
         )
-    totals = [0]  # of nodes
-    names: list[Any] = []
-    marks: list[Any] = []
+    node_counts = [0]  # cumulative
+    node_labels: list[Any] = []
+    edge_labels: list[Any] = []
     ends, weights, rows = [], [], []
-    for place, graph in enumerate(graphs):
+    for g, graph in enumerate(graphs):
         if graph.is_multigraph():
             raise ValueError(
-                f"graph {place} is a multigraph; make parallel edges one by networkx.Graph(graph)"
+                f"graph {g} is a multigraph; merge its parallel edges with networkx.Graph(graph)"
             )
-        index = {node: i for i, node in enumerate(graph, start=totals[-1])}
-        totals.append(totals[-1] + len(index))
+        index = {node: i for i, node in enumerate(graph, start=node_counts[-1])}
+        node_counts.append(node_counts[-1] + len(index))
         for node, data in graph.nodes(data=True):
-            names.append((place, node, data.get(labels)))
+            node_labels.append((g, node, data.get(labels)))
             if attributes is not None:
-                rows.append(_row(data, attributes, place, node))
+                rows.append(_attribute_row(data, attributes, g, node))
         for u, v, data in graph.edges(data=True):
             ends.append((index[u], index[v]))
-            marks.append((place, (u, v), data.get(labels)))
-            weights.append(_weight(data.get("weight", 1.0), place, (u, v)))
-    given = _given(names, "node", labels), _given(marks, "edge", labels)
-    if labels not in (None, "label") and names and given[0] is None and given[1] is None:
+            edge_labels.append((g, (u, v), data.get(labels)))
+            weights.append(_edge_weight(data.get("weight", 1.0), g, (u, v)))
+    found = (
+        _labels_or_none(node_labels, "node", labels),
+        _labels_or_none(edge_labels, "edge", labels),
+    )
+    if labels not in (None, "label") and node_labels and found[0] is None and found[1] is None:
         raise ValueError(
-            f"no node and no edge has the attribute {labels!r}; labels= names the one that holds "
-            f"labels"
+            f"no node and no edge has the attribute {labels!r}; set labels= to the name of the "
+            f"attribute that contains the labels"
         )
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     values = None if all(w == 1.0 for w in weights) else np.array(weights)
     return {
-        "sizes": np.diff(totals),
-        "entries": Entries(pairs[:, 0], pairs[:, 1], given[1], values),
-        "labels": given[0],
+        "sizes": np.diff(node_counts),
+        "entries": Entries(pairs[:, 0], pairs[:, 1], found[1], values),
+        "labels": found[0],
         "attributes": np.array(rows) if attributes is not None else None,
         "directed": directed == {True},
     }
 
 
-def _given(marks: list[tuple[int, Any, Any]], what: str, labels: str | None) -> np.ndarray | None:
-    """Return labels if all have one, None if none has."""
-    missing = [(graph, thing) for graph, thing, label in marks if label is None]
-    if len(missing) == len(marks):
+def _labels_or_none(
+    labelled: list[tuple[int, Any, Any]], what: str, labels: str | None
+) -> np.ndarray | None:
+    """Return the labels of all nodes or edges, or None if none of them has a label.
+
+    `labelled` contains triples (graph, node or edge, its label or None), and `what` is "node" or
+    "edge".
+    """
+    missing = [(graph, element) for graph, element, label in labelled if label is None]
+    if len(missing) == len(labelled):
         return None
     if missing:
-        graph, thing = missing[0]
+        graph, element = missing[0]
         raise ValueError(
-            f"graph {graph}: the {what} {thing!r} has no attribute {labels!r}, which "
-            f"{len(marks) - len(missing)} other {what}s have; give every {what} one, or leave all "
-            f"out by Graphs.from_networkx(..., labels=None)"
+            f"graph {graph}: the {what} {element!r} has no attribute {labels!r}, which "
+            f"{len(labelled) - len(missing)} other {what}s have; label every {what}, or ignore "
+            f"labels with Graphs.from_networkx(..., labels=None)"
         )
-    return as_values([label for _, _, label in marks])
+    return as_label_array([label for _, _, label in labelled])
 
 
-def _row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
-    """Return the attributes of one node as numbers."""
+def _attribute_row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
+    """Return the numeric attributes `names` of one node as a flat array."""
     names = [names] if isinstance(names, str) else list(names)
     try:
         parts = [np.ravel(np.asarray(data[name], dtype=float)) for name in names]
     except KeyError as error:
         raise ValueError(
-            f"graph {graph}: the node {node!r} has no attribute {error}, which attributes= names; "
-            f"it has {sorted(map(str, data))}"
+            f"graph {graph}: the node {node!r} has no attribute {error}, which is listed in "
+            f"attributes=; it has {sorted(map(str, data))}"
         ) from None
     except (TypeError, ValueError):
         raise ValueError(
@@ -290,14 +313,15 @@ def _row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _weight(weight: Any, graph: int, edge: Any) -> float:
-    """Return the weight of an edge; None stands for none, that is 1."""
+def _edge_weight(weight: Any, graph: int, edge: Any) -> float:
+    """Return the weight of an edge as a float, 1 if it is None; raise if it is not finite."""
     try:
         value = 1.0 if weight is None else float(weight)
     except (TypeError, ValueError):
         value = np.nan
     if not np.isfinite(value):
         raise ValueError(
-            f"graph {graph}: the edge {edge!r} has the weight {weight!r}, which is no finite number"
+            f"graph {graph}: the edge {edge!r} has the weight {weight!r}, which is not a finite "
+            f"number"
         )
     return value

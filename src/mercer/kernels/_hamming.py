@@ -1,4 +1,8 @@
-"""Kernels of words that differ a little: functionals of one profile of Hamming distances."""
+"""String kernels that allow mismatches: weighted sums of a profile of Hamming distances.
+
+A *word* is a substring of fixed length (a k-mer).  The profile of two strings counts the pairs of
+their words by the number of positions in which the two words differ.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +32,16 @@ from ._sequences import (
 
 __all__ = ["Gapped", "HammingProfile", "Mismatch"]
 
-_FEW = 100  # features of a word up to which sparse products are quicker than comparing all pairs
+# Up to this many features per word, a product of sparse matrices is faster than comparing all pairs
+# of words.
+_MAX_SPARSE_FEATURES = 100
 
 
-class _Windows(NamedTuple):
-    """The symbols of a collection, and 128 where a word begins that does not count."""
+class _EncodedStrings(NamedTuple):
+    """The symbols of all strings of a collection, and a mask of the words that are excluded.
+
+    `blocked` is 128 at the first position of a word with a symbol outside the alphabet, else 0.
+    """
 
     symbols: np.ndarray
     blocked: np.ndarray
@@ -41,79 +50,82 @@ class _Windows(NamedTuple):
 
 @node
 class HammingProfile(OnStrings, Explicit):
-    """k(s, t) = sum_d w_d N_d(s, t), N_d = #(pairs of words of s and t that differ in d places).
+    """Base class of the kernels that compare words by their Hamming distance.
 
-    A node gives the length of the words, `_weights`, and its features.  If a word has few of them,
-    K is their sparse product; otherwise N is counted pair by pair, in |s| |t| steps, whatever the
-    alphabet and the number of features.
+        k(s, t) = sum_d w_d N_d(s, t)
+
+    N_d(s, t) is the number of pairs of a word of s and a word of t that differ in d positions.  A
+    subclass defines the length of the words, the weights w_d and the explicit features.  If a word
+    has few features, K is a product of sparse matrices.  Otherwise N_d is counted for each pair of
+    strings, in |s| |t| steps, whatever the alphabet and the number of features.
     """
 
     @abstractmethod
     def _weights(self) -> np.ndarray:
-        """Return w_0, ..., w_D; further ones are 0."""
+        """Return the weights w_0, ..., w_D; words that differ in more than D positions count 0."""
 
     @abstractmethod
-    def _spread(self) -> int:
-        """Return how many features a word has."""
+    def _features_per_word(self) -> int:
+        """Return the number of features of a word."""
 
     @abstractmethod
-    def _features_of_words(
-        self, letters: np.ndarray, S: Sequences
-    ) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield features of words, given by the codes of their letters, shape (words, length).
+    def _word_features(self, letters: np.ndarray, S: Sequences) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield the features of words, one feature per word and item.
 
-        Each is a mask of the words that have it, and their codes.
+        `letters` has shape (n_words, length) and contains the codes of the letters.  Each item is a
+        mask of the words that have this feature, and the codes of the feature for these words.
         """
 
     def _blocked(self, S: Sequences) -> np.ndarray:
-        """Return 128 for every place where a word begins that does not count, 0 elsewhere."""
+        """Return 128 where a word with a symbol outside the alphabet begins, 0 elsewhere."""
         g = self._shortest()[1]
         outside = np.append(~self._reads(S), np.zeros(g, dtype=bool))
-        holds_one = np.any(sliding_window_view(outside, g)[: len(S.symbols)], axis=1)
-        return np.where(holds_one, 128, 0).astype(np.uint8)
+        has_outside = np.any(sliding_window_view(outside, g)[: len(S.symbols)], axis=1)
+        return np.where(has_outside, 128, 0).astype(np.uint8)
 
     def _terms(self, X: Any) -> Terms:
         S = sequences(X, type(self).__name__)
         g = self._shortest()[1]
         *_, w = words(S, g)
-        kept = self._blocked(S)[w.place] == 0
-        owner, place, code = w.owner[kept], w.place[kept], w.code[kept]
+        included = self._blocked(S)[w.place] == 0
+        owner, start, code = w.owner[included], w.place[included], w.code[included]
         _, first, word = np.unique(code, return_index=True, return_inverse=True)
-        letters = mix(S.symbols.view(np.uint64))[place[first][:, None] + np.arange(g)]
+        letters = mix(S.symbols.view(np.uint64))[start[first][:, None] + np.arange(g)]
         parts = []
-        for has, codes in self._features_of_words(letters, S):
-            of_word = np.zeros(len(first), dtype=np.uint64)
-            of_word[has] = codes
-            mine = np.broadcast_to(has, len(first))[word]
-            parts.append(Terms.counted(len(S), owner[mine], of_word[word[mine]], S.kind))
+        for has, codes in self._word_features(letters, S):
+            word_codes = np.zeros(len(first), dtype=np.uint64)
+            word_codes[has] = codes
+            chosen = np.broadcast_to(has, len(first))[word]
+            parts.append(Terms.counted(len(S), owner[chosen], word_codes[word[chosen]], S.kind))
         return Terms.joined(*parts)
 
     @property
-    def _by_features(self) -> bool:
-        return self._spread() <= _FEW
+    def _uses_sparse_features(self) -> bool:
+        """Whether K is computed as a product of sparse matrices of features."""
+        return self._features_per_word() <= _MAX_SPARSE_FEATURES
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        if self._by_features:
+        if self._uses_sparse_features:
             return super()._prepare(X, like)
         S = sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
         small = S.kind != "sequences" and S.symbols.max(initial=0) < 256
         symbols = S.symbols.astype(np.uint8) if small else S.symbols
         spans = np.column_stack([S.starts, S.lengths])
-        return Prepared((spans,), frame=_Windows(symbols, self._blocked(S), S.kind))
+        return Prepared((spans,), frame=_EncodedStrings(symbols, self._blocked(S), S.kind))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        if self._by_features:
+        if self._uses_sparse_features:
             super()._tile(P, Q, out)
         else:
             self._tile_by_pairs(P, Q, out)
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        if self._by_features:
+        if self._uses_sparse_features:
             return super()._pairs(P, Q, i, j)
         x, z = P.frame.symbols, Q.frame.symbols
         if x.dtype != z.dtype:
             x, z = x.astype(np.int64), z.astype(np.int64)
-        return _profiles(
+        return _weighted_profiles(
             self._shortest()[1],
             self._weights(),
             x,
@@ -125,35 +137,42 @@ class HammingProfile(OnStrings, Explicit):
         )
 
     def _diag(self, X: Any) -> np.ndarray:
-        if self._by_features:
+        if self._uses_sparse_features:
             return super()._diag(X)
         return self._diag_prepared(self._prepare(X, None))
 
     @property
     def costly(self) -> bool:
-        return not self._by_features
+        return not self._uses_sparse_features
 
 
 @node
 class Gapped(HammingProfile):
-    """k(s, t) = sum_d C(g - d, k) N_d(s, t), N_d = #(pairs of g-words that differ in d places).
+    """Gapped k-mer kernel, which compares words of length g in k of their positions.
 
-    The same is the sum over all choices of k of g places of the number of pairs of g-words that
-    agree there: a feature is a word of length g with g - k holes.
+        k(s, t) = sum_d C(g - d, k) N_d(s, t)
+
+    N_d is the number of pairs of words of length g that differ in d positions.  A feature is a word
+    of length g with g - k wildcards, and the kernel is the inner product of the feature counts.
 
     Parameters
     ----------
-    g : int
-        The length of the words, up to 127.
-    k : int
-        How many of their places are read, up to g.
+    g : int, default=6
+        The length of the words, at most 127.
+    k : int, default=4
+        The number of positions that are compared, at most g.
 
     Notes
     -----
-    Ghandi, Lee, Mohammad-Noori and Beer, "Enhanced regulatory sequence prediction using gapped
-    k-mer features", PLoS Computational Biology 2014; FastSK writes m = g - k.  A word has C(g, k)
-    features: up to 100 of them K is a sparse product, otherwise pairs take |s| |t| steps each.
-    Any alphabet, and no need to know it.  Use it as `Normalized(Gapped(...))`.
+    A word has C(g, k) features.  Up to 100 features, K is a product of sparse matrices; otherwise
+    each pair of strings costs |s| |t| steps.  The alphabet need not be known.  FastSK has the
+    parameter m = g - k instead of k.  Use `Normalized(Gapped(...))` for strings of different
+    lengths.
+
+    References
+    ----------
+    M. Ghandi, D. Lee, M. Mohammad-Noori and M. A. Beer, "Enhanced regulatory sequence prediction
+    using gapped k-mer features", PLoS Computational Biology 10, 2014.
 
     Examples
     --------
@@ -169,9 +188,7 @@ class Gapped(HammingProfile):
         check_count("Gapped", "g", self.g)
         check_count("Gapped", "k", self.k)
         if self.k > self.g or self.g > 127:
-            raise ValueError(
-                f"Gapped reads k of g <= 127 places, got g={self.g!r} and k={self.k!r}"
-            )
+            raise ValueError(f"Gapped requires k <= g <= 127, got g={self.g!r} and k={self.k!r}")
 
     def _shortest(self) -> tuple[str, int]:
         return "g", self.g
@@ -179,40 +196,45 @@ class Gapped(HammingProfile):
     def _weights(self) -> np.ndarray:
         return np.array([comb(self.g - d, self.k) for d in range(self.g - self.k + 1)], dtype=float)
 
-    def _spread(self) -> int:
+    def _features_per_word(self) -> int:
         return comb(self.g, self.k)
 
-    def _features_of_words(
-        self, letters: np.ndarray, S: Sequences
-    ) -> Iterator[tuple[Any, np.ndarray]]:
-        for salt, places in enumerate(combinations(range(self.g), self.k)):
-            yield np.True_, chained(letters[:, places], salt)
+    def _word_features(self, letters: np.ndarray, S: Sequences) -> Iterator[tuple[Any, np.ndarray]]:
+        for salt, positions in enumerate(combinations(range(self.g), self.k)):
+            yield np.True_, chained(letters[:, positions], salt)
 
 
 @node
 class Mismatch(HammingProfile):
-    """k(s, t) = sum over k-words u over the alphabet of phi_u(s) phi_u(t).
+    """Mismatch kernel, which counts common words of length k with up to m mismatches.
 
-    phi_u(s) = #(words of s that differ from u in at most m places).  With N_d the number of pairs
-    of k-words that differ in d places, k(s, t) = sum_d w_d N_d(s, t), where w_d is how many words u
-    are within m places of both of two words that differ in d.
+        k(s, t) = sum_u phi_u(s) phi_u(t)
+
+    u runs over all words of length k over the alphabet, and phi_u(s) is the number of words of s
+    that differ from u in at most m positions.
 
     Parameters
     ----------
-    k : int
-        The length of the words, up to 127.
-    m : int
-        How many places may differ, less than k.
+    k : int, default=3
+        The length of the words, at most 127.
+    m : int, default=1
+        The number of mismatches allowed, less than k.
     alphabet : str, bytes or tuple of symbols, optional
-        The letters of which words u are made: their number is part of the kernel.  None: those of
-        the training strings (`resolve`).  A word of s with a symbol outside of it, such as N in
-        DNA, or one that training never saw, counts for no u.
+        The letters of the words u.  Their number affects the value of the kernel.  None means the
+        letters of the training strings, see `resolve`.  A word of s with a symbol outside the
+        alphabet (such as N in DNA, or a symbol that is not in the training strings) is ignored.
 
     Notes
     -----
-    Leslie, Eskin, Cohen, Weston and Noble, "Mismatch string kernels for discriminative protein
-    classification", Bioinformatics 2004.  A word has sum_(j <= m) C(k, j) (|alphabet| - 1)^j
-    features: up to 100 of them K is a sparse product, otherwise pairs take |s| |t| steps each.
+    Equivalently, k(s, t) = sum_d w_d N_d(s, t).  N_d is the number of pairs of words that differ in
+    d positions, and w_d is the number of words u within m mismatches of both words of such a pair.
+    A word has sum_(j <= m) C(k, j) (|alphabet| - 1)^j features.  Up to 100 features, K is a product
+    of sparse matrices; otherwise each pair of strings costs |s| |t| steps.
+
+    References
+    ----------
+    C. S. Leslie, E. Eskin, A. Cohen, J. Weston and W. S. Noble, "Mismatch string kernels for
+    discriminative protein classification", Bioinformatics 20, 2004.
 
     Examples
     --------
@@ -231,9 +253,7 @@ class Mismatch(HammingProfile):
         check_count("Mismatch", "k", self.k)
         check_count("Mismatch", "m", self.m, least=0)
         if self.m >= self.k or self.k > 127:
-            raise ValueError(
-                f"Mismatch lets m < k of k <= 127 places differ, got k={self.k!r} and m={self.m!r}"
-            )
+            raise ValueError(f"Mismatch requires m < k <= 127, got k={self.k!r} and m={self.m!r}")
         if self.alphabet is None:
             return
         if isinstance(self.alphabet, list):
@@ -243,7 +263,7 @@ class Mismatch(HammingProfile):
                 f"Mismatch: alphabet must be the letters, such as 'ACGT', got {self.alphabet!r}"
             )
         if len(set(self.alphabet)) < len(self.alphabet):
-            raise ValueError(f"Mismatch: alphabet {self.alphabet!r} names a letter twice")
+            raise ValueError(f"Mismatch: alphabet {self.alphabet!r} has a letter twice")
 
     def _rules(self) -> list[str]:
         return ["alphabet"] if self.alphabet is None else []
@@ -270,8 +290,9 @@ class Mismatch(HammingProfile):
         w = np.zeros(min(2 * m, k) + 1)
         for d in range(len(w)):
             for a, b, c in product(range(d + 1), range(d + 1), range(k - d + 1)):
-                # u is the first word at a of the d places, the second at b, neither at the others,
-                # and differs from both at c of the places where they agree
+                # In the d positions where the two words differ, u equals the first word in a of
+                # them, the second in b, and neither in the others.  In the positions where they
+                # agree, u differs from both in c.
                 others = d - a - b
                 if others >= 0 and d - min(a, b) + c <= m:
                     w[d] += (
@@ -283,30 +304,28 @@ class Mismatch(HammingProfile):
                     )
         return w
 
-    def _spread(self) -> int:
+    def _features_per_word(self) -> int:
         others = len(self.alphabet) - 1 if self.alphabet is not None else 0
         return sum(comb(self.k, j) * others**j for j in range(self.m + 1))
 
     def _reads(self, S: Sequences) -> np.ndarray:
-        if self.alphabet is None:  # it will be that of the strings
+        if self.alphabet is None:  # it will be resolved to all symbols of the training strings
             return super()._reads(S)
         return np.isin(S.symbols, symbols_of(self.alphabet, S.kind))
 
-    def _features_of_words(
-        self, letters: np.ndarray, S: Sequences
-    ) -> Iterator[tuple[Any, np.ndarray]]:
+    def _word_features(self, letters: np.ndarray, S: Sequences) -> Iterator[tuple[Any, np.ndarray]]:
         alphabet = mix(symbols_of(self.alphabet, S.kind).view(np.uint64))
         for j in range(self.m + 1):
-            for places in combinations(range(self.k), j):
-                for new in product(alphabet, repeat=j):
+            for positions in combinations(range(self.k), j):
+                for replacement in product(alphabet, repeat=j):
                     changed = letters.copy()
-                    changed[:, places] = new
-                    has = np.all(changed[:, places] != letters[:, places], axis=1)
+                    changed[:, positions] = replacement
+                    has = np.all(changed[:, positions] != letters[:, positions], axis=1)
                     yield has, chained(changed[has])
 
 
 @jit()
-def _profiles(
+def _weighted_profiles(
     g: int,
     weights: np.ndarray,
     x: np.ndarray,
@@ -316,44 +335,47 @@ def _profiles(
     z_blocked: np.ndarray,
     z_spans: np.ndarray,
 ) -> np.ndarray:
-    """Return sum_d w_d N_d for each pair.
+    """Return sum_d w_d N_d for each pair of strings.
 
-    The distance of two words and that of the two one place further differ by the first and the
-    last comparison.  Distances are kept along diagonals, where that is an update in place; in bytes
-    there are many to a vector register, and so are the counts, which are emptied in time.
+    If both words move one position to the right, their distance changes only by the first
+    comparison, which drops out, and the last one, which is new.  Distances are stored by diagonal,
+    so that this is an update in place.  Distances and counts are bytes, because a vector register
+    has room for many of them.  The counts are added to the total before they overflow.
     """
     values = np.zeros(len(x_spans))
     for pair in range(len(values)):
-        n, m = x_spans[pair, 1] - g + 1, z_spans[pair, 1] - g + 1
-        if n < 1 or m < 1:
+        s_words, t_words = x_spans[pair, 1] - g + 1, z_spans[pair, 1] - g + 1
+        if s_words < 1 or t_words < 1:
             continue
         s = x[x_spans[pair, 0] : x_spans[pair, 0] + x_spans[pair, 1]]
         t = z[z_spans[pair, 0] : z_spans[pair, 0] + z_spans[pair, 1]]
-        s_blocked = x_blocked[x_spans[pair, 0] : x_spans[pair, 0] + n]
-        t_blocked = z_blocked[z_spans[pair, 0] : z_spans[pair, 0] + m]
-        late = t[g:]
-        diagonals = np.empty(n + m - 1, np.uint8)
-        counts = np.zeros((len(weights), m), np.uint8)
-        for i in range(n):
-            row = diagonals[n - 1 - i : n - 1 - i + m]
-            for j in range(1 if i else m):
+        s_blocked = x_blocked[x_spans[pair, 0] : x_spans[pair, 0] + s_words]
+        t_blocked = z_blocked[z_spans[pair, 0] : z_spans[pair, 0] + t_words]
+        t_shifted = t[g:]
+        diagonals = np.empty(s_words + t_words - 1, np.uint8)
+        counts = np.zeros((len(weights), t_words), np.uint8)
+        for i in range(s_words):
+            row = diagonals[s_words - 1 - i : s_words - 1 - i + t_words]
+            for j in range(1 if i else t_words):
                 distance = 0
-                for place in range(g):
-                    distance += s[i + place] != t[j + place]
+                for offset in range(g):
+                    distance += s[i + offset] != t[j + offset]
                 row[j] = distance
             if i:
-                new, old, rest = s[i + g - 1], s[i - 1], row[1:]
-                for j in range(m - 1):
-                    rest[j] = np.uint8(rest[j] + np.uint8(late[j] != new) - np.uint8(t[j] != old))
+                new, old, updated = s[i + g - 1], s[i - 1], row[1:]
+                for j in range(t_words - 1):
+                    updated[j] = np.uint8(
+                        updated[j] + np.uint8(t_shifted[j] != new) - np.uint8(t[j] != old)
+                    )
             if s_blocked[i] == 0:
                 for d in range(len(weights)):
-                    wanted, count = np.uint8(d), counts[d]
-                    for j in range(m):
-                        count[j] += np.uint8(np.uint8(row[j] | t_blocked[j]) == wanted)
-            if i % 255 == 254 or i == n - 1:
+                    target, count = np.uint8(d), counts[d]
+                    for j in range(t_words):
+                        count[j] += np.uint8(np.uint8(row[j] | t_blocked[j]) == target)
+            if i % 255 == 254 or i == s_words - 1:
                 for d in range(len(weights)):
                     total = 0
-                    for j in range(m):
+                    for j in range(t_words):
                         total += counts[d, j]
                     values[pair] += weights[d] * total
                 counts[:] = 0

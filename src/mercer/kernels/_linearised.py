@@ -1,9 +1,9 @@
-"""A block of a kernel with its derivatives in theta, which weights and vectors are shown to.
+"""A block k(X, Z) of kernel values together with its derivatives with respect to theta.
 
     total(W) = sum_ij W_ij k_ij,     pullback(W) = sum_ij W_ij dk_ij / d theta,
     products(V) = k V,               tangents(V) = dk / d theta V
 
-All four come from the same distances and exponentials, which a block computes once.
+All four share the same distances and exponentials, which are computed once per block.
 """
 
 from __future__ import annotations
@@ -20,22 +20,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Linearised", "LinearisedScale", "LinearisedSum"]
 
-_STEP = 1e-6  # in log parameters, of differences
+# Step of the finite differences in theta (log parameters): a compromise between truncation error
+# and cancellation, which leaves about six digits.
+_STEP = 1e-6
 
 
 class Linearised:
-    """k(X, Z) near theta, as every kernel has it: tangents are differences, of six digits."""
+    """The linearisation of k(X, Z) for any kernel.
+
+    The tangents are finite differences with about six correct digits.  Subclasses compute them
+    analytically.
+    """
 
     def __init__(self, kernel: Kernel, X: Any, Z: Any) -> None:
         self.kernel, self.X, self.Z = kernel, X, Z
 
     @cached_property
     def values(self) -> np.ndarray:
-        """k(X, Z) itself."""
+        """The block k(X, Z), shape (n, m)."""
         return self.kernel(self.X, self.Z)
 
     def add_to(self, total: np.ndarray) -> None:
-        """Add k(X, Z) to an array."""
+        """Add k(X, Z) to an array, in place."""
         total += self.values
 
     def total(self, W: np.ndarray) -> float:
@@ -43,30 +49,30 @@ class Linearised:
         return float(np.sum(W * self.values))
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        """Return sum_ij W_ij dk_ij / d theta, of shape (p,)."""
+        """Return sum_ij W_ij dk_ij / d theta, shape (p,)."""
         return self.kernel.pullback(self.X, self.Z, W)
 
     def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """Return k V, or k^T V."""
+        """Return k V, or k^T V if `transposed`."""
         return np.asarray((self.values.T if transposed else self.values) @ V)
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """Return dk / d theta V, of shape (p, n, q), or the same of k^T."""
+        """Return dk / d theta V, shape (p, n, q), or dk^T / d theta V if `transposed`."""
         theta = self.kernel.theta
         rows = length(self.X) if self.Z is None or not transposed else length(self.Z)
-        moved = np.empty((theta.size, rows, V.shape[1]))
+        differences = np.empty((theta.size, rows, V.shape[1]))
         for i, step in enumerate(_STEP * np.eye(theta.size)):
-            there = Linearised(self.kernel.with_theta(theta + step), self.X, self.Z)
-            moved[i] = there.products(V, transposed) - self.products(V, transposed)
-        return moved / _STEP
+            shifted = Linearised(self.kernel.with_theta(theta + step), self.X, self.Z)
+            differences[i] = shifted.products(V, transposed) - self.products(V, transposed)
+        return differences / _STEP
 
 
 class LinearisedSum(Linearised):
-    """k_1 + ... + k_m: their totals add up, their derivatives follow each other."""
+    """The linearisation of a sum k_1 + ... + k_m, in the concatenated theta of the terms."""
 
     @cached_property
     def terms(self) -> list[Linearised]:
-        """The blocks of the children."""
+        """The linearisations of the terms."""
         return [child.linearise(self.X, self.Z) for _, child in self.kernel._children()]
 
     @cached_property
@@ -90,11 +96,11 @@ class LinearisedSum(Linearised):
 
 
 class LinearisedScale(Linearised):
-    """c k_1: the derivative in log c is c k_1 itself."""
+    """The linearisation of c k_1; its derivative with respect to log c is c k_1 itself."""
 
     @cached_property
     def inner(self) -> tuple[Linearised, float]:
-        """The block of k_1, and c."""
+        """The linearisation of k_1, and the factor c."""
         kernel: Any = self.kernel
         return kernel.kernel.linearise(self.X, self.Z), kernel.factor
 
@@ -117,5 +123,5 @@ class LinearisedScale(Linearised):
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
         block, c = self.inner
-        own = block.products(V, transposed)[None]
-        return c * np.concatenate([block.tangents(V, transposed), own])
+        in_log_c = block.products(V, transposed)[None]
+        return c * np.concatenate([block.tangents(V, transposed), in_log_c])

@@ -1,4 +1,4 @@
-"""A Gaussian whose width follows the density of the points: local scaling, as a kernel."""
+"""A Gaussian kernel with local scaling: its width adapts to the density of the points."""
 
 from __future__ import annotations
 
@@ -18,29 +18,38 @@ from ._vectors import VectorKernel
 
 __all__ = ["LocalRBF"]
 
-_MAX_POINTS = 1000  # training points, repetitions counted, from which the density is estimated
+# Training points from which the density is estimated (weighted ones count by their weight).  More
+# points describe the density in more detail, but each evaluation of the kernel takes longer.
+_MAX_POINTS = 1000
 
 
 @node
 class LocalRBF(VectorKernel):
-    """k(x, z) = (2 l(x) l(z) / (l(x)^2 + l(z)^2))^(d/2) exp(-|x - z|^2 / (l(x)^2 + l(z)^2)).
+    """Gaussian kernel with a length scale that adapts to the local density of the points.
 
-    l(x) is the distance of x to the `n_neighbors`-th nearest of some training points (all, or 1000
-    evenly spaced ones), so that the kernel is narrow where points are dense and wide where they
-    are not.  It is a kernel for every function l > 0: the inner product, in L2, of Gaussians of
-    width l(x) around x (Gibbs, 1997; Paciorek and Schervish, 2004).
+        k(x, z) = (2 l(x) l(z) / (l(x)^2 + l(z)^2))^(d/2) exp(-|x - z|^2 / (l(x)^2 + l(z)^2))
 
-    The self-tuning affinity of Zelnik-Manor and Perona, exp(-|x - z|^2 / (l(x) l(z))), has the same
-    aim but is *not* a Mercer kernel in general, so that it is not offered.  The price of validity
-    is the first factor: points where the density differs much are far apart, the more so the more
-    columns there are.
+    l(x) is the distance of x to its `n_neighbors`-th nearest neighbour among the training points
+    (all of them, or 1000 evenly spaced ones).  The kernel is therefore narrow where points are
+    dense, and wide where they are sparse.
 
     Parameters
     ----------
-    n_neighbors : int
-        A training point is the first of its own neighbours.
+    n_neighbors : int, default=7
+        The number of neighbours that determines the length scale.  The nearest neighbour of a
+        training point is the point itself.
     points : array of shape (m, d), optional
-        Those that say how dense it is where; None for the training points: then `resolve` it.
+        The points from which the density is estimated.  None means the training points; call
+        `resolve` to set them (estimators do this in `fit`).
+
+    Notes
+    -----
+    The kernel is positive definite for every function l > 0, because it is the inner product in L2
+    of Gaussians of width l(x) around x (Gibbs, 1997; Paciorek and Schervish, 2004).
+
+    The self-tuning affinity of Zelnik-Manor and Perona, exp(-|x - z|^2 / (l(x) l(z))), has the same
+    purpose, but it is *not* a Mercer kernel in general.  Validity requires the first factor, which
+    reduces k between regions of different density, the more so the more dimensions there are.
 
     Examples
     --------
@@ -48,7 +57,7 @@ class LocalRBF(VectorKernel):
     >>> from mercer.kernels import LocalRBF
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [6.0], [7.0]])
     >>> kernel = LocalRBF(n_neighbors=2).resolve(X)
-    >>> kernel([[0.0], [5.0]], [[0.1], [6.0]]).round(3)  # neighbours are as close in both
+    >>> kernel([[0.0], [5.0]], [[0.1], [6.0]]).round(3)  # dense and sparse cluster
     array([[0.607, 0.   ],
            [0.   , 0.607]])
     """
@@ -87,13 +96,17 @@ class LocalRBF(VectorKernel):
         return Prepared((X, self._widths(X)))
 
     def _widths(self, X: np.ndarray) -> np.ndarray:
-        """Return l(x): where copies of one point are too many, the next larger distance."""
+        """Return l(x) > 0.
+
+        If the `n_neighbors` nearest points are all copies of x, l(x) is the smallest positive
+        distance, or 1 if there is none.
+        """
         k = min(self.n_neighbors, len(self.points))
         distances = np.asarray(cKDTree(self.points).query(X, k=[k])[0])[:, 0]
         if not np.all(distances > 0):
-            every = cdist(X[distances == 0], self.points)
-            every[every == 0] = np.inf
-            nearest = every.min(axis=1)
+            all_distances = cdist(X[distances == 0], self.points)
+            all_distances[all_distances == 0] = np.inf
+            nearest = all_distances.min(axis=1)
             distances[distances == 0] = np.where(np.isfinite(nearest), nearest, 1.0)
         return distances
 

@@ -1,8 +1,8 @@
-"""Kernels on transformed points, k(x, z) = k_1(phi(x), phi(z)).
+"""Kernels on transformed points, k(x, z) = k_1(phi(x), phi(z)), and the periodic kernel.
 
-Positive definite whenever k_1 is, for any map phi of the points.  A new one needs
-`_inner_points(X)`, the points phi(X), and `_pull(X, G)`, the vector-Jacobian product
-sum_c G_ic dphi_c(x_i) / dx_i.
+Such a kernel is positive definite whenever k_1 is, for any map phi of the points.  A subclass of
+`_TransformedPoints` needs two methods: `_inner_points(X)` returns the points phi(X), and
+`_vjp(X, G)` returns the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = ["Map", "Periodic", "Select", "Shift", "Stretch"]
 
 
 @node
-class _Mapped(Wrapper):
-    """k(x, z) = k_1(phi(x), phi(z))."""
+class _TransformedPoints(Wrapper):
+    """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
 
     _keeps_distances: ClassVar[bool] = True
-    _linear: ClassVar[bool] = True  # phi is: polynomials of phi(x) are polynomials of x
+    _is_linear: ClassVar[bool] = True  # whether phi is linear, up to a constant
 
     def _claims(self, *inner: Claims) -> Claims:
         (k,) = inner
-        order = k.order if k.order in (0, 1) or self._linear else None
-        if not self._injective and not k.proves(order or 0, self._width):
-            order = None  # phi(x) may have more columns than k is known for
+        order = k.order if k.order in (0, 1) or self._is_linear else None
+        if not self._injective and not k.proves(order or 0, self._max_columns):
+            order = None  # phi(x) may have more columns than those for which k_1 is proven valid
         return Claims.of(
             inner,
             MAP,
@@ -50,40 +50,42 @@ class _Mapped(Wrapper):
             nonnegative=k.nonnegative,
             unit_diagonal=k.unit_diagonal,
             infinitely_divisible=k.infinitely_divisible,
-            stationary=k.stationary and self._linear,
+            stationary=k.stationary and self._is_linear,
             columns=k.columns if self._injective else None,
             against=k.against if self._injective else None,
         )
 
     @property
     def _injective(self) -> bool:
-        """Whether different points stay different, in as many columns as before."""
+        """Whether phi is injective and keeps the number of columns."""
         return False
 
     @property
-    def _width(self) -> float:
-        """How many columns phi(x) has at most."""
+    def _max_columns(self) -> float:
+        """An upper bound for the number of columns of phi(x)."""
         return np.inf
 
     @abstractmethod
-    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
-        """Return sum_c G_ic dphi_c(x_i) / dx_i, shape (n, d)."""
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+        """Return the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i, shape (n, d)."""
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return self._pull(X, super()._input_gradient(X, Z, W))
+        return self._vjp(X, super()._input_gradient(X, Z, W))
 
 
 @node
-class Select(_Mapped):
-    """k(x, z) = k_1(x[columns], z[columns]): a kernel that sees some of the columns.
+class Select(_TransformedPoints):
+    """Apply a kernel to some of the columns only.
+
+        k(x, z) = k_1(x[columns], z[columns])
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel on the selected columns.
-    columns : int, str, slice or list of them
-        Places of columns, or, for the rows of a data frame (pandas or polars), their names.  A
-        single name of a column that holds no numbers gives `kernel` its entries as they are:
+        k_1, the kernel on the selected columns.
+    columns : int, str, slice, list of int or list of str
+        The indices of the columns or, for a data frame (pandas or polars), their names.  If a
+        single name selects a column that is not numeric, `kernel` receives its values unchanged:
         strings, sets, ...
 
     Examples
@@ -97,64 +99,68 @@ class Select(_Mapped):
     columns: Any = None
 
     def _check(self) -> None:
-        given = self.columns
-        if isinstance(given, (str, slice)) or _is_place(given):
+        columns = self.columns
+        if isinstance(columns, (str, slice)) or _is_column_index(columns):
             return
-        if np.ndim(given) != 1 or not len(given):
+        if np.ndim(columns) != 1 or not len(columns):
             raise TypeError(
-                f"Select: columns must be places, names or a slice of columns, got {given!r}"
+                f"Select: columns must be indices, names or a slice of columns, got {columns!r}"
             )
-        if not (all(map(_is_place, given)) or all(isinstance(c, str) for c in given)):
-            raise TypeError(f"Select: columns must be all places or all names, got {given!r}")
+        if not (all(map(_is_column_index, columns)) or all(isinstance(c, str) for c in columns)):
+            raise TypeError(f"Select: columns must be all indices or all names, got {columns!r}")
 
     @property
     def domain(self) -> str:
-        """Vectors, or nothing that is known: rows of a table have entries of all kinds."""
+        """The domain of k_1 if the points are vectors, else "": tables have mixed columns."""
         return self.kernel.domain if self.on_vectors else ""
 
     @property
-    def _width(self) -> float:
+    def _max_columns(self) -> float:
         return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
 
     def _inner_points(self, X: Any) -> Any:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         X = X.tocsr() if sp.issparse(X) else X
-        places = self._places(X)
+        indices = self._column_indices(X)
         if is_table(X) and isinstance(self.columns, str):
-            one = column(X, places[0])
-            if getattr(one.dtype, "kind", one[:0].to_numpy().dtype.kind) not in "biuf":
-                return one
-        return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
+            values = column(X, indices[0])
+            if getattr(values.dtype, "kind", values[:0].to_numpy().dtype.kind) not in "biuf":
+                return values
+        return X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
 
     def _reads_names(self) -> bool:
-        named = np.asarray(self.columns).dtype.kind == "U"  # then points are rows of a data frame
+        # Column names require that the points are the rows of a data frame.
+        named = np.asarray(self.columns).dtype.kind == "U"
         return named or self.kernel._reads_names()
 
-    def _places(self, X: Any) -> list[int]:
-        """Return the places of the columns in X, from 0."""
+    def _column_indices(self, X: Any) -> list[int]:
+        """Return the indices of the selected columns in X, all >= 0."""
         if len(X.shape) != 2:
-            raise ValueError(f"Select takes points with columns, got an array of shape {X.shape}")
+            raise ValueError(
+                f"Select requires points with columns, got an array of shape {X.shape}"
+            )
         width = X.shape[1]
         if isinstance(self.columns, slice):
             return list(range(width))[self.columns]
-        given = [self.columns] if np.ndim(self.columns) == 0 else list(self.columns)
-        if isinstance(given[0], str):
-            return self._places_of_names(X, given)
-        places = [operator.index(c) for c in given]
-        beyond = [c for c in places if not -width <= c < width]
-        if beyond:
+        columns = [self.columns] if np.ndim(self.columns) == 0 else list(self.columns)
+        if isinstance(columns[0], str):
+            return self._indices_of_names(X, columns)
+        indices = [operator.index(c) for c in columns]
+        invalid = [c for c in indices if not -width <= c < width]
+        if invalid:
             raise ValueError(
-                f"Select: there is no column {beyond[0]}, the points have {width} columns "
+                f"Select: there is no column {invalid[0]}, the points have {width} columns "
                 f"(0 to {width - 1})"
             )
-        return [c % width for c in places]
+        return [c % width for c in indices]
 
     @staticmethod
-    def _places_of_names(X: Any, names: list[str]) -> list[int]:
+    def _indices_of_names(X: Any, names: list[str]) -> list[int]:
         if not hasattr(X, "columns"):
             raise TypeError(
-                f"Select: the columns {names} are named, but the points are the rows of "
-                f"{type(X).__name__}, which has no names; pass a data frame, or give the places"
+                f"Select: the columns {names} are selected by name, but the points are "
+                f"{type(X).__name__}, which has no column names; pass a data frame, or select "
+                f"columns by index"
             )
         known = list(X.columns)
         missing = [name for name in names if name not in known]
@@ -162,19 +168,29 @@ class Select(_Mapped):
             raise ValueError(f"Select: there is no column {missing[0]!r} among {known}")
         return [known.index(name) for name in names]
 
-    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         out = np.zeros((length(X), X.shape[1]))
-        for place, g in zip(self._places(X), G.T, strict=True):
-            out[:, place] += g  # a column may be selected twice
+        for index, g in zip(self._column_indices(X), G.T, strict=True):
+            out[:, index] += g  # a column may be selected twice
         return out
 
 
 @node
-class Stretch(_Mapped):
-    """k(x, z) = k_1(x / l, z / l), with length scales l, one or one per column.
+class Stretch(_TransformedPoints):
+    """Divide the points by a length scale before a kernel is applied.
 
-    Gives any kernel on vectors a tunable scale, or automatic relevance determination.
+        k(x, z) = k_1(x / l, z / l)
+
+    This adds a tunable length scale to any kernel on vectors.  With one length scale per column it
+    performs automatic relevance determination (ARD).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_1, the kernel on the scaled points.
+    length_scale : float or tuple of float, default=1.0
+        l > 0, one number, or one number per column.
 
     Examples
     --------
@@ -205,11 +221,12 @@ class Stretch(_Mapped):
             return sp.csr_array(X.multiply(1.0 / scale), dtype=X.dtype)
         return np.divide(X, scale, dtype=X.dtype, casting="same_kind")
 
-    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
         return G / per_column("Stretch", self.length_scale, G.shape[1])
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        # d/d log l of k(y, w), y = x / l, is -(y . d_1 k + w . d_2 k), d_2 k(y, w) = d_1 k(w, y)
+        # With y = x / l and w = z / l, the derivative of k(y, w) with respect to log l is
+        # -(y . d_1 k + w . d_2 k), and d_2 k(y, w) = d_1 k(w, y).
         Y, V = self._both(X, Z)
         left, right = _both_gradients(self.kernel, Y, V, W)
         total = -_column_sums(Y, left) - _column_sums(Y if V is None else V, right)
@@ -221,19 +238,22 @@ class Stretch(_Mapped):
 
 
 @node
-class Shift(_Mapped):
-    """k(x, z) = k_1(x - c, z - c), with an offset c for each column.
+class Shift(_TransformedPoints):
+    """Subtract an offset from the points before a kernel is applied.
 
-    A kernel that depends on x - z alone does not change.  The linear kernel keeps its distances in
-    feature space, which are then computed without the digits that large points have in common:
-    `KernelKMeans`, `KernelPCA` and the nearest neighbours use it for points far from the origin.
+        k(x, z) = k_1(x - c, z - c)
+
+    A stationary kernel, which depends only on x - z, does not change.  For the linear kernel, the
+    distances in feature space stay the same, but they are computed with less cancellation.
+    `KernelKMeans`, `KernelPCA` and the nearest neighbours therefore use it for points that are far
+    from the origin.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel of the differences x - c.
-    offset : float or array-like of shape (n_features,)
-        c.
+        k_1, the kernel on the shifted points.
+    offset : float or array-like of shape (n_features,), default=0.0
+        c, one number, or one number per column.
 
     Examples
     --------
@@ -253,8 +273,7 @@ class Shift(_Mapped):
             offset = np.full(1, np.nan)
         if offset.ndim > 1 or not offset.size or not np.isfinite(offset).all():
             raise ValueError(
-                f"Shift: offset must be a finite number, or one for each column, got "
-                f"{self.offset!r}"
+                f"Shift: offset must be a finite number, or one per column, got {self.offset!r}"
             )
         if offset.ndim:
             object.__setattr__(self, "offset", tuple(offset.tolist()))
@@ -276,14 +295,14 @@ class Shift(_Mapped):
         X = X.toarray() if sp.issparse(X) else X
         return (X - self._per_column(X.shape[1])).astype(X.dtype, copy=False)
 
-    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
         return G
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        found = self.kernel._preimage(self._inner_points(X), C)
-        if found is None or not isinstance(found, np.ndarray):
+        preimages = self.kernel._preimage(self._inner_points(X), C)
+        if preimages is None or not isinstance(preimages, np.ndarray):
             return None
-        return found + self._per_column(found.shape[1])
+        return preimages + self._per_column(preimages.shape[1])
 
     def _about(self, X: Any) -> Kernel:
         return self
@@ -293,11 +312,20 @@ class Shift(_Mapped):
 
 
 @node
-class Map(_Mapped):
-    """k(x, z) = k_1(phi(x), phi(z)) for any function phi, called on all points at once.
+class Map(_TransformedPoints):
+    """Apply a function to the points before a kernel is applied.
 
-    `function(X)` returns as many points as X has, of whatever kind `kernel` takes.  If it has a
-    method `pullback(X, G)` returning sum_c G_ic dphi_c(x_i) / dx_i, the kernel has gradients.
+        k(x, z) = k_1(phi(x), phi(z))
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_1, the kernel on the transformed points.
+    function : callable
+        phi, which is called with all points at once.  `function(X)` must return one point for each
+        point of X, in a form that `kernel` accepts.  If it has a method `pullback(X, G)` that
+        returns sum_c G_ic dphi_c(x_i) / dx_i, the kernel is differentiable with respect to its
+        points.
 
     Examples
     --------
@@ -309,9 +337,9 @@ class Map(_Mapped):
 
     function: Any = None
 
-    on_vectors: ClassVar[bool] = False  # whatever the function takes
+    on_vectors: ClassVar[bool] = False  # the function decides which points are valid
     domain: ClassVar[str] = ""
-    _linear: ClassVar[bool] = False
+    _is_linear: ClassVar[bool] = False
 
     def _check(self) -> None:
         if not callable(self.function):
@@ -322,26 +350,38 @@ class Map(_Mapped):
         if length(points) != length(X):
             raise ValueError(
                 f"Map: {name_of(self.function)} returned {length(points)} points for {length(X)}; "
-                f"it must map each point to one"
+                f"it must return one point for each point"
             )
         return points
 
-    def _pull(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
         return pulled_back("Map", self.function, X, G, "k(phi(x), phi(z))")
 
 
 @node
 class Periodic(VectorKernel):
-    """k(x, z) = exp(-2 sum_c sin^2(pi (x_c - z_c) / period) / l^2).
+    """Periodic kernel, for functions that repeat with a known or learned period.
 
-    The RBF of points wound around circles, [cos(2 pi x / period), sin(2 pi x / period)], whose
-    squared distance is 4 sin^2(pi (x - z) / period).  It is evaluated as one, and is a kernel
-    because the RBF is.
+        k(x, z) = exp(-2 sum_c sin^2(pi (x_c - z_c) / period) / l^2)
 
-    The textbook form has the Euclidean distance |x - z| inside the sine (scikit-learn's
-    `ExpSineSquared`).  With one column it is the same; with more it is not a Mercer kernel: points
-    one period apart, in whatever direction, would be equal in feature space, and then so would
-    any two points that share such a neighbour, which all close ones do.
+    Parameters
+    ----------
+    period : float, default=1.0
+        The period, the same for all columns.
+    length_scale : float, default=1.0
+        l, the length scale relative to one period: functions vary more within a period if it is
+        small.
+
+    Notes
+    -----
+    The kernel is an RBF of points on circles, [cos(2 pi x / period), sin(2 pi x / period)], which
+    have the squared distance 4 sin^2(pi (x - z) / period).  It is evaluated in this form, which
+    also proves that it is positive definite.
+
+    scikit-learn's `ExpSineSquared` has the Euclidean distance |x - z| inside the sine.  For one
+    column both are equal.  For more columns that form is not a Mercer kernel: all points at a
+    distance of one period from x would be equal to x in feature space, so that any two points with
+    a common point at that distance would be equal as well.
 
     Examples
     --------
@@ -361,7 +401,7 @@ class Periodic(VectorKernel):
     diagonal_bound: ClassVar[float] = 1.0
 
     def _claims(self, *inner: Claims) -> Claims:
-        rule = f"{MAP}, an RBF of points wound around circles"
+        rule = f"{MAP}, an RBF of points on circles"
         known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
         return Claims(rule, 0, stationary=True, **known)
 
@@ -374,54 +414,57 @@ class Periodic(VectorKernel):
         X = self._vectors(X)
         if frame is not None:
             self._same_width(frame.frame.columns // 2, X.shape[1])
-        return Prepared.around(self._circular()._prepare(self._circles(X), frame))
+        return Prepared.from_children(self._rbf()._prepare(self._on_circles(X), frame))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._circular()._tile(P.children[0], Q.children[0], out)
+        self._rbf()._tile(P.children[0], Q.children[0], out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        return self._circular().diag(self._circles(self._vectors(X)))
+        return self._rbf().diag(self._on_circles(self._vectors(X)))
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        # the angles 2 pi x / period move by minus themselves with log period, on both sides
+        # The derivative of the angle 2 pi x / period with respect to log period is minus the angle,
+        # in both arguments of k.
         (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
-        left, right = _both_gradients(self._circular(), C, D, W)
-        moved = _column_sums(A, self._turn(C, left)).sum()
-        moved += _column_sums(B, self._turn(C if D is None else D, right)).sum()
-        return {"period": -moved, "length_scale": self._circular().pullback(C, D, W)[0]}
+        left, right = _both_gradients(self._rbf(), C, D, W)
+        total = _column_sums(A, self._gradient_from_circles(C, left)).sum()
+        total += _column_sums(B, self._gradient_from_circles(C if D is None else D, right)).sum()
+        return {"period": -total, "length_scale": self._rbf().pullback(C, D, W)[0]}
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         C, D = self._both(X, Z)
-        return self._turn(C, self._circular().input_gradient(C, D, W))
+        return self._gradient_from_circles(C, self._rbf().input_gradient(C, D, W))
 
-    def _circular(self) -> RBF:
+    def _rbf(self) -> RBF:
+        """Return the RBF that is evaluated at the points on circles."""
         return RBF(length_scale=float(self.length_scale))
 
     def _both(self, X: Any, Z: Any) -> tuple[np.ndarray, np.ndarray | None]:
         A, B = self._operands(X, Z)
-        return self._circles(A), None if Z is None else self._circles(B)
+        return self._on_circles(A), None if Z is None else self._on_circles(B)
 
-    def _circles(self, X: Any) -> np.ndarray:
-        """Return [cos u, sin u], u = 2 pi x / period, with whole turns taken off exactly."""
+    def _on_circles(self, X: Any) -> np.ndarray:
+        """Return [cos u, sin u] for u = 2 pi x / period, after an exact reduction modulo period."""
         dense = X.toarray() if sp.issparse(X) else X
         u = np.fmod(dense.astype(np.float64, copy=False), self.period)
         u *= 2.0 * np.pi / self.period
         return np.concatenate([np.cos(u), np.sin(u)], axis=1).astype(X.dtype, copy=False)
 
-    def _turn(self, C: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return the gradient in x of a function with gradient G in the points [cos u, sin u]."""
+    def _gradient_from_circles(self, C: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Convert a gradient G with respect to [cos u, sin u] to a gradient with respect to x."""
         d = C.shape[1] // 2
         return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
 
 
-def _is_place(value: Any) -> bool:
+def _is_column_index(value: Any) -> bool:
+    """Whether value is an integer, positive or negative."""
     return is_count(value, -math.inf)
 
 
 def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_j W_ij dk(x_i, z_j) / dx_i and sum_i W_ij dk(x_i, z_j) / dz_j.
 
-    The second is the first of the transposed block, because k is symmetric.
+    Because k is symmetric, the second is the first one for the transposed block.
     """
     left = kernel.input_gradient(X, Z, W)
     if Z is None:

@@ -1,4 +1,4 @@
-"""Sets of points as points: the mean of a kernel over all pairs."""
+"""The set kernel `MeanOf`: the mean of a kernel over all pairs of instances of two sets."""
 
 from __future__ import annotations
 
@@ -17,29 +17,36 @@ from ._wrappers import Wrapper
 
 __all__ = ["MeanOf"]
 
-_ENTRIES = 1 << 21  # values of the base kernel that are held at a time
+_MAX_BLOCK_VALUES = 1 << 21  # values of k_1 per block, so that temporary arrays stay below 16 MB
 
 
 @node
 class MeanOf(Wrapper):
-    """k(A, B) = the mean of k_1(a, b) over all a in A and b in B: sets of points as points.
+    """Set kernel, which compares sets of instances by the mean of a kernel over all pairs.
 
-    The inner product of the means of phi_1 over A and over B, hence a kernel.  An instance is an
-    array of shape (m, d), or any other collection that k_1 takes (a list of strings, say); sets
-    may differ in m, and an empty one has mean 0.  `MeanOf(Linear())` sees no more than the average
-    point; with an RBF different distributions stay different.
+        k(A, B) = 1 / (|A| |B|) sum_{a in A, b in B} k_1(a, b)
+
+    It is the inner product of the mean feature vectors of A and B, and therefore a kernel.  Each
+    point is a set: an array of shape (m, d), or any other collection that k_1 accepts, such as a
+    list of strings.  The number of instances m may differ between sets.  An empty set has the mean
+    feature vector 0.
 
     Parameters
     ----------
     kernel : Kernel
-        k_1, of two instances.
+        k_1, the kernel on instances.  With `Linear`, only the average instance of each set matters.
+        With an `RBF`, sets with different distributions have different feature vectors.
 
     Notes
     -----
-    Cost: |A| |B| values of k_1 for each pair.  The catch: one telling instance drowns in a large
-    set; a narrow k_1, or ``MeanOf(k_1**p)``, gives it more weight.  `Normalized(MeanOf(k_1))` takes
-    the spread within the sets out, so that k(A, A) = 1.  The distance is the maximum mean
-    discrepancy of the two sets.  References: Gaertner, Flach, Kowalczyk and Smola (2002).
+    The cost is |A| |B| evaluations of k_1 per pair of sets.  The distance in feature space is the
+    maximum mean discrepancy of the two sets.  A single informative instance has little effect in a
+    large set; a narrow k_1, or ``MeanOf(k_1**p)``, gives it more weight.  `Normalized(MeanOf(k_1))`
+    scales the kernel so that k(A, A) = 1.
+
+    References
+    ----------
+    T. Gärtner, P. A. Flach, A. Kowalczyk and A. J. Smola, "Multi-instance kernels", ICML 2002.
 
     Examples
     --------
@@ -57,7 +64,7 @@ class MeanOf(Wrapper):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         self._check_points(X)
-        averages = _averages(X)
+        averages = _averaging_matrix(X)
         child = like.frame if like is not None else None
         if averages.nnz:
             child = self.kernel._prepare(self._inner_points(X), child)
@@ -66,31 +73,31 @@ class MeanOf(Wrapper):
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = 0.0
-        columns = list(_parts(Q.arrays[0]))
-        for rows, members in _parts(P.arrays[0]):
-            left, A = P.frame[members.indices], _compact(members)
+        columns = list(_batches(Q.arrays[0]))
+        for rows, members in _batches(P.arrays[0]):
+            left, A = P.frame[members.indices], _restrict_to_members(members)
             for part, others in columns:
-                right, B = Q.frame[others.indices], _compact(others)
+                right, B = Q.frame[others.indices], _restrict_to_members(others)
                 block = np.empty((len(left), len(right)), dtype=out.dtype)
                 self.kernel._tile(left, right, block)
                 out[rows, part] = (B @ (A @ block).T).T
 
     def _check_points(self, X: Any) -> None:
-        """Name the first point that is no set of instances."""
+        """Raise an error that names the first point that is not a set of instances."""
         width = None
-        for place, x in enumerate(X):
+        for index, x in enumerate(X):
             if not (hasattr(x, "__len__") or hasattr(x, "shape")) or isinstance(x, (str, bytes)):
                 raise TypeError(
-                    f"MeanOf: point {place} is {x!r}, not a set of instances: points are arrays of "
-                    f"shape (m, d), or lists of what {type(self.kernel).__name__} takes"
+                    f"MeanOf: point {index} is {x!r}, not a set of instances; pass arrays of shape "
+                    f"(m, d), or lists of points that {type(self.kernel).__name__} accepts"
                 )
             if not self.kernel.on_vectors or not length(x):
                 continue
             shape = np.shape(x)
             if len(shape) != 2 or width not in (None, shape[1]):
-                wanted = "(m, d)" if width is None else f"(m, {width})"
+                expected = "(m, d)" if width is None else f"(m, {width})"
                 raise ValueError(
-                    f"MeanOf: point {place} has shape {shape}, but a set of vectors has {wanted}"
+                    f"MeanOf: point {index} has shape {shape}, but a set of vectors has {expected}"
                 )
             width = shape[1]
 
@@ -100,15 +107,15 @@ class MeanOf(Wrapper):
         return self._pairs(P, P, i, i)
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        A = _averages(X)
-        B = A if Z is None else _averages(Z)
+        A = _averaging_matrix(X)
+        B = A if Z is None else _averaging_matrix(Z)
         return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return Kernel._input_gradient(self, X, Z, W)  # a set is no vector
+        return Kernel._input_gradient(self, X, Z, W)  # not differentiable: a set is not a vector
 
     def _inner_points(self, X: Any) -> Any:
-        """Return the instances of all sets, one after the other."""
+        """Return the instances of all sets in one collection."""
         if any(sp.issparse(x) for x in X):
             return sp.vstack([sp.csr_array(x) for x in X], format="csr")
         if self.kernel.on_vectors or all(isinstance(x, np.ndarray) for x in X):
@@ -122,26 +129,30 @@ class MeanOf(Wrapper):
     domain: ClassVar[str] = "collections"
 
 
-def _averages(X: Any) -> sp.csr_array:
-    """Return the matrix that takes values at all instances to means over the sets."""
+def _averaging_matrix(X: Any) -> sp.csr_array:
+    """Return the matrix that maps values at all instances to their means over each set."""
     sizes = np.array([length(x) for x in X], dtype=np.int64)
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    shares = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
-    return sp.csr_array((shares, np.arange(ends[-1]), ends), shape=(len(sizes), ends[-1]))
+    weights = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
+    return sp.csr_array((weights, np.arange(ends[-1]), ends), shape=(len(sizes), ends[-1]))
 
 
-def _compact(averages: sp.csr_array) -> sp.csr_array:
-    """Return the same for values at no other instances than those of these sets."""
+def _restrict_to_members(averages: sp.csr_array) -> sp.csr_array:
+    """Return the averaging matrix of some sets for values at the instances of these sets only."""
     n, nnz = averages.shape[0], averages.nnz
     return sp.csr_array((averages.data, np.arange(nnz), averages.indptr), shape=(n, nnz))
 
 
-def _parts(averages: sp.csr_array) -> Any:
-    """Yield (rows, sets) with sqrt(_ENTRIES) instances or one set each, none without instances."""
-    most, start = int(_ENTRIES**0.5), 0
+def _batches(averages: sp.csr_array) -> Any:
+    """Yield the rows and the averaging matrices of batches of consecutive sets.
+
+    A batch has at most sqrt(_MAX_BLOCK_VALUES) instances, or a single set.  Batches without
+    instances are skipped.
+    """
+    max_instances, start = int(_MAX_BLOCK_VALUES**0.5), 0
     ends = averages.indptr
     while start < averages.shape[0]:
-        stop = int(np.searchsorted(ends, ends[start] + most, side="right")) - 1
+        stop = int(np.searchsorted(ends, ends[start] + max_instances, side="right")) - 1
         stop = max(stop, start + 1)
         if ends[stop] > ends[start]:
             yield slice(start, stop), averages[start:stop]

@@ -1,13 +1,14 @@
-"""A kernel that stores its values, so that no pair of points is evaluated twice within a fit.
+"""Memoisation: store kernel values, so that no pair of points is evaluated twice within a fit.
 
 Solvers read the same entries of K more than once: rows, then the diagonal, then blocks of
-landmarks.  For most kernels evaluating an entry again is cheaper than looking it up.  For a Python
+landmarks.  For most kernels, evaluating an entry again is cheaper than looking it up.  For a Python
 function or a dynamic programme it is not.
 
-A table of values belongs to the kernel at which they were computed.  `Tables` finds it by comparing
-kernels, so a kernel with other parameters, however it was made (`with_theta`, `set_params`,
-`dataclasses.replace`), never reads values of another one.  The tables are emptied when the memory
-scope of the fit ends, and a `Memoised` kernel that outlives them evaluates every pair.
+Each table contains the values of one kernel with fixed parameters.  `ValueTables` finds the table
+by comparing kernels.  A kernel with other parameters therefore never reads values of another one,
+no matter how it was created (`with_theta`, `set_params`, `dataclasses.replace`).  The tables are
+emptied when the memory scope of the fit ends.  A `Memoised` kernel that is used after that
+evaluates every pair.
 """
 
 from __future__ import annotations
@@ -33,81 +34,89 @@ from ._wrappers import Wrapper
 
 __all__ = ["Memoised", "memoise", "table_bytes", "unwrap"]
 
-_IN_PROGRESS = np.inf  # an entry that a thread is evaluating; NaN: not evaluated yet
+# Marks a table entry that a thread is evaluating.  NaN marks entries that are not evaluated yet.
+_IN_PROGRESS = np.inf
 
 
-class Table:
-    """The values of one kernel at pairs of up to `size` different points."""
+class ValueTable:
+    """The values of one kernel for all pairs of up to `size` different points."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.positions: dict[Any, int] = {}
-        self.points: list[Any] = []  # keeps points alive, so that their id is not reused
+        self.points: list[Any] = []  # keeps the points alive, so that their ids are not reused
         self.changed = threading.Condition()
 
     @cached_property
     def values(self) -> np.ndarray:
-        """The values k(x_a, x_b) for a <= b; NaN where they are not known."""
+        """The values k(x_a, x_b) for a <= b; NaN if not evaluated yet."""
         return np.full((self.size, self.size), np.nan)
 
     def positions_of(self, X: Any) -> np.ndarray:
-        """Return the row of each point in the table, -1 for points beyond its size."""
-        found = np.full(length(X), -1, dtype=np.intp)
+        """Return the row of each point in the table, adding new points; -1 if the table is full."""
+        rows = np.full(length(X), -1, dtype=np.intp)
         if not self.size:
-            return found
+            return rows
         with self.changed:
-            for i in range(len(found)):
+            for i in range(len(rows)):
                 x = point(X, i)
                 key = _key(x)
                 if key not in self.positions and len(self.positions) < self.size:
                     self.positions[key] = len(self.positions)
                     self.points.append(x)
-                found[i] = self.positions.get(key, -1)
-        return found
+                rows[i] = self.positions.get(key, -1)
+        return rows
 
     def clear(self) -> None:
-        """Free the values and the points; from now on the table holds none."""
+        """Free the values and the points, and store none from now on."""
         with self.changed:
             self.size = 0
             self.positions, self.points = {}, []
             self.__dict__.pop("values", None)
 
 
-class Tables:
+class ValueTables:
     """The tables of the costly parts of one kernel expression.
 
-    There is one table per costly part at most: the tables of earlier parameters are dropped.
-    Equal parts share a table.
+    There is at most one table per costly part, because the tables of earlier parameter values are
+    dropped.  Equal parts share a table.
     """
 
     def __init__(self, size: int, parts: int) -> None:
         self.size, self.parts = size, parts
-        self.known: list[tuple[Kernel, Table]] = []  # most recently used last
+        self.entries: list[tuple[Kernel, ValueTable]] = []  # most recently used last
         self.lock = threading.Lock()
 
-    def of(self, kernel: Kernel) -> Table:
-        """Return the table of a kernel, a new one if its values are not stored."""
+    def of(self, kernel: Kernel) -> ValueTable:
+        """Return the table of a kernel; create one if there is none."""
         with self.lock:
-            table = next((t for k, t in self.known if k is kernel or k == kernel), None)
+            table = next((t for k, t in self.entries if k is kernel or k == kernel), None)
             if table is None:
-                table = Table(self.size)
-            others = [(k, t) for k, t in self.known if t is not table]
-            self.known = [*others, (kernel, table)][-self.parts :]
+                table = ValueTable(self.size)
+            others = [(k, t) for k, t in self.entries if t is not table]
+            self.entries = [*others, (kernel, table)][-self.parts :]
             return table
 
     def clear(self) -> None:
-        """Free all values; from now on none are stored."""
+        """Free all values, and store none from now on."""
         with self.lock:
-            for _, table in self.known:
+            for _, table in self.entries:
                 table.clear()
-            self.size, self.known = 0, []
+            self.size, self.entries = 0, []
 
 
 @node
 class Memoised(Wrapper):
-    """k(x, z) = k_1(x, z), where no pair of points is evaluated twice.
+    """k(x, z) = k_1(x, z), with values that are stored and reused.
 
-    Parameters, equality and text are those of k_1.
+    Parameters, equality, hash and repr are those of k_1.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_1.
+    tables : ValueTables
+        Where the values are stored.
     """
 
     tables: Any = None
@@ -124,7 +133,7 @@ class Memoised(Wrapper):
             frame=table,
             dtype=inner.dtype,
             source=inner.source,
-            places=inner.places,
+            positions=inner.positions,
         )
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -139,7 +148,7 @@ class Memoised(Wrapper):
         return self._diag_prepared(P) if self._is_stored(P, P) else self.kernel._diag(X)
 
     def _is_stored(self, P: Prepared, Q: Prepared) -> bool:
-        """Whether values of these points may be in a table."""
+        """Whether the values of these points are stored in a table, the same for both operands."""
         return P.frame is Q.frame and P.frame.size > 0
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -147,42 +156,45 @@ class Memoised(Wrapper):
             return self.kernel._pairs(P.children[0], Q.children[0], i, j)
         rows, columns = P.arrays[0][i], Q.arrays[0][j]
         values = np.empty(len(i))
-        beyond = (rows < 0) | (columns < 0)
-        if beyond.any():
-            values[beyond] = self._evaluated(P, Q, i[beyond], j[beyond])
-        stored = np.flatnonzero(~beyond)
+        outside = (rows < 0) | (columns < 0)
+        if outside.any():
+            values[outside] = self._evaluated(P, Q, i[outside], j[outside])
+        stored = np.flatnonzero(~outside)
         if not stored.size:
             return values
-        a = np.minimum(rows[stored], columns[stored])  # k is symmetric: one triangle is stored
+        # k is symmetric, so that only the upper triangle is stored.
+        a = np.minimum(rows[stored], columns[stored])
         b = np.maximum(rows[stored], columns[stored])
         table, changed = P.frame.values, P.frame.changed
         pairs = a * len(table) + b
         first = np.unique(pairs, return_index=True)[1]
-        with changed:
-            mine = first[np.isnan(table[a[first], b[first]])]
-            table[a[mine], b[mine]] = _IN_PROGRESS
+        with changed:  # `own` are the entries that this thread evaluates
+            own = first[np.isnan(table[a[first], b[first]])]
+            table[a[own], b[own]] = _IN_PROGRESS
         try:
-            new = self._evaluated(P, Q, i[stored[mine]], j[stored[mine]])
+            new = self._evaluated(P, Q, i[stored[own]], j[stored[own]])
         except BaseException:
-            new = np.full(len(mine), np.nan)  # threads that wait for them evaluate them
+            # Mark the entries as not evaluated; threads that wait for them will evaluate them.
+            new = np.full(len(own), np.nan)
             raise
         finally:
             with changed:
-                table[a[mine], b[mine]] = new
+                table[a[own], b[own]] = new
                 changed.notify_all()
         with changed:
             changed.wait_for(lambda: not np.isinf(table[a[first], b[first]]).any())
             values[stored] = table[a, b]
-        lost = np.isnan(values)
-        if lost.any():  # another thread failed on them, and this one raises the same error
-            values[lost] = self._evaluated(P, Q, i[lost], j[lost])
+        failed = np.isnan(values)
+        if failed.any():  # another thread raised an error for these, and this one should, too
+            values[failed] = self._evaluated(P, Q, i[failed], j[failed])
         return values
 
     def _evaluated(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return k_1(p_i, q_j), evaluated with the point first that entered the table first.
+        """Return k_1(p_i, q_j); the point that was added to the table first is the first argument.
 
-        Points beyond the table follow, in the order of their collections.  A function need not be
-        symmetric in its last bits, and these must not depend on the order of tiles.
+        Points outside the table come after those inside, ordered by their index.  The order
+        matters because a user-supplied function may be symmetric only up to rounding, and the
+        result must not depend on the order in which tiles are computed.
         """
         p, q = P.children[0], Q.children[0]
         size, values = P.frame.size, np.empty(len(i))
@@ -192,11 +204,13 @@ class Memoised(Wrapper):
         swapped = rows > columns
         for chosen, left, right in ((~swapped, (p, i), (q, j)), (swapped, (q, j), (p, i))):
             if chosen.any():
-                (a, at), (b, to) = left, right
-                values[chosen] = self.kernel._pairs(a, b, at[chosen], to[chosen])
+                (first, left_rows), (second, right_rows) = left, right
+                values[chosen] = self.kernel._pairs(
+                    first, second, left_rows[chosen], right_rows[chosen]
+                )
         return values
 
-    # ------------------------------------------------------------------ a value like k_1
+    # ------------------------------------------------------------------ equal to k_1 as a value
 
     def __eq__(self, other: object) -> bool:
         return self.kernel == (other.kernel if isinstance(other, Memoised) else other)
@@ -205,19 +219,19 @@ class Memoised(Wrapper):
         return hash(self.kernel)
 
     def __reduce__(self) -> Any:
-        return unwrap, (self.kernel,)  # files and copies hold the kernel alone
+        return unwrap, (self.kernel,)  # copies and files contain k_1 only, without the values
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of k_1."""
         return self.kernel.get_params(deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Return a new kernel with these parameters of k_1."""
+        """Return a new memoised kernel with these parameters of k_1 changed."""
         return replace(self, kernel=self.kernel.set_params(**params))
 
     @property
     def theta_names(self) -> list[str]:
-        """The names of k_1."""
+        """The names of the entries of theta, those of k_1."""
         return self.kernel.theta_names
 
     def _written(self, write: Function[[Any], str]) -> Written:
@@ -225,9 +239,20 @@ class Memoised(Wrapper):
 
 
 def memoise(kernel: Kernel, n: int) -> Kernel:
-    """Return the kernel with the values of each costly part stored, for up to n points.
+    """Return the kernel with its costly parts memoised, for up to n points.
 
-    Inside of a memory scope, as every fit is one, the tables are reserved and emptied at its end.
+    Kernels that are cheap to evaluate are returned unchanged.  Every fit is a memory scope: the
+    memory of the tables is reserved in it, and the tables are emptied when it ends.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n : int
+        The number of different points whose values are stored.
+
+    Returns
+    -------
+    Kernel
 
     Examples
     --------
@@ -239,12 +264,13 @@ def memoise(kernel: Kernel, n: int) -> Kernel:
     (2, 2)
     """
     kernel = unwrap(kernel)
-    tables = Tables(n, _count_costly(kernel))
+    tables = ValueTables(n, _count_costly(kernel))
     reserve(table_bytes(kernel, n), release=tables.clear)
     return _memoise(kernel, tables)
 
 
-def _memoise(kernel: Kernel, tables: Tables) -> Kernel:
+def _memoise(kernel: Kernel, tables: ValueTables) -> Kernel:
+    """Wrap the innermost costly parts of an expression in `Memoised`."""
     if not kernel.costly:
         return kernel
     costly = _costly_children(kernel)
@@ -254,7 +280,7 @@ def _memoise(kernel: Kernel, tables: Tables) -> Kernel:
 
 
 def unwrap(kernel: Kernel) -> Kernel:
-    """Return the kernel that `memoise` was given.
+    """Return the kernel without memoisation; the inverse of `memoise`.
 
     Examples
     --------
@@ -271,7 +297,7 @@ def unwrap(kernel: Kernel) -> Kernel:
 
 
 def table_bytes(kernel: Kernel, n: int) -> int:
-    """Return the bytes of the tables of `memoise` for n points.
+    """Return the memory, in bytes, that `memoise` reserves for n points.
 
     Examples
     --------
@@ -287,25 +313,26 @@ def _costly_children(kernel: Kernel) -> dict[str, Kernel]:
 
 
 def _count_costly(kernel: Kernel) -> int:
-    """Return the number of costly nodes without costly children."""
+    """Return the number of costly nodes that have no costly children: one table each."""
     parts = _costly_children(kernel).values()
     return sum(map(_count_costly, parts)) if parts else int(kernel.costly)
 
 
-_EXACT = (str, bytes, int, bool, complex, type(None))  # equal only if they are the same value
+# Equal values of one of these types are identical.
+_EXACT_TYPES = (str, bytes, int, bool, complex, type(None))
 
 
 def _key(x: Any) -> Any:
-    """Return a hashable value that two points share only if no kernel can tell them apart.
+    """Return a hashable key, equal for two points only if no kernel can distinguish them.
 
-    That is more than equality: 1, 1.0 and True are equal, but a Python function may treat them in
-    different ways.  Objects of unknown classes are identified by their id.
+    This is stricter than equality: 1, 1.0 and True are equal, but a Python function may treat them
+    differently.  Objects of unknown classes are identified by their id.
     """
     kind = type(x)
-    if kind in _EXACT:
+    if kind in _EXACT_TYPES:
         return kind, x
     if kind is float:
-        return kind, x.hex()  # tells 0.0 from -0.0, and NaN is equal to itself
+        return kind, x.hex()  # distinguishes 0.0 from -0.0, and NaN is equal to itself
     if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.dtype.kind in "biufcSUmM"):
         return kind, x.shape, x.dtype.str, x.tobytes()
     if isinstance(x, np.ndarray):
@@ -321,7 +348,7 @@ def _key(x: Any) -> Any:
         return kind, tuple((_key(name), _key(value)) for name, value in x.items())
     if kind is Graph:
         return kind, tuple(map(_key, x._arrays()))
-    if is_table(x) and len(x.shape) == 1:  # a row or an entry of a data frame, new at each access
+    if is_table(x) and len(x.shape) == 1:  # a row of a data frame: a new object at each access
         names = x.index if hasattr(x, "index") else ()
         return kind, _key(x.name), tuple(map(_key, names)), tuple(map(_key, x))
     return kind, id(x)

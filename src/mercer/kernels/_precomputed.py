@@ -1,4 +1,4 @@
-"""A kernel known only by its values: its points are indices."""
+"""Precomputed kernels: the kernel is given by a matrix of its values."""
 
 from __future__ import annotations
 
@@ -16,23 +16,30 @@ from ._prepared import Prepared
 __all__ = ["Precomputed", "on_indices", "reads_all"]
 
 
-class _Frame(NamedTuple):
-    """The collection that prepared points come from."""
+class _Operand(NamedTuple):
+    """The size of a whole operand, of which a tile sees only some rows."""
 
     shape: tuple[int, ...]
-    largest: int  # index, -1 if there is none
+    largest: int  # the largest index, or -1 if the points are not indices
 
 
 @node
 class Precomputed(Kernel):
-    """k(i, j) = matrix[i, j]: a kernel on indices.
+    """Kernel that is given by a matrix of precomputed values.
 
-    With a matrix, points are integers, the rows of the matrix.
+        k(i, j) = matrix[i, j]
 
-    Without one it is what estimators call "precomputed": a point is known by its values with the
-    training points.  `k(K)` is the square matrix K itself; for rows of values V, (n_test, n_train),
-    and training points `j`, which are integers, `k(V, j)` is V[:, j].  Training points may also be
-    given as the square K they came as.
+    With a matrix, the points are integers, the row indices of the matrix.
+
+    Without a matrix, it is the kernel that estimators call "precomputed": a point is the row of its
+    kernel values with the training points.  `k(K)` returns the square matrix K itself.  For test
+    points V of shape (n_test, n_train) and training points given by their indices j, `k(V, j)`
+    returns V[:, j].  Instead of indices, the training points may also be the square matrix K.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n, n), optional
+        The symmetric matrix of kernel values.  None means that the points are rows of values.
 
     Examples
     --------
@@ -64,12 +71,12 @@ class Precomputed(Kernel):
             return Prepared((index,), dtype=self.matrix.dtype)
         if len(getattr(X, "shape", None) or np.shape(X)) == 2:
             points = as_vectors(X, "Precomputed")
-            frame, dtype = _Frame(points.shape, -1), points.dtype
+            frame, dtype = _Operand(points.shape, -1), points.dtype
         else:
-            points, dtype = _as_index(X), np.dtype(np.float32)  # the values decide
-            frame = _Frame(points.shape, int(points.max(initial=-1)))
+            points, dtype = _as_index(X), np.dtype(np.float32)  # the other operand decides
+            frame = _Operand(points.shape, int(points.max(initial=-1)))
         if like is not None:
-            _check_fit(like.frame, frame)
+            _check_compatible(like.frame, frame)
         return Prepared((points,), frame=frame, dtype=dtype)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -83,11 +90,11 @@ class Precomputed(Kernel):
             values = A[:, B if B.ndim == 1 else Q.index]
             out[...] = values.toarray() if sp.issparse(values) else values
         elif B.ndim == 2:
-            self._tile(Q, P, out.T)  # the training points are on the left
+            self._tile(Q, P, out.T)  # the training points are the left operand
         else:
             raise ValueError(
-                "Precomputed() has no values for two training points given by their indices; "
-                "keep the matrix, Precomputed(K), to have them"
+                "Precomputed() has no values for pairs of training points given by their indices; "
+                "use Precomputed(K), which keeps the matrix"
             )
 
     def _diag(self, X: Any) -> np.ndarray:
@@ -96,8 +103,8 @@ class Precomputed(Kernel):
             return self.matrix[index, index]
         if len(getattr(X, "shape", None) or np.shape(X)) != 2:
             raise ValueError(
-                "Precomputed() has no values k(j, j) for indices j; keep the matrix, "
-                "Precomputed(K), to have them"
+                "Precomputed() has no values k(j, j) for indices j; use Precomputed(K), which "
+                "keeps the matrix"
             )
         X = as_vectors(X, "Precomputed")
         _check_square(X.shape)
@@ -109,6 +116,7 @@ class Precomputed(Kernel):
 
 
 def _as_index(X: Any) -> np.ndarray:
+    """Return X as an array of indices; raise if it is anything else."""
     index = np.asarray(X)
     if not index.size:
         index = index.astype(np.intp)
@@ -122,12 +130,12 @@ def _as_index(X: Any) -> np.ndarray:
     return index.astype(np.intp, copy=False)
 
 
-def _check_fit(a: _Frame, b: _Frame) -> None:
-    """Refuse two operands that cannot belong to one matrix of kernel values."""
+def _check_compatible(a: _Operand, b: _Operand) -> None:
+    """Raise if two operands cannot belong to the same matrix of kernel values."""
     if len(a.shape) == len(b.shape) == 2:
         if a.shape[1] != b.shape[1] or not (_is_square(a.shape) or _is_square(b.shape)):
             raise ValueError(
-                f"Precomputed: kernel values of shapes {a.shape} and {b.shape} do not fit; fit "
+                f"Precomputed: kernel values of shapes {a.shape} and {b.shape} do not match; fit "
                 f"needs (n_train, n_train), and predict (n_test, n_train)"
             )
         return
@@ -135,15 +143,16 @@ def _check_fit(a: _Frame, b: _Frame) -> None:
     if len(values.shape) == 2 and index.largest >= values.shape[1]:
         raise ValueError(
             f"Precomputed: kernel values of shape {values.shape} belong to {values.shape[1]} "
-            f"training points, and there is no training point {index.largest}"
+            f"training points, so there is no training point {index.largest}"
         )
 
 
 def _check_square(shape: tuple[int, ...]) -> None:
+    """Raise unless a matrix of kernel values of the training points is square."""
     if not _is_square(shape):
         raise ValueError(
             f"Precomputed: a matrix of kernel values of shape {shape} is not square; "
-            f"fit needs (n, n), the values of the training points with each other, "
+            f"fit needs (n, n), the values for all pairs of training points, "
             f"and predict (n_test, n_train)"
         )
 
@@ -153,7 +162,10 @@ def _is_square(shape: tuple[int, ...]) -> bool:
 
 
 def reads_all(kernel: Kernel) -> bool:
-    """Tell whether points are rows of values with *all* points, of which no part makes a Gram.
+    """Return True if the points of the kernel are rows of precomputed values.
+
+    Such a row has the values with *all* training points, so that a subset of the rows is not a Gram
+    matrix of these points.
 
     Examples
     --------
@@ -167,9 +179,17 @@ def reads_all(kernel: Kernel) -> bool:
 
 
 def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
-    """Turn values that the user computed into a kernel on indices, so that any part is points.
+    """Replace `Precomputed()` and a square matrix K by `Precomputed(K)` and its row indices.
 
-    Values that are not symmetric are made so, with a warning.  They are not copied.
+    Indices can be split into subsets, but rows of K cannot.  Any other kernel is returned
+    unchanged, with its points.  A matrix that is not symmetric is symmetrised, with a warning;
+    otherwise it is not copied.
+
+    Returns
+    -------
+    kernel : Kernel
+    X : object
+        The indices 0, ..., n - 1, or the points as they were passed.
 
     Examples
     --------
@@ -191,5 +211,5 @@ def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
         )
         K = 0.5 * (K + K.T)
     K = K.view()
-    K.flags.writeable = False  # so that the kernel needs no copy
+    K.flags.writeable = False  # Precomputed copies only writeable matrices
     return Precomputed(K), np.arange(len(K))

@@ -1,4 +1,4 @@
-"""Points made ready for tiles, once per operand."""
+"""Preprocessed points: work that is done once per operand before tiles of K are computed."""
 
 from __future__ import annotations
 
@@ -15,27 +15,31 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "pair"]
 
-_NOWHERE = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
+_NO_PAIRS = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
 
 @dataclass(eq=False, slots=True)
 class Prepared:
-    """Points made ready for tiles.
+    """Points that a kernel has preprocessed, from which it computes tiles of K.
+
+    Rows can be selected with slices, indices or masks, as in an array.
 
     Parameters
     ----------
     arrays : tuple
-        Row-aligned collections, sliced together.
+        Arrays or other collections with one row per point.
     children : tuple of Prepared
-        What the child kernels prepared, row-aligned too.
+        The same points, prepared by the child kernels.
     frame : object
-        What both operands of a tile must share (a centre, say); not row-aligned.
+        Data that both operands of a tile must share, such as a common centre.  It does not have a
+        row per point.
     dtype : dtype
-        The precision in which tiles of these points are worth computing.
-    source, places
-        Which collection the rows come from, and their places in it (a range as long as rows are
-        taken by slices): two rows are the *same point* when both agree, not when their values
-        happen to.
+        The precision in which tiles of these points should be computed.
+    source : object
+        Identifies the collection that the rows come from.
+    positions : range or ndarray of int
+        The positions of the rows in that collection.  Two rows are the *same point* if source and
+        position agree.  Equal values alone do not make them the same point.
 
     Examples
     --------
@@ -50,27 +54,27 @@ class Prepared:
     frame: Any = None
     dtype: Any = np.float64
     source: Any = field(default_factory=object)
-    places: Any = None
-    memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    positions: Any = None
+    cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.places is None:
-            self.places = range(length(self.arrays[0]) if self.arrays else len(self.children[0]))
+        if self.positions is None:
+            self.positions = range(length(self.arrays[0]) if self.arrays else len(self.children[0]))
         self.dtype = np.dtype(self.dtype)
 
     @classmethod
-    def around(cls, *children: Prepared, arrays: tuple = ()) -> Self:
-        """Return the Prepared of a node over children, with arrays of its own if it has any."""
+    def from_children(cls, *children: Prepared, arrays: tuple = ()) -> Self:
+        """Return the prepared points of a node with children, and with further arrays if needed."""
         dtype = np.result_type(*(c.dtype for c in children))
-        return cls(arrays, children, None, dtype, children[0].source, children[0].places)
+        return cls(arrays, children, None, dtype, children[0].source, children[0].positions)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
     @property
     def index(self) -> np.ndarray:
-        """The places of the rows in their collection, as an array."""
-        return np.asarray(self.places, dtype=np.intp)
+        """The positions of the rows in their collection, as an array."""
+        return np.asarray(self.positions, dtype=np.intp)
 
     def __getitem__(self, rows: Any) -> Prepared:
         return Prepared(
@@ -79,52 +83,59 @@ class Prepared:
             self.frame,
             self.dtype,
             self.source,
-            self.places[rows] if isinstance(rows, slice) else self._places(rows),
+            self.positions[rows] if isinstance(rows, slice) else self._positions_of(rows),
         )
 
-    def _places(self, rows: Any) -> np.ndarray:
-        """Return the places of some rows; a range is not written out if it need not be."""
+    def _positions_of(self, rows: Any) -> np.ndarray:
+        """Return the positions of some rows; a range is not expanded unless necessary."""
         rows = np.asarray(rows)
         rows = rows if rows.size else rows.astype(np.intp)
-        if isinstance(self.places, range) and rows.dtype.kind == "i" and np.all(rows >= 0):
-            return np.asarray(self.places.start + self.places.step * rows)
+        if isinstance(self.positions, range) and rows.dtype.kind == "i" and np.all(rows >= 0):
+            return np.asarray(self.positions.start + self.positions.step * rows)
         return self.index[rows]
 
     def astype(self, dtype: Any) -> Prepared:
-        """Return the same points in another precision: the arrays of numbers are rounded to it."""
+        """Return the same points in another precision; floating-point arrays are rounded to it."""
         arrays = tuple(a.astype(dtype) if _is_numeric(a) else a for a in self.arrays)
         children = tuple(c.astype(dtype) for c in self.children)
         return replace(self, arrays=arrays, children=children, dtype=dtype)
 
-    def once(self, key: str, make: Function[[], Any]) -> Any:
-        """Return `make()`, computed at the first call and kept with these rows."""
-        if key not in self.memo:
-            self.memo[key] = make()
-        return self.memo[key]
+    def cached(self, key: str, make: Function[[], Any]) -> Any:
+        """Return `make()`, which is called once and then cached with these rows."""
+        if key not in self.cache:
+            self.cache[key] = make()
+        return self.cache[key]
 
     def coincidences(self, other: Prepared) -> tuple[np.ndarray, np.ndarray]:
-        """Return the (i, j) for which row i here and row j of `other` are the same point."""
+        """Return all i and j such that row i here and row j of `other` are the same point."""
         if self.source is not other.source:
-            return _NOWHERE
-        a, b = self.places, other.places
-        if isinstance(a, range) and isinstance(b, range) and a.step == b.step == 1:  # as in tiles
+            return _NO_PAIRS
+        a, b = self.positions, other.positions
+        # Tiles are consecutive rows, for which the common positions are a range.
+        if isinstance(a, range) and isinstance(b, range) and a.step == b.step == 1:
             common = np.arange(max(a.start, b.start), min(a.stop, b.stop))
             return common - a.start, common - b.start
         a, b = self.index, other.index
         order = np.argsort(b, kind="stable")
         first = np.searchsorted(b, a, side="left", sorter=order)
         count = np.searchsorted(b, a, side="right", sorter=order) - first
-        i = np.repeat(np.arange(len(a)), count)  # a point may have been taken several times
+        i = np.repeat(np.arange(len(a)), count)  # a point may occur several times in `other`
         within = np.arange(len(i)) - np.repeat(np.cumsum(count) - count, count)
         return i, order[np.repeat(first, count) + within]
 
 
 def _is_numeric(a: Any) -> bool:
+    """Whether `a` is an array of floating-point numbers."""
     return hasattr(a, "dtype") and a.dtype in (np.float32, np.float64)
 
 
 def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
-    """Prepare both operands of k(X, Z) in one frame; `Z=None` means X itself.
+    """Prepare both operands of k(X, Z) so that they share a frame; `Z=None` means X itself.
+
+    Returns
+    -------
+    P, Q : Prepared
+        The prepared points of X and Z.
 
     Examples
     --------
@@ -137,11 +148,11 @@ def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
         P = kernel.prepare(X)
         return P, P
     if hasattr(Z, "tocsr") and not hasattr(X, "tocsr"):
-        # A sparse operand cannot be centred, so it sets the frame for the dense one.
+        # A sparse operand cannot be centred, so it must determine the common frame.
         Q, P = pair(kernel, Z, X)
         return P, Q
     P = kernel.prepare(X)
     Q = kernel.prepare(Z, like=P)
     if Q.dtype != P.dtype and Q.dtype == np.float64:
-        P = kernel.prepare(X, like=Q)  # Z needs the precision: X gets it too
+        P = kernel.prepare(X, like=Q)  # Z requires float64, so X must use it, too
     return P, Q

@@ -1,19 +1,19 @@
-"""Kernels that are functions of the squared scaled distance s = |(x - z) / l|^2.
+"""Radial kernels: functions of the squared scaled distance s = |(x - z) / l|^2.
 
-A new one needs `profile(s)` and `slope(s)` = profile'(s), and, for parameters beside the length
-scale, `parameter_slopes(s)`.  The base class owns distances, diagonal, derivatives and the tile:
+A subclass of `Radial` needs `profile(s)` and `slope(s)` = profile'(s).  If it has parameters other
+than the length scale, it also needs `parameter_slopes(s)`.  The base class computes distances,
+diagonal, derivatives and tiles.  A tile is one matrix product of augmented rows,
 
     s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
 
-one GEMM of augmented rows, with c in the middle of the points (distances do not depend on it,
-rounding does).  Sparse rows cannot be centred and use the same formula with c = 0.  Where the
-three terms cancel, the pair is computed again from its differences (`_close.py`): that is where s
-is small beside |y|^2 + |w|^2, and the norms are so large, or the kernel so steep at 0, that their
-rounding shows.
+where c is in the middle of the points.  Distances do not depend on c, but rounding errors do.
+Sparse rows cannot be centred and use the same formula with c = 0.  If s is small relative to
+|y|^2 + |w|^2, the three terms cancel.  If the rounding error then matters, because the norms are
+large or the kernel is steep at 0, s is computed again from the differences y - w (`refine`).
 
-In up to eight dimensions the differences ((x_c - z_c) / l_c)^2 are summed directly, which is faster
-and does not cancel.  There c is 0 unless x - c is exact, and the division by l comes last, so that
-s has all its digits wherever the points are.
+For up to eight columns, the squares ((x_c - z_c) / l_c)^2 are summed directly, which is faster and
+does not cancel.  In this case c is 0 unless the subtraction x - c is exact, and the division by l
+comes last, so that s is accurate wherever the points are.
 """
 
 from __future__ import annotations
@@ -34,16 +34,20 @@ from ._vectors import LengthScaled, inner_products, middle
 
 __all__ = ["Radial", "row_norms"]
 
-_DIRECT = 8  # up to this many columns differences beat the GEMM
-_CHUNK = 1024  # rows converted at a time, so that float64 temporaries stay small
-# A float32 exponent is off by about 4e-7 |y|^2 / 2; beyond this many digits lost, use float64.
-_FLOAT32_NORM = 500.0
-_FLOAT32_RANGE = 1e30  # direct differences lose no digits, but must not overflow
-_LARGEST = 1e300  # of |y|^2: so that neither s nor a small multiple of it overflows
+# Up to this many columns, summing squared differences is faster than the matrix product.
+_MAX_DIRECT_COLUMNS = 8
+_CHUNK_ROWS = 1024  # rows converted at a time, so that float64 temporaries stay small
+# Largest |y|^2 for float32 matrix products.  The exponent of an RBF then has an absolute error of
+# about 4e-7 |y|^2 / 2 = 1e-4; for larger norms float64 is used.
+_MAX_FLOAT32_NORM = 500.0
+# Largest |y|^2 for direct differences in float32: they do not cancel, but must not overflow.
+_MAX_FLOAT32_DIRECT = 1e30
+# Largest |y|^2 in float64, so that neither s nor a small multiple of it overflows.
+_MAX_SQUARED_NORM = 1e300
 
 
-class _Frame(NamedTuple):
-    """What both operands of a radial tile share."""
+class _RadialFrame(NamedTuple):
+    """The data that both operands of a radial tile share."""
 
     form: str  # "direct" | "augmented" | "inner"
     centre: np.ndarray
@@ -56,9 +60,17 @@ class _Frame(NamedTuple):
 
 @node
 class Radial(LengthScaled):
-    """k(x, z) = profile(|(x - z) / length_scale|^2); length_scale a number or one per column.
+    """Base class of the kernels that are functions of the scaled distance of two points.
 
-    `from_gamma(gamma)` takes gamma = 1 / (2 length_scale^2), the other common spelling.
+        k(x, z) = profile(|(x - z) / length_scale|^2)
+
+    A subclass defines `profile(s)` and its derivative `slope(s)` for arrays of squared distances s.
+    `from_gamma(gamma)` is an alternative constructor, with gamma = 1 / (2 length_scale^2).
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (n_features,) or str, default=1.0
+        One number, one number per column, or a rule such as "median" that is resolved on data.
 
     Examples
     --------
@@ -74,17 +86,18 @@ class Radial(LengthScaled):
            [0.368, 1.   ]])
     """
 
-    # sqrt(s) near 0 magnifies rounding: never in float32, and s needs all its digits there
+    # Whether the profile behaves like sqrt(s) near 0.  Rounding errors of a small s are magnified
+    # then, so that s needs a small relative error, and float32 is never used.
     _kink: ClassVar[bool] = False
-    _takes_negative: ClassVar[bool] = False  # profile itself reads s < 0 (rounding) as 0
-    falls: ClassVar[bool] = False  # profile never rises: nearer points have the larger k
+    _takes_negative: ClassVar[bool] = False  # whether profile(s) treats s < 0 (rounding) as 0
+    is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
 
     def _check(self) -> None:
         super()._check()
         self._check_shape()
 
     def _check_shape(self) -> None:
-        """Refuse values of the further parameters that make no kernel."""
+        """Raise if a parameter other than the length scale is invalid; for subclasses."""
 
     def _claims(self, *inner: Claims) -> Claims:
         return Claims(stationary=True)
@@ -99,20 +112,22 @@ class Radial(LengthScaled):
         X = self._vectors(X)
         scale = self._scale(X.shape[1])
         if like is None:
-            frame = _frame(X, np.full(X.shape[1:], 1.0 / np.asarray(scale)))
+            frame = _choose_frame(X, np.full(X.shape[1:], 1.0 / np.asarray(scale)))
         else:
             self._same_width(like.frame.columns, X.shape[1])
             frame = like.frame
         if sp.issparse(X) and frame.form != "inner":
-            raise ValueError("a sparse operand must be prepared first, so that no centre is used")
+            raise ValueError(
+                "a sparse operand must be prepared first, because it cannot be centred"
+            )
         single = X.dtype == np.float32 and not self._kink
         single = single and (like is None or like.dtype == np.float32)
         single = single and bool(np.all(frame.inverse < np.finfo(np.float32).max))
-        rows, norms = _rows(X, frame, np.float32 if single else np.float64)
-        limit = _FLOAT32_RANGE if frame.form == "direct" else _FLOAT32_NORM
+        rows, norms = _prepare_rows(X, frame, np.float32 if single else np.float64)
+        limit = _MAX_FLOAT32_DIRECT if frame.form == "direct" else _MAX_FLOAT32_NORM
         if single and not norms.max(initial=0.0) <= limit:
-            rows, norms = _rows(X, frame, np.float64)
-        if not norms.max(initial=0.0) <= _LARGEST:
+            rows, norms = _prepare_rows(X, frame, np.float64)
+        if not norms.max(initial=0.0) <= _MAX_SQUARED_NORM:
             raise ValueError(
                 f"{type(self).__name__}: squared distances overflow, because points are up to "
                 f"{np.abs(X).max():.3g} in size for a length scale of {np.min(scale):.3g}; "
@@ -124,21 +139,23 @@ class Radial(LengthScaled):
     def _statistic(
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
-        """Set out <- squared scaled distances, and return it.
+        """Set out <- squared scaled distances s of the prepared rows, and return it.
 
-        In float64 they are exact to about 1e-11, relative to themselves if that is asked for or if
-        the kernel has a kink at 0, otherwise relative to max(s, 1), for the rows as they are
-        prepared: of more than eight columns these are rounded, by eps times their distance from the
-        centre.  In float32 tiles the error is 5e-7 of the squared norms.  They are not negative
-        only if `profile` asks for that.
+        In float64, the error is about 1e-11: relative to s if `exact` or if the kernel has a kink
+        at 0, and relative to max(s, 1) otherwise.  With more than eight columns, the prepared rows
+        themselves are rounded, by eps times their distance from the centre.  In float32, the error
+        is 5e-7 times the squared norms.  Rounding may make s slightly negative; it is clipped at 0
+        unless the profile accepts negative values.
         """
         A, B, frame, relative = P.arrays[0], Q.arrays[0], P.frame, exact or self._kink
         if frame.form == "direct":
             inverse = frame.inverse.astype(A.dtype, copy=False)
-            _direct(A, Q.once("columns", lambda: np.ascontiguousarray(B.T)), inverse, out)
+            _direct_squared_distances(
+                A, Q.cached("columns", lambda: np.ascontiguousarray(B.T)), inverse, out
+            )
             return out
         if frame.form == "augmented":
-            np.matmul(A, Q.once("right", lambda: _right(B)).T, out=out)
+            np.matmul(A, Q.cached("right", lambda: _right_factor(B)).T, out=out)
         else:
             inner_products(A, B, out)
             out *= -2.0
@@ -154,25 +171,27 @@ class Radial(LengthScaled):
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
-        self._scale(X.shape[1])  # as many columns as length scales
+        self._scale(X.shape[1])  # raises if the number of columns is wrong
         return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
 
     @property
     def diagonal_bound(self) -> float:
         at_zero = self._at_zero()
-        return at_zero if at_zero > 0.0 else np.inf  # not positive semidefinite
+        return at_zero if at_zero > 0.0 else np.inf  # k(x, x) <= 0: not a Mercer kernel
 
     # ------------------------------------------------------------------ derivatives
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         P, Q, s = self._statistics(X, Z)
-        own = {name: np.vdot(W, g) for name, g in self.parameter_slopes(s).items()}
-        return {"length_scale": self._pulled_width(P, Q, s, W, self._finite_slope(s))} | own
+        others = {name: np.vdot(W, g) for name, g in self.parameter_slopes(s).items()}
+        return {
+            "length_scale": self._length_scale_pullback(P, Q, s, W, self._finite_slope(s))
+        } | others
 
-    def _pulled_width(
+    def _length_scale_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray, slope: np.ndarray
     ) -> Any:
-        """Return sum_ij W_ij dk_ij / d log l, of each length scale."""
+        """Return sum_ij W_ij dk_ij / d log l, for the length scale or for each of them."""
         M = W * slope
         return -2.0 * (
             self._moments(P, Q, s, M)[1] if np.ndim(self.length_scale) else np.vdot(M, s)
@@ -181,22 +200,30 @@ class Radial(LengthScaled):
     def _linearise(self, X: Any, Z: Any) -> Linearised:
         if sp.issparse(X) or sp.issparse(Z):
             return super()._linearise(X, Z)
-        return _LinearisedRadial(self, X, Z)
+        return _RadialLinearisation(self, X, Z)
 
     def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-        """Return profile, slope and slopes in further parameters at s, which is kept."""
+        """Return profile, slope and derivatives with respect to the other parameters at s.
+
+        s is not modified.
+        """
         return self.profile(s.copy()), self._finite_slope(s), self.parameter_slopes(s)
 
-    def _moved(self, P: Prepared, Q: Prepared, M: np.ndarray, A: np.ndarray) -> np.ndarray:
-        """Return sum_j M_ij (y_i - w_j)_c^2 A_jq, shape (d, n, q), from three products."""
+    def _squared_difference_products(
+        self, P: Prepared, Q: Prepared, M: np.ndarray, A: np.ndarray
+    ) -> np.ndarray:
+        """Return sum_j M_ij (y_i - w_j)_c^2 A_jq, shape (d, n, q), from three matrix products."""
         Y, V = (R.arrays[0][:, : P.frame.columns] for R in (P, Q))
         if P.frame.form == "direct":
             Y, V = Y * P.frame.inverse, V * P.frame.inverse
         columns = [V[:, c, None] ** r * A for r in (1, 2) for c in range(V.shape[1])]
-        none, sums = M @ A, (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1)
-        one, two = np.moveaxis(sums, (1, 2), (0, 1))
+        order_0, sums = (
+            M @ A,
+            (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1),
+        )
+        order_1, order_2 = np.moveaxis(sums, (1, 2), (0, 1))
         Y = Y.T[:, :, None]
-        return np.asarray(Y**2 * none - 2.0 * Y * one + two)
+        return np.asarray(Y**2 * order_0 - 2.0 * Y * order_1 + order_2)
 
     def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
         return 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
@@ -204,18 +231,20 @@ class Radial(LengthScaled):
     def _moments(
         self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return sum_j M_ij (y_i - w_j)_c and sum_ij M_ij (y_i - w_j)_c^2, overwriting M.
+        """Return sum_j M_ij (y_i - w_j)_c and sum_ij M_ij (y_i - w_j)_c^2; M is overwritten.
 
-        By matrix products, without the (n, m, d) array, but for pairs that would cancel in them.
+        They are computed by matrix products, without an array of shape (n, m, d).  Pairs that are
+        so close that the products would cancel are summed separately.
         """
         frame = P.frame
         first, second = np.zeros((len(P), frame.columns)), np.zeros(frame.columns)
         Y, V = (R.arrays[0][:, : frame.columns] for R in (P, Q))
         if frame.form == "direct":
-            columns = Q.once("columns", lambda: np.ascontiguousarray(V.T))
+            columns = Q.cached("columns", lambda: np.ascontiguousarray(V.T))
             _direct_moments(np.ascontiguousarray(M), Y, columns, frame.inverse, first, second)
             return first, second
-        # the whole rows, as columns of them are of another layout, to be compiled for by itself
+        # Pass whole rows: a slice of columns has another memory layout, for which Numba would
+        # compile the loop again.
         close_moments(M, P.arrays[0], Q.arrays[0], row_norms(P), row_norms(Q), s, first, second)
         rows, cross = M.sum(axis=1), np.asarray(M @ V)
         second += _square(Y).T @ rows + _square(V).T @ M.sum(axis=0)
@@ -225,15 +254,18 @@ class Radial(LengthScaled):
         return first, second
 
     def _finite_slope(self, s: np.ndarray) -> np.ndarray:
-        """Return the slope, 0 at s = 0 where it is infinite: there the kink is symmetric."""
+        """Return the slope, with 0 in place of infinite values at s = 0.
+
+        The kernel has a symmetric kink there, so that 0 is the mean of the one-sided derivatives.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = self.slope(s)
         slope[(s == 0) & ~np.isfinite(slope)] = 0.0
         return slope
 
 
-class _LinearisedRadial(Linearised):
-    """profile(s) with its slopes, from one s."""
+class _RadialLinearisation(Linearised):
+    """The linearisation of a radial kernel: profile and slopes share the distances s."""
 
     kernel: Radial
 
@@ -250,58 +282,65 @@ class _LinearisedRadial(Linearised):
         return float(np.vdot(W, self.profile))
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        width = self.kernel._pulled_width(self.P, self.Q, self.s, W, self.slope)
-        own = {name: np.vdot(W, g) for name, g in self.others.items()}
-        return self._in_order({"length_scale": width} | own)
+        length_scale = self.kernel._length_scale_pullback(self.P, self.Q, self.s, W, self.slope)
+        others = {name: np.vdot(W, g) for name, g in self.others.items()}
+        return self._in_order({"length_scale": length_scale} | others)
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
         M, s, P, Q = self.slope, self.s, self.P, self.Q
         if transposed:
             M, s, P, Q = M.T, s.T, Q, P
         if np.ndim(self.kernel.length_scale):
-            width = self.kernel._moved(P, Q, M, V)
+            scale_terms = self.kernel._squared_difference_products(P, Q, M, V)
         else:
-            width = ((M * s) @ V)[None]
-        own = {name: ((g.T if transposed else g) @ V)[None] for name, g in self.others.items()}
-        return self._in_order({"length_scale": -2.0 * width} | own)
+            scale_terms = ((M * s) @ V)[None]
+        others = {name: ((g.T if transposed else g) @ V)[None] for name, g in self.others.items()}
+        return self._in_order({"length_scale": -2.0 * scale_terms} | others)
 
     def _in_order(self, parts: dict[str, Any]) -> np.ndarray:
+        """Concatenate derivatives, given by parameter name, in the order of theta."""
         return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._parts])
 
 
 # ---------------------------------------------------------------------- rows
 
 
-def _frame(X: Any, inverse: np.ndarray) -> _Frame:
-    """Return the frame that points X set for others."""
+def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
+    """Return the frame for points X, which other operands then share."""
     if sp.issparse(X) or not len(X):
-        form = "inner" if sp.issparse(X) else "direct" if X.shape[1] <= _DIRECT else "augmented"
-        return _Frame(form, np.zeros(X.shape[1]), inverse)
+        form = (
+            "inner"
+            if sp.issparse(X)
+            else "direct"
+            if X.shape[1] <= _MAX_DIRECT_COLUMNS
+            else "augmented"
+        )
+        return _RadialFrame(form, np.zeros(X.shape[1]), inverse)
     centre = middle(X)
-    if X.shape[1] > _DIRECT:
-        return _Frame("augmented", centre, inverse)
-    # x - c is exact where c / 2 <= x <= 2 c.  Otherwise c is not large beside the differences of
-    # the points, and there is little to gain from it.
+    if X.shape[1] > _MAX_DIRECT_COLUMNS:
+        return _RadialFrame("augmented", centre, inverse)
+    # The subtraction x - c is exact if c / 2 <= x <= 2 c.  Otherwise c is not large relative to the
+    # differences of the points, and centring would gain little.
     with np.errstate(over="ignore"):
         far = np.maximum(X.max(axis=0) - centre, centre - X.min(axis=0)) > np.abs(0.5 * centre)
-    return _Frame("direct", np.where(far, 0.0, centre), inverse)
+    return _RadialFrame("direct", np.where(far, 0.0, centre), inverse)
 
 
-def _rows(X: Any, frame: _Frame, dtype: Any) -> tuple[Any, np.ndarray]:
-    """Return the rows that a form wants, and the |y|^2, y = (x - c) / l.
+def _prepare_rows(X: Any, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndarray]:
+    """Return the prepared rows and the squared norms |y|^2, with y = (x - c) / l.
 
-    They are y, augmented by |y|^2 and 1 or not; where differences come first, x - c.
+    The rows are x - c, [y, |y|^2, 1] or y if the form is direct, augmented or inner, respectively.
     """
     if sp.issparse(X):
         rows = sp.csr_array(X.multiply(frame.inverse), dtype=dtype)
-        rows.sum_duplicates()  # and sorted
+        rows.sum_duplicates()  # this also sorts the indices
         return rows, squared_norms(rows.astype(np.float64, copy=False))
     n, d = X.shape
     rows = np.empty((n, d + 2 if frame.form == "augmented" else d), dtype=dtype)
     norms = np.empty(n)
-    with np.errstate(over="ignore", invalid="ignore"):  # an infinite norm is for the caller
-        for part in slices(n, _CHUNK):
-            Y = X[part] - frame.centre  # in float64: the centre is
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the norms
+        for part in slices(n, _CHUNK_ROWS):
+            Y = X[part] - frame.centre  # in float64, like the centre
             if frame.form == "direct":
                 rows[part] = Y
                 Y *= frame.inverse
@@ -315,7 +354,7 @@ def _rows(X: Any, frame: _Frame, dtype: Any) -> tuple[Any, np.ndarray]:
     return rows, norms
 
 
-def _right(rows: np.ndarray) -> np.ndarray:
+def _right_factor(rows: np.ndarray) -> np.ndarray:
     """Return [-2 w, 1, |w|^2] for the augmented rows [w, |w|^2, 1]."""
     out = -2.0 * rows
     out[:, -2], out[:, -1] = 1.0, rows[:, -2]
@@ -323,8 +362,11 @@ def _right(rows: np.ndarray) -> np.ndarray:
 
 
 @jit()
-def _direct(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
-    """out_ij <- sum_c ((A_ic - B_jc) inverse_c)^2, along j so that the sum is vectorised."""
+def _direct_squared_distances(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
+    """Set out_ij <- sum_c ((A_ic - B_jc) inverse_c)^2, where Bt is the transpose of B.
+
+    The inner loop runs over j, so that it is vectorised.
+    """
     for i in range(A.shape[0]):
         row = out[i]
         a, weight = A[i, 0], inverse[0]
@@ -340,7 +382,10 @@ def _direct(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
 
 @jit("reassoc", "nsz")
 def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: Any) -> None:
-    """Add to both what they sum, with y - w = (A - B) inverse."""
+    """Add sum_j M_ij (y_i - w_j)_c to `first` and sum_ij M_ij (y_i - w_j)_c^2 to `second`.
+
+    y - w = (A - B) inverse, and Bt is the transpose of B.
+    """
     for i in range(A.shape[0]):
         for c in range(A.shape[1]):
             a, total, square = A[i, c], 0.0, 0.0
@@ -353,12 +398,12 @@ def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: A
 
 
 def row_norms(P: Prepared) -> np.ndarray:
-    """Return the |y|^2 of prepared rows."""
+    """Return the squared norms |y|^2 of prepared rows."""
     if P.frame.form == "direct":
         return squared_norms(P.arrays[0] * P.frame.inverse)
     if P.frame.form == "inner":
         return P.arrays[1]
-    return P.once("norms", lambda: P.arrays[0][:, P.frame.columns].copy())
+    return P.cached("norms", lambda: P.arrays[0][:, P.frame.columns].copy())
 
 
 def _square(Y: Any) -> Any:

@@ -1,17 +1,21 @@
-"""Kernels of rankings: which of two items comes first, for all pairs of items.
+"""Kernels on rankings, which compare the order of all pairs of items.
 
-A point is a row of ranks, one for each item: 1 for the first, and NaN for an item that is not
-ranked.  A pair of items a < b is a feature of it,
+A point is a row of ranks, one per item: 1 for the first item, and NaN for an item that is not
+ranked.  Each pair of items a < b is a feature,
 
-    phi_ab(x) = +1 if x ranks a before b, -1 if b before a,
+    phi_ab(x) = +1 if x ranks a before b, -1 if b before a.
 
-and if x leaves that open, the mean over all complete rankings that agree with x: the convolution of
-Jiao and Vert, "The Kendall and Mallows kernels for permutations" (ICML 2015, IEEE PAMI 2018).  An
-item that is not ranked may be anywhere ("between"): it comes before the one at place p of r ranked
-items with probability p / (r + 1), so that the mean is 1 - 2p / (r + 1).  Or it comes after all
-that are ranked ("last", top-k lists), and the mean is 1.  Two items without ranks, or with the same
-rank, have 0.  All kernels here are functions of inner products of these features, which proves
-that they are kernels.
+If the order of a and b is unknown, phi_ab(x) is its mean over all complete rankings that agree with
+x.  This is the convolution kernel of Jiao and Vert, "The Kendall and Mallows kernels for
+permutations" (ICML 2015, IEEE PAMI 2018).  The mean depends on where an item b without a rank may
+be:
+
+- Anywhere (unranked="between").  It comes before the item at position p of the r ranked items with
+  probability p / (r + 1), so that the mean is 1 - 2p / (r + 1).
+- After all ranked items (unranked="last", for top-k lists).  Then the mean is 1.
+
+For two items without ranks, or with equal ranks, the mean is 0.  All kernels in this module are
+positive definite, because they are functions of the inner products of these features.
 """
 
 from __future__ import annotations
@@ -34,13 +38,18 @@ from ._vectors import check_positive
 __all__ = ["Kendall", "Mallows", "RankingKernel"]
 
 _UNRANKED = ("between", "last")
-_PAIRS = 4096  # features of a tile that are held at a time
+_MAX_ITEM_PAIRS = 4096  # features computed at a time, which limits the memory of a tile
 
 
 class RankingKernel(Kernel):
-    """k(x, z) = profile(t, s, u) of t = <phi(x), phi(z)>, s = |phi(x)|^2 and u = |phi(z)|^2."""
+    """Base class of the kernels on rankings.
 
-    # Not a node: the fields are those of the kernels, in an order of their own.
+        k(x, z) = profile(t, s, u),   t = <phi(x), phi(z)>,  s = |phi(x)|^2,  u = |phi(z)|^2
+
+    The features phi are described in the docstring of this module.
+    """
+
+    # Not a node (dataclass), because the subclasses declare these fields in different orders.
     unranked: str
     ties: bool
 
@@ -54,29 +63,36 @@ class RankingKernel(Kernel):
 
     @abstractmethod
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
-        """Return the kernel; `t` may be overwritten."""
+        """Return the kernel values.
+
+        `pairs` is the number of pairs of items, and `t` may be overwritten.
+        """
 
     def features(self, X: Any, like: Any = None) -> sp.csr_array:
-        """Return phi(X) / sqrt(number of pairs), one column for each pair of items.
+        """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
 
-        `like` is there because other kernels need it: here the columns are always the same.
+        The columns do not depend on `like`, which exists for consistency with other kernels.  Its
+        rankings must have the same number of items as X.
         """
         ranks, lead = self._ranks(X)
         if like is not None:
-            self._same_items(self._ranks(like)[0].shape[1], ranks.shape[1])
-        parts = [_signs(ranks, lead, *items) for items in _pairs(ranks.shape[1])]
-        return sp.csr_array(np.hstack(parts) / np.sqrt(_count(ranks.shape[1])))
+            self._check_same_items(self._ranks(like)[0].shape[1], ranks.shape[1])
+        parts = [_pair_features(ranks, lead, *items) for items in _pair_batches(ranks.shape[1])]
+        return sp.csr_array(np.hstack(parts) / np.sqrt(_n_pairs(ranks.shape[1])))
 
     # ------------------------------------------------------------------ points
 
     def _ranks(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ranks, and for each ranked item the mean against one that is not."""
+        """Return the ranks, and the lead of each ranked item over an item without a rank.
+
+        The lead is the mean of the feature of this pair of items over all complete rankings.
+        """
         name = type(self).__name__
         try:
             ranks = np.asarray(X.to_numpy() if is_table(X) else X, dtype=float)
         except (TypeError, ValueError):
             raise TypeError(
-                f"{name} takes rows of ranks, one number for each item and NaN for one that is not "
+                f"{name} takes rows of ranks, one number per item and NaN for an item that is not "
                 f"ranked, all rows of the same length"
             ) from None
         if ranks.ndim != 2 or (len(ranks) and ranks.shape[1] < 2):
@@ -84,8 +100,8 @@ class RankingKernel(Kernel):
                 f"{name} takes rows of ranks of at least two items, shape (n, items), got shape "
                 f"{ranks.shape}"
             )
-        known = ~np.isnan(ranks)
-        bad = known & ~((ranks >= 0) & (ranks < np.inf))
+        is_ranked = ~np.isnan(ranks)
+        bad = is_ranked & ~((ranks >= 0) & (ranks < np.inf))
         if bad.any():
             row, item = np.argwhere(bad)[0]
             raise ValueError(
@@ -93,31 +109,35 @@ class RankingKernel(Kernel):
                 f"1, 2, ..., or NaN for an item that is not ranked"
             )
         if not self.ties:
-            self._refuse_ties(ranks)
-        # places 1 ... r among the items that are ranked; the same ones for equal ranks
-        places = rankdata(np.where(known, ranks, np.inf), axis=1) if ranks.size else ranks
+            self._check_no_ties(ranks)
+        # Positions 1, ..., r among the ranked items; tied items share their mean position.
+        positions = rankdata(np.where(is_ranked, ranks, np.inf), axis=1) if ranks.size else ranks
         if self.unranked == "last":
-            lead = known.astype(float)
+            lead = is_ranked.astype(float)
         else:
-            lead = np.where(known, 1.0 - 2.0 * places / (known.sum(axis=1)[:, None] + 1.0), 0.0)
+            lead = np.where(
+                is_ranked, 1.0 - 2.0 * positions / (is_ranked.sum(axis=1)[:, None] + 1.0), 0.0
+            )
         return ranks, lead
 
-    def _refuse_ties(self, ranks: np.ndarray) -> None:
+    def _check_no_ties(self, ranks: np.ndarray) -> None:
+        """Raise if two items of a ranking have the same rank."""
         order = np.sort(ranks, axis=1)
-        twice = order[:, 1:] == order[:, :-1]
-        if twice.any():
-            row, place = np.argwhere(twice)[0]
-            items = np.flatnonzero(ranks[row] == order[row, place])
+        tied = order[:, 1:] == order[:, :-1]
+        if tied.any():
+            row, position = np.argwhere(tied)[0]
+            items = np.flatnonzero(ranks[row] == order[row, position])
             raise ValueError(
-                f"{type(self).__name__}: point {row} gives the rank {order[row, place]:g} to the "
-                f"items {', '.join(map(str, items))}; pass ties=True if equal ranks are meant"
+                f"{type(self).__name__}: point {row} gives the rank {order[row, position]:g} to "
+                f"the items {', '.join(map(str, items))}; pass ties=True if this is intended"
             )
 
-    def _same_items(self, p: int, q: int) -> None:
+    def _check_same_items(self, p: int, q: int) -> None:
+        """Raise if the numbers of items of the two operands differ."""
         if p != q:
             raise ValueError(
-                f"{type(self).__name__} compares rankings of {p} and of {q} items; both sides need "
-                f"the same items"
+                f"{type(self).__name__}: cannot compare rankings of {p} and of {q} items; both "
+                f"operands must rank the same items"
             )
 
     # ------------------------------------------------------------------ tiles
@@ -125,80 +145,92 @@ class RankingKernel(Kernel):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         ranks, lead = self._ranks(X)
         if like is not None:
-            self._same_items(like.arrays[0].shape[1], ranks.shape[1])
-        return Prepared((ranks, lead, _norms(ranks, lead)))
+            self._check_same_items(like.arrays[0].shape[1], ranks.shape[1])
+        return Prepared((ranks, lead, _squared_feature_norms(ranks, lead)))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._products(P, Q, out)
-        pairs = _count(P.arrays[0].shape[1])
+        self._feature_products(P, Q, out)
+        pairs = _n_pairs(P.arrays[0].shape[1])
         out[...] = self.profile(out, P.arrays[2][:, None], Q.arrays[2], pairs)
 
     @staticmethod
-    def _products(P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Set out <- <phi(x_i), phi(z_j)>, some pairs of items at a time: memory stays small."""
+    def _feature_products(P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Set out <- <phi(x_i), phi(z_j)>, in batches of pairs of items, to limit memory."""
         out[...] = 0.0
         (x, x_lead, _), (z, z_lead, _) = P.arrays, Q.arrays
-        for a, b in _pairs(x.shape[1]):
-            out += _signs(x, x_lead, a, b) @ _signs(z, z_lead, a, b).T
+        for a, b in _pair_batches(x.shape[1]):
+            out += _pair_features(x, x_lead, a, b) @ _pair_features(z, z_lead, a, b).T
 
     def _diag(self, X: Any) -> np.ndarray:
         ranks, lead = self._ranks(X)
-        s = _norms(ranks, lead)
-        return np.asarray(self.profile(s.copy(), s, s, _count(ranks.shape[1])))
+        s = _squared_feature_norms(ranks, lead)
+        return np.asarray(self.profile(s.copy(), s, s, _n_pairs(ranks.shape[1])))
 
     @property
     def reads_matrix(self) -> bool:
-        return False  # NaN has a meaning
+        return False  # a matrix may contain NaN, for items without a rank
 
     discrete: ClassVar[bool] = True
     domain: ClassVar[str] = "rankings"
 
     diagonal_bound: ClassVar[float] = 1.0
 
-    # ------------------------------------------------------------------ back to rankings
+    # ------------------------------------------------------------------ pre-images
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Return complete rankings to begin with: Borda's, or one of X if it is nearer.
+        """Return complete rankings from which the search for pre-images starts.
 
-        Borda orders the items by how often they come first, on the average.
+        They are the Borda rankings, or rankings of X if these are closer.  The Borda ranking
+        orders the items by the mean number of other items that they are ranked before.
         """
         ranks, lead = self._ranks(X)
         m = ranks.shape[1]
         wins = np.zeros((m, C.shape[1]))
-        for a, b in _pairs(m):
-            means = _signs(ranks, lead, a, b).T @ C
+        for a, b in _pair_batches(m):
+            means = _pair_features(ranks, lead, a, b).T @ C
             np.add.at(wins, a, means)
             np.subtract.at(wins, b, means)
         first = 0.0 if np.nanmin(ranks, initial=1.0) == 0 else 1.0
         borda = np.argsort(np.argsort(-wins.T, axis=1, kind="stable"), axis=1) + first
         candidates = np.concatenate([borda, ranks[~np.isnan(ranks).any(axis=1)]])
         costs = self.diag(candidates)[:, None] - 2.0 * self(candidates, X) @ C
-        # equal to Borda's but for rounding: then Borda's
+        # Prefer the Borda ranking if another one has the same cost up to rounding.
         costs[np.arange(len(borda)), np.arange(len(borda))] -= 1e-12
         return candidates[np.argmin(costs, axis=0)]
 
     def _neighbours(self, X: Any) -> Any:
-        return _swaps
+        return _adjacent_swaps
 
 
 @node
 class Kendall(RankingKernel):
-    """k(x, z) = (concordant pairs - discordant pairs) / (all pairs), Kendall's tau, in [-1, 1].
+    """Kendall kernel on rankings: Kendall's rank correlation tau, in [-1, 1].
+
+        k(x, z) = (n_concordant - n_discordant) / n_pairs
+
+    The numbers are those of the pairs of items that x and z rank in the same or in opposite order.
 
     Parameters
     ----------
-    unranked : {"between", "last"}
-        Where an item without a rank (NaN) may be: anywhere, or after all that are ranked, as in
-        lists of the best k.  The value is then the mean of tau over all complete rankings that
-        agree with the two, and k(x, x) < 1; `Normalized` divides by that.
+    unranked : {"between", "last"}, default="between"
+        Where an item without a rank (NaN) may be: anywhere, or after all ranked items, as in top-k
+        lists.  For such incomplete rankings, the value is the mean of tau over all complete
+        rankings that agree with x and z, and k(x, x) < 1.  Use `Normalized(Kendall())` to obtain
+        k(x, x) = 1.
     ties : bool, default=False
-        Whether items may share a rank.  The mean over their orders is taken.
+        Whether items may have equal ranks.  The value is then the mean over their possible orders.
 
     Notes
     -----
-    `features` are the signs of all pairs.  Cost: m (m - 1) / 2 products for each pair of points, in
-    one matrix product.  The catch: all pairs count the same, those at the bottom of a list too.
-    References: Kendall (1938); Jiao and Vert (2018), whose value for incomplete rankings this is.
+    `features` returns the signs of all pairs of items.  For m items, a pair of points costs
+    m (m - 1) / 2 multiplications, in a matrix product.  All pairs of items have the same weight,
+    including those at the end of a list.
+
+    References
+    ----------
+    M. G. Kendall, "A new measure of rank correlation", Biometrika 30, 1938; Y. Jiao and J.-P. Vert,
+    "The Kendall and Mallows kernels for permutations", IEEE PAMI 40, 2018 (also for incomplete
+    rankings).
 
     Examples
     --------
@@ -223,22 +255,31 @@ class Kendall(RankingKernel):
 
 @node
 class Mallows(RankingKernel):
-    """k(x, z) = exp(-decay * number of discordant pairs).
+    """Mallows kernel on rankings, which decreases with the number of discordant pairs of items.
+
+        k(x, z) = exp(-decay * n_discordant)
 
     Parameters
     ----------
     decay : float, default=0.1
-        > 0.  Rankings of m items without relation have m (m - 1) / 4 discordant pairs: a few times
-        the inverse of that is a good start.
-    unranked, ties
-        As for `Kendall`.  With the features phi there, the number of discordant pairs is
-        |phi(x) - phi(z)|^2 / 4, also where these are means: k(x, x) = 1 for every ranking.
+        The rate of decrease, > 0.  Two random rankings of m items have m (m - 1) / 4 discordant
+        pairs on average; a few times the inverse of this number is a good initial value.
+    unranked : {"between", "last"}, default="between"
+        Where an item without a rank (NaN) may be: anywhere, or after all ranked items.
+    ties : bool, default=False
+        Whether items may have equal ranks.
 
     Notes
     -----
-    Cost: that of `Kendall`.  The catch: for incomplete rankings this is no mean of the kernel over
-    the complete ones (which needs a sum over all of them), but the Gaussian kernel of the mean
-    features.  References: Mallows (1957); Jiao and Vert (2018).
+    The cost is that of `Kendall`.  With the features phi of `Kendall`, the number of discordant
+    pairs is |phi(x) - phi(z)|^2 / 4.  This formula also defines it for incomplete rankings, so that
+    k(x, x) = 1 for every ranking.  For these, the kernel is a Gaussian kernel on mean features.  It
+    is not the mean of the kernel over all complete rankings, which would be expensive.
+
+    References
+    ----------
+    C. L. Mallows, "Non-null ranking models", Biometrika 44, 1957; Y. Jiao and J.-P. Vert, "The
+    Kendall and Mallows kernels for permutations", IEEE PAMI 40, 2018.
 
     Examples
     --------
@@ -265,7 +306,7 @@ class Mallows(RankingKernel):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         P, Q = pair(self, X, Z)
         t = np.empty((len(P), len(Q)))
-        self._products(P, Q, t)
+        self._feature_products(P, Q, t)
         d = self.decay * _discordant(t, P.arrays[2][:, None], Q.arrays[2])
         return {"decay": -np.sum(W * d * np.exp(-d))}
 
@@ -273,40 +314,44 @@ class Mallows(RankingKernel):
 # ---------------------------------------------------------------------- features
 
 
-def _count(m: int) -> int:
+def _n_pairs(m: int) -> int:
+    """Return the number of pairs of m items."""
     return m * (m - 1) // 2
 
 
-def _pairs(m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield all pairs of items a < b, some thousand at a time."""
+def _pair_batches(m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield all pairs of items a < b, in batches of up to _MAX_ITEM_PAIRS."""
     first, second = np.triu_indices(m, 1)
-    for start in range(0, len(first), _PAIRS):
-        part = slice(start, start + _PAIRS)
+    for start in range(0, len(first), _MAX_ITEM_PAIRS):
+        part = slice(start, start + _MAX_ITEM_PAIRS)
         yield first[part], second[part]
 
 
-def _signs(ranks: np.ndarray, lead: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return phi_ab for some pairs of items, (n, number of pairs)."""
+def _pair_features(ranks: np.ndarray, lead: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the features phi_ab of some pairs of items, shape (n, len(a))."""
     signs = np.sign(ranks[:, b] - ranks[:, a])
-    # exactly one of them is ranked: its lead over the other
+    # If exactly one of the two items is ranked, the feature is its lead over the other.
     one_sided = np.where(np.isnan(ranks[:, b]), lead[:, a], 0.0)
     one_sided -= np.where(np.isnan(ranks[:, a]), lead[:, b], 0.0)
     return np.where(np.isnan(signs), one_sided, signs)
 
 
-def _norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
-    """Return |phi(x)|^2."""
-    parts = [squared_norms(_signs(ranks, lead, *items)) for items in _pairs(ranks.shape[1])]
+def _squared_feature_norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
+    """Return |phi(x)|^2 for each ranking."""
+    parts = [
+        squared_norms(_pair_features(ranks, lead, *items))
+        for items in _pair_batches(ranks.shape[1])
+    ]
     return np.sum(parts, axis=0) if parts else np.zeros(len(ranks))
 
 
 def _discordant(t: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return |phi(x) - phi(z)|^2 / 4, the number of discordant pairs."""
+    """Return the number of discordant pairs, |phi(x) - phi(z)|^2 / 4."""
     return np.maximum(0.25 * (s + u - 2.0 * t), 0.0)
 
 
-def _swaps(z: Any) -> np.ndarray:
-    """Return the rankings in which two items at neighbouring places have changed places."""
+def _adjacent_swaps(z: Any) -> np.ndarray:
+    """Return all rankings that result from swapping two adjacent items of z."""
     z = np.asarray(z, dtype=float)
     order = np.argsort(z, kind="stable")
     order = order[~np.isnan(z[order])]

@@ -196,7 +196,7 @@ def _wrapped(kernel: Fixed | Bounded, columns: int) -> list[Term]:
 
 @_rule.register
 def _select(kernel: Select, columns: int) -> list[Term]:
-    indices = kernel._places(np.empty((0, columns)))
+    indices = kernel._column_indices(np.empty((0, columns)))
     if not indices:
         raise ValueError(f"Select: {kernel.columns!r} is none of the {columns} columns")
 

@@ -27,7 +27,7 @@ class _Mixture(Radial):
     k(x, z) = integral of w(t) exp(-t |x - z|^2) dt over t > 0, with weights w(t) >= 0
     """
 
-    falls: ClassVar[bool] = True
+    is_decreasing: ClassVar[bool] = True
 
     def _claims(self, *inner: Claims) -> Claims:
         return Claims(

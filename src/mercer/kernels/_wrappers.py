@@ -46,7 +46,7 @@ class Wrapper(Kernel):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None
-        return Prepared.around(self.kernel._prepare(self._inner_points(X), frame))
+        return Prepared.from_children(self.kernel._prepare(self._inner_points(X), frame))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
@@ -206,7 +206,7 @@ class Normalized(Wrapper):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
-        return Prepared.around(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
+        return Prepared.from_children(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
 
     def features(self, X: Any, like: Any = None) -> Any:
         """Return the features phi_1(x) / |phi_1(x)|, if k_1 has explicit features phi_1.

@@ -32,7 +32,7 @@ class _Diagonal(Kernel):
     r: Any = ()
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        return Prepared(places=range(length(X)))
+        return Prepared(positions=range(length(X)))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = 0.0

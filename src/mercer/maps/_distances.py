@@ -41,7 +41,7 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
     if isinstance(points, np.ndarray) and vectors:
         if kernel is None or _is_euclidean(kernel):
             return _Differences(points)
-        if isinstance(kernel, Radial) and kernel.falls:
+        if isinstance(kernel, Radial) and kernel.is_decreasing:
             # the same order, also where k is 0 and all of feature space equally far
             return _Differences(points / kernel.length_scale)
     return _InFeatureSpace(Linear() if kernel is None else kernel, points)

@@ -36,7 +36,7 @@ class Recentred(Kernel):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         inner = self.kernel.prepare(X, like=None if like is None else like.children[0])
-        return Prepared.around(inner, arrays=(self.r,))
+        return Prepared.from_children(inner, arrays=(self.r,))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)

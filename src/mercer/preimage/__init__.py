@@ -1,4 +1,4 @@
-"""Pre-images: points z with phi(z) close to a given element of the RKHS. Arrays in, arrays out."""
+"""Pre-images: points z with phi(z) close to a given element of the RKHS (arrays in, arrays out)."""
 
 from ._descent import descend
 from ._learned import choose_map, evenly

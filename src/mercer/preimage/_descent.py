@@ -1,30 +1,43 @@
-"""L-BFGS on many small problems at once: every row of Z minimises a function of its own.
+"""Batched L-BFGS: minimises many small functions at once, one per row of Z.
 
-One evaluation serves all rows that are still moving, so that q pre-images cost a few GEMMs per
-step instead of q runs of a scalar optimiser.
+One evaluation serves all rows that have not converged, so that q pre-images cost a few matrix
+products per step instead of q runs of an optimiser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from dataclasses import dataclass
 
 import numpy as np
 
 from .._runtime import entry_point
 
-__all__ = ["descend", "shortened"]
+__all__ = ["descend", "limit_step_length"]
 
-_MEMORY = 8  # steps that L-BFGS remembers
-_ARMIJO = 1e-4  # share of the decrease promised by the slope that a step must reach
-_TRIALS = 20  # step lengths that are tried before a direction is given up
-_LONGEST = 4.0  # step, in units of the spread
 
-Slopes = Function[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+@dataclass(frozen=True)
+class _BatchedLBFGSTuning:
+    """Numerical constants of the batched L-BFGS iteration."""
+
+    # Number of steps that L-BFGS stores.
+    memory: int = 8
+    # Armijo rule: a step must reach this fraction of the decrease predicted by the slope.
+    armijo_fraction: float = 1e-4
+    # Number of step lengths tried before a direction is rejected.
+    max_step_trials: int = 20
+    # Longest step, in units of the spread of the points.
+    max_step: float = 4.0
+
+
+_TUNING = _BatchedLBFGSTuning()
+
+ValuesAndGradients = Function[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @entry_point
 def descend(
-    slopes: Slopes,
+    slopes: ValuesAndGradients,
     start: np.ndarray,
     *,
     scale: float,
@@ -32,108 +45,144 @@ def descend(
     max_iter: int,
     lower: float | None = None,
 ) -> tuple[np.ndarray, int, np.ndarray]:
-    """Return the minima, the iterations, and which rows have converged.
+    """Minimise q functions of d variables at once by L-BFGS.
 
     Parameters
     ----------
     slopes : function
-        `slopes(Z, rows)` gives the values and gradients of the functions `rows`, each at its own z.
+        `slopes(Z, rows)` returns the values and gradients of the functions with indices `rows`,
+        each at its own row of Z.
     start : ndarray of shape (q, d)
+        Initial points.
     scale : float
-        The first step of a row is a tenth of this long, in each coordinate's mean; a row is done
-        when its step is shorter than tol times this.
-    tol, max_iter
+        Typical size of a coordinate.  The first step of a row has an RMS change of a tenth of it.
+    tol : float
+        A row has converged when the RMS change of its coordinates is below `tol` times `scale`.
+    max_iter : int
+        Maximum number of iterations.
     lower : float or None
-        Coordinates are kept above it.
+        Lower bound of all coordinates.
+
+    Returns
+    -------
+    Z : ndarray of shape (q, d)
+        The minima.
+    n_iter : int
+        Number of iterations.
+    converged : ndarray of bool, shape (q,)
+        Which rows have converged.
     """
     Z, steps = start.copy(), 0
     count, columns = Z.shape
     unit = scale * np.sqrt(columns)
     converged, active = np.zeros(count, dtype=bool), np.arange(count)
     value, gradient = slopes(Z, active)
-    history = _History(count, columns)
+    history = _LBFGSHistory(count, columns)
     while len(active) and steps < max_iter:
         steps += 1
         g = gradient[active]
-        direction = shortened(history.direction(active, g), unit)
+        direction = limit_step_length(history.direction(active, g), unit)
         slope = np.einsum("cj,cj->c", g, direction)
-        size = np.linalg.norm(direction, axis=1)
-        # Without curvature the length of a gradient says nothing about the length of a step.
-        t = np.where(history.known[active], 1.0, 0.1 * unit / np.where(size > 0, size, 1.0))
-        before, old = Z[active].copy(), value[active].copy()
-        waiting = np.arange(len(active))
-        for _ in range(_TRIALS):
-            rows = active[waiting]
-            trial = before[waiting] + t[waiting, None] * direction[waiting]
+        length = np.linalg.norm(direction, axis=1)
+        # Without curvature information the gradient does not determine the length of a step.
+        t = np.where(
+            history.has_curvature[active], 1.0, 0.1 * unit / np.where(length > 0, length, 1.0)
+        )
+        old_Z, old_value = Z[active].copy(), value[active].copy()
+        pending = np.arange(len(active))
+        for _ in range(_TUNING.max_step_trials):
+            rows = active[pending]
+            trial = old_Z[pending] + t[pending, None] * direction[pending]
             trial = trial if lower is None else np.maximum(trial, lower)
-            found, there = slopes(trial, rows)
-            bar = old[waiting] + (_ARMIJO if lower is None else 0.0) * t[waiting] * slope[waiting]
-            better = (found <= bar) & np.isfinite(found)
-            moved = rows[better]
-            Z[moved], value[moved], gradient[moved] = trial[better], found[better], there[better]
-            waiting, rise = waiting[~better], (found - old[waiting])[~better]
-            if not len(waiting):
+            trial_value, trial_gradient = slopes(trial, rows)
+            threshold = (
+                old_value[pending]
+                + (_TUNING.armijo_fraction if lower is None else 0.0) * t[pending] * slope[pending]
+            )
+            better = (trial_value <= threshold) & np.isfinite(trial_value)
+            accepted = rows[better]
+            Z[accepted], value[accepted], gradient[accepted] = (
+                trial[better],
+                trial_value[better],
+                trial_gradient[better],
+            )
+            pending, increase = pending[~better], (trial_value - old_value[pending])[~better]
+            if not len(pending):
                 break
-            tw, sw = t[waiting], slope[waiting]
+            t_pending, slope_pending = t[pending], slope[pending]
             with np.errstate(all="ignore"):  # the parabola through two values and a slope
-                parabola = -sw * tw**2 / (2.0 * (rise - sw * tw))
-            t[waiting] = np.clip(np.nan_to_num(parabola, nan=0.0), 0.1 * tw, 0.5 * tw)
-        step = Z[active] - before
-        # A row whose history is misleading, at a kink say, tries the gradient before it ends.
-        again = active[waiting][history.known[active[waiting]]]
+                parabola = (
+                    -slope_pending * t_pending**2 / (2.0 * (increase - slope_pending * t_pending))
+                )
+            t[pending] = np.clip(np.nan_to_num(parabola, nan=0.0), 0.1 * t_pending, 0.5 * t_pending)
+        step = Z[active] - old_Z
+        # If no step along the L-BFGS direction descends (for example at a kink), discard the
+        # history of that row and try the gradient before it counts as converged.
+        restarted = active[pending][history.has_curvature[active[pending]]]
         history.add(active, step, gradient[active] - g)
-        history.forget(again)
-        # A row for which no step descends has come down to rounding: its step is 0, and it is done.
-        still = np.linalg.norm(step, axis=1) > tol * unit
-        still |= np.isin(active, again)
-        converged[active[~still]] = True
-        active = active[still]
+        history.reset(restarted)
+        # A row for which no step descends is at the level of rounding: its step is 0, so it
+        # counts as converged.
+        is_active = np.linalg.norm(step, axis=1) > tol * unit
+        is_active |= np.isin(active, restarted)
+        converged[active[~is_active]] = True
+        active = active[is_active]
     return Z, steps, converged
 
 
-def shortened(steps: np.ndarray, unit: float) -> np.ndarray:
-    """Return the steps, the long ones cut to a few times the spread.
+def limit_step_length(steps: np.ndarray, unit: float) -> np.ndarray:
+    """Return the steps, shortened to at most a few times the spread of the points.
 
-    Where J is flat, or falls for ever, nothing else keeps z in sight of the points.
+    Where the objective is flat or unbounded, this keeps z near the points.
     """
-    size = np.linalg.norm(steps, axis=1, keepdims=True)
-    return steps * np.minimum(1.0, _LONGEST * unit / np.where(size > 0, size, 1.0))
+    length = np.linalg.norm(steps, axis=1, keepdims=True)
+    return steps * np.minimum(1.0, _TUNING.max_step * unit / np.where(length > 0, length, 1.0))
 
 
-class _History:
-    """The last steps s and changes of gradient y of every row; a pair that curves up counts."""
+class _LBFGSHistory:
+    """L-BFGS history of every row: the last steps s and gradient differences y.
+
+    Only pairs with positive curvature s . y are used.
+    """
 
     def __init__(self, count: int, columns: int) -> None:
-        self.S = np.zeros((_MEMORY, count, columns))
-        self.Y = np.zeros((_MEMORY, count, columns))
-        self.rho = np.zeros((_MEMORY, count))
+        self.S = np.zeros((_TUNING.memory, count, columns))
+        self.Y = np.zeros((_TUNING.memory, count, columns))
+        self.rho = np.zeros((_TUNING.memory, count))
         self.gamma = np.ones(count)
-        self.known = np.zeros(count, dtype=bool)
-        self.added = 0
+        self.has_curvature = np.zeros(count, dtype=bool)
+        self.n_added = 0
 
     def add(self, rows: np.ndarray, s: np.ndarray, y: np.ndarray) -> None:
+        """Store the steps s and gradient differences y of some rows."""
         sy, yy = np.einsum("cj,cj->c", s, y), np.einsum("cj,cj->c", y, y)
-        sound = sy > 1e-10 * np.sqrt(yy * np.einsum("cj,cj->c", s, s))
-        slot = self.added % _MEMORY
-        self.added += 1
+        is_curved = sy > 1e-10 * np.sqrt(yy * np.einsum("cj,cj->c", s, s))
+        slot = self.n_added % _TUNING.memory
+        self.n_added += 1
         self.S[slot, rows], self.Y[slot, rows] = s, y
-        self.rho[slot, rows] = np.divide(1.0, sy, out=np.zeros_like(sy), where=sound)
-        good = rows[sound]
-        self.gamma[good], self.known[good] = (sy / np.where(yy > 0, yy, 1.0))[sound], True
+        self.rho[slot, rows] = np.divide(1.0, sy, out=np.zeros_like(sy), where=is_curved)
+        valid = rows[is_curved]
+        self.gamma[valid], self.has_curvature[valid] = (
+            (sy / np.where(yy > 0, yy, 1.0))[is_curved],
+            True,
+        )
 
-    def forget(self, rows: np.ndarray) -> None:
-        self.rho[:, rows], self.known[rows] = 0.0, False
+    def reset(self, rows: np.ndarray) -> None:
+        """Discard the history of some rows."""
+        self.rho[:, rows], self.has_curvature[rows] = 0.0, False
 
     def direction(self, rows: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return -H g by the two loops; a pair with rho = 0 does nothing in them."""
+        """Return -H g by the two-loop recursion; pairs with rho = 0 have no effect."""
         r = gradient.copy()
-        slots = [i % _MEMORY for i in range(max(0, self.added - _MEMORY), self.added)]
+        slots = [
+            i % _TUNING.memory for i in range(max(0, self.n_added - _TUNING.memory), self.n_added)
+        ]
         weights = {}
         for i in reversed(slots):
             w = self.rho[i, rows] * np.einsum("cj,cj->c", self.S[i, rows], r)
             r -= w[:, None] * self.Y[i, rows]
             weights[i] = w
-        r *= np.where(self.known[rows], self.gamma[rows], 1.0)[:, None]
+        r *= np.where(self.has_curvature[rows], self.gamma[rows], 1.0)[:, None]
         for i in slots:
             w = self.rho[i, rows] * np.einsum("cj,cj->c", self.Y[i, rows], r)
             r += (weights[i] - w)[:, None] * self.S[i, rows]

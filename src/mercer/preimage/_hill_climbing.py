@@ -1,7 +1,7 @@
-"""Pre-images among objects: the best one known, then uphill through a neighbourhood of the user's.
+"""Local search for pre-images that are graphs, strings, permutations or other objects.
 
-For graphs, strings or permutations there is no gradient, but there are small changes: one letter,
-one edge, one swap.
+Such objects have no gradient, but they can be changed in small ways: one letter, one edge, one
+swap.  The search moves to the best changed object as long as the residual decreases.
 """
 
 from __future__ import annotations
@@ -13,32 +13,53 @@ import numpy as np
 
 from ._target import Target
 
-__all__ = ["climb"]
+__all__ = ["local_search"]
 
 
-def climb(
+def local_search(
     target: Target, start: list, neighbours: Function[[Any], Any], max_iter: int
 ) -> tuple[list, int, np.ndarray]:
-    """Move each object to its best neighbour while the residual falls; one object per target.
+    """Move each object to its best neighbour while the residual decreases.
 
-    Returns the objects, the most moves any of them made, and which of them are local minima.
+    Parameters
+    ----------
+    target : Target
+    start : list
+        Initial objects, one per target.
+    neighbours : function
+        Maps an object to an iterable of slightly changed objects.
+    max_iter : int
+        Maximum number of moves per object.
+
+    Returns
+    -------
+    objects : list
+        The final objects.
+    n_moves : int
+        The largest number of moves of any object.
+    converged : ndarray of bool, shape (q,)
+        Which objects are local minima.
     """
-    found, moves, converged = [], 0, np.zeros(len(target), dtype=bool)
-    for c, here in enumerate(start):
-        cost = float(_costs(target, c, [here])[0])
+    results, max_moves, converged = [], 0, np.zeros(len(target), dtype=bool)
+    for c, current in enumerate(start):
+        cost = float(_costs(target, c, [current])[0])
         for move in range(max_iter):
-            around = list(neighbours(here))
-            costs = _costs(target, c, around) if around else np.array([np.inf])
+            candidates = list(neighbours(current))
+            costs = _costs(target, c, candidates) if candidates else np.array([np.inf])
             best = int(np.argmin(costs))
-            # A descent by less than rounding could lead round in a circle.
+            # A decrease smaller than rounding could make the search cycle.
             if not costs[best] < cost - 1e-12 * max(1.0, abs(cost)):
                 converged[c] = True
                 break
-            here, cost, moves = around[best], float(costs[best]), max(moves, move + 1)
-        found.append(here)
-    return found, moves, converged
+            current, cost, max_moves = (
+                candidates[best],
+                float(costs[best]),
+                max(max_moves, move + 1),
+            )
+        results.append(current)
+    return results, max_moves, converged
 
 
 def _costs(target: Target, c: int, objects: Any) -> np.ndarray:
-    """Return J_c at several objects."""
+    """Return the costs J_c of several objects for target c."""
     return np.asarray(target.core.diag(objects) - 2.0 * target.block(objects) @ target.G[c])

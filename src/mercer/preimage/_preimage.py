@@ -1,4 +1,4 @@
-"""From a point of feature space back to a point: the methods by name, and the best of them."""
+"""Pre-images of elements of the feature space: all methods by name, and the best of them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from ..solvers import Report, Status
 from ._closed_form import conformal, convex, distance, has_distance, nearest
 from ._descent import descend
 from ._fixed_point import fixed_point
-from ._hill_climbing import climb
-from ._learned import learned
+from ._hill_climbing import local_search
+from ._learned import learned_preimages
 from ._target import Target, core_of
-from ._validation import VECTORIAL, Options, checked
+from ._validation import VECTORIAL, Options, check_inputs
 
 __all__ = ["PreImages", "joined", "local_method", "preimage"]
 
-_SMALL = 1000  # points up to which "auto" also solves the systems of "learned" and "conformal"
+# With at most this many points "auto" also tries "learned" and "conformal", which cost n^3.
+_MAX_DENSE_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Points z_c with phi(z_c) close to Psi_c.
+    """Approximate pre-images: points z_c with phi(z_c) close to the functions f_c.
 
     Attributes
     ----------
     points : points
-        One for each function of the expansion.
+        One point for each function of the expansion.
     residuals : ndarray of shape (m,)
-        |phi(z_c) - Psi_c|^2 in the RKHS, computed for the points returned.
+        Squared distances |phi(z_c) - f_c|^2 in the RKHS.
     methods : tuple of str
-        Which method found each of them.
+        The method that found each point.
     report : Report
 
     Examples
@@ -60,10 +61,10 @@ class PreImages:
         return len(self.residuals)
 
     def __repr__(self) -> str:
-        found = {name: self.methods.count(name) for name in dict.fromkeys(self.methods)}
-        by = ", ".join(f"{count} by {name}" for name, count in found.items())
+        counts = {name: self.methods.count(name) for name in dict.fromkeys(self.methods)}
+        by_method = ", ".join(f"{count} by {name}" for name, count in counts.items())
         return (
-            f"<PreImages: {len(self)} points, {by}, "
+            f"<PreImages: {len(self)} points, {by_method}, "
             f"mean residual {np.mean(self.residuals):.3g}, {self.report.status.value}>"
         )
 
@@ -72,50 +73,50 @@ class PreImages:
 def preimage(
     kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
 ) -> PreImages:
-    """Return points whose phi is as close as the method gets to each sum_i c_i phi(x_i).
+    """Return approximate pre-images of sum_i coefficients[i, c] phi(x_i), for each column c.
 
-    See Expansion.preimage, which calls this.
+    See `Expansion.preimage` for the methods and options.
     """
-    points, options, vectors = checked(kernel, points, coefficients, method, options)
+    points, options, vectors = check_inputs(kernel, points, coefficients, method, options)
     watch = Stopwatch()
     target = Target(kernel, points, coefficients.T, options.candidates)
-    # Points with a J that is not finite lose against others, and a |f|^2 that is not is refused.
+    # Points whose J is not finite are never selected; a |f|^2 that is not finite raises an error.
     with np.errstate(over="ignore", invalid="ignore"):
         guess = target.core._preimage(points, coefficients) if method == "auto" else None
         if guess is not None and target.core._neighbours(points) is None:
-            found = _Found(target.core._preimage_method, guess)
+            result = _PreImageResult(target.core._preimage_method, guess)
         elif vectors and method != "search":
-            _ = target.squared_norms  # raises at once if it is not finite
-            found = _Vectors(target, options).find(method)
+            _ = target.squared_norms  # raises an error early if it is not finite
+            result = _VectorMethods(target, options).run(method)
         else:
-            found = _among_objects(target, method, options, guess)
-    residuals = target.residuals(found.points)
-    report = _report(method, found, residuals, watch.seconds)
+            result = _among_objects(target, method, options, guess)
+    residuals = target.residuals(result.points)
+    report = _report(method, result, residuals, watch.seconds)
     if report.status is Status.NOT_CONVERGED:
-        stuck = int(np.count_nonzero(~np.asarray(found.converged)))
-        far = f" by more than {options.tol:g} of the spread of the points" if vectors else ""
+        n_moving = int(np.count_nonzero(~np.asarray(result.converged)))
+        suffix = f" by more than {options.tol:g} times the spread of the points" if vectors else ""
         warn_caller(
-            f"{stuck} of {len(target)} pre-images by {method!r} still moved after "
-            f"{options.max_iter} steps{far}; raise max_iter or tol (residuals are those of the "
-            f"points returned)",
+            f"{n_moving} of {len(target)} pre-images by {method!r} still moved after "
+            f"{options.max_iter} steps{suffix}; raise max_iter or tol (the residuals are valid for "
+            f"the points returned)",
             ConvergenceWarning,
         )
-    names = found.names or (found.name,) * len(target)
-    return PreImages(found.points, residuals, names, report)
+    names = result.names or (result.name,) * len(target)
+    return PreImages(result.points, residuals, names, report)
 
 
 def local_method(kernel: Kernel) -> str:
-    """Return the method that descends from a given start, if the kernel has one."""
+    """Return the name of the method that improves a given start, or "auto" if there is none."""
     core, _, _ = core_of(kernel)
     if isinstance(core, (Linear, Bilinear)) or not core.on_vectors:
-        return "auto"  # in closed form, or among candidates
+        return "auto"  # a closed form, or a search among candidates
     if isinstance(core, (Radial, DotProduct)):
         return "fixed_point"
     return "gradient"
 
 
 def joined(parts: list[PreImages]) -> PreImages:
-    """Return the pre-images of several blocks of targets as one."""
+    """Concatenate the pre-images of several blocks of targets."""
     if len(parts) == 1:
         return parts[0]
     points = reduce(concatenate, (part.points for part in parts))
@@ -133,8 +134,8 @@ def joined(parts: list[PreImages]) -> PreImages:
 
 
 @dataclass
-class _Found:
-    """Points by one method, or for each target by the best of several."""
+class _PreImageResult:
+    """Points found by one method, or by the best of several methods for each target."""
 
     name: str
     points: Any
@@ -144,178 +145,191 @@ class _Found:
     names: tuple[str, ...] = ()
 
 
-class _Vectors:
-    """The methods for points of R^d."""
+class _VectorMethods:
+    """The pre-image methods for points that are vectors."""
 
     def __init__(self, target: Target, options: Options) -> None:
         self.target, self.options = target, options
-        self._memo: dict[str, _Found] = {}
+        self._results: dict[str, _PreImageResult] = {}
 
-    def find(self, method: str) -> _Found:
-        """Return what a method finds; methods that start from another one share it."""
-        if method not in self._memo:
-            found = getattr(self, f"_{method}")()
-            found.points = self.target.clip(found.points)
-            self._memo[method] = found
-        return self._memo[method]
+    def run(self, method: str) -> _PreImageResult:
+        """Return the result of a method; it is cached, because some methods start from others."""
+        if method not in self._results:
+            result = getattr(self, f"_{method}")()
+            result.points = self.target.clip(result.points)
+            self._results[method] = result
+        return self._results[method]
 
-    # ------------------------------------------------------------------ one method
+    # ------------------------------------------------------------------ single methods
 
-    def _nearest(self) -> _Found:
-        return _Found("nearest", self.target.candidates[nearest(self.target)].copy())
+    def _nearest(self) -> _PreImageResult:
+        return _PreImageResult("nearest", self.target.candidates[nearest(self.target)].copy())
 
-    def _convex(self) -> _Found:
-        return _Found("convex", convex(self.target, self.options.n_neighbors))
+    def _convex(self) -> _PreImageResult:
+        return _PreImageResult("convex", convex(self.target, self.options.n_neighbors))
 
-    def _distance(self) -> _Found:
+    def _distance(self) -> _PreImageResult:
         if not has_distance(self.target):
             raise TypeError(
-                f"the distance method inverts a kernel of the distance or of the inner product, "
-                f"and {self.target.core} is none that it can invert; use 'gradient' or 'auto'"
+                f"method 'distance' needs a kernel that is an invertible function of the distance "
+                f"or of the inner product, and {self.target.core} is not; use 'gradient' or 'auto'"
             )
-        return _Found("distance", distance(self.target, self.options.n_neighbors))
+        return _PreImageResult("distance", distance(self.target, self.options.n_neighbors))
 
-    def _conformal(self) -> _Found:
-        return _Found("conformal", conformal(self.target, self.options.max_memory))
+    def _conformal(self) -> _PreImageResult:
+        return _PreImageResult("conformal", conformal(self.target, self.options.max_memory))
 
-    def _learned(self) -> _Found:
-        Z, choice = learned(self.target, self.options.max_memory)
+    def _learned(self) -> _PreImageResult:
+        Z, choice = learned_preimages(self.target, self.options.max_memory)
         kind = "linear" if choice.width is None else f"Gaussian of width {choice.width:.3g}"
-        message = f"map: {kind}, shift {choice.shift:.1g}, left-out error {choice.error:.3g}"
-        return _Found("learned", Z, message=message)
+        message = f"map: {kind}, ridge {choice.shift:.1g}, leave-one-out error {choice.error:.3g}"
+        return _PreImageResult("learned", Z, message=message)
 
-    def _fixed_point(self, pull: float = 0.0, name: str = "fixed_point") -> _Found:
+    def _fixed_point(self, penalty: float = 0.0, name: str = "fixed_point") -> _PreImageResult:
         if not (self.target.is_radial or self.target.is_dot_product):
             raise TypeError(
-                f"the fixed point exists for kernels of the distance or of the inner product, and "
-                f"{self.target.core} is neither; use 'gradient' or 'auto'"
+                f"the fixed-point iteration needs a kernel of the distance or of the inner "
+                f"product, and {self.target.core} is neither; use 'gradient' or 'auto'"
             )
-        # The weights of a Gaussian are scaled in logarithms, and vanish nowhere.
+        # Gaussian weights are scaled in logarithms, so they do not vanish far from the points.
         start = self._start(from_anywhere=isinstance(self.target.core, RBF))
-        return _Found(name, *fixed_point(self.target, start, pull=pull, **self.options.limits))
+        return _PreImageResult(
+            name, *fixed_point(self.target, start, penalty=penalty, **self.options.stopping_rule)
+        )
 
-    def _regularized(self) -> _Found:
+    def _regularized(self) -> _PreImageResult:
         return self._fixed_point(self.options.regularization, "regularized")
 
-    def _gradient(self) -> _Found:
+    def _gradient(self) -> _PreImageResult:
         return self._descend(self._start())
 
     def _start(self, from_anywhere: bool = False) -> np.ndarray:
-        """Return where an iteration begins: as near as closed forms come, if no start is given.
+        """Return the initial points: those of the user where usable, else the default ones.
 
-        Nor can it begin where J is flat, or not finite: too far from all points to feel them.
-        Where an iteration cannot jump `from_anywhere`, that is ten spreads away at the latest.
+        A start is not usable if J is flat or not finite there, or if it is more than ten spreads
+        away from the points.  The distance does not matter with `from_anywhere`, for methods whose
+        first step can be arbitrarily long.
         """
-        given = self.options.start
-        if given is None:
+        start = self.options.start
+        if start is None:
             return self._default_start
-        given = self.target.clip(given)
-        values, slopes = self.target.slopes(given, np.arange(len(given)))
+        start = self.target.clip(start)
+        values, slopes = self.target.slopes(start, np.arange(len(start)))
         low, high = self.target.box
-        reach = 10.0 * self.target.scale
-        near = np.all((given >= low - reach) & (given <= high + reach), axis=1)
-        near &= np.linalg.norm(slopes, axis=1) > 0
-        felt = np.isfinite(values) & (near | from_anywhere)
-        return given if felt.all() else np.where(felt[:, None], given, self._default_start)
+        margin = 10.0 * self.target.scale
+        is_near = np.all((start >= low - margin) & (start <= high + margin), axis=1)
+        is_near &= np.linalg.norm(slopes, axis=1) > 0
+        is_usable = np.isfinite(values) & (is_near | from_anywhere)
+        return (
+            start if is_usable.all() else np.where(is_usable[:, None], start, self._default_start)
+        )
 
     @property
     def _default_start(self) -> np.ndarray:
+        """The better result of "nearest" and, if applicable, "distance", for each target."""
         names = ["nearest", *(["distance"] if has_distance(self.target) else [])]
-        return self._best([self.find(name).points for name in names])[0]
+        return self._best([self.run(name).points for name in names])[0]
 
-    # ------------------------------------------------------------------ the best of all
+    # ------------------------------------------------------------------ the best of all methods
 
-    def _auto(self) -> _Found:
-        found, skipped = self._all()
-        if self.options.start is not None:  # a start is one more place to look, not the only one
-            others, _ = _Vectors(self.target, replace(self.options, start=None))._all()
-            found += [f for f in others if f.steps]
-        Z, costs, winner = self._best([f.points for f in found])
-        names = np.array([f.name for f in found], dtype=object)[winner]
-        all_converged = [np.broadcast_to(f.converged, len(Z)) for f in found]
+    def _auto(self) -> _PreImageResult:
+        results, skipped = self._run_all()
+        if self.options.start is not None:  # also try the default starts
+            without_start, _ = _VectorMethods(
+                self.target, replace(self.options, start=None)
+            )._run_all()
+            results += [result for result in without_start if result.steps]
+        Z, costs, winner = self._best([result.points for result in results])
+        names = np.array([result.name for result in results], dtype=object)[winner]
+        all_converged = [np.broadcast_to(result.converged, len(Z)) for result in results]
         converged = np.array(all_converged)[winner, np.arange(len(Z))]
-        steps = max(f.steps for f in found)
-        # Where L-BFGS has ended it cannot get lower; from the points of other methods it may.
-        rest = np.flatnonzero(names != "gradient")
-        if len(rest) and any(f.name == "gradient" for f in found):
-            polished = self._descend(Z[rest], rest)
-            lower = self.target.costs(polished.points, rest) < costs[rest]
-            Z[rest[lower]], names[rest[lower]] = polished.points[lower], "gradient"
-            steps, converged[rest] = steps + polished.steps, polished.converged
-        message = f"best of {', '.join(dict.fromkeys(f.name for f in found))}"
-        message += f"; {', '.join(skipped)} not possible" if skipped else ""
-        return _Found("auto", Z, steps, converged, message, tuple(names))
+        steps = max(result.steps for result in results)
+        # Results of L-BFGS cannot be improved by it; results of other methods may be.
+        unrefined = np.flatnonzero(names != "gradient")
+        if len(unrefined) and any(result.name == "gradient" for result in results):
+            refined = self._descend(Z[unrefined], unrefined)
+            is_lower = self.target.costs(refined.points, unrefined) < costs[unrefined]
+            Z[unrefined[is_lower]], names[unrefined[is_lower]] = (
+                refined.points[is_lower],
+                "gradient",
+            )
+            steps, converged[unrefined] = steps + refined.steps, refined.converged
+        message = f"best of {', '.join(dict.fromkeys(result.name for result in results))}"
+        message += f"; {', '.join(skipped)} failed" if skipped else ""
+        return _PreImageResult("auto", Z, steps, converged, message, tuple(names))
 
-    def _all(self) -> tuple[list[_Found], list[str]]:
-        """Return what every method finds that applies, and the names of those that failed."""
-        found, failed = [], []
+    def _run_all(self) -> tuple[list[_PreImageResult], list[str]]:
+        """Return the results of all methods that apply, and the names of those that failed."""
+        results, failed = [], []
         for name in self._applicable():
             try:
-                found.append(self.find(name))
+                results.append(self.run(name))
             except (np.linalg.LinAlgError, MemoryBudgetError, NotDifferentiableError):
                 failed.append(name)
-        return found, failed
+        return results, failed
 
     def _applicable(self) -> list[str]:
+        """Return the names of the methods that the kernel and the number of points allow."""
         target = self.target
         names = ["nearest", "convex"]
         names += ["distance"] if has_distance(target) else []
         if target.is_radial or target.is_dot_product:
             names += ["fixed_point", "regularized"]
         names.append("gradient")
-        if max(len(target.points), len(target.candidates)) <= _SMALL:
+        if max(len(target.points), len(target.candidates)) <= _MAX_DENSE_POINTS:
             names += ["conformal", "learned"]
         return names
 
-    # ------------------------------------------------------------------ parts
+    # ------------------------------------------------------------------ helpers
 
-    def _descend(self, Z: np.ndarray, rows: np.ndarray | None = None) -> _Found:
-        """Run L-BFGS from Z, for all targets or some of them."""
-        target, limits = self.target, self.options.limits
+    def _descend(self, Z: np.ndarray, rows: np.ndarray | None = None) -> _PreImageResult:
+        """Run L-BFGS from Z, for all targets or for those with indices `rows`."""
+        target, limits = self.target, self.options.stopping_rule
         rows = np.arange(len(target)) if rows is None else rows
 
-        def slopes(Y: np.ndarray, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return target.slopes(Y, rows[some])
+        def slopes(Y: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return target.slopes(Y, rows[indices])
 
-        found = descend(slopes, Z, scale=target.scale, lower=target.lower, **limits)
-        return _Found("gradient", *found)
+        result = descend(slopes, Z, scale=target.scale, lower=target.lower, **limits)
+        return _PreImageResult("gradient", *result)
 
     def _best(self, all_points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return for each target the points of smallest J, that J, and whose they are."""
+        """Return for each target the point of smallest J, that J, and the index of its method."""
         rows = np.arange(len(self.target))
         costs = np.array([self.target.costs(Z, rows) for Z in all_points])
         winner = np.argmin(np.where(np.isfinite(costs), costs, np.inf), axis=0)
         return np.array(all_points)[winner, rows], costs[winner, rows], winner
 
 
-def _among_objects(target: Target, method: str, options: Options, guess: Any) -> _Found:
+def _among_objects(target: Target, method: str, options: Options, guess: Any) -> _PreImageResult:
+    """Return pre-images among points that are not vectors, by "nearest" or local search."""
     if method in VECTORIAL:
         raise TypeError(
-            f"the method {method!r} needs points that are vectors, and {target.core} has others; "
-            f"use 'nearest', or 'search' with a function neighbours(obj)"
+            f"the method {method!r} needs points that are vectors, but those of {target.core} are "
+            f"not; use 'nearest', or 'search' with a function neighbours(obj)"
         )
     start = take(target.candidates, nearest(target)) if guess is None else guess
     neighbours = options.neighbours or target.core._neighbours(target.points)
     if method == "nearest" or (neighbours is None and method == "auto"):
-        return _Found("nearest", start)
+        return _PreImageResult("nearest", start)
     if neighbours is None:
         raise ValueError(
-            f"'search' needs neighbours, a function that lists the changes of an object: "
-            f"{target.core} knows none for its points"
+            f"'search' needs neighbours, a function that lists small changes of an object: "
+            f"{target.core} has no default for its points"
         )
-    points, moves, converged = climb(target, list(start), neighbours, options.max_iter)
-    rows_of_numbers = isinstance(start, np.ndarray) and start.ndim == 2
-    return _Found("search", np.array(points) if rows_of_numbers else points, moves, converged)
+    points, n_moves, converged = local_search(target, list(start), neighbours, options.max_iter)
+    is_matrix = isinstance(start, np.ndarray) and start.ndim == 2
+    return _PreImageResult("search", np.array(points) if is_matrix else points, n_moves, converged)
 
 
-def _report(method: str, found: _Found, residuals: np.ndarray, seconds: float) -> Report:
-    if not np.all(found.converged):
+def _report(method: str, result: _PreImageResult, residuals: np.ndarray, seconds: float) -> Report:
+    if not np.all(result.converged):
         status = Status.NOT_CONVERGED
-    elif found.steps:
+    elif result.steps:
         status = Status.CONVERGED
-    elif found.name in ("exact", "auto", "gradient", "fixed_point"):
+    elif result.name in ("exact", "auto", "gradient", "fixed_point"):
         status = Status.DIRECT
     else:
         status = Status.APPROXIMATE
     name, largest = f"preimage(method={method!r})", float(np.max(residuals, initial=0.0))
-    return Report(name, status, found.steps, largest, seconds, found.message)
+    return Report(name, status, result.steps, largest, seconds, result.message)

@@ -1,4 +1,4 @@
-"""What a caller of `preimage` may give, checked."""
+"""Options of `preimage`, and validation of its inputs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .._points import length
 from .._runtime import check_budget
 from ..kernels import Kernel
 
-__all__ = ["VECTORIAL", "Options", "checked"]
+__all__ = ["VECTORIAL", "Options", "check_inputs"]
 
-# Methods that need points which are vectors, and all methods.
+# Methods that work only on points that are vectors.
 VECTORIAL = ("fixed_point", "regularized", "distance", "gradient", "learned", "conformal", "convex")
 METHODS = ("auto", *VECTORIAL, "nearest", "search")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `Expansion.preimage`, which describes them."""
+    """The options of `Expansion.preimage`; see there for their meaning."""
 
     start: Any
     candidates: Any
@@ -35,33 +35,39 @@ class Options:
     max_memory: Any
 
     @property
-    def limits(self) -> dict[str, Any]:
-        """When an iteration ends."""
+    def stopping_rule(self) -> dict[str, Any]:
+        """The parameters that stop an iteration, as keyword arguments."""
         return {"tol": self.tol, "max_iter": self.max_iter}
 
 
-def checked(
+def check_inputs(
     kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
 ) -> tuple[Any, Options, bool]:
-    """Return points, options, and whether the points are vectors; then all of them are arrays."""
-    _check(coefficients, method, options)
+    """Validate the inputs of `preimage`.
+
+    Returns the points, the options, and whether the points are vectors.  If they are, the points,
+    candidates and start are returned as dense float64 arrays.
+    """
+    _check_options(coefficients, method, options)
     start, candidates, memory = options.start, options.candidates, options.max_memory
     if candidates is not None and not length(candidates):
-        raise ValueError("there are no candidates; leave the argument out to take the points")
+        raise ValueError("candidates is empty; omit it to use the points of the expansion")
     if not _are_vectors(kernel, points):
         if start is not None:
-            raise ValueError("a start is for points that are vectors; for others give candidates")
+            raise ValueError("start is only for points that are vectors; use candidates instead")
         return points, options, False
     if options.neighbours is not None and method != "search":
-        raise ValueError("neighbours are for method='search', or for points that are not vectors")
+        raise ValueError(
+            "neighbours is only for method='search' and for points that are not vectors"
+        )
     points = _dense(points, memory)
     columns = points.shape[1]
     if candidates is not None:
         candidates = _dense(candidates, memory)
         if candidates.ndim != 2 or candidates.shape[1] != columns:
             raise ValueError(
-                f"candidates have shape {candidates.shape}, but the points {points.shape}: they "
-                f"need the same columns"
+                f"candidates have shape {candidates.shape}, but the points have shape "
+                f"{points.shape}: they need the same number of columns"
             )
     if start is not None:
         start, count = _dense(start, None), coefficients.shape[1]
@@ -71,16 +77,16 @@ def checked(
                 f"{columns} columns: one row for each function is needed"
             )
         if not np.all(np.isfinite(start)):
-            raise ValueError("start holds values that are not finite")
+            raise ValueError("start contains values that are not finite")
     return points, replace(options, start=start, candidates=candidates), True
 
 
-def _check(coefficients: np.ndarray, method: str, options: Options) -> None:
+def _check_options(coefficients: np.ndarray, method: str, options: Options) -> None:
     n, m = coefficients.shape
     if n == 0 or m == 0:
         raise ValueError(
-            f"an expansion of {m} functions on {n} points has no pre-image; it needs at least one "
-            f"of each"
+            f"an expansion of {m} functions on {n} points has no pre-image; at least one function "
+            f"and one point are needed"
         )
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")

@@ -1,7 +1,7 @@
-"""Reduced sets: sum_i A_ic k(x_i, .) ~ sum_j B_jc k(z_j, .) with fewer points, arrays in and out.
+"""Reduced sets: approximations sum_i A_ic k(x_i, .) ~ sum_j B_jc k(z_j, .) with fewer points.
 
-All functions share the points Z.  Given them, the best coefficients are B = K_zz^-1 K_zx A, and
-what remains is the choice of Z: some of the x_i, centres of clusters, or points moved freely.
+All functions share the points Z, for which the best coefficients are B = K_zz^-1 K_zx A.  The
+methods differ in Z: some of the x_i, cluster centres, or freely optimised points.
 """
 
 from ._reduce import reduce

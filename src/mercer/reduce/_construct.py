@@ -1,14 +1,15 @@
-"""Construction: points that move freely in R^d, so as to minimise the error (Burges 1996).
+"""Reduced sets with free points in R^d, optimised to minimise the error (Burges 1996).
 
     E(Z) = -tr(A^T K_xz K_zz^-1 K_zx A) = -tr(C^T B),      C = K_zx A,   B = K_zz^-1 C
     dE/dz_j = -2 sum_ic B_jc A_ic dk(z_j, x_i)/dz_j + 2 sum_lc B_jc B_lc dk(z_j, z_l)/dz_j
 
-Variable projection: the coefficients are the best ones for the points at every step, so that their
-own derivative is 0 and drops out, and L-BFGS moves the points alone.
+Variable projection: at every step the coefficients B are optimal for the points Z, so that the
+derivative of the error in B is 0, and L-BFGS optimises only the points.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,68 +18,96 @@ from scipy.optimize import minimize
 from .._errors import NotPositiveDefiniteError
 from .._runtime import one_blas_thread, ordered_sum, slices
 from .._runtime.linalg import cho_factor, cho_solve
-from ._functions import Functions
+from ._functions import TargetFunctions
 
 __all__ = ["construct"]
 
-_BLOCK = 512  # original points that are worked on at a time
-_SHIFT = 1e-8  # times the largest k(z, z), on the diagonal of K_zz, as moving points may meet
-_MEMORY = 20  # steps that L-BFGS remembers
-_TOL = 1e-5  # a step that lowers the squared error by less, relatively, is the last
-_FLAT = 1e-12  # times the squared error, is a slope too small for a step that means anything
-_BEYOND = 0.5  # times the extent of the data, is how far points may leave it
+
+@dataclass(frozen=True)
+class _ConstructTuning:
+    """Numerical constants of the optimisation of free points."""
+
+    # Number of original points per block.
+    block_rows: int = 512
+    # Added to the diagonal of K_zz, times the largest k(z, z), because points may coincide.
+    relative_jitter: float = 1e-8
+    # Number of steps that L-BFGS stores.
+    lbfgs_memory: int = 20
+    # L-BFGS stops after a step with a smaller relative decrease of the squared error.
+    tol: float = 1e-5
+    # A gradient below this times the squared error is rounding, and no step is made.
+    min_relative_gradient: float = 1e-12
+    # Points may leave the bounding box of the data by this times its extent.
+    box_margin: float = 0.5
 
 
-def construct(f: Functions, Z: np.ndarray, n_iter: int, n_threads: int | None = None) -> np.ndarray:
-    """Return Z moved by at most `n_iter` steps of L-BFGS; where it began, if nothing was gained."""
-    energy = _Energy(f, Z.shape, n_threads)
-    low, high = _box(f)
-    bounds = np.stack([np.tile((low / energy.unit), len(Z)), np.tile(high / energy.unit, len(Z))])
-    start = np.clip((Z / energy.unit).ravel(), *bounds)
-    value, slope = energy(start)
-    if not np.abs(slope).max() > _FLAT * value:
-        return np.asarray(energy.best * energy.unit)
-    energy.scale *= max(value, 1e-12)  # tolerances are relative to the error of the start
-    energy.lowest = np.inf
-    options = {"maxiter": n_iter, "maxfun": 2 * n_iter, "maxcor": _MEMORY, "ftol": _TOL, "gtol": 0}
-    minimize(energy, start, jac=True, method="L-BFGS-B", bounds=bounds.T, options=options)
-    return np.asarray(energy.best * energy.unit)
+_TUNING = _ConstructTuning()
 
 
-class _Energy:
-    """The squared error sum_c |f_c|^2 + E(Z) and its gradient, in units of `scale`.
+def construct(
+    f: TargetFunctions, Z: np.ndarray, n_iter: int, n_threads: int | None = None
+) -> np.ndarray:
+    """Return Z optimised by at most `n_iter` L-BFGS steps; never worse than the initial Z."""
+    objective = _SquaredError(f, Z.shape, n_threads)
+    low, high = _coordinate_bounds(f)
+    bounds = np.stack(
+        [
+            np.tile((low / objective.column_scale), len(Z)),
+            np.tile(high / objective.column_scale, len(Z)),
+        ]
+    )
+    start = np.clip((Z / objective.column_scale).ravel(), *bounds)
+    value, gradient = objective(start)
+    if not np.abs(gradient).max() > _TUNING.min_relative_gradient * value:
+        return np.asarray(objective.best * objective.column_scale)
+    objective.scale *= max(value, 1e-12)  # so that tolerances are relative to the initial error
+    objective.best_value = np.inf
+    options = {
+        "maxiter": n_iter,
+        "maxfun": 2 * n_iter,
+        "maxcor": _TUNING.lbfgs_memory,
+        "ftol": _TUNING.tol,
+        "gtol": 0,
+    }
+    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds.T, options=options)
+    return np.asarray(objective.best * objective.column_scale)
 
-    Coordinates are in units of the spread of each column.
+
+class _SquaredError:
+    """The squared error sum_c |f_c|^2 + E(Z) and its gradient, divided by `scale`.
+
+    Coordinates are divided by the standard deviation of their column.  The best point seen so far
+    is stored in `best`.
     """
 
-    def __init__(self, f: Functions, shape: tuple[int, ...], n_threads: int | None) -> None:
+    def __init__(self, f: TargetFunctions, shape: tuple[int, ...], n_threads: int | None) -> None:
         self.f, self.shape, self.n_threads = f, shape, n_threads
         spread = np.std(f.X, axis=0)
-        self.unit = np.where(spread > 0, spread, 1.0)
-        self.scale = self.squares = float(f.squares.sum())
-        self.lowest, self.best = np.inf, np.empty(shape)
-        self.blocks = slices(len(f.X), _BLOCK)
+        self.column_scale = np.where(spread > 0, spread, 1.0)
+        self.scale = self.squared_norm = float(f.squares.sum())
+        self.best_value, self.best = np.inf, np.empty(shape)
+        self.blocks = slices(len(f.X), _TUNING.block_rows)
 
     def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
-        if not np.isfinite(z).all():  # a step too long for a float
+        if not np.isfinite(z).all():  # the step of the line search overflowed
             return np.inf, np.zeros_like(z)
-        f, Z = self.f, z.reshape(self.shape) * self.unit
-        C = self._sum(lambda X, A: f.kernel(Z, X) @ A)
+        f, Z = self.f, z.reshape(self.shape) * self.column_scale
+        C = self._sum_over_points(lambda X, A: f.kernel(Z, X) @ A)
         K = f.kernel(Z)
         with one_blas_thread:
-            B = cho_solve(_factor(K, f), C)
-            value = (self.squares - float(np.einsum("jc,jc->", C, B))) / self.scale
+            B = cho_solve(_cholesky(K, f), C)
+            value = (self.squared_norm - float(np.einsum("jc,jc->", C, B))) / self.scale
             G = f.kernel.input_gradient(Z, None, B @ B.T)
-        G -= self._sum(lambda X, A: f.kernel.input_gradient(Z, X, B @ A.T))
-        if value < self.lowest:
-            self.lowest, self.best = value, z.reshape(self.shape).copy()
-        return value, (2.0 / self.scale * G * self.unit).ravel()
+        G -= self._sum_over_points(lambda X, A: f.kernel.input_gradient(Z, X, B @ A.T))
+        if value < self.best_value:
+            self.best_value, self.best = value, z.reshape(self.shape).copy()
+        return value, (2.0 / self.scale * G * self.column_scale).ravel()
 
-    def _sum(self, part: Any) -> np.ndarray:
-        """Return the sum of part(X_b, A_b) over blocks of points, always in the same order."""
+    def _sum_over_points(self, term: Any) -> np.ndarray:
+        """Return the sum of term(X_b, A_b) over blocks of points, in a fixed order."""
         X, A = self.f.X, self.f.A
         return ordered_sum(
-            lambda rows: part(X[rows], A[rows]),
+            lambda rows: term(X[rows], A[rows]),
             self.blocks,
             len(self.blocks),
             self.n_threads,
@@ -86,24 +115,29 @@ class _Energy:
         )
 
 
-def _factor(K: np.ndarray, f: Functions) -> Any:
+def _cholesky(K: np.ndarray, f: TargetFunctions) -> Any:
+    """Return the Cholesky factor of K with a small multiple of its diagonal added."""
     largest = float(K.diagonal().max())
-    K.flat[:: len(K) + 1] += _SHIFT * largest if largest > 0 else 1.0
+    K.flat[:: len(K) + 1] += _TUNING.relative_jitter * largest if largest > 0 else 1.0
     try:
         return cho_factor(K, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError as why:
         raise NotPositiveDefiniteError(
-            f"K_zz of {len(K)} points is not positive definite with {_SHIFT:g} of its largest "
-            f"diagonal entry added: {f.kernel} is no Mercer kernel there; use method='select'"
+            f"K_zz of {len(K)} points is not positive definite, even with "
+            f"{_TUNING.relative_jitter:g} times its largest diagonal entry added: {f.kernel} is "
+            f"not a Mercer kernel there; use method='select'"
         ) from why
 
 
-def _box(f: Functions) -> tuple[np.ndarray, np.ndarray]:
-    """Return the limits of the new points: beyond the data by half, if the kernel is defined."""
+def _coordinate_bounds(f: TargetFunctions) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds of the new points: the bounding box of the data, enlarged.
+
+    It is not enlarged if the kernel is not defined outside the data.
+    """
     low, high = f.X.min(axis=0), f.X.max(axis=0)
-    wide = _BEYOND * (high - low)
+    margin = _TUNING.box_margin * (high - low)
     try:
-        f.kernel.diag(np.stack([low - wide, high + wide]))
-    except ValueError:  # histograms, say, whose entries are not negative
+        f.kernel.diag(np.stack([low - margin, high + margin]))
+    except ValueError:  # for example kernels of histograms, whose entries must not be negative
         return low, high
-    return low - wide, high + wide
+    return low - margin, high + margin

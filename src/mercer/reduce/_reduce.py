@@ -1,7 +1,8 @@
-"""reduce(): the one table from wishes and kernels to a method, and what each of them returns."""
+"""Reduced-set approximation: selects a method and runs it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from .._points import as_vectors, take
 from .._runtime import entry_point
 from ..kernels import Kernel
 from ._construct import construct
-from ._functions import Functions, Projection
+from ._functions import SpanProjection, TargetFunctions
 from ._kmeans import kmeans
 from ._reduction import Reduction
 from ._select import Selection
@@ -19,17 +20,34 @@ from ._validation import Request
 
 __all__ = ["reduce"]
 
-_WORK = 10**9  # n m (d + 50) up to which "auto" constructs: about half a second per step
-_TRIAL = 30  # steps from each start, before one of the two goes on
-_ENOUGH = 1e-8  # times |f|^2: a squared error too small to be seen beside the shift on K_zz
-_STRICTER = 0.7, 0.99  # times the last goal, for a selection whose coefficients have missed it
-_PATIENCE = 1.3  # clusters improve for longer: they may have a squared error so much larger
+
+@dataclass(frozen=True)
+class _ReduceTuning:
+    """Numerical constants of the choice of a reduced set."""
+
+    # "auto" uses "construct" if n m (d + 50) is at most this, for n points, m new points and d
+    # columns: about half a second per step.
+    max_auto_work: int = 10**9
+    # Number of L-BFGS steps from each of the two starts, before only the better one continues.
+    trial_steps: int = 30
+    # A squared error below this times |f|^2 is not optimised further, because the jitter on the
+    # diagonal of K_zz would hide an improvement.
+    negligible_error: float = 1e-8
+    # If rounding makes a selection miss its error goal, the goal is multiplied by a factor from
+    # this interval.
+    goal_reduction: tuple[float, float] = (0.7, 0.99)
+    # Clusters improve for more steps than selected points, so they are preferred after the trial
+    # steps if their squared error is at most this many times as large.
+    cluster_handicap: float = 1.3
 
 
-class _Found(NamedTuple):
-    """The approximation, the method that found it, and the errors on the way if there was one."""
+_TUNING = _ReduceTuning()
 
-    projection: Projection
+
+class _ReducedSet(NamedTuple):
+    """A reduced set, the method that found it, and the error curve if there is one."""
+
+    projection: SpanProjection
     method: str
     curve: np.ndarray | None = None
 
@@ -38,7 +56,26 @@ class _Found(NamedTuple):
 def reduce(
     kernel: Kernel, X: Any, A: np.ndarray, request: Request
 ) -> tuple[Any, np.ndarray, Reduction]:
-    """Return points Z, coefficients B and the certificate of a reduced set.
+    """Approximate functions by expansions in fewer points.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : points
+        The n points of the expansion.
+    A : ndarray of shape (n, m)
+        Coefficients of the m functions.
+    request : Request
+        The parameters of `Expansion.compress`.
+
+    Returns
+    -------
+    Z : points
+        The new points.
+    B : ndarray
+        Coefficients, one row per new point.
+    reduction : Reduction
+        The certified errors.
 
     Examples
     --------
@@ -53,107 +90,111 @@ def reduce(
     n, method = len(A), request.method
     if kernel.on_vectors:
         X = as_vectors(X, "compress")
-    fixed = _why_fixed(X)
-    if method in ("kmeans", "construct") and fixed:
+    reason = _why_not_movable(X)
+    if method in ("kmeans", "construct") and reason:
         raise ValueError(
-            f"method={method!r} makes new points, and needs dense vectors; {fixed}. "
-            f"Use method='select', which takes some of the points there are"
+            f"method={method!r} makes new points and needs dense vectors; {reason}. "
+            f"Use method='select', which selects some of the present points"
         )
     if method == "construct":
         _probe_gradient(kernel, X)
-    f = Functions.of(kernel, X, A, request.max_memory)
+    f = TargetFunctions.of(kernel, X, A, request.max_memory)
     if method == "auto":
         count = request.n_points if request.n_points is not None else n // 2
-        moves = not fixed and n > 1 and _has_gradient(kernel, X)
-        affordable = moves and n * count * (np.shape(X)[1] + 50) <= _WORK
+        can_move = not reason and n > 1 and _has_gradient(kernel, X)
+        affordable = can_move and n * count * (np.shape(X)[1] + 50) <= _TUNING.max_auto_work
         method = "construct" if affordable else "select"
-    if n == 1 or not np.any(f.squares > f.rounding):  # nowhere to move, or nothing to move for
+    if n == 1 or not np.any(f.squares > f.rounding):  # one point, or f = 0
         method = "select"
     if method == "select":
-        found = _selected(f, request)[0]
+        result = _select_points(f, request)[0]
     elif method == "kmeans":
-        found = _Found(f.project(kmeans(f, int(request.n_points or 0), request.seed)), method)
+        result = _ReducedSet(f.project(kmeans(f, int(request.n_points or 0), request.seed)), method)
     else:
-        found = _constructed(f, request)
-    g = found.projection
+        result = _construct_points(f, request)
+    g = result.projection
     norm, rounding = np.sqrt(f.squares), np.sqrt(g.rounding)
-    reduction = Reduction(kernel, found.method, g.error, norm, rounding, len(g), n, found.curve)
+    reduction = Reduction(kernel, result.method, g.error, norm, rounding, len(g), n, result.curve)
     return g.points, g.coefficients, reduction
 
 
 # ---------------------------------------------------------------------- methods
 
 
-def _selected(f: Functions, request: Request) -> tuple[_Found, np.ndarray]:
-    """Select a number of points, or as many as an error asks for; return their places, too."""
+def _select_points(f: TargetFunctions, request: Request) -> tuple[_ReducedSet, np.ndarray]:
+    """Select n_points points, or as many as max_error needs; also return their indices."""
     selection = Selection(f)
     if request.max_error is None:
-        selection.go_on(int(request.n_points or 0))
-        projection = f.project(take(f.X, selection.places))
+        selection.extend(int(request.n_points or 0))
+        projection = f.project(take(f.X, selection.indices))
     else:
-        projection = _selected_to(f, selection, request.max_error)
-    # Points that depend on others are dropped from a projection: then the curve is not its own.
+        projection = _select_to_error(f, selection, request.max_error)
+    # The projection drops linearly dependent points; then the error curve does not apply to it.
     curve = selection.curve
-    whole = len(projection) == len(curve)
-    return _Found(projection, "select", curve if whole else None), selection.places
+    is_complete = len(projection) == len(curve)
+    return _ReducedSet(projection, "select", curve if is_complete else None), selection.indices
 
 
-def _selected_to(f: Functions, selection: Selection, max_error: float) -> Projection:
-    """Go on until the error is small enough.
+def _select_to_error(f: TargetFunctions, selection: Selection, max_error: float) -> SpanProjection:
+    """Select points until the error of the projection is at most `max_error`.
 
-    Coefficients have a rounding of their own, so that the selection may have to aim lower.
+    Rounding in the coefficients adds to the error, so the selection may need a smaller goal.
     """
     n, goal = len(f.A), max_error
     while True:
-        selection.go_on(max(1, n - 1), goal)
-        projection = f.project(take(f.X, selection.places))
+        selection.extend(max(1, n - 1), goal)
+        projection = f.project(take(f.X, selection.indices))
         error = float(projection.error.max())
         if error <= max_error:
             return projection
         if selection.curve[-1].max() > goal:
             raise ValueError(
-                f"max_error={max_error:g} is out of reach: {len(projection)} of the {n} points "
-                f"leave an error of {1.006 * error:.3g}; ask for that, or keep the expansion as "
-                f"it is"
+                f"max_error={max_error:g} is out of reach: with {len(projection)} of the {n} "
+                f"points the error is still {1.006 * error:.3g}; use that as max_error, or do not "
+                f"compress"
             )
-        short = np.sqrt(max(1.0 - 2.0 * (error**2 - max_error**2) / goal**2, 0.0))
-        goal *= float(np.clip(short, *_STRICTER))
+        factor = np.sqrt(max(1.0 - 2.0 * (error**2 - max_error**2) / goal**2, 0.0))
+        goal *= float(np.clip(factor, *_TUNING.goal_reduction))
 
 
-def _constructed(f: Functions, request: Request) -> _Found:
-    """Move points; return the selection after all where that is not worse."""
-    selected, places = _selected(f, request)
+def _construct_points(f: TargetFunctions, request: Request) -> _ReducedSet:
+    """Optimise free points; return the selected points instead if these are at least as good."""
+    selected, indices = _select_points(f, request)
     total = selected.projection.total
     if request.max_error is None:
-        if total > _ENOUGH * f.squares.sum():
-            moved = _moved(f, places, request)
-            if moved.total < total:
-                return _Found(moved, "construct")
+        if total > _TUNING.negligible_error * f.squares.sum():
+            constructed = _optimise_points(f, indices, request)
+            if constructed.total < total:
+                return _ReducedSet(constructed, "construct")
         return selected
-    for quarters in (1, 2, 3):  # points that move freely do with fewer
-        if fewer := len(selected.projection) * quarters // 4:
-            moved = _moved(f, places[:fewer], request)
-            if moved.error.max() <= request.max_error:
-                return _Found(moved, "construct")
+    for quarters in (1, 2, 3):  # free points reach the error with fewer points
+        if n_fewer := len(selected.projection) * quarters // 4:
+            constructed = _optimise_points(f, indices[:n_fewer], request)
+            if constructed.error.max() <= request.max_error:
+                return _ReducedSet(constructed, "construct")
     return selected
 
 
-def _moved(f: Functions, places: np.ndarray, request: Request) -> Projection:
-    """Try the selected points and clusters; the more promising of the two goes on."""
-    trial = min(_TRIAL, (request.max_iter + 1) // 2)
-    starts = f.X[places], kmeans(f, len(places), request.seed)
-    points, centres = (f.project(construct(f, Z, trial)) for Z in starts)
-    moved = start = centres if centres.total < _PATIENCE * points.total else points
-    if request.max_iter > trial:
-        moved = f.project(construct(f, start.points, request.max_iter - trial))
-    return min((moved, points, centres), key=lambda projection: projection.total)
+def _optimise_points(f: TargetFunctions, indices: np.ndarray, request: Request) -> SpanProjection:
+    """Optimise points from two starts, selected points and clusters; continue with the better."""
+    trial_steps = min(_TUNING.trial_steps, (request.max_iter + 1) // 2)
+    starts = f.X[indices], kmeans(f, len(indices), request.seed)
+    from_selection, from_clusters = (f.project(construct(f, Z, trial_steps)) for Z in starts)
+    final = start = (
+        from_clusters
+        if from_clusters.total < _TUNING.cluster_handicap * from_selection.total
+        else from_selection
+    )
+    if request.max_iter > trial_steps:
+        final = f.project(construct(f, start.points, request.max_iter - trial_steps))
+    return min((final, from_selection, from_clusters), key=lambda projection: projection.total)
 
 
-# ---------------------------------------------------------------------- points that can move
+# ---------------------------------------------------------------------- movable points
 
 
-def _why_fixed(X: Any) -> str:
-    """Say why points cannot be moved; the empty text if they can."""
+def _why_not_movable(X: Any) -> str:
+    """Return why the points cannot be moved freely; an empty text if they can."""
     if not isinstance(X, np.ndarray):
         return f"these points are a {type(X).__name__}"
     if X.ndim != 2 or X.dtype.kind != "f":
@@ -162,11 +203,12 @@ def _why_fixed(X: Any) -> str:
 
 
 def _probe_gradient(kernel: Kernel, X: np.ndarray) -> None:
-    """Raise what a kernel without a gradient has to say."""
+    """Raise the kernel's own error if it has no input gradient."""
     kernel.input_gradient(X[:1], X[:1], np.zeros((1, 1)))
 
 
 def _has_gradient(kernel: Kernel, X: np.ndarray) -> bool:
+    """Return True if the kernel has an input gradient."""
     try:
         _probe_gradient(kernel, X)
     except NotDifferentiableError:

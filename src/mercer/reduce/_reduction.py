@@ -1,4 +1,4 @@
-"""What a reduced set has cost: an exact error for every function, and bounds on its values."""
+"""The approximation error of a reduced set, and bounds on the error of its values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Reduction"]
 @entry_point
 @dataclass(frozen=True, eq=False, repr=False)
 class Reduction:
-    """The certificate of a reduced set: |f_c - g_c| in the RKHS, for each of m functions.
+    """Certified errors |f_c - g_c| of a reduced set in the RKHS, one for each function.
 
-    By the reproducing property |f(x) - g(x)| <= |f - g| sqrt(k(x, x)), at every x.
+    By the reproducing property |f(x) - g(x)| <= |f - g| sqrt(k(x, x)) for every x.
 
     Attributes
     ----------
@@ -26,14 +26,16 @@ class Reduction:
     method : str
         How the points were found: "select", "kmeans" or "construct".
     error : ndarray of shape (m,)
-        |f_c - g_c| for the coefficients as they are, not below the true one: `rounding` is in it.
+        Upper bounds on the errors |f_c - g_c| for the returned coefficients.  They include
+        `rounding`.
     norm : ndarray of shape (m,)
-        |f_c|.
+        Norms |f_c| of the original functions.
     rounding : ndarray of shape (m,)
-        The part of the error that rounding may account for, also where the true one is 0.
+        The part of `error` that may be rounding; positive even if the true error is 0.
     n_points, n_points_before : int
+        Number of points after and before the reduction.
     curve : ndarray of shape (n_points, m) or None
-        The errors after 1, 2, ... points, if they were selected one after the other.
+        The errors after 1, 2, ... points, if the points were selected one after the other.
 
     Examples
     --------
@@ -56,7 +58,10 @@ class Reduction:
 
     @property
     def relative_error(self) -> np.ndarray:
-        """|f_c - g_c| / |f_c|, shape (m,); for a function that is 0, 0 if g_c is, too, or inf."""
+        """Relative errors |f_c - g_c| / |f_c|, shape (m,).
+
+        For f_c = 0 the relative error is 0 if the error is 0, else inf.
+        """
         of_zero = np.where(self.error > 0, np.inf, 0.0)
         return np.divide(self.error, self.norm, out=of_zero, where=self.norm > 0)
 
@@ -66,16 +71,16 @@ class Reduction:
 
     @property
     def sup_bound(self) -> np.ndarray:
-        """Bounds on |f_c(x) - g_c(x)| over all x, shape (m,); inf if k(x, x) has no known bound."""
+        """Bounds on |f_c(x) - g_c(x)| for all x, shape (m,); inf if k(x, x) has no known bound."""
         bound = np.zeros(len(self.error))
         root = np.sqrt(self.kernel.diagonal_bound)
         return np.multiply(root, self.error, out=bound, where=self.error > 0)
 
     def __repr__(self) -> str:
         largest = float(self.error.max(initial=0.0))
-        share = float(self.relative_error.max(initial=0.0))
+        relative = float(self.relative_error.max(initial=0.0))
         error = "error" if len(self.error) == 1 else "errors up to"
         return (
             f"<Reduction by {self.method}: {self.n_points_before} to {self.n_points} points, "
-            f"{error} {largest:.3g}, at most {100 * share:.2g} % of |f|>"
+            f"{error} {largest:.3g}, at most {100 * relative:.2g} % of |f|>"
         )

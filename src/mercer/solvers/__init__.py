@@ -1,4 +1,8 @@
-"""Frozen values that solve: `factorize` systems, `eigenpairs` of K, `minimize` risks, ..."""
+"""Numerical solvers: linear systems, eigenproblems, regularised risks and quadratic programs.
+
+A solver is an immutable object that holds only its options.  Its method, such as `factorize`,
+`eigenpairs` or `minimize`, takes the problem and returns the solution with a `Report`.
+"""
 
 from .._lazy import attach
 

@@ -1,7 +1,8 @@
-"""choose(), and what else turns names and sizes into solvers: the only place that compares."""
+"""The choice of a solver: from a name, or by comparing predicted costs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -34,7 +35,7 @@ __all__ = [
 
 
 class Problem(Enum):
-    """What is to be solved.
+    """The kinds of problems for which `choose` selects a solver.
 
     Examples
     --------
@@ -49,15 +50,30 @@ class Problem(Enum):
 
 LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
 
-_SMALL = 2000  # points up to which a float64 factor costs next to nothing
-_ATTEMPT = 0.05  # the part of the cost of a factor that conjugate gradients may spend on pivots
-_LEAST_RANK = 50  # of their preconditioner
-_LEAST_STEPS = 20  # of conjugate gradients, or they are not tried
-# Points up to which "auto" minimises a risk over the whole RKHS, by Newton's method for the
-# log-losses, by any method, and for outputs in order: about a minute on one core.
-# "clusters": up to which it looks for clusters by passes over K.
+# Largest numbers of points for which solver="auto" stays exact.  "newton", "exact" and "ordered"
+# limit the minimisation of a risk over the whole RKHS, to about a minute on one core: by Newton's
+# method for log-losses, by any other method, and for ordered outputs (non-crossing quantiles).
+# "clusters" limits kernel k-means by passes over the exact K.
 MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
-_LEAST_ROWS = 500  # up to so many points the dual of a machine is solved from rows of K
+
+
+@dataclass(frozen=True)
+class _ChooserTuning:
+    """Tuning constants of the choice of a solver."""
+
+    # Points up to which a float64 Cholesky factor is cheap, so that nothing else is tried.
+    max_direct_points: int = 2000
+    # Fraction of the cost of a factorisation that conjugate gradients may spend on pivots.
+    max_pivot_cost: float = 0.05
+    # Smallest rank of the preconditioner of conjugate gradients, whatever it costs.
+    min_rank: int = 50
+    # Smallest max_iter of conjugate gradients that are tried before a factorisation.
+    min_cg_steps: int = 20
+    # Points up to which a linear SVM is always trained from rows of K.
+    max_smo_points: int = 500
+
+
+_TUNING = _ChooserTuning()
 
 _NAMES: dict[Problem, dict[str, Any]] = {
     LINEAR: {
@@ -91,32 +107,37 @@ def choose(
     max_memory: Any = None,
     **options: Any,
 ) -> Any:
-    """Return the solver for `problem` on `gram`.
+    """Return the solver for a problem, by name or by predicted cost.
+
+    The table shows which solver is returned.
 
     ========= ========== ============================================ =================
     problem   spec       when                                         solver
     ========= ========== ============================================ =================
-    LINEAR    "auto"     K is an array, or would fit; n <= 2000       Cholesky
-                         the same, n > 2000, and 4 n^2 bytes beside   CG, mixed, Cholesky
-                         the same, without these, or if Cholesky      CG, Cholesky
-                         costs less than mixed (costly entries)
-                         4 n^2 bytes fit                              CG, mixed
+    LINEAR    "auto"     K is an array or fits in memory, n <= 2000   Cholesky
+                         the same, n > 2000, and another 4 n^2 bytes  CG, mixed, Cholesky
+                         also fit
+                         the same, but they do not fit, or Cholesky   CG, Cholesky
+                         costs less than mixed (slow kernel entries)
+                         only 4 n^2 bytes fit                         CG, mixed
                          otherwise                                    CG
               a name     "cholesky", "mixed", "cg", "lstsq"           that solver
-    EIGEN     "auto"     the least cost: see `eigen_costs`            BlockKrylov or
+    EIGEN     "auto"     the lowest cost, see `eigen_costs`           BlockKrylov or
                                                                       DenseEigen
               a name     "dense", "krylov", "nystroem", "features",   that solver
                          "power", "arpack", "randomized"
-    either    a solver                                                itself
+    either    a solver                                                that solver
     ========= ========== ============================================ =================
 
-    "CG, mixed" is a `Cascade`: the pivots of the preconditioner, on which at most 5 % of the cost
-    of a factorisation is spent, tell how many steps ConjugateGradient will take.  If these cost
-    more than a factorisation, MixedCholesky takes over, to which the spectrum matters little.  All
-    end at about the residual of a float64 Cholesky factor, which is checked.
+    "CG, mixed" stands for a `Cascade` of `ConjugateGradient` and `MixedCholesky`.  The pivoted
+    Cholesky factor that preconditions CG, which costs at most 5 % of a full factorisation, predicts
+    how many steps CG will take.  If these would cost more than a factorisation, the next solver is
+    used; `MixedCholesky` depends little on the spectrum.  All of them reach about the residual of a
+    float64 Cholesky factor, and this residual is checked.
 
-    Processor time, with the Gram, in multiples of that of Cholesky (RBF, 20 columns, alpha = 1, a
-    BLAS of one thread; medians of 5, 3 and 1 rounds), where the spectrum falls fast / slowly:
+    Processor time including the evaluation of K, relative to `Cholesky` (RBF kernel, 20 columns,
+    alpha = 1, single-threaded BLAS; medians of 5, 3 and 1 runs).  The first number is for a
+    spectrum that decays fast, the second for one that decays slowly:
 
     ======== ============= ================ ================
     n        CG, array     mixed, tiled     mixed, array
@@ -129,22 +150,37 @@ def choose(
     Parameters
     ----------
     problem : Problem
+        LINEAR or EIGEN.
     gram : GramOperator, CentredGram or None
-        None where the solver decides how K is to be held: see the `storage` of a linear solver,
-        "dense" or "tiled".
-    spec : str or solver
+        None for a linear system whose Gram matrix does not exist yet.  The `storage` attribute of
+        the returned solver, "dense" or "tiled", then tells how to create it.
+    spec : str or solver, default="auto"
+        "auto", a name from the table, or a solver, which is returned unchanged.
     k : int, optional
-        How many eigenpairs are wanted; None for all.
+        Number of eigenpairs to compute; None for all.
     n : int, optional
-        The number of points, where there is no Gram.
+        Number of points, if `gram` is None.
     kernel, X : Kernel and points, optional
-        What a Gram would be of: they say what an entry of K costs.
-    columns : int
-        How many right-hand sides there are.
+        Kernel and points of the future Gram matrix, if `gram` is None; they determine the cost of
+        an entry of K.
+    columns : int, default=1
+        Number of right-hand sides.
     max_memory : int, str or None
-        The budget, in bytes or as "2 GiB"; None for half of the machine's memory.
+        Memory budget, in bytes or as "2 GiB"; None for half of the memory of the computer.
     **options
-        For a solver given by name; those that only other solvers have are dropped.
+        Options of the solver.  Options that only other solvers have are ignored.
+
+    Returns
+    -------
+    solver : object
+        With the method `factorize` (LINEAR) or `eigenpairs` (EIGEN).
+
+    Raises
+    ------
+    TypeError
+        If `spec` is neither a string nor a solver, or no solver has one of the options.
+    ValueError
+        If there is no solver with this name.
 
     Examples
     --------
@@ -161,7 +197,9 @@ def choose(
     if not isinstance(spec, str):
         verb = "factorize" if problem is LINEAR else "eigenpairs"
         if not hasattr(spec, verb):
-            raise TypeError(f"{spec!r} is no solver for {problem.value}: it has no {verb}()")
+            raise TypeError(
+                f"{spec!r} is not a solver for {problem.value}: it has no {verb}() method"
+            )
         return spec
     names = _NAMES[problem]
     if spec not in ("auto", *names):
@@ -173,104 +211,145 @@ def choose(
         raise TypeError(f"no solver for {problem.value} has the options {unknown}")
 
     def make(name: str, **more: Any) -> Any:
-        given = {"max_memory": max_memory, **options, **more}
+        values = {"max_memory": max_memory, **options, **more}
         fields = names[name].__dataclass_fields__
-        return names[name](**{name: v for name, v in given.items() if name in fields})
+        return names[name](**{name: v for name, v in values.items() if name in fields})
 
     if spec != "auto":
         return make(spec)
     if problem is EIGEN:
-        held, size = getattr(gram, "gram", gram), gram.shape[0]
-        kind = "dense" if hasattr(held, "release") else "tiled"
-        costs = eigen_costs(held.kernel, held.X, size, size if k is None else k)
-        name, _ = cheapest({way: costs[way] for way in costs if way[1] == kind or k is None})
+        inner, size = getattr(gram, "gram", gram), gram.shape[0]
+        storage = "dense" if hasattr(inner, "release") else "tiled"
+        costs = eigen_costs(inner.kernel, inner.X, size, size if k is None else k)
+        name, _ = cheapest({way: costs[way] for way in costs if way[1] == storage or k is None})
         return make(name)
     n = n if gram is None else gram.shape[0]
-    names_in_turn, held, reads = _linear_plan(
+    sequence, storing, reads = _linear_solver_sequence(
         n or 0, gram, kernel, X, columns, budget_in_bytes(max_memory)
     )
-    if len(names_in_turn) == 1:
-        return make(names_in_turn[0])
-    trial, hold = _attempt(make("cg"), n or 0, make(names_in_turn[1]), held, reads, columns)
+    if len(sequence) == 1:
+        return make(sequence[0])
+    trial, hold = _cg_trial_options(make("cg"), n or 0, make(sequence[1]), storing, reads, columns)
     trial = {name: value for name, value in trial.items() if name not in options}
-    stages = tuple(make(name, **(trial if name == "cg" else {})) for name in names_in_turn)
-    return Cascade(stages, hold if "cholesky" in names_in_turn and "tiled" in reads else np.inf)
+    stages = tuple(make(name, **(trial if name == "cg" else {})) for name in sequence)
+    return Cascade(stages, hold if "cholesky" in sequence and "tiled" in reads else np.inf)
 
 
-def _linear_plan(
+def _linear_solver_sequence(
     n: int, gram: Any, kernel: Any, X: Any, columns: int, budget: int
 ) -> tuple[list[str], Cost, dict[str, Cost]]:
-    """Return the linear solvers to try in turn, what an array costs, and a pass over K by storage.
+    """Return which linear solvers to try, and the costs of storing and reading K.
 
-    Where K is not held yet and both ways fit, the cheaper of the two factorisations decides.
+    If K is not stored yet and both a float64 and a float32 factorisation fit in memory, the cheaper
+    of the two determines the plan.
+
+    Returns
+    -------
+    names : list of str
+        Names of the solvers, in the order in which they are tried.
+    storing : Cost
+        The cost of storing K as an array.
+    reads : dict
+        The cost of a pass over K, by storage: "dense", "tiled" or both.
     """
-    given = gram is not None
-    kernel, X = (gram.kernel, gram.X) if given else (kernel, X)
-    held, dense = reading(kernel, X, n, stored=True)
+    has_gram = gram is not None
+    kernel, X = (gram.kernel, gram.X) if has_gram else (kernel, X)
+    storing, dense = reading(kernel, X, n, stored=True)
     tiled = reading(kernel, X, n, stored=False)[1]
-    single = MixedCholesky().workspace(n)
-    array = hasattr(gram, "release") if given else 8 * n * n <= budget
-    if array and n <= _SMALL:
-        return ["cholesky"], held, {"dense": dense}
-    room = 8 * n * n + single <= budget
-    if array and (given or not room):
-        return ["cg", "mixed", "cholesky"] if room else ["cg", "cholesky"], held, {"dense": dense}
-    if not array:
-        return ["cg", "mixed"] if single <= budget else ["cg"], held, {"tiled": tiled}
+    float32_bytes = MixedCholesky().workspace(n)
+    use_array = hasattr(gram, "release") if has_gram else 8 * n * n <= budget
+    if use_array and n <= _TUNING.max_direct_points:
+        return ["cholesky"], storing, {"dense": dense}
+    both_fit = 8 * n * n + float32_bytes <= budget
+    if use_array and (has_gram or not both_fit):
+        return (
+            ["cg", "mixed", "cholesky"] if both_fit else ["cg", "cholesky"],
+            storing,
+            {"dense": dense},
+        )
+    if not use_array:
+        return ["cg", "mixed"] if float32_bytes <= budget else ["cg"], storing, {"tiled": tiled}
     costs = {
-        "cholesky": held + Cholesky.cost(n, dense, columns),
+        "cholesky": storing + Cholesky.cost(n, dense, columns),
         "mixed": tiled + MixedCholesky.cost(n, tiled, columns),
     }
     if cheapest(costs) == "cholesky":
-        return ["cg", "cholesky"], held, {"dense": dense}
-    return ["cg", "mixed", "cholesky"], held, {"dense": dense, "tiled": tiled}
+        return ["cg", "cholesky"], storing, {"dense": dense}
+    return ["cg", "mixed", "cholesky"], storing, {"dense": dense, "tiled": tiled}
 
 
-def _attempt(
-    cg: Any, n: int, direct: Any, held: Cost, reads: dict[str, Cost], columns: int
+def _cg_trial_options(
+    cg: Any, n: int, direct: Any, storing: Cost, reads: dict[str, Cost], columns: int
 ) -> tuple[dict[str, Any], float]:
-    """Return the rank and the steps of conjugate gradients that `direct` leaves room for.
+    """Return options for conjugate gradients that are tried before the direct solver.
 
-    And the number of steps from which it pays to hold K.
+    Returns
+    -------
+    trial : dict
+        `max_iter`, such that half of these steps cost as much as `direct`, and, if the default
+        rank is too expensive, `rank`.
+    min_steps_to_store : float
+        Number of steps above which it pays to store K as an array.
     """
-    first = reads.get("tiled") or reads["dense"]
-    whole = direct.cost(n, first, columns).seconds
-    prepared, step = cg.cost(n, first, columns)
-    saved, hold = 0.0, np.inf
+    read = reads.get("tiled") or reads["dense"]
+    direct_seconds = direct.cost(n, read, columns).seconds
+    setup, step = cg.cost(n, read, columns)
+    saved_seconds, min_steps_to_store = 0.0, np.inf
     if len(reads) == 2:
-        quick = cg.cost(n, reads["dense"], columns)[1]
-        saved = step.seconds - quick.seconds
-        hold = held.seconds / saved if saved > 0 else np.inf
-    most = (whole - prepared.seconds) / step.seconds
-    if most > hold:
-        most = (whole - prepared.seconds - held.seconds) / (step.seconds - saved)
-    trial: dict[str, Any] = {
-        "max_iter": max(_LEAST_STEPS, int(2.0 * most))
-    }  # a Cascade expects half
-    if prepared.seconds > _ATTEMPT * whole:  # it grows with the square of the rank
-        affordable = int(cg._rank(n) * np.sqrt(_ATTEMPT * whole / prepared.seconds))
-        trial["rank"] = min(n, max(_LEAST_RANK, affordable))
-    return trial, hold
+        stored_step = cg.cost(n, reads["dense"], columns)[1]
+        saved_seconds = step.seconds - stored_step.seconds
+        min_steps_to_store = storing.seconds / saved_seconds if saved_seconds > 0 else np.inf
+    max_steps = (direct_seconds - setup.seconds) / step.seconds
+    if max_steps > min_steps_to_store:
+        max_steps = (direct_seconds - setup.seconds - storing.seconds) / (
+            step.seconds - saved_seconds
+        )
+    # A Cascade gives up if it expects more than half of max_iter steps.
+    trial: dict[str, Any] = {"max_iter": max(_TUNING.min_cg_steps, int(2.0 * max_steps))}
+    # The preconditioner is limited through its rank: its cost grows with the square of the rank.
+    if setup.seconds > _TUNING.max_pivot_cost * direct_seconds:
+        affordable_rank = int(
+            cg._rank(n) * np.sqrt(_TUNING.max_pivot_cost * direct_seconds / setup.seconds)
+        )
+        trial["rank"] = min(n, max(_TUNING.min_rank, affordable_rank))
+    return trial, min_steps_to_store
 
 
 def cheapest(costs: dict[Any, Cost]) -> Any:
-    """Return the key of the least cost, the first of several; None if there is none.
+    """Return the key of the lowest cost, or None if `costs` is empty.
+
+    If several are equally low, the first one is returned.
 
     Examples
     --------
     >>> from mercer.solvers import Cost, cheapest
-    >>> cheapest({"read it": Cost(read=1e9), "read it twice": Cost(read=2e9)})
-    'read it'
+    >>> cheapest({"one pass": Cost(read=1e9), "two passes": Cost(read=2e9)})
+    'one pass'
     """
-    return min(costs, key=lambda way: costs[way].seconds, default=None)
+    return min(costs, key=lambda key: costs[key].seconds, default=None)
 
 
 def eigen_costs(
     kernel: Any, X: Any, n: int, k: int, found: int | None = None
 ) -> dict[tuple[str, str], Cost]:
-    """Return the cost of k of n eigenpairs by each exact solver, and each way to hold K.
+    """Return the predicted costs of k of n eigenpairs, for each exact solver and storage of K.
 
-    `found` is how many LAPACK has to find, where k depends on the spectrum.
+    Parameters
+    ----------
+    kernel, X : Kernel and points
+        They determine the cost of an entry of K.
+    n : int
+        Number of points.
+    k : int
+        Number of eigenpairs to compute.
+    found : int, optional
+        Number of eigenpairs that LAPACK has to compute, if that differs from k because the number
+        of components depends on the spectrum.
+
+    Returns
+    -------
+    costs : dict
+        The cost by (name of the solver, "dense" or "tiled").
 
     Examples
     --------
@@ -281,23 +360,36 @@ def eigen_costs(
     >>> [cheapest(eigen_costs(RBF(), X, 3000, k))[0] for k in (10, 50, 300)]
     ['krylov', 'krylov', 'dense']
     """
-    ways = (("dense", "dense"), ("krylov", "dense"), ("krylov", "tiled"))
+    candidates = (("dense", "dense"), ("krylov", "dense"), ("krylov", "tiled"))
     solvers: dict[str, Any] = {"dense": DenseEigen(), "krylov": BlockKrylov()}
     costs = {}
-    for name, storage in ways:
-        held, read = reading(kernel, X, n, stored=storage == "dense")
+    for name, storage in candidates:
+        storing, read = reading(kernel, X, n, stored=storage == "dense")
         count = found or k if name == "dense" else k
-        more = {"rounds": kernel._rounds} if storage == "tiled" else {}
-        costs[name, storage] = held + solvers[name].cost(n, count, read, **more)
+        options = {"rounds": kernel._rounds} if storage == "tiled" else {}
+        costs[name, storage] = storing + solvers[name].cost(n, count, read, **options)
     return costs
 
 
 def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any = None) -> str:
-    """Return what a support vector machine of n points in m dense columns is best solved by.
+    """Return the name of the best solver for a linear SVM on dense features.
 
-    `largest` is how many points two classes have, of several.  "smo", from rows of K, for few
-    points or more columns than points; "primal", from the columns, where an interior point costs
-    next to nothing; else "either", a `Relay` of both.
+    Parameters
+    ----------
+    n, m : int
+        Numbers of points and features.
+    largest : int, optional
+        Number of points of the largest binary problem (two classes); n by default.
+    max_memory : int, str or None
+        Memory budget; None for half of the memory of the computer.
+
+    Returns
+    -------
+    name : {"smo", "primal", "either"}
+        "smo", which works on rows of K, for few points, more features than points, or too little
+        memory for an interior-point method.  "primal", which works on the features, if SMO
+        could not even start within its budget, a fraction of the cost of an interior-point method.
+        Otherwise "either", a `Relay` that tries SMO first.
 
     Examples
     --------
@@ -307,6 +399,6 @@ def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any =
     """
     fits = BoxInterior.workspace(n, m, 2 * n) + 8 * n * m <= budget_in_bytes(max_memory)
     largest = n if largest is None else largest
-    if largest <= _LEAST_ROWS or m >= largest or not fits:
+    if largest <= _TUNING.max_smo_points or m >= largest or not fits:
         return "smo"
-    return "either" if largest < n or Relay.is_open(n, m) else "primal"
+    return "either" if largest < n or Relay.can_afford_smo(n, m) else "primal"

@@ -1,11 +1,12 @@
-"""What a method would take, counted before anything is computed: the numbers that decide.
+"""A cost model of solvers, which predicts their time before anything is computed.
 
-    seconds = sum over the kinds of work of (how much) * (what a unit of it takes)
+    seconds = sum over the kinds of work of (amount of work) * (seconds per unit of that work)
 
-The units below were measured once, on one core of a common server (AVX2, float64, OpenBLAS), as
-processor time; what other cores cannot share counts for a half more, and bytes, for which they
-compete, for up to twice as much.  Only their ratios matter.
-They are constants, so that the same input has the same solver, and the same bits, everywhere.
+The automatic choice of a solver compares these predictions.  The seconds per unit were measured
+once, as processor time on one core of a typical server (AVX2, float64, OpenBLAS).  Work that cannot
+run in parallel counts 50 % more, and memory traffic, for which cores compete, up to twice as much.
+Only the ratios matter.  The values are constants, so that the same input selects the same solver,
+and gives bit-for-bit identical results, on every computer.
 """
 
 from __future__ import annotations
@@ -18,24 +19,41 @@ from ..kernels import Kernel, Precomputed
 
 __all__ = ["Cost", "evaluating", "reading"]
 
-_SECONDS = {  # in the order of the fields of Cost
-    "products": 2.5e-11,  # an operation of a product of matrices: 40 GFlop/s
-    "thin": 7e-11,  # of tall thin arrays, their QR factors, small eigenproblems; never shared
-    "factors": 3e-11,  # of a Cholesky factorisation; in float32 half of that
-    "reductions": 4e-11,  # of a reduction to tridiagonal form of a K that fits the cache
-    "entries": 1.2e-9,  # an entry of K once its <x, z> is known
-    "read": 7e-11,  # a byte read from memory
-    "written": 1e-9,  # a byte of an array that is new, and has to be mapped
-    "moves": 1.6e-6,  # a pair of variables moved inside a block of a quadratic program
-    "calls": 3e-5,  # a call of NumPy or LAPACK on something small
+_SECONDS_PER_UNIT = {  # in the order of the fields of Cost
+    "products": 2.5e-11,  # per flop of a matrix product: 40 GFlop/s
+    "thin": 7e-11,  # per flop with tall thin arrays, QR or small eigenproblems (one thread)
+    "factors": 3e-11,  # per flop of a float64 Cholesky factorisation; float32 takes half
+    "reductions": 4e-11,  # per flop of a tridiagonal reduction of a K that fits in the cache
+    "entries": 1.2e-9,  # per entry of K, in addition to the inner product <x, z>
+    "read": 7e-11,  # per byte read from memory
+    "written": 1e-9,  # per byte of a newly allocated array, including the page faults
+    "moves": 1.6e-6,  # per SMO step (two variables) inside a block of a quadratic program
+    "calls": 3e-5,  # per call of NumPy or LAPACK on a small array
 }
-CACHE = 2**25  # bytes of the last cache
-_STRUCTURED = 1000  # what an entry takes whose points are no vectors, in units of one whose are
+CACHE = 2**25  # assumed size of the last-level cache, in bytes
+# Time per entry of a kernel on strings, graphs and the like, relative to one on vectors.
+_STRUCTURED_ENTRY_FACTOR = 1000
 
 
 @dataclass(frozen=True)
 class Cost:
-    """How much of each kind of work there is; costs add up, and are multiplied by numbers.
+    """The amount of work of each kind that a computation takes.
+
+    Costs can be added, and multiplied by a number from the left.
+
+    Parameters
+    ----------
+    products, thin, factors, reductions : float
+        Floating-point operations: of matrix products, with tall thin arrays, of Cholesky
+        factorisations, and of reductions to tridiagonal form.
+    entries : float
+        Entries of K that are evaluated.
+    read, written : float
+        Bytes read from memory, and bytes of newly allocated arrays.
+    moves : float
+        SMO steps, each of which moves two variables.
+    calls : float
+        Calls of NumPy or LAPACK on small arrays.
 
     Examples
     --------
@@ -58,8 +76,8 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """About how long it takes, on one core of a common machine."""
-        return float(sum(map(mul, _SECONDS.values(), vars(self).values())))
+        """Predicted time on one core of a typical server."""
+        return float(sum(map(mul, _SECONDS_PER_UNIT.values(), vars(self).values())))
 
     def __add__(self, other: Cost) -> Self:
         return type(self)(*map(add, vars(self).values(), vars(other).values()))
@@ -69,7 +87,22 @@ class Cost:
 
 
 def evaluating(kernel: Kernel | None, X: Any, entries: float) -> Cost:
-    """Return what so many entries k(x, z) take: a product of rows, and the function of it.
+    """Return the cost of evaluating `entries` values k(x, z).
+
+    For points that are vectors, each value takes an inner product and a function of it.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None stands for a kernel on vectors.
+    X : array-like or sequence
+        The points.
+    entries : float
+        Number of values.
+
+    Returns
+    -------
+    cost : Cost
 
     Examples
     --------
@@ -82,25 +115,43 @@ def evaluating(kernel: Kernel | None, X: Any, entries: float) -> Cost:
     if isinstance(kernel, Precomputed):
         return Cost(read=8.0 * entries)
     if kernel is not None and (kernel.costly or not kernel.on_vectors):
-        return Cost(entries=_STRUCTURED * entries)
+        return Cost(entries=_STRUCTURED_ENTRY_FACTOR * entries)
     columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 1
     return Cost(products=2.0 * columns * entries, entries=entries)
 
 
 def reading(kernel: Kernel | None, X: Any, n: int, *, stored: bool) -> tuple[Cost, Cost]:
-    """Return what it takes to hold K, and to read it once; in tiles each entry serves twice.
+    """Return the cost of storing K, and the cost of one pass over it.
+
+    Without storage, each pass evaluates the entries of K again.  Because K is symmetric, it is
+    enough to evaluate half of them.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None stands for a kernel on vectors.
+    X : array-like or sequence
+        The points.
+    n : int
+        Number of points.
+    stored : bool
+        Whether K is stored as an array.
+
+    Returns
+    -------
+    storing, reading : Cost
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
     >>> from mercer.solvers import reading
-    >>> hold, read = reading(RBF(), np.zeros((10, 5)), 10, stored=True)
+    >>> storing, read = reading(RBF(), np.zeros((10, 5)), 10, stored=True)
     >>> read.read  # bytes
     800.0
     """
     half = evaluating(kernel, X, n * n / 2.0)
     if not stored:
         return Cost(), half
-    held = Cost() if isinstance(kernel, Precomputed) else half + Cost(written=8.0 * n * n)
-    return held, Cost(read=8.0 * n * n)
+    storing = Cost() if isinstance(kernel, Precomputed) else half + Cost(written=8.0 * n * n)
+    return storing, Cost(read=8.0 * n * n)

@@ -1,4 +1,4 @@
-"""What a solver did, in numbers."""
+"""Reports of solvers: how the method ended, the true residual, the time and error bounds."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Report", "Status", "enough", "judged", "worst"]
 
 
 class Status(Enum):
-    """How a solver ended; the value is the sentence to print.
+    """How a solver ended; the value of a member is the text to print.
 
-    CONVERGED and DIRECT are claims about what was measured at the end, not about how it was found:
+    CONVERGED and DIRECT describe the solution as measured at the end, however it was computed:
 
-    * of a system, that the true |y - (K + shift) a| / |y| is at most the tolerance, or where
-      rounding leaves more, at most 1e-6 (1e-3 where K is in float32);
-    * of eigenpairs, that each |K u - l u| is at most the tolerance times |l|, or 16 eps |K|, what
-      rounding may account for;
-    * of a minimum, that the solver's own certificate is at most the tolerance: a bound on how far
-      the objective is above its minimum, or on the violation of the conditions of a minimum.
+    * linear system: the true |y - (K + shift) a| / |y| is at most the tolerance.  If rounding
+      prevents that, it is at most 1e-6 (1e-3 for a K in float32);
+    * eigenpairs: each |K u - l u| is at most the tolerance times |l|, or at most 16 eps |K|, which
+      rounding can account for;
+    * minimum: the solver's certificate is at most the tolerance.  The certificate bounds the
+      distance of the objective from its minimum, or the violation of the optimality conditions.
 
-    Whatever else a solver ends with comes with a warning that has the number, unless it was asked
-    for an approximation, or for the least squares of a singular system.
+    A solver that ends in any other way warns, and gives the number.  The exceptions are requested
+    approximations and requested least-squares solutions of singular systems.
 
     Examples
     --------
@@ -45,21 +45,23 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Report:
-    """What a solver did.
+    """The outcome of a solver: status, iterations, residual, time and error bounds.
 
     Attributes
     ----------
     solver : str
-        The solver, as it would be written.
+        The `repr` of the solver.
     status : Status
+        How the solver ended.
     n_iter : int
-        Iterations, 0 for a direct method.
+        Number of iterations; 0 for a direct method.
     residual : float
         The true relative residual, recomputed from K: |y - (K + shift) a| / |y|, or for
         eigenpairs the largest |K u - l u| relative to the largest eigenvalue.
     seconds : float
+        Elapsed time.
     message : str
-        Anything worth knowing: jitter, a fallback, a plan that was changed.
+        Notes for the user, such as jitter that was added, or a fallback to another solver.
     certificate : dict
         Bounds and estimates by name, such as LAPACK's reciprocal condition number `rcond`.
 
@@ -81,7 +83,8 @@ class Report:
     certificate: dict[str, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        # skops makes objects without arguments, which no member of an Enum is made by
+        # The status is stored by name, because skops creates objects by calling the class without
+        # arguments, and that fails for members of an Enum.
         return {**self.__dict__, "status": self.status.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -101,7 +104,9 @@ class Report:
 
 
 def enough(dtype: Any) -> float:
-    """Return the relative residual up to which what rounding leaves of a system is a solution.
+    """Return the largest relative residual of a linear system that is attributed to rounding.
+
+    A system with a larger residual is reported as inaccurate.
 
     Examples
     --------
@@ -116,7 +121,10 @@ def enough(dtype: Any) -> float:
 def judged(
     status: Status, message: str, residual: float, tol: float = 0.0, dtype: Any = float
 ) -> tuple[Status, str]:
-    """Return the status that a true relative residual allows a system to have, and the message.
+    """Return the status and message of a linear system, given its true relative residual.
+
+    CONVERGED and DIRECT become INACCURATE if the residual exceeds both `tol` and the limit for
+    rounding; the message then starts with the residual.  Any other status is returned unchanged.
 
     Examples
     --------
@@ -133,7 +141,10 @@ def judged(
 
 
 def worst(reports: Iterable[Report]) -> Report:
-    """Return the report that claims least; among equals, that of the largest residual.
+    """Return the least favourable of several reports.
+
+    NOT_CONVERGED is worse than INACCURATE, which is worse than any other status.  Among reports
+    of equal rank, the one with the largest residual is returned.
 
     Examples
     --------

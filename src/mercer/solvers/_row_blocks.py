@@ -1,12 +1,13 @@
-"""Products with a tall matrix F in blocks of rows.
+"""Products with a tall matrix F, computed one block of rows at a time.
 
-F is not copied, and an interrupt by the user takes effect between two blocks.
+F is never copied, and a keyboard interrupt takes effect between two blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,47 +16,60 @@ from .._runtime.linalg import blas
 
 __all__ = ["cross_gram", "pulled", "row_norms", "times", "weighted_gram"]
 
-_SHARED_WORK = 10**9  # multiplications from which a product is shared between BLAS threads
-_SHARED_BLOCK = 1 << 20  # entries of a block then: one call lasts as long as several time slices
-_WORKED_ON = 1 << 17  # entries of a block that is changed: it stays in the cache
-_READ_ONLY = 1 << 23  # entries of a block that is read once
+
+@dataclass(frozen=True)
+class _BlockSizes:
+    """Sizes that trade the overhead of a call against cache misses and interrupt latency."""
+
+    # Multiplications above which a product uses several BLAS threads.
+    min_threaded_work: int = 10**9
+    # Entries per block of such a product: one call should last for several scheduler time slices.
+    threaded_entries: int = 1 << 20
+    # Entries per block that is copied or modified: small enough to stay in the cache.
+    cached_entries: int = 1 << 17
+    # Entries per block that is only read.
+    read_only_entries: int = 1 << 23
+
+
+_SIZES = _BlockSizes()
 
 
 def times(F: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return F w."""
     out = np.zeros(len(F))
-    for rows in _blocks(F, _READ_ONLY):
+    for rows in _blocks(F, _SIZES.read_only_entries):
         np.dot(F[rows], w, out=out[rows])
     return out
 
 
 def pulled(F: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return F^T x, for one x or for its columns."""
+    """Return F^T x, for a vector x or a matrix x with the same number of rows as F."""
     out = np.zeros((F.shape[1], *x.shape[1:]))
-    for rows in _blocks(F, _READ_ONLY):
+    for rows in _blocks(F, _SIZES.read_only_entries):
         out += F[rows].T @ x[rows]
     return out
 
 
 def row_norms(F: np.ndarray) -> np.ndarray:
-    """Return |F_i|^2 for all rows."""
+    """Return the squared norm |F_i|^2 of each row."""
     out = np.zeros(len(F))
-    for rows in _blocks(F, _WORKED_ON):
+    for rows in _blocks(F, _SIZES.cached_entries):
         np.einsum("ij,ij->i", F[rows], F[rows], out=out[rows])
     return out
 
 
 def weighted_gram(F: np.ndarray, h: np.ndarray, centre: np.ndarray | None = None) -> np.ndarray:
-    """Return the lower half of (F - centre)^T diag(h) (F - centre) for h >= 0."""
+    """Return the lower triangle of (F - centre)^T diag(h) (F - centre) for h >= 0."""
     m, root = F.shape[1], np.sqrt(h)[:, None]
     A = np.zeros((m, m), order="F")
-    shared = len(F) * m * m >= _SHARED_WORK
-    for rows in _blocks(F, _SHARED_BLOCK if shared else _WORKED_ON):
+    threaded = len(F) * m * m >= _SIZES.min_threaded_work
+    for rows in _blocks(F, _SIZES.threaded_entries if threaded else _SIZES.cached_entries):
         block = root[rows] * (F[rows] if centre is None else F[rows] - centre)
-        by_columns = not block.flags.c_contiguous
-        block = block if by_columns else block.T  # neither order in memory is copied
-        with all_blas_threads if shared else nullcontext():
-            A = blas.dsyrk(1.0, block, beta=1.0, c=A, trans=by_columns, lower=1, overwrite_c=1)
+        fortran_order = not block.flags.c_contiguous
+        # dsyrk needs Fortran order; the transpose avoids a copy of a block in C order.
+        block = block if fortran_order else block.T
+        with all_blas_threads if threaded else nullcontext():
+            A = blas.dsyrk(1.0, block, beta=1.0, c=A, trans=fortran_order, lower=1, overwrite_c=1)
     return A
 
 
@@ -64,12 +78,13 @@ def cross_gram(
 ) -> np.ndarray:
     """Return (F - centre)^T diag(h) (G - centre_g)."""
     A = np.zeros((F.shape[1], G.shape[1]))
-    for rows in _blocks(F if F.shape[1] > G.shape[1] else G, _WORKED_ON):
+    for rows in _blocks(F if F.shape[1] > G.shape[1] else G, _SIZES.cached_entries):
         A += (F[rows] - centre).T @ (h[rows, None] * (G[rows] - centre_g))
     return A
 
 
-def _blocks(F: np.ndarray, numbers: int) -> Iterator[slice]:
-    step = max(256, numbers // max(1, F.shape[1])) if F.shape[1] else 0
+def _blocks(F: np.ndarray, entries: int) -> Iterator[slice]:
+    """Yield the rows of F in slices of about this many entries, and of at least 256 rows."""
+    step = max(256, entries // max(1, F.shape[1])) if F.shape[1] else 0
     for start in range(0, len(F) if step else 0, step or 1):
         yield slice(start, start + step)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import PolynomialFeatures
 
 from mercer import SVC, SVR, MemoryBudgetError, NotMercerWarning, NuSVC, NuSVR, OneClassSVM
-from mercer.estimators.svm._problem import scales
+from mercer.estimators.svm._problem import describe_scales
 from mercer.kernels import RBF, Callable, Sigmoid
 from mercer.solvers import BlockSMO, Status
 
@@ -42,12 +42,12 @@ def moons():
         (SVC(solver="newton"), "The 'solver' parameter"),
         (SVC(max_iter=-2), "The 'max_iter' parameter"),
         (SVC(decision_function_shape="both"), "The 'decision_function_shape' parameter"),
-        (SVC(solver="primal"), "solver='primal' works on the columns of X, which only a linear"),
+        (SVC(solver="primal"), "solver='primal' needs a linear kernel"),
         (SVC(kernel="precomputed", solver="primal"), "the kernel is Precomputed"),
         (SVC(class_weight={0: 0.0}), "class_weight must be positive, got"),
-        (SVC(class_weight={"no": 2.0}), "but nothing for the classes"),
+        (SVC(class_weight={"no": 2.0}), "but no weight for the classes"),
         (SVC(solver="nystroem", landmarks=np.ones((3, 9))), "landmarks have 9 columns"),
-        (SVC(kernel=lambda x, z: x), "keeps neither contract"),
+        (SVC(kernel=lambda x, z: x), "satisfies neither contract"),
     ],
 )
 def test_parameters(model, text, moons):
@@ -128,7 +128,7 @@ def test_precomputed_values(Machine, moons):
 
 
 def test_words_need_as_many_targets():
-    with pytest.raises(ValueError, match="2 points, but 3 labels"):
+    with pytest.raises(ValueError, match="2 points, but y has 3 labels"):
         SVC(kernel=lambda s, t: float(s == t)).fit(["a", "b"], [0, 1, 1])
 
 
@@ -158,9 +158,9 @@ def test_unscaled_features_end_with_advice():
     X = PolynomialFeatures(4, include_bias=False).fit_transform(X)
     model = SVC(kernel="linear", max_iter=50)
     words = r"Solver terminated early \(max_iter=50\)\.  Consider pre-processing your data with "
-    words += "StandardScaler or MinMaxScaler. After 50 steps the conditions of a minimum are "
+    words += "StandardScaler or MinMaxScaler. After 50 steps the optimality conditions are "
     words += r"violated by .*, and tol is 0.001, in \d of 3 pairs of classes; column \d+ has a "
-    words += "standard deviation of .*, .* times the median; .*solver='primal' minds the scale"
+    words += "standard deviation of .*, .* times the median; .*solver='primal' is much less"
     with pytest.warns(ConvergenceWarning, match=words) as record:
         model.fit(X, y)
     assert record[0].filename == __file__
@@ -184,15 +184,15 @@ def test_too_few_steps(Machine, moons):
 def test_scales_of_columns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 5)) * [1.0, 1.0, 1e6, 1.0, 30.0]
-    text = scales(X)
+    text = describe_scales(X)
     words = r"column 2 has a standard deviation of 9\.\de\+05, 9\.\de\+05 times the median"
     assert re.match(words, text)
     assert "column 4" in text and "column 0" not in text
-    assert scales(sp.csr_array(X)) == text
-    assert "about 1e+03" in scales(1000.0 * rng.normal(size=(5000, 2)))
-    assert "of similar scale" in scales(rng.normal(size=(500, 2)))
-    assert scales(np.ones((5, 2))) == "no column of X varies"
-    assert scales(["a", "b"]) == ""
+    assert describe_scales(sp.csr_array(X)) == text
+    assert "about 1e+03" in describe_scales(1000.0 * rng.normal(size=(5000, 2)))
+    assert "have similar scales" in describe_scales(rng.normal(size=(500, 2)))
+    assert describe_scales(np.ones((5, 2))) == "all columns of X are constant"
+    assert describe_scales(["a", "b"]) == ""
 
 
 def test_a_kernel_that_is_not_positive_semidefinite():
@@ -201,7 +201,7 @@ def test_a_kernel_that_is_not_positive_semidefinite():
         SVC(kernel=Sigmoid(gamma=2.0, coef0=-1.0), C=10.0).fit(X, y)
     assert len(record) == 1  # which is known before anything is computed
     model = SVC(kernel=Callable(Sigmoid(gamma=2.0, coef0=-1.0), "matrix"), C=10.0)
-    with pytest.warns(UserWarning, match="the kernel is not positive semidefinite: .* was down to"):
+    with pytest.warns(UserWarning, match="kernel is not positive semidefinite: .* is as low as"):
         model.fit(X, y)
     assert model.report_.certificate["curvature"] < 0
     assert model.report_.status is Status.CONVERGED
@@ -237,7 +237,7 @@ def test_pairs_are_named_and_lines_are_few(capsys):
     SVC(verbose=True).fit(X, np.array(["x", "y", "z"])[y])
     lines = [line for line in capsys.readouterr().out.splitlines() if "compiling" not in line]
     assert 2 <= len(lines) <= 6
-    assert lines[0].startswith("[SVC] x against y (1 of 3): ")
+    assert lines[0].startswith("[SVC] x vs. y (1 of 3): ")
     SVR(kernel="linear", solver="primal", verbose=1).fit(X, y)
     assert "violation" in capsys.readouterr().out
     SVC().fit(X, y)

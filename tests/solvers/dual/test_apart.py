@@ -1,5 +1,6 @@
 """Pairs of classes whose K is not held as a whole: the same minima, one pair at a time."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -38,10 +39,10 @@ def solved(X, duals, kernel=GAUSS, solver=SMO, **options):
 @pytest.fixture
 def no_matrix(monkeypatch):
     """No K is small enough to be held; count who solves instead."""
-    made, init = [], _apart.Apart.__init__
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    made, init = [], _apart.StreamedSMO.__init__
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     monkeypatch.setattr(
-        _apart.Apart, "__init__", lambda self, *given: made.append(1) or init(self, *given)
+        _apart.StreamedSMO, "__init__", lambda self, *args: made.append(1) or init(self, *args)
     )
     return made
 
@@ -83,7 +84,7 @@ def test_a_start_at_the_minimum_takes_no_step(no_matrix):
 
 
 def test_steps_beyond_those_of_one_call_are_taken_alone(no_matrix, monkeypatch):
-    monkeypatch.setattr(_apart, "_STEPS", 3)
+    monkeypatch.setattr(_apart, "_STEPS_PER_CALL", 3)
     X, duals = classes()
     _, found = solved(X, duals)
     assert set(found.reports.status) == {Status.CONVERGED}
@@ -106,7 +107,7 @@ def test_a_machine_of_many_classes(no_matrix, monkeypatch):
     y = np.repeat(np.arange(4), SIZES)
     apart = SVC(C=2.0, decision_function_shape="ovo").fit(X, y)
     assert len(no_matrix) == 1
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 2**26)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=2**26))
     together = SVC(C=2.0, decision_function_shape="ovo").fit(X, y)
     assert len(no_matrix) == 1
     f, h = apart.decision_function(X), together.decision_function(X)

@@ -258,7 +258,7 @@ def test_classes_that_overlap_have_no_hard_margin():
     report = BoxInterior().minimize(F, dual).report
     assert report.status is Status.NOT_CONVERGED
     assert "the classes overlap: no hard margin exists; choose a finite C" in report.message
-    assert "pairs" not in report.message  # none can help
+    assert "SMO" not in report.message  # none can help
 
 
 def test_more_of_the_same_points_do_not_hide_that_classes_overlap():
@@ -293,7 +293,9 @@ def test_a_hard_margin_that_was_not_waited_for_is_not_denied(monkeypatch):
     F = numbers.normal(size=(2000, 40)) + 2.0 * signs[:, None]
     dual = Dual.classify(signs, np.full(2000, np.inf))
     assert BoxInterior().minimize(F, dual).report.status is Status.CONVERGED
-    monkeypatch.setattr(_barrier, "corner", lambda F, dual, v, tol: _interior.at(F, dual, v))
+    monkeypatch.setattr(
+        _barrier, "find_vertex", lambda F, dual, v, tol: _interior.evaluate_at(F, dual, v)
+    )
     report = BoxInterior(tol=1e-12, max_iter=1).minimize(F, dual).report
     assert report.status is Status.NOT_CONVERGED and "no hard margin" not in report.message
 
@@ -301,13 +303,13 @@ def test_a_hard_margin_that_was_not_waited_for_is_not_denied(monkeypatch):
 def test_what_is_not_finite_is_never_preferred():
     dual = Dual.classify(np.array([-1.0, 1.0]), np.full(2, np.inf))
     F = np.eye(2)
-    good = _interior.at(F, dual, np.zeros(2))
+    good = _interior.evaluate_at(F, dual, np.zeros(2))
     for v in (np.full(2, np.nan), np.array([-1e200, 1e200])):
         with np.errstate(all="ignore"):
-            bad = _interior.at(F, dual, v)
+            bad = _interior.evaluate_at(F, dual, v)
         assert bad.violation == np.inf
         for one, other in ((good, bad), (bad, good)):
-            assert _interior.better(one, other, 1e-3) is good
+            assert _interior.better_of(one, other, 1e-3) is good
 
 
 # ---------------------------------------------------------------------- numbers of any size
@@ -423,7 +425,7 @@ def test_auto_needs_no_more_than_the_budget():
     for solver in ("auto", "smo"):  # where primal does not fit, "auto" tries the other
         with pytest.raises(MemoryError, match="machine on 1000 points needs"):
             SVC(**small, solver=solver).fit(X, y)
-    with pytest.raises(MemoryError, match="1000 rows and 90 columns without gaps"):
+    with pytest.raises(MemoryError, match="a dense X of 1000 rows and 90 columns"):
         SVC(**small, solver="primal").fit(sp.csr_array(X), y)
 
 
@@ -454,11 +456,13 @@ def test_what_the_corner_leaves_is_moved_in_pairs(monkeypatch):
     F = numbers.normal(size=(80, 3))
     dual = dual_of("classify", numbers, F, np.ones(80))
     expected = BoxInterior().minimize(F, dual).values
-    monkeypatch.setattr(_barrier, "corner", lambda F, dual, v, tol: _interior.at(F, dual, v))
+    monkeypatch.setattr(
+        _barrier, "find_vertex", lambda F, dual, v, tol: _interior.evaluate_at(F, dual, v)
+    )
     steps = []
     found = BoxInterior(max_iter=6).minimize(F, dual, steps.append)
     numbers = check(F, dual, found)
-    assert "pairs of variables moved after the interior point" in found.report.message
+    assert "SMO steps were taken after the interior-point method" in found.report.message
     np.testing.assert_allclose(found.values, expected, atol=5e-3)
     assert numbers["entries"] > 0
     assert found.report.n_iter == 6 < steps[-1].n_iter  # pairs are told of too
@@ -473,7 +477,7 @@ def test_pairs_take_no_more_patience_than_there_is():
     steps = []
     report = BoxInterior(max_iter=1).minimize(F, dual, steps.append).report
     assert report.status is Status.NOT_CONVERGED
-    assert "; 112 pairs of variables moved after the interior point" in report.message
+    assert "; 112 SMO steps were taken after the interior-point method" in report.message
     assert "the violation is" in report.message and steps[-1].n_iter == 113
     assert report.certificate["entries"] > 0 and 0 <= report.certificate["cache_hits"] <= 1
 

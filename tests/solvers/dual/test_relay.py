@@ -34,7 +34,7 @@ def test_a_search_that_does_not_is_given_up_at_the_same_count():
     X, y = problem(2000, 300, 0.1)
     found, again = solved(X, y, 10.0), solved(X, y, 10.0)
     assert found.report.solver.startswith("BoxInterior") and found.report.status is Status.CONVERGED
-    assert "moves of pairs of variables were given up" in found.report.message
+    assert "SMO steps were given up" in found.report.message
     assert found.report.message == again.report.message
     assert np.array_equal(found.variables, again.variables)
     spent = int(found.report.message.split()[0]) * Cost(moves=1).seconds
@@ -44,7 +44,9 @@ def test_a_search_that_does_not_is_given_up_at_the_same_count():
 def test_a_limit_on_steps_is_one_for_both():
     X, y = problem(2000, 300, 8.0)
     found = solved(X, y, max_iter=3)
-    assert found.report.message.startswith("3 moves") and found.report.status is Status.CONVERGED
+    assert (
+        found.report.message.startswith("3 SMO steps") and found.report.status is Status.CONVERGED
+    )
 
 
 @pytest.mark.parametrize(

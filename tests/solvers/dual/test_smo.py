@@ -10,7 +10,7 @@ from mercer.gram import KernelRows, _rows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed
 from mercer.solvers import Status
 from mercer.solvers.dual import BlockSMO, Dual, _smo, _working_set
-from mercer.solvers.dual._active_set import Programs, polish
+from mercer.solvers.dual._active_set import QPBatch, refine_numpy
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
 KERNELS = [RBF(1.0), Linear(), Polynomial(2, gamma=1.0, coef0=1.0)]
@@ -68,12 +68,17 @@ def test_conditions_of_a_minimum_on_random_problems(kind):
         check(kernel, X, dual, BlockSMO().minimize(KernelRows(kernel, X), dual), 1e-3)
 
 
+def tune(monkeypatch, **values):
+    """Change tuning parameters of block SMO."""
+    monkeypatch.setattr(_smo, "_TUNING", replace(_smo._TUNING, **values))
+
+
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Nothing is small enough to be solved at once, and blocks hold 16 variables."""
-    monkeypatch.setattr(_smo, "_ONE_BLOCK", 0)
-    monkeypatch.setattr(_working_set, "_MAX_SIZE", 16)
-    monkeypatch.setattr(_working_set, "_NEW_VARIABLES", 8)
+    tune(monkeypatch, max_single_block=0)
+    monkeypatch.setattr(_working_set, "_MAX_VARIABLES", 16)
+    monkeypatch.setattr(_working_set, "_MAX_NEW_VARIABLES", 8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,7 +91,7 @@ def test_blocks_find_the_same_minimum(kind, small_blocks):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_single_precision_costs_no_accuracy(kind, small_blocks, monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     _, X, dual = problem(kind, 3, n=200)
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
@@ -96,7 +101,7 @@ def test_single_precision_costs_no_accuracy(kind, small_blocks, monkeypatch):
 
 
 def test_single_precision_at_once(monkeypatch):
-    monkeypatch.setattr(_rows, "_SMALL_MATRIX", 0)
+    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
     _, X, dual = problem("classify", 3, n=200)
     found = BlockSMO(tol=1e-5).minimize(KernelRows(RBF(), X), dual)
     f = RBF()(X) @ found.coefficients
@@ -168,8 +173,8 @@ def test_a_start_at_the_minimum_is_the_end():
 @pytest.mark.parametrize("steps", [0, 1, 7])
 def test_max_iter_is_met_exactly(steps, whole, monkeypatch):
     if not whole:
-        monkeypatch.setattr(_smo, "_ONE_BLOCK", 0)
-        monkeypatch.setattr(_working_set, "_MAX_SIZE", 16)
+        tune(monkeypatch, max_single_block=0)
+        monkeypatch.setattr(_working_set, "_MAX_VARIABLES", 16)
     kernel, X, dual = problem("classify", 0, n=60)
     found = BlockSMO(max_iter=steps).minimize(KernelRows(kernel, X), dual)
     assert found.report.n_iter == steps
@@ -203,12 +208,11 @@ def test_a_kernel_that_is_not_positive_says_so():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_points_left_out_for_a_while(seed, small_blocks, monkeypatch):
-    monkeypatch.setattr(_smo, "_BLOCKS_PER_SHRINKING", 3)
-    monkeypatch.setattr(_smo, "_MOST_ACTIVE", 0.9)
+    tune(monkeypatch, blocks_per_shrinking=3, max_active_fraction=0.9)
     kinds = []
-    original = _smo._Search.part
+    original = _smo._SMOState.subset_search
     monkeypatch.setattr(
-        _smo._Search, "part", lambda self, *a: (kinds.append(1), original(self, *a))[1]
+        _smo._SMOState, "subset_search", lambda self, *a: (kinds.append(1), original(self, *a))[1]
     )
     for kind in KINDS:
         _, X, dual = problem(kind, seed, n=100)
@@ -286,7 +290,7 @@ def test_a_hard_margin_has_a_finite_gap():
 
 
 def test_rounding_ends_a_search_that_asks_for_too_much(monkeypatch):
-    monkeypatch.setattr(_smo, "_STEPS_PER_LOOK", 2000)  # what cannot be interrupted must be short
+    tune(monkeypatch, steps_per_report=2000)  # what cannot be interrupted must be short
     _, X, dual = problem("classify", 0, n=150)
     found = BlockSMO(tol=1e-17, max_iter=20_000).minimize(KernelRows(RBF(0.1), X), dual)
     assert found.report.status is Status.NOT_CONVERGED
@@ -294,21 +298,20 @@ def test_rounding_ends_a_search_that_asks_for_too_much(monkeypatch):
 
 
 def test_an_interrupt_while_points_are_left_out(small_blocks, monkeypatch):
-    monkeypatch.setattr(_smo, "_BLOCKS_PER_SHRINKING", 2)
-    monkeypatch.setattr(_smo, "_MOST_ACTIVE", 0.9)
+    tune(monkeypatch, blocks_per_shrinking=2, max_active_fraction=0.9)
     _, X, dual = problem("classify", 0, n=150)
     view = KernelRows(RBF(), X, cache_bytes=1).view()
-    original = _smo._Search.part
+    original = _smo._SMOState.subset_search
 
     def stopped(self, *args):
         part = original(self, *args)
-        part.blocks = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+        part.solve_in_blocks = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
         return part
 
-    monkeypatch.setattr(_smo._Search, "part", stopped)
+    monkeypatch.setattr(_smo._SMOState, "subset_search", stopped)
     with pytest.raises(KeyboardInterrupt):
         BlockSMO().minimize(view, dual)
-    monkeypatch.setattr(_smo._Search, "part", original)
+    monkeypatch.setattr(_smo._SMOState, "subset_search", original)
     check(RBF(), X, dual, BlockSMO().minimize(view, dual), 1e-3, rounding=1e-4)
 
 
@@ -319,14 +322,14 @@ def test_variables_that_meet_bounds_stay_while_the_others_agree(rank):
     F, n = rng.normal(size=(40, rank)), 40
     K = F @ F.T
     linear = -K @ rng.uniform(-0.05, 0.15, n)
-    given = Programs(np.arange(n), np.array([0, 25, n]), linear, np.zeros(n), np.full(n, 0.1))
+    programs = QPBatch(np.arange(n), np.array([0, 25, n]), linear, np.zeros(n), np.full(n, 0.1))
     start = np.full(n, 0.05)
-    g = given.gradient(K, start)
-    v = polish(K, given, start, g, np.array([True]))
+    g = programs.gradient(K, start)
+    v = refine_numpy(K, programs, start, g, np.array([True]))
     assert np.all((v >= 0.0) & (v <= 0.1)) and np.count_nonzero((v == 0.0) | (v == 0.1)) > 5
     for group in (slice(0, 25), slice(25, n)):
         assert v[group].sum() == pytest.approx(start[group].sum(), abs=1e-12)
         free = (v[group] > 0.0) & (v[group] < 0.1)
-        assert np.ptp(given.gradient(K, v)[group][free]) < 1e-9
+        assert np.ptp(programs.gradient(K, v)[group][free]) < 1e-9
     value = [0.5 * x @ K @ x + linear @ x for x in (start, v)]
     assert value[1] < value[0]

@@ -44,7 +44,7 @@ def test_determinant_and_inverse_are_those_of_float64():
 def test_determinants_have_a_budget():
     factor = MixedCholesky(max_memory="4 MB").factorize(TiledGram(kernel, X), 0.01)
     factor.solve(Y)
-    with pytest.raises(MemoryBudgetError, match="log det and inverses take a float64"):
+    with pytest.raises(MemoryBudgetError, match="log det and inverses need a float64"):
         factor.logdet()
     with pytest.raises(MemoryBudgetError, match=r"a float32 factor of 900 points needs 3\.2 MiB"):
         MixedCholesky(max_memory="3 MB").factorize(TiledGram(kernel, X), 0.01)
@@ -91,7 +91,9 @@ def test_rounding_alone_does_not_warn():
 
 def test_too_few_steps_warn_with_numbers():
     factor = MixedCholesky(max_iter=2).factorize(gram(kernel, X), 1e-5)
-    with pytest.warns(ConvergenceWarning, match=r"relative residual .* after 2 steps, 1.0e-14 was"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"relative residual .* after 2 steps, above tol=1.0e-14"
+    ):
         factor.solve(Y)
     assert factor.report.status is Status.NOT_CONVERGED
 
@@ -119,7 +121,7 @@ def test_zero_columns_and_points_in_float32():
 def test_what_cannot_be_solved():
     with pytest.raises(NotPositiveDefiniteError, match=r"even with .* of \|K\| added"):
         MixedCholesky().factorize(gram(Sigmoid(), X), 1e-3)
-    with pytest.raises(NotPositiveDefiniteError, match="its diagonal goes down to 0"):
+    with pytest.raises(NotPositiveDefiniteError, match="its smallest diagonal entry is 0"):
         MixedCholesky().factorize(gram(Linear(), np.zeros((3, 1))), 0.0)
     with pytest.raises(ValueError, match="K has entries that are not finite"):
         MixedCholesky().factorize(gram(Polynomial(degree=300), 1e3 * X, storage="tiled"), 1.0)

@@ -136,7 +136,7 @@ def test_a_gram_is_worked_in_only_when_allowed():
     Tridiagonal.of(K)
     assert np.array_equal(K.array, before)
     Tridiagonal.of(K, overwrite=True)
-    with pytest.raises(RuntimeError, match="has given its array"):
+    with pytest.raises(RuntimeError, match="was released to a solver"):
         _ = K.array
 
 

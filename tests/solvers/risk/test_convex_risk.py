@@ -104,7 +104,7 @@ def test_losses_by_hand():
     [
         ({"value": lambda y, f: np.log(f)}, r"value of .* is -inf at y = .*f = 0.*logarithm"),
         ({"curvature": lambda y, f: np.full(len(f), np.nan)}, "curvature of .* is nan"),
-        ({"gradient": lambda y, f: np.sinh(y - f)}, "differences of its value say"),
+        ({"gradient": lambda y, f: np.sinh(y - f)}, "finite differences of its value give"),
         ({"gradient": lambda y, f: np.zeros((2, 2))}, r"shape \(2, 2\) for 12 points"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_loss_that_is_not_convex_is_refused():
 def test_a_wrong_curvature_is_said(factor):
     own = Cosh()
     own.curvature = lambda y, f: factor * np.cosh(f - y)
-    with pytest.warns(UserWarning, match=r"curvature of Cosh\(\) is .*gradient say") as seen:
+    with pytest.warns(UserWarning, match=r"curvature of Cosh\(\) is .*gradient give") as seen:
         Given(own).check(NUMBERS)
     assert seen[0].filename == __file__
     own.curvature = lambda y, f: 1.5 * np.cosh(f - y)  # a bound is a choice
@@ -515,7 +515,9 @@ def test_a_wrong_penalty_is_refused(penalty, says):
 def test_a_penalty_without_hold_is_said():
     F, Y = problem(m=2)
     flat = Penalty.of((lambda t: 0.0, lambda t: 0.0), 1.0)
-    with pytest.warns(ConvergenceWarning, match="the usual cause is that it is flat") as seen:
+    with pytest.warns(
+        ConvergenceWarning, match="The usual cause is a penalty that is flat"
+    ) as seen:
         found = Machine().minimize(RegularisedRisk(F, Y, Squared(), np.ones(len(F))), flat)
     assert found.report.status is Status.NOT_CONVERGED
     assert seen[0].filename == __file__

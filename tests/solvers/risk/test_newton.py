@@ -1,5 +1,7 @@
 """Whitened coordinates, Newton's method in them, and gradient descent beside it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -20,6 +22,7 @@ from mercer.solvers import (
     Status,
     Whitened,
 )
+from mercer.solvers.risk import _newton
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -47,23 +50,23 @@ def test_points_of_all_sizes_count():
     assert np.abs(phi.F @ phi.F.T - K(Z)).max() / d.max() ** 2 < 1e-14
     assert (np.abs(phi.F @ phi.F.T - K(Z)) / np.outer(d, d)).max() < 1e-12
     assert phi.F.shape[1] == 10 and phi.residual < 1e-14
-    assert Whitened.exact(RBF(30.0), X).left.max() < 5e-14  # nothing but rounding
+    assert Whitened.exact(RBF(30.0), X).residual_diagonal.max() < 5e-14  # nothing but rounding
     # one column of 1e10 hides one of 1 from K, but not from `left`
     hidden = Whitened.exact(Linear(), X[:, :2] * [1.0, 1e10])
-    assert np.all(hidden.left >= 1e-16 * np.square(1e10 * X[:, 1]))
+    assert np.all(hidden.residual_diagonal >= 1e-16 * np.square(1e10 * X[:, 1]))
 
 
 def test_what_is_missed_is_bounded():
     phi = Whitened.nystroem(RBF(0.5), X, Landmarks(10, "rpcholesky"))
     A = RNG.standard_normal((60, 2))
     R = RBF(0.5)(X) - phi.F @ phi.F.T
-    assert 0.5 * np.trace(A.T @ R @ A) <= phi.missed(A)
+    assert 0.5 * np.trace(A.T @ R @ A) <= phi.approximation_bound(A)
     best = [
         Newton().minimize(RegularisedRisk(F, targets(Logistic()), Logistic(), np.ones(60), 1.0))
         for F in (phi.F, Whitened.exact(RBF(0.5), X).F)
     ]
     slopes = Logistic()(phi.F @ best[0].weights + best[0].intercept, targets(Logistic())).slopes
-    assert 0 < best[0].value - best[1].value <= phi.missed(slopes)
+    assert 0 < best[0].value - best[1].value <= phi.approximation_bound(slopes)
 
 
 def test_duplicates_are_spanned_once():
@@ -110,7 +113,7 @@ def test_nystroem_says_what_it_leaves():
 def test_what_whitening_refuses():
     with pytest.raises(NotPositiveDefiniteError, match="is not positive semidefinite on these"):
         Whitened.exact(Sigmoid(gamma=1.0, coef0=-2.0), X)
-    with pytest.raises(NotPositiveDefiniteError, match="0 of 2 points leave a Schur compl"):
+    with pytest.raises(NotPositiveDefiniteError, match="after 0 of 2 pivots the Schur compl"):
         Whitened.exact(Precomputed(), np.array([[0.0, 1.0], [1.0, 0.0]]))
     with pytest.raises(MemoryBudgetError, match=r"exact factor of 60 points .*'nystroem'"):
         Whitened.exact(RBF(), X, max_memory="10 kB")
@@ -169,7 +172,7 @@ def test_gradient_against_differences(loss):
     dw, db = rng.standard_normal(w.shape), rng.standard_normal(b.shape)
 
     def at(t):
-        return risk.at(w + t * dw, b + t * db, F @ (w + t * dw) + b + t * db)
+        return risk.evaluate(w + t * dw, b + t * db, F @ (w + t * dw) + b + t * db)
 
     g, h = risk.gradient(at(0.0))
     step = 1e-6
@@ -183,7 +186,7 @@ def test_the_certificate_holds(loss):
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
     least = Newton(tol=1e-14).minimize(RegularisedRisk(F, Y, loss, v, 1e-6)).value
     for steps in (1, 2):
-        with pytest.warns(ConvergenceWarning, match=rf"took {steps} steps \(max_iter={steps}\)"):
+        with pytest.warns(ConvergenceWarning, match=rf"after {steps} steps \(max_iter={steps}\)"):
             some = Newton(tol=1e-16, max_iter=steps).minimize(RegularisedRisk(F, Y, loss, v, 1e-6))
         assert 1e-9 * least < some.value - least <= some.report.certificate["gap"]
         assert some.report.status is Status.NOT_CONVERGED
@@ -196,7 +199,7 @@ def test_nothing_converges_against_its_certificate():
     assert tiny.report.status is Status.CONVERGED
     assert 0 < tiny.report.certificate["gap"] <= 1e-6 * tiny.value
     huge = Whitened.exact(Polynomial(3, gamma=1.0, coef0=1.0), 1e4 * X).F
-    with pytest.warns(ConvergenceWarning, match="rounding ended Newton's method after") as seen:
+    with pytest.warns(ConvergenceWarning, match="rounding stopped Newton's method after") as seen:
         found = Newton().minimize(RegularisedRisk(huge, Y, Logistic(), v, 1.0))
     assert found.report.status is Status.NOT_CONVERGED and found.n_iter < 20
     assert "Raise max_iter" not in found.report.message and "RuntimeW" not in str(seen.list)
@@ -248,7 +251,7 @@ def test_path(loss):
     n = 1 + int(np.log10(most / 1e-4))
     assert stages.report.message.startswith(f"a path of {n} shifts from 1.0e")
     assert n <= stages.n_iter <= 2 * n + 3
-    with pytest.warns(ConvergenceWarning, match="took 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 steps"):
         Newton(max_iter=2, path=0.1).minimize(
             RegularisedRisk(F, targets(Logistic()), Logistic(), v, 1e-6)
         )
@@ -279,11 +282,11 @@ def test_factored_as_a_whole(intercept, monkeypatch):
     """Where blocks take many products, all outputs together; the minimum is the same."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
     whole, parts = [], []
-    monkeypatch.setattr("mercer.solvers.risk._newton._MANY", -1)
+    monkeypatch.setattr(_newton, "_TUNING", replace(_newton._TUNING, joint_after_products=-1))
     by_whole = Newton().minimize(
         RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), say=whole.append
     )
-    monkeypatch.setattr("mercer.solvers.risk._newton._MANY", np.inf)
+    monkeypatch.setattr(_newton, "_TUNING", replace(_newton._TUNING, joint_after_products=np.inf))
     by_parts = Newton().minimize(
         RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), say=parts.append
     )
@@ -357,8 +360,8 @@ def test_descent_meets_newton(loss):
 
 def test_descent_says_when_it_fails():
     F, Y, v = Whitened.exact(RBF(1.5), X).F, targets(Logistic()), np.ones(60)
-    with pytest.warns(ConvergenceWarning, match=r"took 7 iterations \(max_iter=7\).*L / mu is"):
+    with pytest.warns(ConvergenceWarning, match=r"after 7 iterations \(max_iter=7\).*L / mu = "):
         found = GradientDescent(max_iter=7).minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-5))
     assert found.report.status is Status.NOT_CONVERGED
-    with pytest.raises(TypeError, match=r"no Lipschitz constant of SquaredHinge\(\)"):
+    with pytest.raises(TypeError, match=r"Lipschitz constants are known, got SquaredHinge\(\)"):
         GradientDescent().minimize(RegularisedRisk(F, Y, SquaredHinge(), v, 1.0))

@@ -39,8 +39,8 @@ def test_a_view_is_its_coordinates_less_their_mean():
     A, B = centred(F, c), centred(G, c)
     x, y = View.of(F, w), View.of(G, w)
     np.testing.assert_allclose(x.scores(np.eye(6)), A, atol=1e-14)
-    np.testing.assert_allclose(x.pull(G), A.T @ (c[:, None] * G), atol=1e-14)
-    np.testing.assert_allclose(x.pull(G[:, 0]), A.T @ (c * G[:, 0]), atol=1e-14)
+    np.testing.assert_allclose(x.weighted_adjoint(G), A.T @ (c[:, None] * G), atol=1e-14)
+    np.testing.assert_allclose(x.weighted_adjoint(G[:, 0]), A.T @ (c * G[:, 0]), atol=1e-14)
     np.testing.assert_allclose(x.covariance(y), A.T @ (c[:, None] * B), atol=1e-14)
     values, Q = x.spectrum()
     np.testing.assert_allclose((Q * values) @ Q.T, A.T @ (c[:, None] * A), atol=1e-13)
@@ -142,9 +142,9 @@ def test_laws(seed, k, alpha, mode):
 @pytest.mark.parametrize("shape", [(30, 20), (20, 30)])
 def test_a_few_of_many_singular_values(shape, monkeypatch):
     M = np.random.default_rng(0).normal(size=shape)
-    U, s, V = _view.leading(M, 3)
-    monkeypatch.setattr(_view, "_SMALL", 5)
-    U2, s2, V2 = _view.leading(M, 3)
+    U, s, V = _view.leading_singular_vectors(M, 3)
+    monkeypatch.setattr(_view, "_MAX_FULL_SVD", 5)
+    U2, s2, V2 = _view.leading_singular_vectors(M, 3)
     np.testing.assert_allclose(s2, s, rtol=1e-12)
     same_up_to_sign(U2, U, atol=1e-10)
     same_up_to_sign(V2, V, atol=1e-10)
@@ -166,9 +166,9 @@ def test_what_is_not_there_is_refused():
     for alpha in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match=r"alpha and alpha_y must be positive.*perfectly"):
             CanonicalCorrelations(1, 1.0, alpha)
-    with pytest.raises(ValueError, match="n_components=5, but X varies in 6 and y in 4 directions"):
+    with pytest.raises(ValueError, match="n_components=5, but X has 6 and y has 4 directions"):
         CanonicalCorrelations(5).relate(x, y)
-    with pytest.raises(ValueError, match=r"n_components=5, but 40 points have 6 .* at most 4"):
+    with pytest.raises(ValueError, match=r"n_components=5, but 40 points with 6 .* at most 4"):
         PartialLeastSquares(5, "canonical").relate(x, y)
     PartialLeastSquares(5).relate(x, y)
     for how in (CanonicalCorrelations(1), PartialLeastSquares(1)):
@@ -176,21 +176,23 @@ def test_what_is_not_there_is_refused():
             how.relate(x, View.of(G[:-1]))
         with pytest.raises(ValueError, match="n_samples = 1 have no covariance"):
             how.relate(View.of(F[:1]), View.of(G[:1]))
-        with pytest.raises(ValueError, match="y is constant: its 40 points differ by less"):
+        with pytest.raises(
+            ValueError, match="y is constant: its 40 points differ in feature space by less"
+        ):
             how.relate(x, View.of(np.full((40, 1), 7.0)))
 
 
 def test_what_rounding_spoils_is_said(monkeypatch):
     """Directions that miss their conditions are no solution, whoever found them."""
     F, G, _ = pair(8)
-    right = _view.leading
+    right = _view.leading_singular_vectors
 
     def wrong(M, k):
         U, s, V = right(M, k)
         return U, s + 1e-3, V
 
-    monkeypatch.setattr("mercer.solvers.views._canonical.leading", wrong)
-    with pytest.warns(UserWarning, match=r"residual of 1\.0e-03.* Raise it"):
+    monkeypatch.setattr("mercer.solvers.views._canonical.leading_singular_vectors", wrong)
+    with pytest.warns(UserWarning, match=r"residual of 1\.0e-03.* Raise alpha"):
         found = CanonicalCorrelations(2).relate(View.of(F), View.of(G))
     assert found.report.status is Status.INACCURATE
 
@@ -198,10 +200,10 @@ def test_what_rounding_spoils_is_said(monkeypatch):
 def test_components_that_leave_nothing_are_the_last():
     F, _, _ = pair(7)
     y = F[:, :1] * [[1.0, 2.0]]  # rank one
-    with pytest.warns(UserWarning, match="1 of n_components=2 leave no covariance"):
+    with pytest.warns(UserWarning, match="only 1 of n_components=2 components exist"):
         found = PartialLeastSquares(2, "canonical").relate(View.of(F), View.of(y))
     assert found.x.shape == (6, 1) and found.y.shape == (2, 1) and found.values.shape == (1,)
     x = np.linalg.qr(F - F.mean(axis=0))[0]  # uncorrelated columns: one of them explains y
-    with pytest.warns(UserWarning, match="1 of n_components=3 leave no covariance"):
+    with pytest.warns(UserWarning, match="only 1 of n_components=3 components exist"):
         found = PartialLeastSquares(3).relate(View.of(x), View.of(x[:, :1]))
     np.testing.assert_allclose(np.abs(found.x), np.eye(6)[:, :1], atol=1e-12)

@@ -1,4 +1,4 @@
-"""Feature maps phi with phi(x) . phi(z) near k(x, z), or equal to it, as transformers."""
+"""Transformers to features phi(x) whose inner products equal or approximate a kernel."""
 
 from ._chi2 import AdditiveChi2Sampler
 from ._explicit import ExplicitFeatures

@@ -1,4 +1,4 @@
-"""Features of the additive chi-squared kernel as a transformer."""
+"""Approximate features of the additive chi-squared kernel."""
 
 from __future__ import annotations
 
@@ -20,30 +20,37 @@ from .._parameters import COUNT, POSITIVE, estimator, fitting, parameter, thread
 
 __all__ = ["AdditiveChi2Sampler"]
 
-_INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}  # Vedaldi and Zisserman, figure 3
+# Default sampling interval for each number of steps: Vedaldi and Zisserman (2012), figure 3.
+_DEFAULT_INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
 
 
 @estimator()
 class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
-    """phi(x) with phi(x) . phi(z) near sum_c 2 x_c z_c / (x_c + z_c), for x_c, z_c >= 0.
+    """Approximate features of the additive chi-squared kernel, for non-negative data.
 
-        sqrt(L x),  sqrt(2 L x sech(pi j L)) cos(j L log x),  ... sin(j L log x),   j < sample_steps
+        phi(x) . phi(z)  is close to  sum_c 2 x_c z_c / (x_c + z_c),    x_c, z_c >= 0
 
-    A drop-in for scikit-learn's transformer of this name: the spectrum of the kernel, sampled at
-    multiples of L (Vedaldi and Zisserman, TPAMI 2012).  Nothing is random, and nothing learned.
+    The features of each column x are, for j = 1 .. sample_steps - 1,
+
+        sqrt(L x),    a_j cos(j L log x),    a_j sin(j L log x),    a_j = sqrt(2 L x sech(pi j L))
+
+    They sample the spectrum of the kernel at multiples of L (Vedaldi and Zisserman, TPAMI 2012).
+    The map is deterministic and does not depend on the training data.  A drop-in replacement for
+    scikit-learn's `AdditiveChi2Sampler`.
 
     Parameters
     ----------
     sample_steps : int
-        How many multiples, 0 included: 2 sample_steps - 1 features for each column.
+        Number of multiples of L, including 0.  Each column has 2 sample_steps - 1 features.
     sample_interval : float or None
-        L; None for 0.8, 0.5, 0.4 with 1, 2, 3 steps.
+        The sampling interval L; None for 0.8, 0.5 and 0.4 with 1, 2 and 3 steps.
     n_jobs : int or None
-        Threads; None for all processors.  Results do not depend on it.
+        Number of threads; None for all processors.  Results do not depend on it.
 
     Attributes
     ----------
     n_features_in_ : int
+        Number of columns of X.
 
     Examples
     --------
@@ -63,41 +70,53 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check X: nothing is learned but its columns."""
+        """Check X and record its columns; y is ignored."""
         self._check(X, reset=True)
         self._interval()
         return self
 
     @threaded
     def transform(self, X: Any) -> Any:
-        """Return the features, (n, (2 sample_steps - 1) n_features); sparse for sparse points."""
+        """Return features, shape (n, (2 sample_steps - 1) n_features); sparse if X is sparse."""
         X = self._check(X, reset=False)
         return additive_chi2_features(X, self.sample_steps, self._interval())
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each feature, such as additivechi2sampler_x0_cos1."""
+        """Return the names of the features, such as additivechi2sampler_x0_cos1.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns; None for the names seen in `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str objects
+        """
         check_is_fitted(self, "n_features_in_")
         columns = _check_feature_names_in(self, input_features, generate_names=True)
         parts = [f"{wave}{j}" for j in range(1, self.sample_steps) for wave in ("cos", "sin")]
-        own = type(self).__name__.lower()
-        names = [f"{own}_{column}_{part}" for part in ["sqrt", *parts] for column in columns]
+        prefix = type(self).__name__.lower()
+        names = [f"{prefix}_{column}_{part}" for part in ["sqrt", *parts] for column in columns]
         return np.asarray(names, dtype=object)
 
     def _check(self, X: Any, *, reset: bool) -> Any:
-        types = [np.float64, np.float32]
-        X = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset)
+        """Return X checked; negative values raise an error."""
+        dtypes = [np.float64, np.float32]
+        X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
         check_non_negative(X, f"X in {type(self).__name__}")
         return X
 
     def _interval(self) -> float:
+        """Return the sampling interval L."""
         if self.sample_interval is not None:
             return float(self.sample_interval)
-        if self.sample_steps not in _INTERVALS:
+        if self.sample_steps not in _DEFAULT_INTERVALS:
             raise ValueError(
                 "If sample_steps is not in [1, 2, 3], you need to provide sample_interval: got "
                 f"sample_steps={self.sample_steps}"
             )
-        return _INTERVALS[self.sample_steps]
+        return _DEFAULT_INTERVALS[self.sample_steps]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""The features of kernels that have finitely many, as a transformer."""
+"""Exact explicit features of kernels with a finite number of features."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ __all__ = ["ExplicitFeatures"]
 
 @estimator()
 class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
-    """phi(x) with phi(x) . phi(z) = k(x, z) exactly, for kernels with finitely many features.
+    """Exact explicit features of a kernel: phi(x) . phi(z) = k(x, z).
 
-    Linear, Bilinear, Polynomial, Constant, kernels of a basis (`Features`, `RankOne`), of strings,
-    texts, sets and graphs that count (`Spectrum`, `BagOfWords`, `WeisfeilerLehman`, ...), Kendall,
-    and what sums, products, integer powers, Normalized, Select and Stretch make of them.  A linear
-    model on phi is the kernel machine in the primal: cheaper where features are fewer than points.
+    Available for kernels with a finite number of features: Linear, Bilinear, Polynomial, Constant,
+    Kendall, kernels of a basis (`Features`, `RankOne`), counting kernels of strings, texts, sets
+    and graphs (`Spectrum`, `BagOfWords`, `WeisfeilerLehman`, ...), and sums, products, integer
+    powers, Normalized, Select and Stretch of these.  A linear model on phi(x) is the primal form
+    of the kernel model.  It is cheaper if there are fewer features than points.
 
-    Features that count are those that occur in the training points; others have no product with
-    these, so that k(x, training points) stays exact.
+    Counting kernels only have features for the items that occur in the training points.  Other
+    items do not contribute to k(x, training points), which remains exact.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel with all its values.
+        The kernel with all parameters resolved.
 
     Examples
     --------
@@ -49,31 +50,32 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn which features there are."""
-        self._learn(X, features=False)
+        """Determine the features that occur in the points X; y is ignored."""
+        self._fit_features(X, all_points=False)
         return self
 
     @fitting
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Return `fit(X).transform(X)`, evaluated once."""
-        return self._learn(X, features=True)
+        """Fit to X and return its features; faster than `fit(X).transform(X)`."""
+        return self._fit_features(X, all_points=True)
 
     @threaded
     def transform(self, X: Any) -> Any:
-        """Return phi(x_i), one row per point: an array, or CSR where features are sparse."""
+        """Return the features phi(x), one row per point; a CSR matrix if features are sparse."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         phi, _ = finite_features(self.kernel_, X, self._frame, self.max_memory)
         return phi.astype(precision(X), copy=False)
 
-    def _learn(self, X: Any, features: bool) -> Any:
+    def _fit_features(self, X: Any, all_points: bool) -> Any:
+        """Set the fitted attributes and return features, for all points only if `all_points`."""
         if self._precomputed:
             raise ValueError("a precomputed matrix has no explicit features; use Nystroem")
         sample = self._sample(X, copy=False)
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         points = sample.points
-        if not features and self.kernel_.on_vectors:
-            points = points[:1]  # the columns do not depend on the points
+        if not all_points and self.kernel_.on_vectors:
+            points = points[:1]  # for kernels on vectors, one point determines all features
         phi, self._frame = finite_features(self.kernel_, points, None, self.max_memory)
         self._n_features_out = int(phi.shape[1])
         self._say(f"{self._n_features_out} features of {len(sample)} points")

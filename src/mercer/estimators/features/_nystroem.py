@@ -1,4 +1,4 @@
-"""Nyström features: phi(x) = L^-1 k_S(x) with L L^T = K_SS, for landmarks S."""
+"""Nyström features: phi(x) = L^-1 k_S(x), where L L^T = K_SS for landmarks S."""
 
 from __future__ import annotations
 
@@ -32,62 +32,69 @@ __all__ = ["Nystroem"]
 
 @estimator()
 class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
-    """phi(x) = L^-1 k_S(x) with L L^T = K_SS: features on landmarks S whose products are about k.
+    """Nyström features of any kernel, computed from its values at landmarks.
 
-        K - F F^T  is positive semidefinite, and its trace is  sum_i k(x_i, x_i) - |phi(x_i)|^2
+        phi(x) = L^-1 k_S(x),     L L^T = K_SS,     phi(x) . phi(z)  is close to  k(x, z)
 
-    A drop-in for scikit-learn's transformer of this name: same parameters, defaults, attributes.
-    Landmarks are chosen better than with equal chances, the error is known exactly, any kernel and
-    any points will do, a precomputed matrix with fewer landmarks than points too, and there is a
-    way back.  Differences: `random_state=None` stands for 0; features are turned
-    (`normalization_` is triangular, not symmetric), which no product of them sees; and there are
-    fewer than n_components where further ones would be 0.
+    With F the features of the training points, K - F F^T is positive semidefinite, and its trace
+    is sum_i k(x_i, x_i) - |phi(x_i)|^2.
+
+    A drop-in replacement for scikit-learn's `Nystroem`, with the same parameters, defaults and
+    attributes.  In addition, landmarks are chosen better than uniformly at random, the
+    approximation error is computed exactly, points may be of any kind, a precomputed matrix may
+    have fewer landmarks than points, and there is an inverse transform.  Differences:
+    `random_state=None` stands for 0.  `normalization_` is triangular instead of symmetric, which
+    rotates the features but does not change their inner products.  There are fewer than
+    n_components features if further features would be 0.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or scikit-learn GP kernel
-        As everywhere, but for a function: it is one of two points, as in scikit-learn's class.
-        Give ``Callable(function, contract="matrix")`` for one of two collections.
+        As in other estimators of mercer, except that a callable takes two points, as in
+        scikit-learn's `Nystroem`.  Use ``Callable(function, contract="matrix")`` for a function of
+        two collections of points.
     coef0 : float or None
-        For "poly" and "sigmoid"; None for 1.
+        Parameter of "poly" and "sigmoid"; None for 1.
     degree : float or None
-        For "poly"; None for 3.
+        Parameter of "poly"; None for 3.
     kernel_params : dict or None
-        Further arguments of a function; for a name, gamma, coef0 and degree may be here as well.
+        Further arguments of a callable.  For a kernel given by name it may contain gamma, coef0
+        and degree.
     n_components : int
-        How many landmarks.
+        Number of landmarks.
     landmarks : str or points
-        How landmarks are chosen ("medoids", "rpcholesky", "kmeans", "uniform", "kmeans++",
-        "leverage"), or they themselves.  "auto" is "medoids", the points nearest to the centroids
-        of k-means, for radial kernels on dense vectors; "uniform" for a function, whose values may
-        cost much; else "rpcholesky".  "kmeans" takes the centroids themselves, which leave least
-        over, but are no training points.
+        How landmarks are chosen ("medoids", "rpcholesky", "kmeans", "uniform", "kmeans++" or
+        "leverage"), or the landmarks themselves.  "auto" is "medoids", the points nearest to the
+        k-means centroids, for radial kernels on dense vectors; "uniform" for a callable, which may
+        be expensive to evaluate; otherwise "rpcholesky".  "kmeans" uses the centroids themselves,
+        which have the smallest approximation error but are not training points.
     random_state : int, RandomState or None
-        For the choice of landmarks; None stands for 0, so that fits repeat.
+        Seed for the choice of landmarks; None stands for 0, so that fits are reproducible.
 
     Attributes
     ----------
     components_ : points
-        The landmarks; for a precomputed kernel their indices.
+        The m landmarks; for a precomputed kernel, their indices.
     component_indices_ : ndarray of shape (m,) or None
-        Their places among the training points; None if they do not come from there.
+        The indices of the landmarks among the training points; None if they are not training
+        points.
     normalization_ : ndarray of shape (m, m)
         L^-1, so that phi(X) = k(X, components_) normalization_^T.
     approximation_error_ : float or None
-        The trace of K - F F^T over the training points, exactly: it bounds every norm of it.
-        `fit_transform`, which has the features of all points, sets it.  None after `fit`, and where
-        k is not positive semidefinite.
+        The exact trace of K - F F^T over the training points, which bounds all its norms.  Only
+        `fit_transform` sets it, because it computes the features of all points.  None after `fit`,
+        and if k is not positive semidefinite.
     expansion_ : Expansion
-        The features as functions in the RKHS: sums of k(s, .).
+        The features as functions in the RKHS, which are linear combinations of k(s, .).
     kernel_ : Kernel
-        The kernel with all its values.
-    report_
-        What was done.
+        The kernel with all parameters resolved.
+    report_ : Report
+        The solver, its time, and the approximation error.
 
     Notes
     -----
-    A kernel that is not positive semidefinite on the points ("sigmoid", say) gets the features of
-    |K_SS| on landmarks drawn with equal chances, as in scikit-learn, and a warning.
+    If the kernel is not positive semidefinite on the points (for example "sigmoid"), the features
+    are those of |K_SS| on landmarks drawn uniformly at random, as in scikit-learn, with a warning.
 
     Examples
     --------
@@ -119,32 +126,38 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
 
     @property
     def _order(self) -> int | None:
-        return None  # what is done with negative eigenvalues is said where they show
+        return None  # `_fit_landmarks` handles indefinite kernels, with a warning
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the points X; k is evaluated on some of them alone."""
-        self._learn(self._sample(X, copy=False), measured=False)
+        """Choose landmarks among the points X; y is ignored.
+
+        The kernel is evaluated only as far as the choice of landmarks needs it.
+        """
+        self._fit_landmarks(self._sample(X, copy=False), with_features=False)
         return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Choose landmarks among a sample of points in blocks; one pass."""
+        """Choose landmarks among a random sample of points in blocks, in one pass."""
         _, drawn = sampled(X, Landmarks(self.n_components, self.landmarks, self.random_state))
-        self._learn(self._sample(drawn.X, copy=False), measured=False)
+        self._fit_landmarks(self._sample(drawn.X, copy=False), with_features=False)
         if self.component_indices_ is not None:
             self.component_indices_ = drawn.places[self.component_indices_]
 
     @fitting
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Return `fit(X).transform(X)`: the features of the points, evaluated once."""
+        """Fit to X and return its features; also sets `approximation_error_`."""
         sample = self._sample(X, copy=False)
-        F = self._learn(sample, measured=True)
-        given = sample.points if sample.values is None else sample.values.matrix
-        return F.astype(precision(given), copy=False)
+        F = self._fit_landmarks(sample, with_features=True)
+        points = sample.points if sample.values is None else sample.values.matrix
+        return F.astype(precision(points), copy=False)
 
     @threaded
     def transform(self, X: Any) -> np.ndarray:
-        """Return phi(x_i), (n, m); for a precomputed kernel X is k(X, training points)."""
+        """Return the features phi(x), shape (n, m).
+
+        For a precomputed kernel, X is k(X, training points).
+        """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         if self._precomputed:
@@ -153,73 +166,106 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
 
     @threaded
     def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
-        """Return points z with phi(z) near the features X, and how near: `Expansion.preimage`."""
+        """Return pre-images: points z with phi(z) close to the features X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, m)
+            Features.
+        method, options
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        PreImages
+            The points and their residuals.
+        """
         check_is_fitted(self)
         if self._precomputed:
             raise ValueError(
-                "a precomputed kernel matrix has no points to come back to; fit with a kernel"
+                "pre-images need points, which a precomputed kernel matrix does not have; fit with "
+                "a kernel"
             )
         F = check_features(X, self._n_features_out)
         f = Expansion(self.kernel_, self.components_, self._map.expansion_coefficients(F.T))
         return f.preimage(method, max_memory=self.max_memory, **options)
 
     def inverse_transform(self, X: Any, method: str = "auto", **options: Any) -> Any:
-        """Return points for the features X, (n, m).
+        """Return points for the features X.
 
-        `method` and `options` are those of `Expansion.preimage`; for points that are not vectors,
-        "auto" is the landmark that is nearest in feature space.
+        Parameters
+        ----------
+        X : array-like of shape (n, m)
+            Features.
+        method : str, default="auto"
+            A method of `Expansion.preimage`.  For points that are not vectors, "auto" returns the
+            nearest landmark in feature space.
+        options
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        points
+            One for each row of X.
         """
         return self.preimage(X, method, **options).points
 
     # ------------------------------------------------------------------ the fit
 
-    def _learn(self, sample: Sample, measured: bool) -> Any:
-        """Learn the map; return the features of the sample, if what they miss is measured."""
+    def _fit_landmarks(self, sample: Sample, with_features: bool) -> Any:
+        """Choose landmarks and set the fitted attributes.
+
+        If `with_features`, also set the approximation error and return the features of the sample;
+        otherwise return None.
+        """
         clock = Stopwatch()
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(self.kernel_, self.max_memory)
-        chosen, n = self._choice(evaluated, sample.points), len(sample)
-        m = chosen.count(n)
-        check_budget(chosen.workspace(n) + 16 * m * m, self.max_memory, f"{m} landmarks")
+        choice, n = self._landmark_method(evaluated, sample.points), len(sample)
+        m = choice.count(n)
+        check_budget(choice.workspace(n) + 16 * m * m, self.max_memory, f"{m} landmarks")
         self._say(f"{m} landmarks among {n} points")
-        F, left = None, None
+        F, residual_trace = None, None
         try:
-            points, indices = chosen.choose(evaluated, sample.points)
+            points, indices = choice.choose(evaluated, sample.points)
             phi: Any = NystroemMap.on(evaluated, points)
             indices = None if indices is None else indices[phi.kept]
-            if measured:
+            if with_features:
                 gram = LowRankGram(evaluated, sample.points, phi, max_memory=self.max_memory)
-                F, left = gram.features(), gram.residual_trace
+                F, residual_trace = gram.features(), gram.residual_trace
         except NotPositiveDefiniteError as error:
             warn_caller(
-                f"{error}. The features are those of |K_SS| on landmarks drawn with equal chances"
+                f"{error}. The features are those of |K_SS| on landmarks drawn uniformly at random"
             )
-            uniform = chosen if chosen.given else replace(chosen, method="uniform")
+            uniform = choice if choice.given else replace(choice, method="uniform")
             points, indices = uniform.choose(evaluated, sample.points)
             phi = FlippedMap.on(evaluated, points)
-            F = phi.features(sample.points) if measured else None
-        self._keep(replace(phi, kernel=unwrap(evaluated)), indices)
-        self.approximation_error_ = left
+            F = phi.features(sample.points) if with_features else None
+        self._set_map(replace(phi, kernel=unwrap(evaluated)), indices)
+        self.approximation_error_ = residual_trace
         self.report_ = Report(
             f"Nystroem on {len(phi)} landmarks",
             Status.APPROXIMATE,
             seconds=clock.seconds,
             message="; ".join(phi.flaws),
-            certificate={} if left is None else {"trace": left},
+            certificate={} if residual_trace is None else {"trace": residual_trace},
         )
-        self._say("trace of K - F F^T: " + ("not known" if left is None else f"{left:.4g}"))
+        self._say(
+            "trace of K - F F^T: "
+            + ("not known" if residual_trace is None else f"{residual_trace:.4g}")
+        )
         return F
 
-    def _keep(self, phi: Any, indices: np.ndarray | None) -> None:
-        """Keep the map; for a precomputed kernel without the matrix, as an expansion."""
-        turned = phi.expansion_coefficients(np.eye(len(phi)))
-        self.expansion_ = Expansion(self.kernel_, phi.points, turned)
+    def _set_map(self, phi: Any, indices: np.ndarray | None) -> None:
+        """Store the map; for a precomputed kernel only its expansion, without the matrix."""
+        coefficients = phi.expansion_coefficients(np.eye(len(phi)))
+        self.expansion_ = Expansion(self.kernel_, phi.points, coefficients)
         self.components_, self.component_indices_ = phi.points, indices
-        self.normalization_ = np.ascontiguousarray(turned.T)
+        self.normalization_ = np.ascontiguousarray(coefficients.T)
         self._map: Any = None if self._precomputed else phi
 
-    def _choice(self, kernel: Kernel, X: Any) -> Landmarks:
-        """Return which landmarks to choose among the points, and how."""
+    def _landmark_method(self, kernel: Kernel, X: Any) -> Landmarks:
+        """Return the number of landmarks and the method to choose them among the points."""
         m, n = self.n_components, length(X)
         if m > n and isinstance(self.landmarks, str):
             warn_caller(
@@ -230,43 +276,45 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
         if isinstance(method, str) and method == "auto":
             radial = has_centroids(kernel, X)
             method = "medoids" if radial else "rpcholesky"
-            method = "uniform" if self._by_function or m >= n else method
+            method = "uniform" if self._kernel_is_function or m >= n else method
         return Landmarks(min(m, n), method, self.random_state)
 
     # ------------------------------------------------------------------ the kernel
 
     @property
-    def _by_function(self) -> bool:
+    def _kernel_is_function(self) -> bool:
+        """Whether the kernel is a Python function."""
         return callable(self.kernel) and not isinstance(self.kernel, (Kernel, SklearnGPKernel))
 
     def _make_kernel(self, gamma: Any) -> Kernel:
-        given = {"gamma": gamma, "coef0": self.coef0, "degree": self.degree}
-        given = {name: value for name, value in given.items() if value is not None}
-        if (self._by_function or self._precomputed) and given:
+        params = {"gamma": gamma, "coef0": self.coef0, "degree": self.degree}
+        params = {name: value for name, value in params.items() if value is not None}
+        if (self._kernel_is_function or self._precomputed) and params:
             raise ValueError(
                 "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed "
-                f"kernel: got {given}"
+                f"kernel: got {params}"
             )
         self._refuse_unused()
-        if self._by_function:
-            params = dict(self.kernel_params) if self.kernel_params else None
-            return Callable(self.kernel, contract="pair", params=params)
+        if self._kernel_is_function:
+            function_params = dict(self.kernel_params) if self.kernel_params else None
+            return Callable(self.kernel, contract="pair", params=function_params)
         if isinstance(self.kernel, str):
-            given = {**(self.kernel_params or {}), **given}
-        degree, coef0 = given.get("degree", 3), given.get("coef0", 1)
-        named = isinstance(self.kernel, str) and self.kernel in ("poly", "polynomial")
-        if named and (degree != int(degree) or coef0 < 0):
+            params = {**(self.kernel_params or {}), **params}
+        degree, coef0 = params.get("degree", 3), params.get("coef0", 1)
+        is_polynomial = isinstance(self.kernel, str) and self.kernel in ("poly", "polynomial")
+        if is_polynomial and (degree != int(degree) or coef0 < 0):
             from sklearn.metrics.pairwise import polynomial_kernel
 
-            # no Mercer kernel, but on some points positive semidefinite: left to the numbers
-            function = partial(polynomial_kernel, **given)
+            # Not a Mercer kernel, but it may be positive semidefinite on these points; the
+            # factorisation of K_SS decides.
+            function = partial(polynomial_kernel, **params)
             return Callable(function, contract="matrix")
-        return as_kernel(self.kernel, gamma=given.get("gamma"), degree=degree, coef0=coef0)
+        return as_kernel(self.kernel, gamma=params.get("gamma"), degree=degree, coef0=coef0)
 
     def _compress(self, shrink: Any) -> None:
         raise TypeError(
-            "Nystroem is a map to features, each a function on its landmarks; choose fewer "
-            "n_components, or turn the model that is fitted to the features"
+            "Nystroem cannot be compressed or converted to the primal; choose a smaller "
+            "n_components, or convert the model that is fitted to the features"
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,4 +1,4 @@
-"""Sketches of the polynomial kernel as a transformer."""
+"""Random features of the polynomial kernel by tensor sketching."""
 
 from __future__ import annotations
 
@@ -18,29 +18,33 @@ __all__ = ["PolynomialCountSketch"]
 
 @estimator()
 class PolynomialCountSketch(FeatureTransformer):
-    """phi(x) = C_1 y * ... * C_p y with E phi(x) . phi(z) = (gamma <x, z> + coef0)^p.
+    """Random features of the polynomial kernel by tensor sketching.
 
-    A drop-in for scikit-learn's transformer of this name.  * is circular convolution, y holds
-    sqrt(gamma) x and sqrt(coef0), and each C adds up coordinates, with random signs, in buckets.
-    These are dealt rather than drawn, so that coordinates collide only if there are more of them
-    than features: the mean stays what it is, the error is smaller.
+        phi(x) = C_1 y * ... * C_p y,     E phi(x) . phi(z) = (gamma <x, z> + coef0)^p
+
+    Here * is circular convolution, y consists of sqrt(gamma) x and sqrt(coef0), and each count
+    sketch C_i adds up the coordinates with random signs in n_components buckets.  A drop-in
+    replacement for scikit-learn's `PolynomialCountSketch`.  Buckets are assigned without
+    replacement, so that coordinates share a bucket only if there are more coordinates than
+    features.  The expectation is the same, and the error is smaller.
 
     Parameters
     ----------
     gamma : float
+        Factor of the inner product.
     degree : int
-        p.
+        The degree p.
     coef0 : float
-        Not negative.
+        The constant term; not negative.
     n_components : int
-        The number of features.
+        Number of features.  More features have a smaller error.
 
     Attributes
     ----------
     indexHash_ : ndarray of shape (degree, n_features), one column more if coef0 is not 0
-        The buckets.
-    bitHash_ : ndarray of that shape
-        The signs.
+        The bucket of each coordinate.
+    bitHash_ : ndarray of the same shape
+        The sign of each coordinate.
     kernel_ : Polynomial
         The kernel that is approximated.
 
@@ -65,7 +69,7 @@ class PolynomialCountSketch(FeatureTransformer):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Deal the columns to buckets; of X, only their number matters."""
+        """Assign the columns to buckets; only the number of columns of X matters, y is ignored."""
         X = self._check(X, reset=True)
         self.kernel_ = Polynomial(self.degree, self.coef0, self.gamma)
         rng = random_numbers(self.random_state)

@@ -1,4 +1,4 @@
-"""Random Fourier features: sqrt(2 / D) cos(w.x + b), in pairs of a cosine and a sine."""
+"""Random Fourier features, in pairs of a cosine and a sine: sqrt(2 / D) cos(w.x + b)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
 
 
 @estimator(kw_only=True)
-class _Cosines(FeatureTransformer):
-    """A map sqrt(2 / D) cos(x W + b) of vectors.
+class _RandomFourierSampler(FeatureTransformer):
+    """Base class of the random Fourier features sqrt(2 / D) cos(x W + b).
 
     Parameters
     ----------
     n_components : int
-        The number D of features; an even one makes the products of points with themselves exact.
+        The number D of features.  If it is even, phi(x) . phi(x) = k(x, x) exactly.
     method : {"auto", "orthogonal", "qmc", "iid"}
-        Where frequencies come from; see `mercer.kernels.random_features`.
+        How frequencies are sampled; see `mercer.kernels.random_features`.
     """
 
     n_components: int = parameter(COUNT, default=100)
@@ -43,11 +43,11 @@ class _Cosines(FeatureTransformer):
     random_offset_: np.ndarray = learned()
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Draw the frequencies; rules for gamma are resolved on a sample of the points."""
+        """Draw the frequencies; rules for gamma are resolved on a random sample of the blocks."""
         self.fit(sampled(X)[1].X)
 
-    def _learn(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
-        """Keep the map with these frequencies, and scikit-learn's names for it."""
+    def _set_map(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
+        """Set the map with these frequencies, and the attributes that scikit-learn has."""
         phi = FourierMap(Features(basis), basis)
         self._map = phi.odd(rng) if self.n_components % 2 else phi
         W, b = self._map.as_cosines()
@@ -56,27 +56,29 @@ class _Cosines(FeatureTransformer):
 
 
 @estimator()
-class RBFSampler(_Cosines):
-    """phi(x) = sqrt(2 / D) cos(x W + b), with E phi(x) . phi(z) = exp(-gamma |x - z|^2).
+class RBFSampler(_RandomFourierSampler):
+    """Random Fourier features of the RBF kernel.
 
-    A drop-in for scikit-learn's transformer of this name: same parameters, defaults, attributes and
-    formula.  But frequencies come in pairs, with b = 0 and b = -pi/2, a cosine and a sine, and are
-    not independent: Sobol points if there are as many as the square of the number of columns, else
-    orthogonal in blocks.  The error is smaller for as many features (Yu et al., NeurIPS 2016, on
-    orthogonal ones; Sutherland and Schneider, UAI 2015, on pairs).  An odd D leaves one cosine with
-    a random b.
+        phi(x) = sqrt(2 / D) cos(x W + b),     E phi(x) . phi(z) = exp(-gamma |x - z|^2)
+
+    A drop-in replacement for scikit-learn's `RBFSampler`, with the same parameters, defaults,
+    attributes and formula.  For the same number of features its error is smaller, because
+    frequencies come in pairs of a cosine and a sine (b = 0 and b = -pi/2) and are not independent.
+    They are Sobol points if there are at least as many as the square of the number of columns,
+    and otherwise orthogonal in blocks (Yu et al., NeurIPS 2016, for orthogonal frequencies;
+    Sutherland and Schneider, UAI 2015, for pairs).  If D is odd, one cosine has a random b.
 
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott" or "silverman"
-        Of the kernel; "scale" is 1 / (n_features X.var()).
+        Parameter of the kernel, or a rule; "scale" is 1 / (n_features X.var()).
 
     Attributes
     ----------
     random_weights_ : ndarray of shape (n_features, D)
-        W.
+        The frequencies W.
     random_offset_ : ndarray of shape (D,)
-        b.
+        The offsets b.
     kernel_ : RBF
         The kernel that is approximated.
 
@@ -96,13 +98,13 @@ class RBFSampler(_Cosines):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; of X, only the number of columns and the rule for gamma matter."""
+        """Draw the frequencies; X determines only the number of columns and rules for gamma."""
         X = self._check(X, reset=True)
         self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         basis = random_features(self.kernel_, X.shape[1], even, **options)
-        return self._learn(basis, rng, precision(X))
+        return self._set_map(basis, rng, precision(X))
 
     @property
     def _gamma(self) -> float:
@@ -110,23 +112,27 @@ class RBFSampler(_Cosines):
 
 
 @estimator()
-class SkewedChi2Sampler(_Cosines):
-    """phi(x) = sqrt(2 / D) cos(log(x + s) W + b), for the skewed chi-squared kernel.
+class SkewedChi2Sampler(_RandomFourierSampler):
+    """Random Fourier features of the skewed chi-squared kernel.
 
-        k(x, z) = prod_c 2 sqrt(x_c + s) sqrt(z_c + s) / (x_c + z_c + 2 s),   x_c > -s
+        k(x, z) = prod_c 2 sqrt(x_c + s) sqrt(z_c + s) / (x_c + z_c + 2 s),     x_c > -s
+        phi(x) = sqrt(2 / D) cos(log(x + s) W + b)
 
-    A drop-in for scikit-learn's transformer of this name.  The kernel is one of u - v, where
-    u = log(x + s): a product of sech((u_c - v_c) / 2).  Frequencies are paired as in RBFSampler.
+    A drop-in replacement for scikit-learn's `SkewedChi2Sampler`.  With u = log(x + s) and
+    v = log(z + s), the kernel is a function of u - v, the product of sech((u_c - v_c) / 2).
+    Frequencies are paired as in RBFSampler.
 
     Parameters
     ----------
     skewedness : float
-        s.
+        The shift s; all values of X must be larger than -s.
 
     Attributes
     ----------
     random_weights_ : ndarray of shape (n_features, D)
+        The frequencies W.
     random_offset_ : ndarray of shape (D,)
+        The offsets b.
 
     Examples
     --------
@@ -144,13 +150,14 @@ class SkewedChi2Sampler(_Cosines):
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; of X, only the number of columns matters."""
+        """Draw the frequencies; only the number of columns of X matters."""
         X = self._check(X, reset=True)
         rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
-        return self._learn(skewed_features(X.shape[1], even, **options), rng, precision(X))
+        return self._set_map(skewed_features(X.shape[1], even, **options), rng, precision(X))
 
-    def _ready(self, X: Any) -> Any:
+    def _map_input(self, X: Any) -> Any:
+        """Return log(X + skewedness)."""
         if (-self.skewedness >= X).any():
             raise ValueError(
                 f"X may not contain entries smaller than -skewedness: got {X.min():g}, with "
@@ -161,32 +168,34 @@ class SkewedChi2Sampler(_Cosines):
 
 @estimator()
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
-    """phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...], with E phi(x) . phi(z) = k(x, z).
+    """Random Fourier features of any kernel that is a function of x - z.
 
-    For every kernel that is a function of x - z: RBF, Laplacian, Matern, RationalQuadratic, Cauchy,
-    Periodic and others, with a length scale for each column, and what sums, products, Select and
-    Stretch make of them.  Features come in pairs, a cosine and a sine, with which
-    |phi(x)|^2 = k(x, x) exactly.
+        phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...],     E phi(x) . phi(z) = k(x, z)
+
+    Such kernels are RBF, Laplacian, Matern, RationalQuadratic, Cauchy, Periodic and others, also
+    with one length scale per column, and sums, products, Select and Stretch of these.  Features
+    come in pairs of a cosine and a sine, so that |phi(x)|^2 = k(x, x) exactly.
 
     Parameters
     ----------
     n_components : int
-        The number of features: some hundreds for each term of a sum.  An odd one leaves a cosine
-        without its sine, and |phi(x)|^2 is then not exact.
+        Number of features; choose some hundreds for each term of a sum.  If it is odd, one cosine
+        has no sine, and |phi(x)|^2 is not exact.
     method : {"auto", "orthogonal", "qmc", "iid"}
-        "qmc" takes Sobol points, with an error near 1/D in a few dimensions.  "orthogonal" makes
-        Gaussian frequencies orthogonal in blocks.  "auto" is the better one of them; see
+        How frequencies are sampled.  "qmc" uses Sobol points, with an error of about 1/D in few
+        dimensions.  "orthogonal" makes Gaussian frequencies orthogonal in blocks.  "iid" draws
+        them independently.  "auto" chooses between the first two; see
         `mercer.kernels.random_features`.
     random_state : int, RandomState or None
-        None stands for 0, so that fits repeat.
+        Random seed; None stands for 0, so that fits are reproducible.
 
     Attributes
     ----------
     basis_ : FourierBasis
-        The frequencies and their weights: `mercer.kernels.Features(basis_)` is the kernel
-        phi(x) . phi(z).
+        The frequencies and their weights; `mercer.kernels.Features(basis_)` is the approximate
+        kernel phi(x) . phi(z).
     kernel_ : Kernel
-        The kernel that is approximated, with all its values.
+        The kernel that is approximated, with all parameters resolved.
 
     Examples
     --------
@@ -210,12 +219,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
 
     @fitting
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; of X, only the columns and rules such as gamma="scale" matter."""
+        """Draw the frequencies; X determines only the number of columns and rules for gamma."""
         sample = self._sample(X, copy=False)
         if len(np.shape(sample.points)) != 2:
             raise TypeError(
-                "random features are waves in the space of vectors; for other points use Nystroem, "
-                "or ExplicitFeatures"
+                "random Fourier features need vectors; for other points use Nystroem or "
+                "ExplicitFeatures"
             )
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
@@ -227,12 +236,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Draw the frequencies; rules for gamma are resolved on a sample of the points."""
+        """Draw the frequencies; rules for gamma are resolved on a random sample of the blocks."""
         self.fit(sampled(X)[1].X)
 
     @threaded
     def transform(self, X: Any) -> np.ndarray:
-        """Return phi(x_i), shape (n, n_components)."""
+        """Return the features phi(x), shape (n, n_components)."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         return self._map.features(X, dtype=precision(X))

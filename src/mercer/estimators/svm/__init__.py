@@ -1,4 +1,4 @@
-"""Support vector machines: classification, regression, and where most of the points are."""
+"""Support vector machines for classification, regression and outlier detection."""
 
 from ._one_class import OneClassSVM
 from ._pairs import PairExpansion, Pairs

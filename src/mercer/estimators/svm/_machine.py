@@ -1,8 +1,8 @@
-"""What the five support vector machines share: everything but their duals.
+"""Base class of the support vector machines: everything except their dual problems.
 
-    f = sum_i v_i k(x_i, .) + b,     v_i = 0 but for the support vectors
+    f = sum_i v_i k(x_i, .) + b,     v_i is nonzero only for support vectors
 
-The dual of each is a quadratic program in a box; see `mercer.solvers.Dual`.
+The dual of each SVM is a quadratic program with box constraints; see `mercer.solvers.Dual`.
 """
 
 from __future__ import annotations
@@ -37,43 +37,48 @@ from ...solvers import (
 )
 from .._base import NO_TARGETS, KernelLike, Landmarked, NamedKernel
 from .._in_blocks import gathered, require_landmarks
-from .._parameters import POSITIVE, by_size, estimator, learned, parameter, solver, threaded
+from .._parameters import POSITIVE, estimator, exact_as_auto, learned, parameter, solver, threaded
 from .._sample import Sample
-from ._pairs import FEW_ENTRIES, expansion_of_pairs, values_of_pairs
-from ._problem import Problem, merged, scales
+from ._pairs import MAX_STORED_ENTRIES, expansion_of_pairs, values_of_pairs
+from ._problem import SVMProblem, describe_scales, merge_reports
 
 __all__ = ["SupportVectorMachine"]
 
 
-# Rounding does not explain a negative curvature of more than this times the largest k(x, x).
+# A negative curvature larger than this times the largest k(x, x) cannot be a rounding error, so
+# the kernel is reported as indefinite.
 _NEGATIVE_CURVATURE = 1e-5
-_LEAST_CACHE = 2**24  # bytes for rows of K beside the columns of X
+# Minimum size in bytes of the cache for rows of K if a switch from SMO to the interior point
+# method is possible.  The cache then has at most the size of X, if that is larger.
+_MIN_CACHE_BYTES = 2**24
 
 
 @estimator(kw_only=True)
 class SupportVectorMachine(Landmarked, NamedKernel):
-    """A machine whose f is an expansion in support vectors; see SVC.
+    """Base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM.
 
     Parameters
     ----------
     shrinking : bool
-        Leave out points that will stay where they are, and look at all of them again at the end.
+        Whether to exclude points from the iterations that are expected to stay at their bounds.
+        All points are checked again at the end.
     tol : float
-        How much the conditions of a minimum may be violated, in units of f.
+        Tolerance: the largest violation of the optimality conditions, in units of f.
     cache_size : float or "auto"
-        A limit for the rows of K that are kept, in MB, within `max_memory`; "auto" for all of that.
-        More helps where an entry of K is expensive; where it is not, rows are evaluated as fast as
-        memory is found for them.
+        Size of the cache for rows of K in MB, within `max_memory`; "auto" for all of `max_memory`.
+        A larger cache helps if the kernel is expensive to evaluate.  Cheap kernels are evaluated
+        about as fast as the cache is read.
     max_iter : int
-        Steps of the solver, for each pair of classes; -1 for a limit that only guards against
-        searches without end.  Their end warns, and says what to scale.
+        Maximum number of solver steps for each pair of classes; -1 for a limit that only prevents
+        endless loops.  If the limit is reached, a warning explains what to scale.
     solver : {"auto", "exact", "smo", "primal", "nystroem"} or a solver
         "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
-        "nystroem": f in the span of landmarks, for more points than exact solvers can serve.
-        "auto" and "exact" are the same here: "smo" and, for more than 500 dense vectors, more than
-        they have columns, and a linear kernel, "primal" as soon as "smo" has cost a seventh of what
-        that would, or for up to 1600 as much (a `Relay`).  Or a `BlockSMO` or, for a linear kernel,
-        a `BoxInterior` of `mercer.solvers`, with a tol and max_iter of its own.
+        "nystroem": f in the span of landmarks, for more points than exact solvers can process.
+        "auto" and "exact" are the same here.  They use "smo", except for a linear kernel and more
+        than 500 dense vectors that outnumber their columns.  In that case they start with "smo"
+        and switch to "primal" after 1/7 of the estimated cost of "primal", or after its whole cost
+        for up to 1600 points (a `Relay`).  A solver object is a `BlockSMO` or, for a linear
+        kernel, a `BoxInterior` of `mercer.solvers`, with its own tol and max_iter.
     """
 
     kernel: KernelLike = "rbf"
@@ -88,13 +93,13 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     )
     verbose: int = False
 
-    _vectors: ClassVar[dict[str, Any]] = {
+    _vector_validation: ClassVar[dict[str, Any]] = {
         "dtype": np.float64,
         "order": "C",
         "accept_sparse": "csr",
         "accept_large_sparse": False,
     }
-    _numbers: ClassVar[dict[str, Any]] = {"y_numeric": True}
+    _target_validation: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
     n_support_: np.ndarray = learned()
     classes_: np.ndarray = learned()
@@ -105,23 +110,24 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         return tags
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Gather the points and fit to these, if their features on landmarks fit the budget.
+        """Gather the points of all blocks in memory and fit to them with solver="nystroem".
 
-        An interior point has a state for each of them, and support vectors are kept.
+        The points must fit in memory, because the interior point method has a variable for each
+        point, and support vectors are stored.
         """
         require_landmarks(self)
         self.fit(*gathered(self, X, y, sample_weight))
 
-    # ------------------------------------------------------------------ what a fit is given
+    # ------------------------------------------------------------------ training data
 
     def _sample_of(
         self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
     ) -> tuple[Sample, Any]:
-        """Return the points of positive weight in float64, and the targets of all that came."""
+        """Return the sample of the points of positive weight, and the targets of all points."""
         if self._precomputed and sp.issparse(X):
             raise TypeError(
-                "Sparse precomputed kernels are not supported: a K with zeros that are not stored "
-                "is rare, and reading its rows slow; use X.toarray()"
+                "Sparse precomputed kernels are not supported, because reading their rows is slow "
+                "and few kernel matrices are sparse; use X.toarray()"
             )
         supervised = y is not NO_TARGETS
         checked = self._check_points(X, y, reset=True, supervised=supervised, labels=labels)
@@ -129,7 +135,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         if self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
-                f"matrix; fit needs the values of all training points with each other"
+                f"matrix; fit needs the kernel values of all pairs of training points"
             )
         if not self._precomputed and self._takes(X):
             _check_size(X)
@@ -138,100 +144,111 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     @property
     def _order(self) -> int | None:
-        return 1  # the coefficients have a fixed sum (Schoelkopf 2000)
+        return 1  # order 1 is enough, because the coefficients have a fixed sum (Schoelkopf 2000)
 
-    def _problem(self, sample: Sample) -> Problem:
-        """Return the points as the solver reads them that is to have them."""
+    def _problem(self, sample: Sample) -> SVMProblem:
+        """Choose the solver, and return the training problem in the form that it reads."""
         kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
         values, points = sample.evaluated(kernel, self.max_memory), sample.points
-        name, given = by_size(self.solver), None
+        name, user_solver = exact_as_auto(self.solver), None
         if not isinstance(name, str):
-            name, given = "smo" if isinstance(name, BlockSMO) else "primal", name
+            name, user_solver = "smo" if isinstance(name, BlockSMO) else "primal", name
         elif name == "auto":
             name = "smo"
             if isinstance(kernel, Linear) and isinstance(points, np.ndarray):
                 n, m = points.shape
-                largest = n  # of the problems of two classes
+                largest = n  # number of points of the largest two-class problem
                 if sample.classes is not None:
                     largest = int(np.sort(np.bincount(sample.labels))[-2:].sum())
                 name = linear_machine(n, m, largest, self.max_memory)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
-        inside = BoxInterior(self.tol, steps, max_memory=self.max_memory)
+        interior_point = BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name in ("smo", "either"):
-            several = sample.classes is not None and len(sample.classes) > 2
+            is_multiclass = sample.classes is not None and len(sample.classes) > 2
             cache = None if self.cache_size == "auto" else int(self.cache_size * 2**20)
             budget = budget_in_bytes(self.max_memory)
-            if name == "either":  # few rows of K are read before the interior point takes over
-                cache = min(cache or budget, max(points.nbytes, _LEAST_CACHE))
-                budget -= inside.workspace(n, m, 2 * n)
-            solver: Any = given or BlockSMO(self.tol, self.max_iter, self.shrinking)
+            if name == "either":  # SMO reads few rows of K before the interior point method starts
+                cache = min(cache or budget, max(points.nbytes, _MIN_CACHE_BYTES))
+                budget -= interior_point.workspace(n, m, 2 * n)
+            solver: Any = user_solver or BlockSMO(self.tol, self.max_iter, self.shrinking)
             try:
                 rows = KernelRows(
                     values,
                     points,
-                    sizes=np.bincount(sample.labels).tolist() if several else None,
+                    sizes=np.bincount(sample.labels).tolist() if is_multiclass else None,
                     cache_bytes=cache,
                     max_memory=max(1, budget),
                 )
             except MemoryBudgetError:
                 if name == "smo":
                     raise
-                name = "primal"  # which needs less
+                name = "primal"  # needs less memory
             else:
                 if name == "smo":
-                    return Problem(sample, kernel, solver, rows)
-                return Problem(sample, kernel, Relay(solver, inside), rows, columns=points)
-        solver = given or inside
+                    return SVMProblem(sample, kernel, solver, rows)
+                return SVMProblem(
+                    sample, kernel, Relay(solver, interior_point), rows, columns=points
+                )
+        solver = user_solver or interior_point
         if name == "primal":
             if not isinstance(kernel, Linear):
                 raise ValueError(
-                    f"solver='primal' works on the columns of X, which only a linear kernel has as "
-                    f"its features; the kernel is {kernel}. Use solver='auto', or 'nystroem'"
+                    f"solver='primal' needs a linear kernel, because it uses the columns of X as "
+                    f"features; the kernel is {kernel}. Use solver='auto' or 'nystroem'"
                 )
             if sp.issparse(points):
-                what = f"X of {points.shape[0]} rows and {points.shape[1]} columns without gaps"
+                what = f"a dense X of {points.shape[0]} rows and {points.shape[1]} columns"
                 check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
                 points = points.toarray()
-            return Problem(sample, kernel, solver, points)
+            return SVMProblem(sample, kernel, solver, points)
         phi = Whitened.nystroem(values, points, self._chosen, max_memory=self.max_memory)
-        left = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
-        return Problem(sample, kernel, replace(solver, max_memory=max(1, left)), phi.F, phi)
+        remaining = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
+        return SVMProblem(sample, kernel, replace(solver, max_memory=max(1, remaining)), phi.F, phi)
 
-    # ------------------------------------------------------------------ what a fit has learned
+    # ------------------------------------------------------------------ fitted attributes
 
-    def _learn(self, problem: Problem, duals: Duals, note: str = "") -> DualSolutions:
-        """Solve the dual of each pair, set all that a fit learns, and return the solutions."""
-        before = problem.counts
-        found = problem.minimize_all(duals, self._say if self.verbose else None)
-        self._keep(problem, found, self._scales(found))
-        self._tell(problem, found, before, note or self._read(problem, found))
-        return found
+    def _solve_and_set(self, problem: SVMProblem, duals: Duals, note: str = "") -> DualSolutions:
+        """Solve the dual problem of each pair, set the fitted attributes, return the solutions."""
+        counts_before = problem.counts
+        solutions = problem.minimize_all(duals, self._say if self.verbose else None)
+        self._set_prediction_attributes(problem, solutions, self._margin_divisors(solutions))
+        self._set_report(
+            problem,
+            solutions,
+            counts_before,
+            note or self._set_extra_attributes(problem, solutions),
+        )
+        return solutions
 
-    def _scales(self, found: DualSolutions) -> np.ndarray:
-        """Return what f and b are to be divided by, so that the margin is at f + b = +-1."""
-        return np.ones(len(found))
+    def _margin_divisors(self, solutions: DualSolutions) -> np.ndarray:
+        """Return the divisors of f and b that put the margin at f + b = +-1, one for each pair."""
+        return np.ones(len(solutions))
 
-    def _read(self, problem: Problem, found: DualSolutions) -> str:
-        """Set what a machine learns beside f and b; return what the report is to say of it."""
+    def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
+        """Set further fitted attributes of a subclass; return a note for the report."""
         return ""
 
-    def _keep(self, problem: Problem, found: DualSolutions, divisors: np.ndarray) -> None:
-        """Set what predictions need, from solutions that are to be divided by these numbers."""
+    def _set_prediction_attributes(
+        self, problem: SVMProblem, solutions: DualSolutions, divisors: np.ndarray
+    ) -> None:
+        """Set the attributes that predictions need, from the solutions divided by `divisors`."""
         sample, pairs = problem.sample, problem.pairs
-        D, held = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
-        members, columns, _ = pairs.everybody
+        D, is_at_bound = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
+        members, columns, _ = pairs.all_members
         with np.errstate(divide="ignore", invalid="ignore"):
-            D[members, columns] = found.coefficients / np.repeat(divisors, pairs.sizes)
-            held[members[found.at_bound]] = True
-            intercepts = -found.multipliers.sum(axis=1) / found.multipliers.shape[1] / divisors
+            D[members, columns] = solutions.coefficients / np.repeat(divisors, pairs.sizes)
+            is_at_bound[members[solutions.at_bound]] = True
+            intercepts = (
+                -solutions.multipliers.sum(axis=1) / solutions.multipliers.shape[1] / divisors
+            )
         if not (np.isfinite(D).all() and np.isfinite(intercepts).all()):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
                 "large values; scale the features" + (", or choose a smaller C" * self._has_C)
             )
-        some = np.flatnonzero((D != 0.0).any(axis=1))
-        some = some[pairs.labels[some].argsort(kind="stable")]
-        steps = found.reports.n_iter.astype(np.int32)
+        support = np.flatnonzero((D != 0.0).any(axis=1))
+        support = support[pairs.labels[support].argsort(kind="stable")]
+        steps = solutions.reports.n_iter.astype(np.int32)
         n_classes = 1
         self.n_iter_: Any = int(steps[0])
         if sample.classes is not None:
@@ -242,25 +259,29 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         self._sparse = sp.issparse(sample.given)
         X = sample.given if sample.values is None else sample.values.matrix
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (length(X),)
-        self.support_ = sample.kept[some].astype(np.int32)
+        self.support_ = sample.kept[support].astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self._precomputed else take(X, self.support_)
-        self.n_support_ = np.bincount(pairs.labels[some], minlength=n_classes).astype(np.int32)
-        self.dual_coef_ = np.ascontiguousarray(D[some].T)
-        self.at_bound_ = held[some]
+        self.n_support_ = np.bincount(pairs.labels[support], minlength=n_classes).astype(np.int32)
+        self.dual_coef_ = np.ascontiguousarray(D[support].T)
+        self.at_bound_ = is_at_bound[support]
         self.intercept_ = intercepts
         self._given_expansion: Expansion | None = None
         if problem.phi is not None:
             A = problem.phi.coefficients(problem.phi.F.T @ pairs.functions(D))
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
 
-    def _tell(
-        self, problem: Problem, found: DualSolutions, before: tuple[int, int], note: str
+    def _set_report(
+        self,
+        problem: SVMProblem,
+        solutions: DualSolutions,
+        counts_before: tuple[int, int],
+        note: str,
     ) -> None:
-        """Set the report, and warn of what a user has to know."""
-        self.reports_ = found.reports
-        self.report_: Report = merged(problem, self.reports_, before, note)
+        """Set the report; warn if the solver did not converge or the kernel is indefinite."""
+        self.reports_ = solutions.reports
+        self.report_: Report = merge_reports(problem, self.reports_, counts_before, note)
         self.fit_status_ = int(self.report_.status is Status.NOT_CONVERGED)
-        certificate, pairs = self.report_.certificate, len(found)
+        certificate, pairs = self.report_.certificate, len(solutions)
         if self.verbose:
             self._say(
                 f"{self.report_.n_iter} steps, {self.report_.seconds:.1f} s: gap "
@@ -271,35 +292,35 @@ class SupportVectorMachine(Landmarked, NamedKernel):
             worst = self.reports_[int(np.argmax(self.reports_.residual))]
             failed = len(self.reports_.failed)
             where = f", in {failed} of {pairs} pairs of classes" if pairs > 1 else ""
-            early = isinstance(problem.solver, BlockSMO) and "max_iter" not in worst.message
+            is_stalled = isinstance(problem.solver, BlockSMO) and "max_iter" not in worst.message
             text = (
-                "The solver cannot go on: what is left to gain is lost in rounding; raise tol, or "
-                "choose smaller weights or features"
-                if early
+                "The solver cannot make progress, because further improvements are below rounding "
+                "errors; increase tol, or scale down weights or features"
+                if is_stalled
                 else f"Solver terminated early (max_iter={problem.solver.max_iter}).  Consider "
                 f"pre-processing your data with StandardScaler or MinMaxScaler"
             )
             text += (
-                f". After {worst.n_iter} steps the conditions of a minimum are violated by "
+                f". After {worst.n_iter} steps the optimality conditions are violated by "
                 f"{worst.residual:.2e}, and tol is {problem.solver.tol:g}{where}"
             )
             text += f"; {worst.message}" if "given up" in worst.message else ""
-            advice = [scales(problem.sample.given, self._has_C)]
+            advice = [describe_scales(problem.sample.given, self._has_C)]
             if self._has_C and np.isinf(self.C):
-                advice.append("C is infinite: no such f exists if the classes overlap")
+                advice.append("C is infinite: there is no solution if the classes overlap")
             if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
-                advice.append("solver='primal' minds the scale of columns much less")
+                advice.append("solver='primal' is much less sensitive to the scale of columns")
             warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
         largest = problem.largest
-        known = bool(problem.sample.warned)  # and then the user has been told
-        if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest and not known:
+        already_warned = bool(problem.sample.warned)  # there was a warning about the kernel already
+        if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest and not already_warned:
             curvatures = self.reports_.certificate["curvature"]
-            bent = np.count_nonzero(curvatures < -_NEGATIVE_CURVATURE * largest)
+            n_indefinite = np.count_nonzero(curvatures < -_NEGATIVE_CURVATURE * largest)
             warn_caller(
-                f"the kernel is not positive semidefinite: k(x, x) + k(z, z) - 2 k(x, z) was down "
-                f"to {certificate['curvature']:.3g}, in {bent} of {pairs} problems, with k(x, x) "
-                f"up to {largest:.3g}; what was found is a stationary point, which other solvers "
-                f"need not find. Choose a Mercer kernel for a minimum"
+                f"the kernel is not positive semidefinite: k(x, x) + k(z, z) - 2 k(x, z) is as low "
+                f"as {certificate['curvature']:.3g}, in {n_indefinite} of {pairs} problems, with "
+                f"k(x, x) up to {largest:.3g}; the result is a stationary point, and other solvers "
+                f"may find a different one. Choose a Mercer kernel to obtain the minimum"
             )
 
     @property
@@ -310,7 +331,11 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     @property  # type: ignore[misc]
     def expansion_(self) -> Expansion:
-        """f: from `dual_coef_` as it is now, but for landmarks and reduced sets."""
+        """The functions f, without intercepts.
+
+        They are computed from the current `dual_coef_`, except for models on landmarks and
+        compressed models.
+        """
         if self._given_expansion is not None:
             return self._given_expansion
         if self.dual_coef_.shape[1] != self.n_support_.sum():
@@ -328,26 +353,27 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     @threaded
     def _values(self, X: Any) -> np.ndarray:
-        """Return f(x_i) + b, (n, number of functions)."""
-        X = self._check_new(X)
+        """Return f(x) + b for each point, shape (n, n_functions)."""
+        X = self._check_prediction_points(X)
         if isinstance(self.kernel_, Linear):
             return np.asarray(X @ self._weights().T) + self.intercept_
-        if self._is_small(X):
+        if self._fits_in_one_block(X):
             K = near(self, self.kernel_, X, self.support_vectors_)
             return values_of_pairs(K, self.dual_coef_, self.n_support_) + self.intercept_
         return self.expansion_(X) + self.intercept_
 
-    def _is_small(self, X: Any) -> bool:
-        """Tell whether all of k(X, support vectors) is one small block of dense vectors."""
-        given, dual = self._given_expansion is None, self.__dict__.get("dual_coef_")
-        if not given or dual is None or self._precomputed or not self.kernel_.on_vectors:
+    def _fits_in_one_block(self, X: Any) -> bool:
+        """Return True if k(X, support vectors) of dense vectors is small enough to be stored."""
+        is_dual, dual = self._given_expansion is None, self.__dict__.get("dual_coef_")
+        if not is_dual or dual is None or self._precomputed or not self.kernel_.on_vectors:
             return False
         V = self.support_vectors_
         dense = isinstance(X, np.ndarray) and isinstance(V, np.ndarray)
-        whole = dense and len(V) == dual.shape[1] == self.n_support_.sum()
-        return whole and len(V) > 0 and len(X) * len(V) <= FEW_ENTRIES
+        is_consistent = dense and len(V) == dual.shape[1] == self.n_support_.sum()
+        return is_consistent and len(V) > 0 and len(X) * len(V) <= MAX_STORED_ENTRIES
 
-    def _check_new(self, X: Any) -> Any:
+    def _check_prediction_points(self, X: Any) -> Any:
+        """Return checked points for a prediction."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         if sp.issparse(X) and not self._sparse and not callable(self.kernel):
@@ -359,14 +385,15 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
     @property
     def coef_(self) -> np.ndarray:
-        """The w of f(x) = <w, x> + b, one row for each f; of a linear kernel only."""
+        """The weights w of f(x) = <w, x> + b, one row for each f; only for a linear kernel."""
         if not isinstance(getattr(self, "kernel_", None), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
         w = self._weights()
-        w.flags.writeable = False  # to set it would change no prediction
+        w.flags.writeable = False  # because changes would not affect predictions
         return w
 
     def _weights(self) -> np.ndarray:
+        """Return the weights of a linear kernel, shape (n_functions, n_features)."""
         f = self.expansion_
         if isinstance(f, Primal):
             return f.weights.T
@@ -375,26 +402,30 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
         for part in ("support_", "support_vectors_", "n_support_", "dual_coef_", "at_bound_"):
-            self.__dict__.pop(part, None)  # it has no support vectors any more
+            self.__dict__.pop(part, None)  # a compressed model has no support vectors
 
-    # ------------------------------------------------------------------ scikit-learn's names
-    # Code written for scikit-learn (its own tests, converters to other formats) also reads, and
-    # sets, what LIBSVM calls the coefficients: for two classes those of the first one's f.
+    # ------------------------------------------------------------------ names of scikit-learn
+    # Code written for scikit-learn (its own tests, converters to other formats) also reads and
+    # sets private attributes with the sign convention of LIBSVM: for two classes, f is positive
+    # for the first class.
 
     @property
     def _dual_coef_(self) -> np.ndarray:
-        return -self.dual_coef_ if self._flipped else self.dual_coef_
+        """The coefficients with the sign of LIBSVM."""
+        return -self.dual_coef_ if self._sign_differs else self.dual_coef_
 
     @_dual_coef_.setter
     def _dual_coef_(self, value: np.ndarray) -> None:
-        self.dual_coef_ = -value if self._flipped else value
+        self.dual_coef_ = -value if self._sign_differs else value
 
     @property
     def _intercept_(self) -> np.ndarray:
-        return -self.intercept_ if self._flipped else self.intercept_
+        """The intercepts with the sign of LIBSVM."""
+        return -self.intercept_ if self._sign_differs else self.intercept_
 
     @property
-    def _flipped(self) -> bool:
+    def _sign_differs(self) -> bool:
+        """Whether the sign of f differs from LIBSVM, which is the case for two classes."""
         return len(getattr(self, "classes_", ())) == 2
 
     @property
@@ -407,7 +438,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
 
 
 def _check_size(X: Any) -> None:
-    """Refuse vectors whose squares overflow."""
+    """Raise an error if squares of the features overflow."""
     data = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore"):
         total = float(np.vdot(data, data))
@@ -419,7 +450,7 @@ def _check_size(X: Any) -> None:
 
 
 def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return the weights of the points, 0 for those to be left out; errors are LIBSVM's."""
+    """Return checked weights, 0 for points to ignore; messages are those of LIBSVM."""
     w = np.asarray(sample_weight, dtype=float)
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
@@ -429,6 +460,6 @@ def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if not np.any(w > 0):
         raise ValueError(
             f"Invalid input - all samples have zero or negative weights. The largest is "
-            f"{w.max():g}, and only points of positive weight take part"
+            f"{w.max():g}, and only points of positive weight are used"
         )
     return np.maximum(w, 0.0)

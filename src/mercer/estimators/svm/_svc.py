@@ -1,4 +1,4 @@
-"""Support vector classification by C or by nu: a machine for each pair of classes, and a vote."""
+"""Support vector classification, C-SVC and nu-SVC, with one-vs-one voting."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
 from .._parameters import estimator, fitting, parameter, threaded
 from .._sample import class_weights
 from ._machine import SupportVectorMachine
-from ._pairs import couples, votes_of_pairs
-from ._problem import Problem
+from ._pairs import class_pairs, votes_of_pairs
+from ._problem import SVMProblem
 
 __all__ = ["SVC", "NuSVC"]
 
-_NO_MARGIN = 1e-12  # a rho that is smaller than this times the largest |f| is rounding
+_MIN_RELATIVE_MARGIN = 1e-12  # a rho below this times the largest |f| is a rounding error
 
 
 @estimator(kw_only=True)
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
-    """A vote of machines, one for each pair of classes; see SVC.
+    """Base class of SVC and NuSVC: one function for each pair of classes, and a vote.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        Weights of classes, positive, which multiply those of the points; "balanced" makes the sums
-        of the weights of all classes equal.
+        Positive class weights, which multiply the weights of the points; "balanced" makes the
+        total weights of all classes equal.
     decision_function_shape : {"ovr", "ovo"}
-        Whether `decision_function` has a column for each class, or for each pair of classes.
+        Whether `decision_function` has a column for each class ("ovr") or for each pair of
+        classes ("ovo").
     break_ties : bool
-        Whether equal votes are decided by the values of f.
+        Whether ties in the vote are broken by the values of f.
     """
 
     class_weight: dict | str | None = parameter(StrOptions({"balanced"}), dict, None, default=None)
@@ -52,26 +53,37 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit a machine to each pair of classes of the labels y, (n,).
+        """Fit a function f to each pair of classes.
 
-        Weights multiply C, point by point; a point of weight 0 or less is left out.  A class is
-        one that has points of positive weight.
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which multiply C for each point.  Points of weight 0 or less are ignored, and
+            so are classes without points of positive weight.
+
+        Returns
+        -------
+        self : estimator
         """
-        problem = self._classes(X, y, sample_weight)
-        self._learn(problem, self._duals(problem))
+        problem = self._classification_problem(X, y, sample_weight)
+        self._solve_and_set(problem, self._duals(problem))
         return self
 
     @abstractmethod
-    def _duals(self, problem: Problem) -> Duals:
-        """Return the dual of each pair of classes."""
+    def _duals(self, problem: SVMProblem) -> Duals:
+        """Return the dual problem of each pair of classes."""
 
-    def _classes(self, X: Any, y: Any, sample_weight: Any) -> Problem:
-        """Check what a fit was given; more than two classes are sorted."""
+    def _classification_problem(self, X: Any, y: Any, sample_weight: Any) -> SVMProblem:
+        """Return the checked training problem; points of more than two classes are sorted."""
         sample, y = self._sample_of(X, y, sample_weight, labels=True)
-        kept = y if len(sample) == len(y) else y[sample.kept]
-        classes, labels = np.unique(kept, return_inverse=True)
-        if y.dtype.kind not in "biu" or 2 * len(classes) > len(kept):
-            check_classification_targets(y)  # slow, and known to pass for a few integers
+        kept_labels = y if len(sample) == len(y) else y[sample.kept]
+        classes, labels = np.unique(kept_labels, return_inverse=True)
+        if y.dtype.kind not in "biu" or 2 * len(classes) > len(kept_labels):
+            check_classification_targets(y)  # slow; skipped if y has few distinct integers
         if len(classes) < 2:
             if len(np.unique(y)) < 2:
                 raise ValueError(
@@ -92,11 +104,20 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
     @threaded
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) + b for two classes, (n,), positive for `classes_[1]`.
+        """Return the decision values of each point.
 
-        For more classes and "ovo" the f of each pair, (n, pairs), positive for its first class; for
-        "ovr" the votes for each class, (n, n_classes), plus something smaller than 1/3 that rises
-        with the sum of the f.  For a precomputed kernel X is k(X, training points).
+        Parameters
+        ----------
+        X : points
+            For a precomputed kernel, k(X, training points).
+
+        Returns
+        -------
+        ndarray of shape (n,), (n, n_pairs) or (n, n_classes)
+            For two classes f(x) + b, which is positive for `classes_[1]`.  For more classes and
+            "ovo", the value of each pair, positive for its first class.  For "ovr", the votes for
+            each class plus a number below 1/3 in modulus that increases with the sum of the
+            values of f.
         """
         values = self._values(X)
         if len(self.classes_) == 2:
@@ -107,7 +128,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
     @threaded
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label with the most votes; of equals the first, unless `break_ties`."""
+        """Return the label with the most votes.
+
+        If classes tie, it is the first of them, unless `break_ties` is True.
+        """
         if self.break_ties and self.decision_function_shape == "ovo":
             check_is_fitted(self)
             raise ValueError(
@@ -116,7 +140,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             )
         values = self._values(X)
         if len(self.classes_) == 2:
-            # f = 0 is the second class, as in LIBSVM.
+            # f = 0 counts as the second class, as in LIBSVM.
             best = (values[:, 0] >= 0).astype(np.intp)
         elif self.break_ties:
             best = self._by_class(values).argmax(axis=1)
@@ -125,65 +149,81 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         return self.classes_[best]
 
     def _by_class(self, values: np.ndarray) -> np.ndarray:
+        """Return one decision value for each class from the values of all pairs."""
         return _ovr_decision_function(values < 0, -values, len(self.classes_))
 
 
 @estimator(kw_only=True)
 class SVC(SupportVectorClassifier):
-    """Minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))  over the RKHS of the kernel.
+    """Support vector classification with the hinge loss (C-SVC).
 
-    A drop-in for scikit-learn's estimator of this name, but for what the notes list.  Its fit holds
-    the rows of K that it needs in a cache, works on many points at a time, and ends with a
-    certificate; predictions evaluate the support vectors alone, whatever the kernel.
+        minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))
 
-    f = sum_i v_i k(x_i, .), where v_i = 0 for every point outside of the margin: what is left are
-    the support vectors.  For more than two classes there is one f for each pair, and they vote.
+    The solution is f = sum_i v_i k(x_i, .), where v_i = 0 for all points outside of the margin;
+    the other points are the support vectors.  For more than two classes there is one f for each
+    pair of classes, and they vote.
+
+    A drop-in replacement for scikit-learn's `SVC`, apart from the differences in the notes.  The
+    solver stores the rows of K that it needs in a cache, updates many points at a time, and
+    returns a certificate.  Predictions evaluate the kernel at the support vectors only.
 
     Parameters
     ----------
     C : float
-        The price of a point inside of the margin; positive, may be infinite.
+        The penalty of margin violations; positive, may be infinite.  A smaller C means stronger
+        regularisation.
 
     Attributes
     ----------
-    classes_ : ndarray
-        The classes that have a positive weight.
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the points of positive weight, sorted.
     support_ : ndarray of int
         The rows of X that are support vectors, class by class.
     support_vectors_ : points
-        Those rows; empty for a precomputed kernel.
-    n_support_ : ndarray of int
-        How many there are of each class.
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : ndarray of int, shape (n_classes,)
+        Number of support vectors of each class.
     dual_coef_ : ndarray of shape (n_classes - 1, n_support_vectors)
-        v, in LIBSVM's layout: what a support vector of class a has in the f of a and b stands in
-        row b if b < a, else in row b - 1.
-    at_bound_ : ndarray of bool
-        Whether a support vector is inside of the margin of some f, or on the wrong side: its v is
-        as large as C w_i allows.  The others are free: 0 < |v_i| < C w_i wherever v_i is not 0.
+        The coefficients v, in the layout of LIBSVM: the coefficient of a support vector of class a
+        in the f of classes a and b is in row b if b < a, otherwise in row b - 1.
+    at_bound_ : ndarray of bool, shape (n_support_vectors,)
+        True for support vectors that violate the margin of some f, where |v_i| = C w_i.  The
+        others are free: 0 < |v_i| < C w_i wherever v_i is not 0.
     intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        The intercept b of each pair.
     coef_ : ndarray of shape (n_classes * (n_classes - 1) / 2, n_features)
-        For a linear kernel: f(x) = <coef_, x>.
+        The weights of a linear kernel: f(x) = <coef_, x>.
     expansion_ : Expansion
-        The f as values, one for each pair, without intercepts; on landmarks for "nystroem".
+        The functions f of all pairs, without intercepts; on landmarks for "nystroem".
     class_weight_ : ndarray of shape (n_classes,)
+        The class weights that were used.
     n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Number of solver steps of each pair.
     fit_status_ : int
-        0 if all searches converged, else 1.
+        0 if the solver converged for all pairs, otherwise 1.
     report_ : Report
-        With `certificate`: the primal and the dual objective, their gap and the bound promised for
-        it, the violation, how many variables are free and at their bounds, the entries of K
-        evaluated, the share of rows found in the cache, and the most negative curvature met (0 for
-        a Mercer kernel).  For several pairs sums, or the worst.
+        Its `certificate` has the primal and the dual objective, their gap and a guaranteed bound
+        on it, the violation of the optimality conditions, the number of free variables and of
+        variables at their bounds, the number of evaluated entries of K, the fraction of rows found
+        in the cache, and the most negative curvature (0 for a Mercer kernel).  With several pairs,
+        these are sums or worst cases.
     reports_ : list of Report
         One for each pair.
-    shape_fit_, gamma_, kernel_, solver_
+    shape_fit_ : tuple of int
+        The shape of X in `fit`.
+    gamma_ : float, str or None
+        The value of gamma that was used.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    solver_
+        The solver that was used.
 
     Notes
     -----
-    Differences from scikit-learn: a point of weight 2 counts as two points also in gamma="scale"
-    and in class_weight="balanced", and class weights count like sample weights (scikit-learn
-    computes gamma="scale" without weights; give a number to have its value); gamma must be
-    positive; the parameter `probability` does not exist: use
+    Differences from scikit-learn: weights count as repetitions also in gamma="scale" and in
+    class_weight="balanced", and class weights have the same effect as sample weights
+    (scikit-learn computes gamma="scale" without weights; pass a number to reproduce its value).
+    gamma must be positive.  There is no parameter `probability`: use
     ``CalibratedClassifierCV(SVC(), ensemble=False)``.
 
     Examples
@@ -205,12 +245,28 @@ class SVC(SupportVectorClassifier):
 
     @fitting
     def path(self, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
-        """Return one fitted SVC for each C, in the order given.
+        """Return one fitted SVC for each value of C, in the order of `Cs`.
 
-        What they share is done once: rows of K that one of them has evaluated serve the others, and
-        each search starts from the last solution v, as the t v in the new box that is best.  They
-        are what fits one by one find, to `tol`; `report_` says how each started.  (An interior
-        point, of "primal" and "nystroem", gains nothing from a start, and has none.)
+        This is faster than separate fits: all models share the cache of rows of K, and each solver
+        starts at the previous solution v, scaled by the optimal feasible factor.  The results are
+        those of separate fits up to `tol`; `report_` describes the initial point.  The interior
+        point method of "primal" and "nystroem" does not benefit from an initial point, and does
+        not use one.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,)
+            Labels.
+        Cs : sequence of float
+            Values of C, preferably in ascending or descending order.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which multiply C for each point.
+
+        Returns
+        -------
+        list of SVC
 
         Examples
         --------
@@ -226,26 +282,28 @@ class SVC(SupportVectorClassifier):
             model._validate_params()
         if not models:
             return models
-        problem, found = models[0]._classes(X, y, sample_weight), None
-        known = {name: value for name, value in vars(models[0]).items() if name.endswith("_in_")}
-        for place, model in enumerate(models):
-            model.__dict__.update(known)  # n_features_in_ and the like
+        problem, solutions = models[0]._classification_problem(X, y, sample_weight), None
+        input_attributes = {
+            name: value for name, value in vars(models[0]).items() if name.endswith("_in_")
+        }
+        for i, model in enumerate(models):
+            model.__dict__.update(input_attributes)  # n_features_in_ and feature_names_in_
             duals, note = model._duals(problem), ""
-            if found is not None and isinstance(problem.solver, BlockSMO):
-                factors = [_best_factor(d, s) for d, s in zip(duals, found, strict=True)]
-                scaled = np.repeat(factors, np.diff(duals.ends)) * found.variables
-                duals = duals.started(_on_bounds(duals.all, scaled))
-                note = f"started from the solution for C={models[place - 1].C:g}, times " + (
+            if solutions is not None and isinstance(problem.solver, BlockSMO):
+                factors = [_best_factor(d, s) for d, s in zip(duals, solutions, strict=True)]
+                scaled = np.repeat(factors, np.diff(duals.ends)) * solutions.variables
+                duals = duals.started(_snap_to_bounds(duals.all, scaled))
+                note = f"started from the solution for C={models[i - 1].C:g}, times " + (
                     f"{factors[0]:.3g}"
                     if len(factors) == 1
                     else f"{min(factors):.3g} to {max(factors):.3g}"
                 )
-            found = model._learn(problem, duals, note)
+            solutions = model._solve_and_set(problem, duals, note)
         return models
 
-    def _duals(self, problem: Problem) -> Duals:
+    def _duals(self, problem: SVMProblem) -> Duals:
         pairs, sample = problem.pairs, problem.sample
-        members, _, signs = pairs.everybody
+        members, _, signs = pairs.all_members
         ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
         C = self.C * sample.counts[members]
         return Duals(Dual.classify(signs, C), members, ends, ends)
@@ -253,35 +311,39 @@ class SVC(SupportVectorClassifier):
 
 @estimator(kw_only=True)
 class NuSVC(SupportVectorClassifier):
-    """Minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - y_i (f(x_i) + b))  over f, b, rho.
+    """Support vector classification with a bound on the fraction of margin errors (nu-SVC).
 
-    A drop-in for scikit-learn's estimator of this name.  W is the sum of the weights w_i.  At most
-    a share nu of the weight lies inside of the margin, and at least that share belongs to support
-    vectors: nu takes the place of C.  f, b and v are then divided by rho, so that the
-    margin is at f + b = +-1, as in SVC.
+        minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - y_i (f(x_i) + b))   over f, b, rho
+
+    W is the sum of the weights w_i.  The parameter nu replaces C: at most a fraction nu of the
+    weight violates the margin, and support vectors have at least the fraction nu of the weight.
+    Finally f, b and v are divided by rho, so that the margin is at f + b = +-1, as in SVC.  A
+    drop-in replacement for scikit-learn's `NuSVC`.
 
     Parameters
     ----------
     nu : float
-        In (0, 1].  For each pair of classes at most twice the part of the weight that belongs to
-        the lighter one, as both must have support vectors for a share nu / 2 of all.
+        Upper bound on the fraction of margin errors, in (0, 1].  For each pair of classes it is at
+        most twice the fraction of the weight of the lighter class, because each class must have
+        support vectors with the fraction nu / 2 of the weight.
     class_weight : dict, "balanced" or None
-        Weights of classes, positive, which multiply those of the points.  Where they leave one
-        class too little weight for nu, the largest nu that they allow takes its place, and `nu_`
-        says so; "balanced" allows every nu.  (scikit-learn ignores them.)
+        Positive class weights, which multiply the weights of the points.  If a class has too
+        little weight for nu, the largest feasible nu is used instead, see `nu_`.  "balanced" allows
+        every nu.  (scikit-learn ignores class weights here.)
     tol : float
-        How much the conditions of a minimum may be violated, in units of y f(x) before the division
-        by rho.
+        Tolerance: the largest violation of the optimality conditions, in units of y f(x) before
+        the division by rho.
 
     Attributes
     ----------
     nu_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
-        The nu of each pair: smaller than asked for only because of `class_weight`.
+        The nu of each pair; it differs from `nu` only if `class_weight` requires a smaller one.
     classes_, support_, support_vectors_, n_support_, dual_coef_, at_bound_, intercept_, coef_
         As in SVC.
     expansion_, class_weight_, n_iter_, fit_status_, report_, reports_
         As in SVC; objectives are those of the problem before the division by rho.
     shape_fit_, gamma_, kernel_, solver_
+        As in SVC.
 
     Examples
     --------
@@ -300,7 +362,7 @@ class NuSVC(SupportVectorClassifier):
         "{!r}, which allows no nu > 0"
     )
 
-    def _duals(self, problem: Problem) -> Duals:
+    def _duals(self, problem: SVMProblem) -> Duals:
         pairs, sample, sums = problem.pairs, problem.sample, problem.sums
         plain, weighted = _largest_nu(sums), _largest_nu(problem.weighted_sums)
         worst = int(np.argmin(np.maximum(plain, weighted)))
@@ -312,57 +374,60 @@ class NuSVC(SupportVectorClassifier):
                 f"specified nu is infeasible: nu={self.nu:g}, but the weights of the classes {a!r} "
                 f"and {b!r}, {sums[first]:g} and {sums[second]:g}, allow at most nu={largest:.6g}"
             )
-        members, _, signs = pairs.everybody
+        members, _, signs = pairs.all_members
         ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
         w = sample.counts[members]
-        a, b = couples(pairs.q)
+        a, b = class_pairs(pairs.q)
         nu = np.minimum(self.nu, weighted)
-        # f is to be as large as without weights of classes
+        # Scale the weights so that f has the same magnitude as without class weights.
         factors = self.nu * (sums[a] + sums[b]) / (nu * np.add.reduceat(w, ends[:-1]))
-        every = Dual.nu_classify(signs, w * np.repeat(factors, pairs.sizes), nu, ends)
-        every = replace(every, start=_on_bounds(every, every.start))
-        return Duals(every, members, ends, ends)
+        dual = Dual.nu_classify(signs, w * np.repeat(factors, pairs.sizes), nu, ends)
+        dual = replace(dual, start=_snap_to_bounds(dual, dual.start))
+        return Duals(dual, members, ends, ends)
 
-    def _scales(self, found: DualSolutions) -> np.ndarray:
-        rho = 0.5 * (found.multipliers[:, 0] - found.multipliers[:, 1])
+    def _margin_divisors(self, solutions: DualSolutions) -> np.ndarray:
+        rho = 0.5 * (solutions.multipliers[:, 0] - solutions.multipliers[:, 1])
         if np.any(rho == 0.0):
             raise ValueError(
-                f"nu={self.nu:g} leaves no margin: rho is 0, and f / rho is not finite; the usual "
-                f"cause are classes of the same points, or kernel values that are all the same. "
-                f"Raise nu, or choose another kernel"
+                f"nu={self.nu:g} leaves no margin: rho is 0, so f / rho is not finite; the usual "
+                f"cause is classes that consist of the same points, or kernel values that are all "
+                f"equal. Increase nu, or choose another kernel"
             )
-        violation = found.reports.residual
-        size = np.maximum.reduceat(np.abs(found.values), found.point_ends[:-1])
-        if np.any(small := rho <= np.maximum(violation, _NO_MARGIN * size)):
-            p = int(np.flatnonzero(small)[np.argmin(rho[small])])
+        violation = solutions.reports.residual
+        size = np.maximum.reduceat(np.abs(solutions.values), solutions.point_ends[:-1])
+        if np.any(too_small := rho <= np.maximum(violation, _MIN_RELATIVE_MARGIN * size)):
+            p = int(np.flatnonzero(too_small)[np.argmin(rho[too_small])])
             warn_caller(
-                f"nu={self.nu:g} leaves no margin: rho is {rho[p]:.2g} where the conditions of a "
-                f"minimum hold to {violation[p]:.2g}, so that f / rho is mostly rounding; the "
-                f"usual cause are classes that overlap too much for so few margin errors. Raise "
-                f"nu, or lower tol"
+                f"nu={self.nu:g} leaves no margin: rho is {rho[p]:.2g}, but the optimality "
+                f"conditions hold only to {violation[p]:.2g}, so f / rho is mostly rounding error; "
+                f"the usual cause is classes that overlap too much for this small fraction of "
+                f"margin errors. Increase nu, or decrease tol"
             )
         return rho
 
-    def _read(self, problem: Problem, found: DualSolutions) -> str:
+    def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
         self.nu_ = np.minimum(self.nu, _largest_nu(problem.weighted_sums))
         lowest = float(self.nu_.min())
         return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"
 
 
-def _best_factor(dual: Dual, last: DualSolution) -> float:
-    """Return the t for which t v is best, up to where t v leaves the box of the new dual."""
-    v = last.variables
+def _best_factor(dual: Dual, previous: DualSolution) -> float:
+    """Return the factor t >= 0 that minimises the new dual objective at t v, inside its box.
+
+    v is the previous solution.
+    """
+    v = previous.variables
     bounds = np.where(v > 0, dual.upper, dual.lower)
-    some = v != 0.0
-    most = float(np.min(bounds[some] / v[some], initial=np.inf))
-    bend, slope = float(v @ last.values[dual.points]), float(v @ dual.linear)
-    if bend <= 0.0:  # no minimum along the line: go as far as the box allows if it falls
-        return most if slope < 0.0 and np.isfinite(most) else 0.0
-    return float(np.clip(-slope / bend, 0.0, most))
+    nonzero = v != 0.0
+    max_factor = float(np.min(bounds[nonzero] / v[nonzero], initial=np.inf))
+    curvature, slope = float(v @ previous.values[dual.points]), float(v @ dual.linear)
+    if curvature <= 0.0:  # no minimum along the line: if the objective decreases, go to the bound
+        return max_factor if slope < 0.0 and np.isfinite(max_factor) else 0.0
+    return float(np.clip(-slope / curvature, 0.0, max_factor))
 
 
-def _on_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
-    """Return v, exactly on the bounds that rounding keeps it from."""
+def _snap_to_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
+    """Return v clipped to the box; entries within rounding error of a bound are set to it."""
     v = np.clip(v, dual.lower, dual.upper)
     for bound in (dual.lower, dual.upper):
         v = np.where(np.abs(v - bound) < 1e-12 * np.abs(bound), bound, v)
@@ -370,6 +435,6 @@ def _on_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
 
 
 def _largest_nu(sums: np.ndarray) -> np.ndarray:
-    """Return for each pair the nu at which all points of one class are at their bounds."""
-    a, b = couples(len(sums))
+    """Return the largest feasible nu of each pair, at which one class is entirely at its bounds."""
+    a, b = class_pairs(len(sums))
     return 2.0 * np.minimum(sums[a], sums[b]) / (sums[a] + sums[b])

@@ -1,4 +1,4 @@
-"""Support vector regression with a tube of given width, or of given share of points outside."""
+"""Support vector regression: epsilon-SVR and nu-SVR."""
 
 from __future__ import annotations
 
@@ -14,25 +14,36 @@ from sklearn.utils._param_validation import Interval
 from ...solvers import Dual, Duals, DualSolutions
 from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter, threaded
 from ._machine import SupportVectorMachine
-from ._problem import Problem
+from ._problem import SVMProblem
 
 __all__ = ["SVR", "NuSVR"]
 
 
 class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
-    """A machine of one f for real targets."""
+    """Base class of SVR and NuSVR."""
 
     @fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit f to the targets y, (n,).
+        """Fit f to the targets y.
 
-        Weights multiply C, point by point; a point of weight 0 or less is left out.
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which multiply C for each point.  Points of weight 0 or less are ignored.
+
+        Returns
+        -------
+        self : estimator
         """
         sample, y = self._sample_of(X, y, sample_weight)
         y = np.asarray(y, dtype=float)[sample.kept]
         sample = replace(sample, targets=y[:, None])
         dual = self._dual(y, sample.counts)
-        self._learn(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
+        self._solve_and_set(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
         return self
 
     @threaded
@@ -42,38 +53,49 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
     @abstractmethod
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
-        """Return the dual for targets and weights of the points."""
+        """Return the dual problem for the targets y and the weights w of the points."""
 
 
 @estimator(kw_only=True)
 class SVR(_SupportVectorRegressor):
-    """Minimise  1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)  over the RKHS.
+    """Support vector regression with the epsilon-insensitive loss.
 
-    A drop-in for scikit-learn's estimator of this name.  Points inside of the tube of half-width
-    epsilon around f + b have no part in f: the others are the support vectors.
+        minimise  1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)
+
+    Points inside of the tube of half-width epsilon around f + b do not contribute to f; the other
+    points are the support vectors.  A drop-in replacement for scikit-learn's `SVR`.
 
     Parameters
     ----------
     C : float
-        The price of a point outside of the tube; positive, may be infinite.
+        The penalty of points outside of the tube; positive, may be infinite.  A smaller C means
+        stronger regularisation.
     epsilon : float
         Half of the width of the tube, in units of y.
 
     Attributes
     ----------
-    support_, support_vectors_ : ndarray of int, points
+    support_ : ndarray of int
         The rows of X that are support vectors.
+    support_vectors_ : points
+        The support vectors; empty for a precomputed kernel.
     n_support_ : ndarray of shape (1,)
+        Number of support vectors.
     dual_coef_ : ndarray of shape (1, n_support_vectors)
-        v, of f = sum_i v_i k(x_i, .).
-    at_bound_ : ndarray of bool
-        Whether a support vector is outside of the tube, |v_i| = C w_i; the others are on its edge.
+        Coefficients v of f = sum_i v_i k(x_i, .).
+    at_bound_ : ndarray of bool, shape (n_support_vectors,)
+        True for support vectors outside of the tube, where |v_i| = C w_i; the others are on its
+        boundary.
     intercept_ : ndarray of shape (1,)
+        The intercept b.
     coef_ : ndarray of shape (1, n_features)
-        For a linear kernel: f(x) = <coef_, x>.
+        The weights of a linear kernel: f(x) = <coef_, x>.
     expansion_ : Expansion
-        f as a value, without the intercept; on landmarks for "nystroem".
-    n_iter_, fit_status_ : int
+        The function f, without the intercept; on landmarks for "nystroem".
+    n_iter_ : int
+        Number of solver steps.
+    fit_status_ : int
+        0 if the solver converged, otherwise 1.
     report_, reports_, shape_fit_, gamma_, kernel_, solver_
         As in SVC.
 
@@ -98,23 +120,25 @@ class SVR(_SupportVectorRegressor):
 
 @estimator(kw_only=True)
 class NuSVR(_SupportVectorRegressor):
-    """Minimise  1/2 |f|^2 + C (nu W epsilon + sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)).
+    """Support vector regression that learns the width of the tube (nu-SVR).
 
-    A drop-in for scikit-learn's estimator of this name.  W is the sum of the weights w_i, and
-    epsilon is found together with f and b: at most a share nu of the weight lies outside of the
-    tube, and at least that share belongs to support vectors.
+        minimise  1/2 |f|^2 + C (nu W epsilon + sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon))
+
+    W is the sum of the weights w_i, and epsilon is optimised together with f and b.  At most a
+    fraction nu of the weight lies outside of the tube, and support vectors have at least the
+    fraction nu of the weight.  A drop-in replacement for scikit-learn's `NuSVR`.
 
     Parameters
     ----------
     nu : float
-        In (0, 1].
+        Upper bound on the fraction of points outside of the tube, in (0, 1].
     C : float
-        The price of a point outside of the tube; positive and finite.
+        The penalty of points outside of the tube; positive and finite.
 
     Attributes
     ----------
     epsilon_ : float
-        Half of the width of the tube.
+        Half of the width of the tube, in units of y.
     support_, support_vectors_, n_support_, dual_coef_, at_bound_, intercept_, coef_
         As in SVR.
     expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
@@ -139,7 +163,7 @@ class NuSVR(_SupportVectorRegressor):
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.nu_regress(y, self.C * w, float(self.nu))
 
-    def _read(self, problem: Problem, found: DualSolutions) -> str:
-        m = found.multipliers[0]
+    def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
+        m = solutions.multipliers[0]
         self.epsilon_ = float(max(0.5 * (m[1] - m[0]), 0.0))
         return ""

@@ -1,103 +1,103 @@
-// What can be asked of a model behind a link: another kernel, other parameters, other axes, overlays.
+// The controls of a connected model: kernel, parameters, axes, second embedding and contours.
 
-const MOST = 14e6; // bytes of a file that is sent; as text it must stay below the 20 MB of a message
-const PAUSE = 120; // milliseconds without a change after which a fit is requested
+const MAX_UPLOAD_BYTES = 14e6; // as base64, a file must fit into a websocket message of 20 MB
+const FIT_DELAY_MS = 120; // a fit is requested when the user has made no change for this time
 
-View.prototype.controls = function (told, token) {
-  this.model.hidden = !told;
-  if (!told) return;
+View.prototype.updateControls = function (message, token) {
+  this.model.hidden = !message;
+  if (!message) return;
   this.form ||= this.buildForm();
-  this.settle(told, token);
+  this.updateForm(message, token);
 };
 
-/** Build the form once. A fit changes options and values of its fields, but never replaces a field that may have the focus. */
+/** Build the form once. A fit changes options and values of its fields, but never replaces a field, which may have the focus. */
 View.prototype.buildForm = function () {
   const field = (label, input, ...more) => h("label", {class: "field"}, h("span", {}, label), input, ...more);
-  const select = (label, act) => h("select", {"aria-label": label, onchange: act});
+  const select = (label, action) => h("select", {"aria-label": label, onchange: action});
   const form = {edited: false};
-  form.kernel = h("input", {type: "text", spellcheck: false, "aria-describedby": this.id("error"), oninput: () => { form.edited = true; this.change({kernel: form.kernel.value}); }});
+  form.kernel = h("input", {type: "text", spellcheck: false, "aria-describedby": this.id("error"), oninput: () => { form.edited = true; this.requestFit({kernel: form.kernel.value}); }});
   form.error = h("p", {class: "trouble", id: this.id("error"), role: "alert"});
   form.sliders = [];
   form.sliderBox = h("div");
-  form.count = h("input", {type: "number", min: 2, oninput: () => { if (form.count.checkValidity()) this.change({components: Number(form.count.value)}); }});
-  const axes = () => this.link.send({ask: "axes", axes: [Number(form.across.value), Number(form.up.value)]});
-  form.across = select("Component across", axes);
-  form.up = select("Component up", axes);
-  form.second = select("Second map", () => this.change({second: form.second.value}, 0));
-  form.secondField = field("second map", form.second);
+  form.count = h("input", {type: "number", min: 2, oninput: () => { if (form.count.checkValidity()) this.requestFit({components: Number(form.count.value)}); }});
+  const axes = () => this.link.send({type: "axes", axes: [Number(form.across.value), Number(form.up.value)]});
+  form.across = select("Horizontal component", axes);
+  form.up = select("Vertical component", axes);
+  form.second = select("Second embedding", () => this.requestFit({second: form.second.value}, 0));
+  form.secondField = field("second embedding", form.second);
   form.overlays = [];
   form.overlayBox = h("div");
   form.bar = h("progress", {hidden: true});
-  form.words = h("p", {class: "soft"});
-  form.run = h("button", {type: "button", hidden: true, class: "run", onclick: () => this.change({run: true}, 0)}, "Run");
-  form.file = h("input", {type: "file", "aria-label": "New data for the same maps", onchange: async () => {
+  form.status = h("p", {class: "soft"});
+  form.run = h("button", {type: "button", hidden: true, class: "run", onclick: () => this.requestFit({run: true}, 0)}, "Run");
+  form.file = h("input", {type: "file", "aria-label": "New data for the same embeddings", onchange: async () => {
     const [file] = form.file.files;
-    if (file && file.size > MOST) this.notice(`${file.name} is too large to be sent: mercer explore DATA --new FILE reads it from there.`);
-    else if (file) this.link.send({ask: "project", name: file.name, bytes: written(new Uint8Array(await file.arrayBuffer()))});
+    if (file && file.size > MAX_UPLOAD_BYTES) this.notice(`${file.name} is too large to upload; use mercer explore DATA --new FILE instead.`);
+    else if (file) this.link.send({type: "project", name: file.name, bytes: toBase64(new Uint8Array(await file.arrayBuffer()))});
     form.file.value = "";
   }});
   form.fileField = h("label", {class: "file"}, "Project new data …", form.file);
   form.kernelBox = h("div", {}, h("label", {class: "field wide"}, h("span", {}, "kernel"), form.kernel), form.error, form.sliderBox,
-    h("div", {class: "three"}, field("components", form.count), field("across", form.across), field("up", form.up)));
-  this.model.replaceChildren(h("h2", {}, "Model"), form.kernelBox, form.secondField, form.overlayBox, h("div", {class: "row"}, form.run, form.bar), form.words,
-    h("div", {class: "row"}, form.fileField, h("button", {type: "button", onclick: () => this.link.send({ask: "page"})}, "Save this page")));
+    h("div", {class: "three"}, field("components", form.count), field("x axis", form.across), field("y axis", form.up)));
+  this.model.replaceChildren(h("h2", {}, "Model"), form.kernelBox, form.secondField, form.overlayBox, h("div", {class: "row"}, form.run, form.bar), form.status,
+    h("div", {class: "row"}, form.fileField, h("button", {type: "button", onclick: () => this.link.send({type: "page"})}, "Save this page")));
   return form;
 };
 
-/** Show the numbers of a fit, without changing the field that the user is editing. */
-View.prototype.settle = function (told, token) {
+/** Show the values of a fit, without changing the field that the user is editing. */
+View.prototype.updateForm = function (message, token) {
   const {form} = this, focus = this.root.getRootNode().activeElement;
-  form.told = told;
-  if (typeof token === "number" && token >= this.fitToken && !(this.wanted && "kernel" in this.wanted)) form.edited = false; // the text in the box was fitted
-  form.kernelBox.hidden = told.kernel === null;
-  if (focus !== form.kernel && !form.edited) form.kernel.value = told.kernel || "";
-  this.placeSliders(told, focus);
-  form.count.max = told.most;
-  if (focus !== form.count) form.count.value = told.components;
-  const names = Array.from({length: told.components}, (_, k) => [String(k), String(k + 1)]);
-  fillOptions(form.across, names, String(told.axes[0]));
-  fillOptions(form.up, names, String(told.axes[1]));
-  form.secondField.hidden = told.seconds.length < 2;
-  fillOptions(form.second, told.seconds, told.second);
-  this.placeOverlays();
-  form.fileField.hidden = !told.projects;
+  form.message = message;
+  if (typeof token === "number" && token >= this.fitToken && !(this.pendingRequest && "kernel" in this.pendingRequest)) form.edited = false; // the kernel in the text field was fitted
+  form.kernelBox.hidden = message.kernel === null;
+  if (focus !== form.kernel && !form.edited) form.kernel.value = message.kernel || "";
+  this.updateSliders(message, focus);
+  form.count.max = message.max_components;
+  if (focus !== form.count) form.count.value = message.components;
+  const names = Array.from({length: message.components}, (_, k) => [String(k), String(k + 1)]);
+  fillOptions(form.across, names, String(message.axes[0]));
+  fillOptions(form.up, names, String(message.axes[1]));
+  form.secondField.hidden = message.second_options.length < 2;
+  fillOptions(form.second, message.second_options, message.second);
+  this.updateOverlays();
+  form.fileField.hidden = !message.can_project;
 };
 
-View.prototype.placeSliders = function (told, focus) {
-  const {form} = this, names = JSON.stringify(told.parameters.map(one => one.name));
+View.prototype.updateSliders = function (message, focus) {
+  const {form} = this, names = JSON.stringify(message.parameters.map(one => one.name));
   if (form.sliderNames !== names) {
     form.sliderNames = names;
-    form.sliders = told.parameters.map((one, k) => {
+    form.sliders = message.parameters.map((one, k) => {
       const shown = h("output");
       const slider = h("input", {type: "range", min: -3, max: 3, step: 0.01, value: 0, "aria-label": one.name, oninput: () => {
-        const value = form.told.parameters[k].middle * 10 ** (Number(slider.value) / 3);
-        shown.textContent = brief(value);
-        this.change({parameter: k, value});
+        const value = form.message.parameters[k].centre * 10 ** (Number(slider.value) / 3);
+        shown.textContent = formatNumber(value);
+        this.requestFit({parameter: k, value});
       }});
       return {slider, shown};
     });
-    form.sliderBox.replaceChildren(...form.sliders.map(({slider, shown}, k) => h("label", {class: "field"}, h("span", {}, told.parameters[k].name), slider, shown)));
+    form.sliderBox.replaceChildren(...form.sliders.map(({slider, shown}, k) => h("label", {class: "field"}, h("span", {}, message.parameters[k].name), slider, shown)));
   }
-  told.parameters.forEach((one, k) => {
+  message.parameters.forEach((one, k) => {
     const {slider, shown} = form.sliders[k];
-    if (focus === slider) { one.middle = one.value / 10 ** (Number(slider.value) / 3); return; }
+    if (focus === slider) { one.centre = one.value / 10 ** (Number(slider.value) / 3); return; }
     slider.value = 0;
-    shown.textContent = brief(one.value);
+    shown.textContent = formatNumber(one.value);
   });
 };
 
-View.prototype.placeOverlays = function () {
-  const {form} = this, offered = this.panes.map(pane => [pane.told.title, pane.told.overlays || []]), key = JSON.stringify(offered);
+View.prototype.updateOverlays = function () {
+  const {form} = this, offered = this.panes.map(pane => [pane.message.title, pane.message.overlays || []]), key = JSON.stringify(offered);
   if (form.overlayKey !== key) {
     form.overlayKey = key;
-    form.overlays = offered.map(([title], k) => h("select", {"aria-label": `Lines in ${title}`, onchange: event => this.link.send({ask: "field", pane: k, name: event.target.value})}));
+    form.overlays = offered.map(([title], k) => h("select", {"aria-label": `Contours in ${title}`, onchange: event => this.link.send({type: "field", pane: k, name: event.target.value})}));
     form.overlayBox.replaceChildren(...offered.map(([, overlays], k) => overlays.length
-      ? h("label", {class: "field"}, h("span", {}, this.panes.length < 2 ? "lines" : k ? "lines, right" : "lines, left"), form.overlays[k]) : null).filter(Boolean));
+      ? h("label", {class: "field"}, h("span", {}, this.panes.length < 2 ? "contours" : k ? "contours, right" : "contours, left"), form.overlays[k]) : null).filter(Boolean));
   }
   offered.forEach(([, overlays], k) => fillOptions(form.overlays[k], [["", "none"], ...overlays], this.panes[k].field ? this.panes[k].field.name : ""));
 };
 
-/** Offer options in a select element; the options stay in place if they are the same as before. */
+/** Set the options of a select element; nothing is replaced if they are the same as before. */
 function fillOptions(select, options, value) {
   const key = JSON.stringify(options);
   if (select.dataset.options !== key) {
@@ -107,26 +107,26 @@ function fillOptions(select, options, value) {
   select.value = value;
 }
 
-/** Request a fit after a pause in typing; the token tells its answer from answers to older requests. */
-View.prototype.change = function (what, pause = PAUSE) {
-  this.wanted = {...this.wanted, ...what};
+/** Request a fit after a pause in typing; the token identifies the reply, so that older replies can be ignored. */
+View.prototype.requestFit = function (changes, pause = FIT_DELAY_MS) {
+  this.pendingRequest = {...this.pendingRequest, ...changes};
   clearTimeout(this.timer);
   this.timer = setTimeout(() => {
-    this.asked = performance.now();
-    this.link.send({ask: "fit", ...this.wanted, token: ++this.fitToken});
-    this.wanted = {};
+    this.requestTime = performance.now();
+    this.link.send({type: "fit", ...this.pendingRequest, token: ++this.fitToken});
+    this.pendingRequest = {};
   }, pause);
 };
 
-/** Show how far a fit is, or why it failed; answers to older requests are ignored. */
-View.prototype.show = function ({words, error, share, busy, run, token}) {
+/** Show the progress of a fit, or why it failed; replies to older requests are ignored. */
+View.prototype.showFitState = function ({text, error, fraction, busy, run, token}) {
   const {form} = this;
   if (!form || (typeof token === "number" && token < this.fitToken)) return;
   form.error.textContent = error || "";
   form.kernel.setAttribute("aria-invalid", String(Boolean(error)));
-  form.words.textContent = words || "";
+  form.status.textContent = text || "";
   form.bar.hidden = !busy;
-  if (share === null || share === undefined) form.bar.removeAttribute("value"); else form.bar.value = share;
+  if (fraction === null || fraction === undefined) form.bar.removeAttribute("value"); else form.bar.value = fraction;
   form.run.hidden = !run;
-  if (!busy && (error || words)) this.say(error || words);
+  if (!busy && (error || text)) this.announce(error || text);
 };

@@ -1,6 +1,6 @@
-// Plane geometry: which points a lasso holds, which is nearest, where a function has a value.
+// Plane geometry: points inside a lasso, the nearest point, contours and axis ticks.
 
-/** Mark the points inside of a closed polygon by the even-odd rule: [[x, y], ...] in the units of the points. */
+/** Return a mask of the points inside a closed polygon [[x, y], ...], by the even-odd rule. */
 export function inside(x, y, polygon) {
   const n = x.length, found = new Uint8Array(n), m = polygon.length;
   if (m < 3) return found;
@@ -22,7 +22,7 @@ export function inside(x, y, polygon) {
   return found;
 }
 
-/** The point nearest to a place, within a reach, or -1; distances are those of the screen. */
+/** Return the index of the point nearest to (px, py), or -1 if none is within `reach` pixels; (sx, sy) converts to pixels. */
 function nearest(x, y, px, py, sx, sy, reach) {
   let best = -1, least = reach * reach;
   for (let i = 0; i < x.length; i++) {
@@ -32,7 +32,7 @@ function nearest(x, y, px, py, sx, sy, reach) {
   return best;
 }
 
-/** Segments of the line where a function on a grid has a value: marching squares. */
+/** Return the segments of a contour line of a function on a grid, by marching squares. */
 export function contour(field, level) {
   const {values, columns, rows, left, right, low, high} = field, segments = [];
   const X = c => left + (right - left) * c / (columns - 1), Y = r => low + (high - low) * r / (rows - 1);
@@ -47,7 +47,7 @@ export function contour(field, level) {
       if ((d < 0) !== (e < 0)) cuts.push([X(c + d / (d - e)), Y(r + 1)]);
       if ((a < 0) !== (d < 0)) cuts.push([X(c), Y(r + a / (a - d))]);
       if (cuts.length === 2) segments.push(cuts);
-      else if (cuts.length === 4) { // a saddle: the middle decides which corners belong together
+      else if (cuts.length === 4) { // a saddle: the mean of the corners decides which of them are connected
         const same = (a + b + d + e < 0) === (a < 0);
         segments.push(same ? [cuts[0], cuts[1]] : [cuts[0], cuts[3]], same ? [cuts[2], cuts[3]] : [cuts[1], cuts[2]]);
       }
@@ -56,7 +56,7 @@ export function contour(field, level) {
   return segments;
 }
 
-/** Round numbers between two others. */
+/** Return about `count` round numbers between low and high. */
 function ticks(low, high, count) {
   const raw = (high - low) / count || 1, size = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map(m => m * size).find(s => s >= raw), out = [];

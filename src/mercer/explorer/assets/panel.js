@@ -1,22 +1,22 @@
-// The view as a component of Panel: in a notebook, and on the page that the server shows.
+// Connects the view to Panel: in a notebook, or in a Panel application.
 
-const AGAIN = 700; // milliseconds after which a question that nobody answered is asked again
+const RETRY_MS = 700; // the request for the scene is repeated after this time, because the first ones may be lost
 
 export function render({model}) {
-  const root = document.createElement("div"), link = {send: question => model.send_msg(question)};
-  root.textContent = "Waiting for the points. A notebook needs a running kernel; explorer.save(path) writes a page that needs none.";
-  root.style.setProperty("--height", model.tall);
+  const root = document.createElement("div"), link = {send: request => model.send_msg(request)};
+  root.textContent = "Loading the points … A notebook needs a running kernel; explorer.save(path) writes a page that does not.";
+  root.style.setProperty("--height", model.css_height);
   let view = null, tries = 0;
   model.on("msg:custom", bytes => {
     const message = unpack(bytes);
     if (view) view.receive(message);
     else if (message.kind === "scene") view = mount(root, message, link);
   });
-  const ask = () => {
+  const requestScene = () => {
     if (view || tries++ > 40) return;
-    link.send({ask: "scene"});
-    setTimeout(ask, AGAIN * tries);
+    link.send({type: "scene"});
+    setTimeout(requestScene, RETRY_MS * tries);
   };
-  ask();
+  requestScene();
   return root;
 }

@@ -5,25 +5,25 @@
 //   factor := "not" factor | "(" query ")" | column sign value | text
 //   sign   := = | != | < | <= | > | >= | :
 //
-// A column is one of the known names, with or without double quotes. Values and texts end at "and", "or" or a
-// closing parenthesis; in double quotes they may contain anything, "" stands for one quote. "<" and ">" compare
-// numbers and ISO dates; ":" means "contains". A missing value meets no condition.
+// A column is the name of a column, with or without double quotes. Values and texts end at "and", "or" or a
+// closing parenthesis; in double quotes they may contain anything, and "" stands for one quote. "<" and ">" compare
+// numbers and ISO dates; ":" means "contains". A missing value satisfies no condition.
 
 const SIGN = /^(<=|>=|!=|=|<|>|:)/, NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i, INTEGER = /^[+-]?\d+$/;
 const DATE = /^(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*(Z|[+-]\d\d:?\d\d)?)?)?)?$/i;
-const SEARCH = [
-  ["word", "rows with this text, or this number, in any column"],
-  ["age >= 40", "a column of numbers: =  !=  <  <=  >  >="],
-  ["date < 2024-01-31", "a column of ISO dates, in the same way"],
-  ["city = Bonn, city : bo", "a column of text: equals, contains"],
-  ["and, or, not, ( )", "join conditions: (age < 18 or age > 65) and not city = Bonn"],
-  ["\"bread and butter\"", "quotes for a text with such words or signs in it"],
+const SEARCH_HELP = [
+  ["word", "rows that contain this text or number in any column"],
+  ["age >= 40", "compare numbers: =  !=  <  <=  >  >="],
+  ["date < 2024-01-31", "compare ISO dates, with the same operators"],
+  ["city = Bonn, city : bo", "compare text: equals, contains"],
+  ["and, or, not, ( )", "combine conditions: (age < 18 or age > 65) and not city = Bonn"],
+  ["\"bread and butter\"", "quote text that contains keywords or operators"],
 ];
 
-/** A query that cannot be understood, or compares what cannot be compared; the message is for the user. */
+/** Raised for a query that is not valid; the message is shown to the user. */
 class QueryError extends Error {}
 
-/** Return a query as a tree: {and: […]}, {or: […]}, {not: …}, {column, sign, value} or {text}. */
+/** Parse a query to a tree of {and: […]}, {or: […]}, {not: …}, {column, sign, value} and {text}. */
 function parseQuery(query, columns) {
   const names = [...columns].sort((a, b) => b.name.length - a.name.length);
   let rest = query.trim(), depth = 0;
@@ -35,7 +35,7 @@ function parseQuery(query, columns) {
     skip(found[0].length);
     return found[1].replaceAll('""', '"');
   };
-  /** The text up to a keyword, to a parenthesis that closes an outer one, or to the end. */
+  /** Read the text up to a keyword, a closing parenthesis of an enclosing pair, or the end. */
   const plain = () => {
     let inner = 0, end = 0;
     for (; end < rest.length; end++) {
@@ -47,7 +47,7 @@ function parseQuery(query, columns) {
     skip(end);
     return found;
   };
-  /** A known column, if a sign follows its name. */
+  /** Return the column at this position, if an operator follows its name, else null. */
   const column = () => {
     const low = rest.toLowerCase(), named = /^"((?:[^"]|"")*)"\s*/.exec(rest);
     const matches = (one, length) => SIGN.test(rest.slice(length).trimStart()) ? {one, length} : null;
@@ -78,12 +78,12 @@ function parseQuery(query, columns) {
     }
     if (rest.startsWith('"')) {
       const text = quoted(), sign = SIGN.exec(rest);
-      if (sign) throw noColumn(text, names);
+      if (sign) throw unknownColumnError(text, names);
       return {text};
     }
     if (!rest || /^(and|or)(?=[\s(]|$)/i.test(rest) || rest.startsWith(")")) throw new QueryError(`A condition is missing ${rest ? `before "${rest.slice(0, 20)}"` : "at the end"}.`);
     const text = plain(), sign = /^(.*?)\s*(<=|>=|!=|=|<|>|:)/.exec(text);
-    if (sign) throw noColumn(sign[1], names);
+    if (sign) throw unknownColumnError(sign[1], names);
     return {text};
   };
   const joined = (name, part) => {
@@ -93,22 +93,22 @@ function parseQuery(query, columns) {
   };
   const both = () => joined("and", factor), either = () => joined("or", both);
   const found = either();
-  if (rest) throw new QueryError(`"${rest.slice(0, 20)}" is not expected here; put a text with such signs in quotes.`);
+  if (rest) throw new QueryError(`"${rest.slice(0, 20)}" is not expected here; put text that contains operators in quotes.`);
   return found;
 }
 
-function noColumn(name, columns) {
+function unknownColumnError(name, columns) {
   const some = columns.map(one => one.name).sort(), listed = some.slice(0, 8).join(", ");
   return new QueryError(`There is no column "${name}". Columns are ${listed}${some.length > 8 ? ", …" : ""}. To search for the text itself, put it in quotes.`);
 }
 
-/** The columns that a query compares. */
+/** Return the columns that a query refers to. */
 function queryColumns(query) {
   if (query.column) return [query.column];
   return (query.and || query.or || (query.not ? [query.not] : [])).flatMap(queryColumns);
 }
 
-/** Return the function of a row that says whether a query holds; `columns` are those that a plain text is looked for in. */
+/** Return a function that tests whether row i matches a query; plain text is searched in `columns`. */
 function matcher(query, columns) {
   if (query.column) return condition(query.column, query.sign, query.value);
   if (query.not) { const test = matcher(query.not, columns); return i => !test(i); }
@@ -116,50 +116,52 @@ function matcher(query, columns) {
   return query.and ? i => tests.every(test => test(i)) : i => tests.some(test => test(i));
 }
 
-/** Rows with a text in a column of text, or with a number in one of numbers. */
+/** Return a test for text in a text column, or for a number in a numeric column. */
 function contains(column, text) {
   if (column.values) return condition(column, ":", text);
   return NUMBER.test(text) ? condition(column, "=", text) : () => false;
 }
 
+/** Return a function that tests whether row i satisfies a condition on a column. */
 function condition(column, sign, text) {
-  const {data, missing, values, over, name} = column;
+  const {data, missing, values, divisor, name} = column;
   if (values) {
     const hit = textTest(column, sign, text), known = values.map(value => hit(value));
     return i => data[i] !== missing && known[data[i]];
   }
   const infinite = /^([+-]?)inf(inity)?$/i.exec(text), number = infinite ? (infinite[1] === "-" ? -Infinity : Infinity) : Number(text);
-  if (!infinite && !NUMBER.test(text)) throw new QueryError(`"${name}" holds numbers, but "${text}" is not a number.`);
+  if (!infinite && !NUMBER.test(text)) throw new QueryError(`"${name}" contains numbers, but "${text}" is not a number.`);
   const test = compare(sign, number);
-  return i => data[i] !== missing && data[i] === data[i] && test(data[i] / over);
+  return i => data[i] !== missing && data[i] === data[i] && test(data[i] / divisor);
 }
 
 function compare(sign, limit) {
   return {"<": v => v < limit, ">": v => v > limit, "<=": v => v <= limit, ">=": v => v >= limit, "!=": v => v !== limit}[sign] || (v => v === limit);
 }
 
-/** The condition on one text of a column. */
+/** Return a function that tests one value of a text column; integers and ISO dates are compared by value. */
 function textTest({name, values}, sign, text) {
   const low = text.toLowerCase();
   if (sign === ":") return value => value.toLowerCase().includes(low);
   const filled = values.filter(value => value !== ""), kinds = [[INTEGER, BigInt, "an integer"], [DATE, instant, "an ISO date such as 2024-01-31"]];
   for (const [, read, what] of kinds.filter(([shape]) => filled.length && filled.every(value => shape.test(value)))) {
     const keys = new Map(filled.map(value => [value, read(value)])), wrong = filled.find(value => keys.get(value) === null), limit = readValue(read, text);
-    if (wrong !== undefined) break; // a date such as 2024-02-31
+    if (wrong !== undefined) break; // not a valid date, such as 2024-02-31
     if (limit !== null) { const test = compare(sign, limit); return value => value !== "" && test(keys.get(value)); }
-    if (sign !== "=" && sign !== "!=") throw new QueryError(`"${name}" holds values such as ${filled[0]}, but "${text}" is not ${what}.`);
+    if (sign !== "=" && sign !== "!=") throw new QueryError(`"${name}" contains values such as ${filled[0]}, but "${text}" is not ${what}.`);
   }
   if (sign === "=") return value => value.toLowerCase() === low;
   if (sign === "!=") return value => value.toLowerCase() !== low;
   const other = filled.find(value => instant(value) === null);
-  throw new QueryError(`"${name}" holds text${other === undefined ? "" : `, for example "${other.slice(0, 40)}"`}, which ${sign} cannot compare. < and > compare numbers and ISO dates such as 2024-01-31; for text use = (equals) or : (contains).`);
+  throw new QueryError(`"${name}" contains text${other === undefined ? "" : `, for example "${other.slice(0, 40)}"`}, which ${sign} cannot compare. < and > compare numbers and ISO dates such as 2024-01-31; for text use = (equals) or : (contains).`);
 }
 
+/** Convert text with `read`, or return null if that fails. */
 function readValue(read, text) {
   try { return read(text); } catch { return null; }
 }
 
-/** Nanoseconds since 1970 of an ISO date; without a zone it is read as UTC. Null if the text is not a date. */
+/** Return an ISO date as nanoseconds since 1970 (UTC if it has no time zone), or null if the text is not a date. */
 function instant(text) {
   const found = DATE.exec(text);
   if (!found) return null;

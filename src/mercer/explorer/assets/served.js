@@ -1,19 +1,19 @@
-// Connects the view to the server that this page came from, over a websocket.
+// Connects the view to the server of this page over a websocket.
 
-const LOST = "The connection to the server has ended, usually because the explorer was stopped. Start it again and open the new address.";
+const CONNECTION_LOST = "The connection to the server was closed, usually because the explorer was stopped. Start it again and open the new address.";
 
 {
   const root = document.getElementById("explorer"), address = new URL(`/ws${location.search}`, location.href);
   address.protocol = "ws:";
-  const socket = new WebSocket(address), link = {send: question => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(question)); }};
+  const socket = new WebSocket(address), link = {send: request => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(request)); }};
   let view = null;
   socket.binaryType = "arraybuffer";
-  root.textContent = "Waiting for the points …";
-  socket.onopen = () => link.send({ask: "scene"});
+  root.textContent = "Loading the points …";
+  socket.onopen = () => link.send({type: "scene"});
   socket.onmessage = ({data}) => {
     const message = unpack(data);
     if (view) view.receive(message);
     else if (message.kind === "scene") view = mount(root, message, link);
   };
-  socket.onclose = () => { if (view) view.notice(LOST); else root.textContent = LOST; };
+  socket.onclose = () => { if (view) view.notice(CONNECTION_LOST); else root.textContent = CONNECTION_LOST; };
 }

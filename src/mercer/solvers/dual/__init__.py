@@ -1,4 +1,4 @@
-"""The duals of support vector machines, and what minimises them: rows of K, or features."""
+"""Dual problems of support vector machines, and solvers on rows of K or on features."""
 
 from ._dual import Dual, DualSolution
 

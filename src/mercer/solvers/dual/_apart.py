@@ -1,10 +1,10 @@
-"""Many duals of two classes each, whose K is not held: one pair of classes after the other.
+"""SMO for many pairs of classes whose common K is too large to store: one pair at a time.
 
     K of a pair  =  k(X_a, X_a)   k(X_a, X_b)        the diagonal blocks serve many pairs,
-                                  k(X_b, X_b)        the other one this pair alone
+                                  k(X_b, X_b)        the other block only this pair
 
-Of these rows few are ever read: a row is copied together when a step first asks for it.  Pairs are
-dealt to threads; what is found does not depend on how.
+A step reads only few rows of K, and a row is assembled from these blocks when it is first needed.
+Pairs are distributed over threads; the results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -16,27 +16,32 @@ import numpy as np
 
 from ..._runtime import check_threads, jit, run
 from ...gram import KernelRows
-from ._active_set import Programs
+from ._active_set import QPBatch
 from ._smo_block import take_steps
 
-__all__ = ["Apart"]
+__all__ = ["StreamedSMO"]
 
-_STEPS = 10_000  # in one call, which nothing interrupts
-_SHARE = 0.5  # a violation just below tol may be one of all free variables
+_STEPS_PER_CALL = 10_000  # SMO steps per pair in one compiled call, which cannot be interrupted
+# SMO solves to this fraction of tol, because the final check considers all free variables.
+_TOL_FRACTION = 0.5
 
 
-class Apart:
-    """Minima of some programs, to tol; a program that needs more steps is left where it is.
+class StreamedSMO:
+    """Solve several two-class programs to tol, one pair of classes at a time.
+
+    The programs are solved on construction.  A program that needs more steps than one call allows
+    is left unfinished.  The attributes are those of `BatchedSMO`.
 
     Parameters
     ----------
     rows : KernelRows
     pairs : ndarray of shape (programs, 2)
-        Which classes; a program has a variable for each of their points, in this order.
+        The two classes of each program, which has one variable for each of their points, in this
+        order.
     lanes : int
-        How many threads at most have room for a K of their own.
-    given, start, tol, max_iter
-        As of `Together`, and so are the attributes.
+        The largest number of threads for which memory suffices; each needs its own K of a pair.
+    programs, start, tol, max_iter
+        As for `BatchedSMO`.
     """
 
     def __init__(
@@ -44,37 +49,51 @@ class Apart:
         rows: KernelRows,
         pairs: np.ndarray,
         lanes: int,
-        given: Programs,
+        programs: QPBatch,
         start: np.ndarray,
         tol: float,
         max_iter: int,
     ) -> None:
         self.v, self.g = start.copy(), np.empty(len(start))
-        sizes, met = np.array(rows.sizes), np.zeros((len(given), 4))
-        most, wide = int(given.sizes.max()), int(sizes[pairs].prod(axis=1).max())
-        steps = _STEPS if max_iter < 0 else min(_STEPS, max_iter)
-        own = {a: np.empty((rows.sizes[a], rows.sizes[a])) for a in np.unique(pairs).tolist()}
-        run(lambda a: rows.between(a, a, own[a]), own, rows.n_threads)
-        left = iter(enumerate(pairs.tolist()))
+        sizes, results = np.array(rows.sizes), np.zeros((len(programs), 4))
+        max_size, max_block = int(programs.sizes.max()), int(sizes[pairs].prod(axis=1).max())
+        max_steps = _STEPS_PER_CALL if max_iter < 0 else min(_STEPS_PER_CALL, max_iter)
+        diagonal_blocks = {
+            a: np.empty((rows.sizes[a], rows.sizes[a])) for a in np.unique(pairs).tolist()
+        }
+        run(lambda a: rows.between(a, a, diagonal_blocks[a]), diagonal_blocks, rows.n_threads)
+        remaining = iter(enumerate(pairs.tolist()))
 
-        def lane(_: int) -> Iterator[None]:
-            memory, inner, work = np.empty(wide), np.empty((most, most)), np.empty((5, most))
-            for p, (a, b) in left:
+        def solve_pairs(_: int) -> Iterator[None]:
+            block_memory, inner, work = (
+                np.empty(max_block),
+                np.empty((max_size, max_size)),
+                np.empty((5, max_size)),
+            )
+            for p, (a, b) in remaining:
                 yield
                 shape = rows.sizes[a], rows.sizes[b]
-                T = rows.between(a, b, memory[: shape[0] * shape[1]].reshape(shape))
-                starts, box = given.starts[2 * p : 2 * p + 3], (given.lower, given.upper)
-                blocks, limits = (own[a], own[b], T), (_SHARE * tol, steps)
-                found = given.linear, *box, self.v, self.g, met[p : p + 1]
-                minimize_pair(*blocks, given.rows, starts, *found, *limits, inner, work)
+                T = rows.between(a, b, block_memory[: shape[0] * shape[1]].reshape(shape))
+                starts, box = programs.starts[2 * p : 2 * p + 3], (programs.lower, programs.upper)
+                blocks, limits = (
+                    (diagonal_blocks[a], diagonal_blocks[b], T),
+                    (_TOL_FRACTION * tol, max_steps),
+                )
+                state = programs.linear, *box, self.v, self.g, results[p : p + 1]
+                minimize_pair(*blocks, programs.rows, starts, *state, *limits, inner, work)
 
-        run(lane, range(min(lanes, check_threads(rows.n_threads))), rows.n_threads)
-        entries = sum(K.size for K in own.values()) + int(sizes[pairs].prod(axis=1).sum())
+        run(solve_pairs, range(min(lanes, check_threads(rows.n_threads))), rows.n_threads)
+        entries = sum(K.size for K in diagonal_blocks.values()) + int(
+            sizes[pairs].prod(axis=1).sum()
+        )
         rows.entries += entries
-        self.steps, self.bent = met[:, 0].astype(np.int64), met[:, 2].astype(np.int64)
-        self.curvature = met[:, 1]
-        met = given.look(self.v, self.g)
-        self.violation, self.multipliers = met[:, 0], met[:, 1:]
+        self.steps, self.negative_steps = (
+            results[:, 0].astype(np.int64),
+            results[:, 2].astype(np.int64),
+        )
+        self.curvature = results[:, 1]
+        results = programs.kkt_residuals(self.v, self.g)
+        self.violation, self.multipliers = results[:, 0], results[:, 1:]
 
 
 @jit("nnan", "nsz", "reassoc")
@@ -89,36 +108,40 @@ def minimize_pair(
     upper: Any,
     v: Any,
     g: Any,
-    met: Any,
+    results: Any,
     goal: float,
     max_steps: int,
     inner: Any,
     work: Any,
 ) -> None:
-    """Take steps from v, and set g <- K v + q; A, B and T are the blocks of K."""
-    first, cut, size = starts[0], len(A), starts[2] - starts[0]
-    G, above, below, diagonal, known = work[0], work[1], work[2], work[3], work[4]
+    """Take SMO steps from v for one pair of classes, and set g = K v + q.
+
+    A and B are the diagonal blocks of K, T is the off-diagonal block.  For the other arguments, see
+    `take_steps`.
+    """
+    first, split, size = starts[0], len(A), starts[2] - starts[0]
+    G, blocked_up, blocked_down, diagonal, known = work[0], work[1], work[2], work[3], work[4]
     for a in range(size):
         s = first + a
-        known[a], diagonal[a] = 0.0, A[a, a] if a < cut else B[a - cut, a - cut]
-        above[a] = 0.0 if v[s] < upper[s] else np.inf
-        below[a] = 0.0 if v[s] > lower[s] else np.inf
-    for turn in range(2):
+        known[a], diagonal[a] = 0.0, A[a, a] if a < split else B[a - split, a - split]
+        blocked_up[a] = 0.0 if v[s] < upper[s] else np.inf
+        blocked_down[a] = 0.0 if v[s] > lower[s] else np.inf
+    for attempt in range(2):
         for a in range(size):
             G[a] = linear[first + a]
         for b in range(size):
-            x = v[first + b]
-            if x != 0.0:
+            value = v[first + b]
+            if value != 0.0:
                 copy_row(A, B, T, b, inner, known)
                 row = inner[b]
                 for a in range(size):
-                    G[a] += x * row[a]
+                    G[a] += value * row[a]
         wanted = 0
-        while turn == 0 and wanted >= 0:
+        while attempt == 0 and wanted >= 0:
             copy_row(A, B, T, wanted, inner, known)
             wanted = take_steps(
                 *(inner, points, starts, g, v, lower, upper),
-                *(goal, max_steps, 1e-12, inner, work, met, False),
+                *(goal, max_steps, 1e-12, inner, work, results, False),
             )
     for a in range(size):
         g[first + a] = G[a]
@@ -126,11 +149,11 @@ def minimize_pair(
 
 @jit()
 def copy_row(A: Any, B: Any, T: Any, a: int, inner: Any, known: Any) -> None:
-    """Set a row of `inner` to that of K, unless it is known."""
-    row, cut = inner[a], len(A)
+    """Copy row a of K from its blocks to `inner`, unless it is there already."""
+    row, split = inner[a], len(A)
     if known[a] == 0.0:
         known[a] = 1.0
-        for b in range(cut):
-            row[b] = A[a, b] if a < cut else T[b, a - cut]
+        for b in range(split):
+            row[b] = A[a, b] if a < split else T[b, a - split]
         for b in range(len(B)):
-            row[cut + b] = T[a, b] if a < cut else B[a - cut, b]
+            row[split + b] = T[a, b] if a < split else B[a - split, b]

@@ -1,13 +1,15 @@
-"""The gradients of many small duals, and the last digits of their minima, compiled.
+"""Refinement of the solutions of many small dual problems to full precision, compiled.
 
-SMO comes close to a minimum, and leaves few variables between their bounds.  If these are the right
-ones, F, their conditions are linear.  With one of them, p, to keep the sum of its group,
+SMO ends close to a minimum, with few variables strictly between their bounds.  If the set of these
+free variables is the right one, the optimality conditions are linear equations.  The first free
+variable p of a group is eliminated, because the sum of the group is fixed:
 
     sum_b R_ab d_b = g_p - g_a,     R_ab = K_ab - K_ap - K_pb + K_pp,     d_p = -sum_b d_b,
 
-where a and b are the others, and R is positive semidefinite also for kernels that are so only
-conditionally.  Its Cholesky factor leaves out what depends on what came before.  A variable that
-meets a bound on the way stays there, and the others are solved for again.
+where d is the change of v, and a and b run over the other free variables.  R is positive
+semidefinite even if K is only conditionally positive definite.  Its Cholesky factorisation skips
+rows that depend linearly on previous ones.  A variable that reaches a bound stays there, and the
+equations of the remaining ones are solved again.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ import numpy as np
 
 from ..._runtime import jit, larger, smaller
 
-__all__ = ["MOST_FREE", "settle"]
+__all__ = ["MAX_FREE", "refine_numba"]
 
-MOST_FREE = 160  # of more variables LAPACK is the better judge
-_ROUNDS = 110  # each but the last ends where a variable meets a bound
-_DEPENDENT = 1e-12  # a pivot that is smaller than this times its own diagonal entry
+MAX_FREE = 160  # free variables; a problem with more of them is not refined here
+_MAX_ROUNDS = 110  # solves per problem; each but the last ends when a variable reaches a bound
+_DEPENDENT_PIVOT = 1e-12  # relative to the diagonal entry: a smaller pivot means linear dependence
 
 
 @jit("nnan", "nsz", "reassoc")
-def settle(
+def refine_numba(
     K: Any,
     points: Any,
     starts: Any,
@@ -39,20 +41,37 @@ def settle(
     R: Any,
     work: Any,
     free: Any,
-    met: Any,
+    results: Any,
 ) -> None:
-    """Set g <- K v + q, and v to where the gradients of free variables are equal if that is better.
+    """Compute g = K v + q, and refine v where that reduces the violation.
 
-    Problem p has the variables starts[2p] to starts[2p + 2], in groups that meet at
-    starts[2p + 1].  The rows of `met` are the violation, and the multipliers of both groups.
-    Before, they begin with the violation up to which the equations are solved; `exact`, in units
-    of g, is where they need not be.
+    The refined v has equal gradients of the free variables in each group.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    points : ndarray of int
+        The row of K of each variable.
+    starts : ndarray of int
+        Problem p has the variables starts[2p] to starts[2p + 2]; its second group begins at
+        starts[2p + 1].
+    linear, lower, upper : ndarray
+        The linear term q, and the bounds.
+    v, g : ndarray
+        Overwritten: the variables, and their gradients.
+    exact : float
+        A violation of at most this, relative to the largest gradient, is not refined.
+    R, work, free : ndarray
+        Workspace.
+    results : ndarray of shape (problems, 3)
+        On return, the violation and the multipliers of both groups.  On entry, the first column
+        contains the largest violation that is refined.
     """
-    d, old, last_g = work[0], work[1], work[2]
-    for p in range(len(met)):
+    d, old_v, old_g = work[0], work[1], work[2]
+    for p in range(len(results)):
         first, middle, last = starts[2 * p], starts[2 * p + 1], starts[2 * p + 2]
-        m0, m1, tol = 0.0, 0.0, met[p, 0]
-        for turn in range(2):
+        m0, m1, tol = 0.0, 0.0, results[p, 0]
+        for attempt in range(2):
             for a in range(first, last):
                 g[a] = linear[a]
             for b in range(first, last):
@@ -61,8 +80,8 @@ def settle(
                     row = K[points[b]]
                     for a in range(first, last):
                         g[a] += x * row[points[a]]
-            before, size, m = met[p, 0], 1.0, 0
-            met[p, 0] = -1e300
+            old_violation, size, n_free = results[p, 0], 1.0, 0
+            results[p, 0] = -1e300
             for group in range(2):
                 begin, end = (first, middle) if group == 0 else (middle, last)
                 low, up, total, count = -1e300, 1e300, 0.0, 0
@@ -74,55 +93,60 @@ def settle(
                         if v[a] < upper[a]:
                             total += x
                             count += 1
-                            if m < MOST_FREE:
-                                free[m] = a
-                            m += 1
+                            if n_free < MAX_FREE:
+                                free[n_free] = a
+                            n_free += 1
                     if v[a] < upper[a]:
                         up = smaller(up, x)
                 if end > begin:
-                    met[p, 0] = larger(met[p, 0], low - up)
+                    results[p, 0] = larger(results[p, 0], low - up)
                 if count:
-                    met[p, 1 + group] = total / count
+                    results[p, 1 + group] = total / count
                 elif low > -1e300 and up < 1e300:
-                    met[p, 1 + group] = 0.5 * (low + up)
+                    results[p, 1 + group] = 0.5 * (low + up)
                 else:
-                    met[p, 1 + group] = low if low > -1e300 else up
-            if turn == 1:
-                if met[p, 0] > before:  # it was better before
-                    met[p, 0], met[p, 1], met[p, 2] = before, m0, m1
+                    results[p, 1 + group] = low if low > -1e300 else up
+            if attempt == 1:
+                if results[p, 0] > old_violation:  # undo: the refinement made it worse
+                    results[p, 0], results[p, 1], results[p, 2] = old_violation, m0, m1
                     for a in range(first, last):
-                        v[a], g[a] = old[a - first], last_g[a - first]
+                        v[a], g[a] = old_v[a - first], old_g[a - first]
                 break
-            if met[p, 0] > tol or met[p, 0] <= exact * size or m < 2 or m > MOST_FREE:
+            if (
+                results[p, 0] > tol
+                or results[p, 0] <= exact * size
+                or n_free < 2
+                or n_free > MAX_FREE
+            ):
                 break
-            m0, m1 = met[p, 1], met[p, 2]
+            m0, m1 = results[p, 1], results[p, 2]
             for a in range(first, last):
-                old[a - first], last_g[a - first] = v[a], g[a]
-            for _ in range(_ROUNDS):
-                # The first variable of each group stands for p, and has an empty row of R.
+                old_v[a - first], old_g[a - first] = v[a], g[a]
+            for _ in range(_MAX_ROUNDS):
+                # The first free variable of each group is eliminated (p): its row of R is empty.
                 second = 0
-                while second < m and free[second] < middle:
+                while second < n_free and free[second] < middle:
                     second += 1
-                for a in range(m):
-                    lead = second if a >= second else 0
-                    row, other = K[points[free[a]]], K[points[free[lead]]]
+                for a in range(n_free):
+                    leader = second if a >= second else 0
+                    row, other = K[points[free[a]]], K[points[free[leader]]]
                     for b in range(a + 1):
                         at, to = points[free[b]], points[free[second if b >= second else 0]]
-                        own = row[at] - row[to] - other[at] + other[to]
-                        x = own
+                        entry = row[at] - row[to] - other[at] + other[to]
+                        x = entry
                         for c in range(b):
                             x -= R[a, c] * R[b, c]
                         if b < a:
                             R[a, b] = x * R[b, b]
                         else:
-                            R[a, a] = 1.0 / np.sqrt(x) if x > _DEPENDENT * own else 0.0
-                    x = g[free[lead]] - g[free[a]]
+                            R[a, a] = 1.0 / np.sqrt(x) if x > _DEPENDENT_PIVOT * entry else 0.0
+                    x = g[free[leader]] - g[free[a]]
                     for c in range(a):
                         x -= R[a, c] * d[c]
                     d[a] = x * R[a, a]
-                room, total = 1.0, 0.0
-                for back in range(m):
-                    a = m - 1 - back
+                step, total = 1.0, 0.0
+                for reverse in range(n_free):
+                    a = n_free - 1 - reverse
                     x = d[a] * R[a, a]
                     for c in range(a):
                         d[c] -= R[a, c] * x
@@ -132,27 +156,27 @@ def settle(
                     d[a] = x
                     i = free[a]
                     if x > 0.0:
-                        room = smaller(room, (upper[i] - v[i]) / x)
+                        step = smaller(step, (upper[i] - v[i]) / x)
                     elif x < 0.0:
-                        room = smaller(room, (lower[i] - v[i]) / x)
-                kept = 0
-                for a in range(m):
+                        step = smaller(step, (lower[i] - v[i]) / x)
+                still_free = 0
+                for a in range(n_free):
                     i = free[a]
-                    row, x, total = K[points[i]], room * d[a], 0.0
-                    for b in range(m):
+                    row, x, total = K[points[i]], step * d[a], 0.0
+                    for b in range(n_free):
                         total += row[points[free[b]]] * d[b]
-                    g[i] += room * total
+                    g[i] += step * total
                     if x > 0.0 and x >= upper[i] - v[i]:
                         v[i] = upper[i]
                     elif x < 0.0 and x <= lower[i] - v[i]:
                         v[i] = lower[i]
                     else:
                         v[i] += x
-                for a in range(m):
+                for a in range(n_free):
                     i = free[a]
                     if v[i] > lower[i] and v[i] < upper[i]:
-                        free[kept] = i
-                        kept += 1
-                if room >= 1.0 or kept < 2 or kept == m:
+                        free[still_free] = i
+                        still_free += 1
+                if step >= 1.0 or still_free < 2 or still_free == n_free:
                     break
-                m = kept
+                n_free = still_free

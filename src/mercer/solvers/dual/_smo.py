@@ -1,19 +1,19 @@
-"""Support vector machines by sequential minimal optimisation in blocks.
+"""Support vector machines by block-wise sequential minimal optimisation (SMO).
 
-    repeat  W: some variables that violate the conditions most, beside those chosen before
+    repeat  W: add the variables that violate the optimality conditions most
             v_W by SMO on the block K[W, W]                     compiled, in the cache
             f += K[:, W] dv_W                                   rows of K, read once
     until   max g over v > lower  -  min g over v < upper  <= tol
 
-LIBSVM moves two variables and then updates all n values of f.  Here some thousand moves stay inside
-a block that fits the cache of the processor, and only what they add up to goes to all the points.
-Rows of K are evaluated many at a time and kept (`KernelRows`), in float32.  f is in float64, and
-before the end it is computed afresh, in float64, wherever float32 could have changed the verdict:
-the bound on its error is the one of the kernel times the sum of all |dv|.
+LIBSVM moves two variables and then updates all n values of f.  Here, thousands of steps stay inside
+a block that fits in the processor cache, and only their sum is applied to all points.  Rows of K
+are evaluated many at a time and cached in float32 (`KernelRows`), but f is in float64.  Before the
+end, f is recomputed with K in float64 wherever the float32 error could affect the result; this
+error is bounded by that of the kernel, times the sum of all |dv|.
 
-If K is too large for the cache, points whose variables are at the right bound are left out for
-a while (shrinking): rows without their columns take less memory and less time.  What has moved
-meanwhile is then added to their f, and the search goes on with all.
+If K is too large for the row cache, points whose variables are at the correct bound are left out
+temporarily (shrinking): rows without their columns take less memory and time.  Afterwards, f is
+updated at these points, and the search continues with all points.
 """
 
 from __future__ import annotations
@@ -27,33 +27,65 @@ import numpy as np
 from ..._runtime import Stopwatch, entry_point, one_blas_thread
 from ...gram import KernelRows, RowsView
 from .._report import Report, Status
-from ._active_set import Programs, polish
-from ._apart import Apart
-from ._dual import HIDDEN, Dual, Duals, DualSolution
+from ._active_set import QPBatch, refine_numpy
+from ._apart import StreamedSMO
+from ._dual import MAX_HIDDEN_VIOLATION, Dual, Duals, DualSolution
 from ._smo_block import solve_block
 from ._solutions import DualSolutions, Reports
-from ._together import Together
+from ._together import BatchedSMO
 from ._working_set import WorkingSet
 
-__all__ = ["BlockSMO", "Follow", "Progress"]
+__all__ = ["BlockSMO", "Progress", "ProgressCallback"]
 
-_ONE_BLOCK = 2200  # up to so many variables are one block, with all of K at hand
-_FRACTION = 0.1  # the part of the violation at which the next block is chosen
-_STEPS_PER_VARIABLE = 100  # in a block, after which the next is chosen
-_STEPS_PER_FREE = 10  # of each variable, before the minimum over all free ones is first sought
-_STEPS_PER_LOOK = 100_000  # between two reports of progress, where an interrupt takes effect
-_MAX_POLISHES = 5
-_LEAST_LIMIT = 10**7  # steps that max_iter=-1 allows
-_LOOKS_AT_LEAST = 10  # before a search that gets nowhere may be given up
-_WORTHLESS_GAIN = 0.1  # the part of the gap for which the steps that are left do not pay
-_EXACT = 1e-11  # relative to the gradient: what a small problem is polished to
-_BLOCKS_PER_SHRINKING = 20  # blocks between two attempts to leave points out
-_MOST_ACTIVE = 0.5  # points are left out if at most this part of them is active
-_HARMLESS_ERROR = 1e-3  # relative to tol: f with a smaller error is not computed afresh
+
+@dataclass(frozen=True)
+class _SMOTuning:
+    """Tuning constants of block SMO."""
+
+    # Up to this many variables form a single block, for which all of K is stored.
+    max_single_block: int = 2200
+    # Fraction of the initial violation of a block at which the next block is chosen.
+    block_accuracy: float = 0.1
+    # Steps per variable of a block after which the next block is chosen.
+    steps_per_variable: int = 100
+    # Steps per variable before the free variables of a single block are first solved for jointly.
+    steps_per_refinement: int = 10
+    # Steps between two progress reports; an interrupt takes effect only then.
+    steps_per_report: int = 100_000
+    # Refinements of a converged small problem towards full precision.
+    max_refinements: int = 5
+    # Smallest step limit of max_iter=-1.
+    min_step_limit: int = 10**7
+    # Progress reports before a search without progress may be given up.
+    min_reports: int = 10
+    # The search is given up if all remaining steps would reduce the gap by less than this fraction.
+    min_relative_gain: float = 0.1
+    # Violation, relative to the gradient, at which a small problem is not refined further.
+    exact_violation: float = 1e-11
+    # Blocks between two attempts to leave points out.
+    blocks_per_shrinking: int = 20
+    # Points are left out only if at most this fraction of them is active.
+    max_active_fraction: float = 0.5
+    # Error of f, relative to tol, up to which f is not recomputed.
+    harmless_error: float = 1e-3
+
+
+_TUNING = _SMOTuning()
 
 
 class Progress(NamedTuple):
-    """Where a search is.
+    """The progress of a solver, passed to the callback `follow`.
+
+    Attributes
+    ----------
+    n_iter : int
+        Number of steps so far.
+    seconds : float
+        Elapsed time.
+    violation : float
+        Violation of the optimality conditions.
+    objective : float
+        The dual objective, which is maximised.
 
     Examples
     --------
@@ -68,26 +100,27 @@ class Progress(NamedTuple):
     objective: float
 
 
-Follow = Callable[[Progress], None] | None
+ProgressCallback = Callable[[Progress], None] | None
 
 
 @entry_point
 @dataclass(frozen=True)
 class BlockSMO:
-    """Minimise a `Dual` over rows of K.
+    """Solve the dual of a support vector machine by block-wise SMO on rows of K.
 
     Parameters
     ----------
-    tol : float
-        Stop when no two variables violate the conditions of a minimum by more than this, in units
-        of f, of which rounding hides no more than ten times that.  Nothing else ends the search
-        but max_iter, or moves too small for rounding.
-    max_iter : int
-        Steps, of two variables each; -1 for 10^7, or 100 for each point if that is more, or fewer
-        if they get nowhere: the later half of a million or more has halved neither the violation
-        nor the gap, and all that are left would at this rate gain less than a tenth of it.
-    shrinking : bool
-        Leave out points for a while, where not all of K fits the cache.
+    tol : float, default=1e-3
+        Stop when no pair of variables violates the optimality conditions by more than this, in
+        units of f.  Rounding may hide a violation of at most ten times this value.  The search
+        ends earlier only because of `max_iter`, or because rounding prevents further steps.
+    max_iter : int, default=-1
+        Largest number of steps, each of which moves two variables.  -1 allows 10^7 steps, or 100
+        per point if that is more.  It also ends a search without progress: after at least 10^6
+        steps, if the later half of them has halved neither the violation nor the duality gap, and
+        all remaining steps would at this rate reduce the gap by less than a tenth.
+    shrinking : bool, default=True
+        Leave out points temporarily if not all of K fits in the row cache.
 
     Examples
     --------
@@ -108,24 +141,39 @@ class BlockSMO:
     max_iter: int = -1
     shrinking: bool = True
 
-    @one_blas_thread  # blocks are too small to share
+    @one_blas_thread  # blocks are too small for several threads
     def minimize(
-        self, rows: KernelRows | RowsView, dual: Dual, follow: Follow = None
+        self, rows: KernelRows | RowsView, dual: Dual, follow: ProgressCallback = None
     ) -> DualSolution:
-        """Return the minimum; what the search met is in its report, and nothing warns."""
+        """Return the minimum of a dual problem.
+
+        No warning is issued: the report of the solution contains the status.
+
+        Parameters
+        ----------
+        rows : KernelRows or RowsView
+            The rows of K of the points.
+        dual : Dual
+        follow : callable, optional
+            Called with a `Progress` from time to time.
+
+        Returns
+        -------
+        solution : DualSolution
+        """
         view = rows.view() if isinstance(rows, KernelRows) else rows
         if view.n < view.rows.n:
-            return self._alone(view, dual, follow)
+            return self._minimize_one(view, dual, follow)
         duals = Duals.of([dual], np.arange(dual.n))
-        hears = (lambda p: follow) if follow else None
-        return self.minimize_all(view.rows, duals, lambda p: view, hears)[0]
+        callbacks = (lambda p: follow) if follow else None
+        return self.minimize_all(view.rows, duals, lambda p: view, callbacks)[0]
 
-    def _alone(self, view: RowsView, dual: Dual, follow: Follow) -> DualSolution:
-        search = _Search(self, view, dual, follow)
-        if len(dual) <= _ONE_BLOCK and view.holds(len(dual)):
-            search.whole()
+    def _minimize_one(self, view: RowsView, dual: Dual, follow: ProgressCallback) -> DualSolution:
+        search = _SMOState(self, view, dual, follow)
+        if len(dual) <= _TUNING.max_single_block and view.holds(len(dual)):
+            search.solve_whole()
         else:
-            search.blocks()
+            search.solve_in_blocks()
         return search.solution()
 
     @one_blas_thread
@@ -134,196 +182,241 @@ class BlockSMO:
         rows: KernelRows,
         duals: Duals,
         view: Callable[[int], RowsView],
-        follow: Callable[[int], Follow] | None = None,
+        follow: Callable[[int], ProgressCallback] | None = None,
     ) -> DualSolutions:
-        """Return the minima of several duals; if they are small, all are solved together.
+        """Return the minima of several dual problems; small ones are solved together.
 
-        `view` returns the rows and columns of the points of each, and `follow` who hears of it.
+        Parameters
+        ----------
+        rows : KernelRows
+            The rows of K of the whole sample.
+        duals : Duals
+        view : callable
+            Function p -> RowsView with the rows and columns of the points of problem p.
+        follow : callable, optional
+            Function p -> progress callback of problem p, or None.
+
+        Returns
+        -------
+        solutions : DualSolutions
         """
-        largest, seen = int(np.diff(duals.ends).max()), rows.entries
-        K = rows.whole(largest) if largest <= _ONE_BLOCK else None
-        watch, d = Stopwatch(), duals.all
-        given = Programs(duals.rows, duals.starts, d.linear, d.lower, d.upper)
-        at: Together | Apart
+        largest, entries_before = int(np.diff(duals.ends).max()), rows.entries
+        K = rows.whole(largest) if largest <= _TUNING.max_single_block else None
+        watch, all_duals = Stopwatch(), duals.all
+        programs = QPBatch(
+            duals.rows, duals.starts, all_duals.linear, all_duals.lower, all_duals.upper
+        )
+        batch: BatchedSMO | StreamedSMO
         if K is not None:
-            at = Together(K, given, d.start, self.tol, self.max_iter)
+            batch = BatchedSMO(K, programs, all_duals.start, self.tol, self.max_iter)
         elif (
-            largest <= _ONE_BLOCK
-            and (pairs := duals.classes(rows.ends)) is not None
-            and (lanes := rows.lanes(pairs))
+            largest <= _TUNING.max_single_block
+            and (pairs := duals.class_pairs(rows.ends)) is not None
+            and (n_lanes := rows.lanes(pairs))
         ):
-            at = Apart(rows, pairs, lanes, given, d.start, self.tol, self.max_iter)
+            batch = StreamedSMO(
+                rows, pairs, n_lanes, programs, all_duals.start, self.tol, self.max_iter
+            )
         else:
-            each = enumerate(duals)
-            one = (self._alone(view(p), d, follow(p) if follow else None) for p, d in each)
-            return DualSolutions.of(one, duals)
-        size = np.add.reduceat(np.abs(at.v), duals.ends[:-1])
-        hidden = 4.0 * np.finfo(float).eps * rows.largest * size
-        violation = np.where(hidden > HIDDEN * self.tol, hidden, -np.inf)
-        violation = np.maximum(at.violation, violation)
-        n, share = len(duals), 1.0 / len(duals)
-        entries = (rows.entries - seen) * share
+            numbered = enumerate(duals)
+            one_by_one = (
+                self._minimize_one(view(p), dual, follow(p) if follow else None)
+                for p, dual in numbered
+            )
+            return DualSolutions.of(one_by_one, duals)
+        size_v = np.add.reduceat(np.abs(batch.v), duals.ends[:-1])
+        rounding = 4.0 * np.finfo(float).eps * rows.largest * size_v
+        violation = np.where(rounding > MAX_HIDDEN_VIOLATION * self.tol, rounding, -np.inf)
+        violation = np.maximum(batch.violation, violation)
+        n, fraction = len(duals), 1.0 / len(duals)
+        entries = (rows.entries - entries_before) * fraction
         reports = Reports(
             repr(self),
             [Status.CONVERGED] * n,
-            at.steps,
+            batch.steps,
             violation,
-            np.full(n, watch.seconds * share),
+            np.full(n, watch.seconds * fraction),
             [""] * n,
             {
                 "entries": np.full(n, int(entries)),
                 "cache_hits": np.full(n, np.nan),
-                "curvature": at.curvature,
+                "curvature": batch.curvature,
             },
         )
-        found = DualSolutions.proved(duals, at.v, at.g, at.multipliers, reports)
+        solutions = DualSolutions.with_certificates(
+            duals, batch.v, batch.g, batch.multipliers, reports
+        )
         for p in np.flatnonzero(~(violation <= self.tol)).tolist():
-            search = _Search(self, view(p), duals[p], follow(p) if follow else None)
-            found.put(p, search.resumed(found[p].variables, at, p))
+            search = _SMOState(self, view(p), duals[p], follow(p) if follow else None)
+            solutions.put(p, search.continue_from(solutions[p].variables, batch, p))
         if follow is not None:
-            for p, solution in enumerate(found):
+            for p, solution in enumerate(solutions):
                 report = solution.report
                 progress = report.n_iter, report.seconds, report.residual
-                hears = follow(p)
-                if hears is not None:
-                    hears(Progress(*progress, report.certificate["dual"]))
-        return found
+                callback = follow(p)
+                if callback is not None:
+                    callback(Progress(*progress, report.certificate["dual"]))
+        return solutions
 
 
-class _Search:
-    """v, f = K v, and what is known about them."""
+class _SMOState:
+    """The state of block SMO on one dual problem: v, f = K v, and counters."""
 
-    def __init__(self, solver: BlockSMO, view: RowsView, dual: Dual, follow: Follow) -> None:
+    def __init__(
+        self, solver: BlockSMO, view: RowsView, dual: Dual, follow: ProgressCallback
+    ) -> None:
         self.solver, self.view, self.dual, self.follow = solver, view, dual, follow
         self.watch, self.tol = Stopwatch(), solver.tol
-        self.limit = solver.max_iter if solver.max_iter >= 0 else max(_LEAST_LIMIT, 100 * dual.n)
+        self.limit = (
+            solver.max_iter if solver.max_iter >= 0 else max(_TUNING.min_step_limit, 100 * dual.n)
+        )
         self.v = dual.start.copy()
         self.f = view.product(dual.coefficients(self.v))
-        self.drift = 0.0  # the sum of |dv| since f was exact
-        self.steps = self.bent = 0
-        self.hopeless = ""  # why the search was given up
-        self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, value
+        self.drift = 0.0  # the sum of |dv| since f was computed exactly
+        self.steps = self.negative_steps = 0
+        self.reason_given_up = ""  # the reason, if the search was given up
+        self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, objective
         self.curvature = 0.0
-        self.K = np.empty((0, 0))  # all of it, for a small problem
-        self.origin: tuple[float, np.ndarray, np.ndarray] | None = None  # see part
+        self.K = np.empty((0, 0))  # the full matrix, for a small problem
+        # Objective, v and f at the start of a search over a subset of the points.
+        self.subset_origin: tuple[float, np.ndarray, np.ndarray] | None = None
 
-    def part(self, some: np.ndarray, members: np.ndarray) -> _Search:
-        """Return the search over some points, whose variables these are, all else as it is."""
+    def subset_search(self, subset: np.ndarray, members: np.ndarray) -> _SMOState:
+        """Return a search over a subset of the points, with all other variables fixed.
+
+        `members` are the variables of these points.
+        """
         dual = self.dual
-        view = self.view.subset(some)
-        own = replace(
+        view = self.view.subset(subset)
+        subset_dual = replace(
             dual,
-            n=len(some),
-            points=np.searchsorted(some, dual.points[members]),
+            n=len(subset),
+            points=np.searchsorted(subset, dual.points[members]),
             linear=dual.linear[members],
             lower=dual.lower[members],
             upper=dual.upper[members],
             groups=dual.groups[members],
             start=np.zeros(len(members)),
         )
-        search = _Search(self.solver, view, own, self.follow)
+        search = _SMOState(self.solver, view, subset_dual, self.follow)
         search.watch, search.limit, search.steps = self.watch, self.limit, self.steps
-        search.v, search.f = self.v[members], self.f[some]
-        search.origin = self._objective(), search.v.copy(), search.f.copy()
+        search.v, search.f = self.v[members], self.f[subset]
+        search.subset_origin = self._objective(), search.v.copy(), search.f.copy()
         return search
 
-    def resumed(self, v: np.ndarray, at: Together | Apart, p: int) -> DualSolution:
-        """Return the minimum, found from where the steps of many programs have left this one."""
+    def continue_from(self, v: np.ndarray, batch: BatchedSMO | StreamedSMO, p: int) -> DualSolution:
+        """Return the minimum, starting from the unfinished result of a batch for problem p."""
         self.v = v.copy()
         self.f = self.view.product(self.dual.coefficients(v))
-        self.steps, self.bent = int(at.steps[p]), int(at.bent[p])
-        self.curvature = float(at.curvature[p])
-        self.whole()
+        self.steps, self.negative_steps = int(batch.steps[p]), int(batch.negative_steps[p])
+        self.curvature = float(batch.curvature[p])
+        self.solve_whole()
         return self.solution()
 
-    # ------------------------------------------------------------------ a small problem
+    # ------------------------------------------------------------------ small problems
 
-    def whole(self) -> None:
-        """Solve with all of K at hand; if it is exact, to the last digits."""
+    def solve_whole(self) -> None:
+        """Solve a small problem with the full K; to full precision if K is in float64."""
         dual = self.dual
         self.K = K = self.view.matrix()
         if not np.array_equal(dual.points, np.arange(dual.n)):
             K = K[np.ix_(dual.points, dual.points)]
         if K.dtype == np.float64:
-            self._polish(K, self._whole(K, self.tol))
+            self._refine(K, self._take_steps(K, self.tol))
             return
-        self._whole(K, 0.5 * self.tol)
+        self._take_steps(K, 0.5 * self.tol)
         while self._refresh() and dual.violation(self.v, dual.gradient(self.f)) > self.tol:
             before = self.steps
-            self._whole(K, 0.5 * self.tol)
+            self._take_steps(K, 0.5 * self.tol)
             if self.steps in (before, self.limit):
                 break
 
-    def _polish(self, K: np.ndarray, violation: float) -> None:
-        """Go on from tol to the last digits, as long as that takes no longer than the way here."""
+    def _refine(self, K: np.ndarray, violation: float) -> None:
+        """Refine the solution from tol to full precision.
+
+        This may take about as many steps as the solution to tol did.
+        """
         dual, best, limit = self.dual, (violation, self.v), self.limit
         self.limit = min(limit, 2 * self.steps + 10 * len(dual))
-        for _ in range(_MAX_POLISHES):
-            exact = _EXACT * (1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max()))
-            if self.bent or self.steps >= self.limit or best[0] <= exact:
+        for _ in range(_TUNING.max_refinements):
+            goal = _TUNING.exact_violation * (
+                1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max())
+            )
+            if self.negative_steps or self.steps >= self.limit or best[0] <= goal:
                 break
-            violation = self._set(self._polished(K))
-            best = min(best, (violation, self.v), key=lambda found: found[0])
-            if best[0] > exact:
-                self._set(best[1])
-                violation = self._whole(K, max(0.01 * best[0], exact))
-                best = min(best, (violation, self.v), key=lambda found: found[0])
+            violation = self._set_variables(self._refined_variables(K))
+            best = min(best, (violation, self.v), key=lambda result: result[0])
+            if best[0] > goal:
+                self._set_variables(best[1])
+                violation = self._take_steps(K, max(0.01 * best[0], goal))
+                best = min(best, (violation, self.v), key=lambda result: result[0])
         self.limit = limit
-        self._set(best[1])  # not the last: the violation does not fall in every step
+        self._set_variables(best[1])  # the last one may be worse, because the violation can grow
 
-    def _polished(self, K: np.ndarray) -> np.ndarray:
-        """Return v where the gradients of its free variables are equal, unless a bound is met."""
+    def _refined_variables(self, K: np.ndarray) -> np.ndarray:
+        """Return v with its free variables moved to where their gradients are equal."""
         dual = self.dual
         starts = np.append(dual.starts, len(dual))[:3]
-        given = Programs(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
-        return polish(K, given, self.v, dual.gradient(self.f), np.array([True]))
+        programs = QPBatch(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
+        return refine_numpy(K, programs, self.v, dual.gradient(self.f), np.array([True]))
 
-    def _whole(self, K: np.ndarray, accuracy: float) -> float:
-        """Move all variables until the violation is no larger, or the limit is met.
+    def _take_steps(self, K: np.ndarray, accuracy: float) -> float:
+        """Take steps until the violation is at most `accuracy`, or the step limit is reached.
 
-        Steps of two variables go to and fro in a narrow valley.  Between some of them the minimum
-        over all that are free is taken, if that is better.
+        Steps of two variables zigzag in a narrow valley.  Therefore, from time to time the minimum
+        over all free variables is computed, and used if its objective is better.
         """
-        dual, some = self.dual, _STEPS_PER_FREE * len(self.dual)
+        dual, max_steps = self.dual, _TUNING.steps_per_refinement * len(self.dual)
         box = dual.lower, dual.upper, dual.starts
         while True:
-            before, g, v = self.v, dual.gradient(self.f), self.v.copy()
-            most = min(some, _STEPS_PER_LOOK, self.limit - self.steps)
-            some *= 2
-            violation = self._move(K, g, v, *box, accuracy, 0.0, most)
+            old_v, g, v = self.v, dual.gradient(self.f), self.v.copy()
+            step_limit = min(max_steps, _TUNING.steps_per_report, self.limit - self.steps)
+            max_steps *= 2
+            violation = self._move(K, g, v, *box, accuracy, 0.0, step_limit)
             if K.dtype == np.float64:
-                violation = self._set(v)
-                if violation > accuracy and not self.bent and self.steps < self.limit:
-                    value, there = self._objective(), self._set(self._polished(K))
-                    violation = there if self._objective() > value else self._set(v)
+                violation = self._set_variables(v)
+                if violation > accuracy and not self.negative_steps and self.steps < self.limit:
+                    objective, refined_violation = (
+                        self._objective(),
+                        self._set_variables(self._refined_variables(K)),
+                    )
+                    violation = (
+                        refined_violation
+                        if self._objective() > objective
+                        else self._set_variables(v)
+                    )
             else:
-                self.v, self.drift = v, self.drift + float(np.abs(v - before).sum())
+                self.v, self.drift = v, self.drift + float(np.abs(v - old_v).sum())
                 self.f[dual.points] = g - dual.linear
-            self._tell(violation)
-            if violation <= accuracy or self.steps >= self.limit or not np.any(v != before):
+            self._report_progress(violation)
+            if violation <= accuracy or self.steps >= self.limit or not np.any(v != old_v):
                 return violation
 
-    def _set(self, v: np.ndarray) -> float:
-        """Set v, and f from an exact K; return the violation."""
+    def _set_variables(self, v: np.ndarray) -> float:
+        """Set v, compute f with the full float64 K, and return the violation."""
         self.v, self.drift = v, 0.0
         self.f = self.K @ self.dual.coefficients(v)
         return self.dual.violation(v, self.dual.gradient(self.f))
 
-    # ------------------------------------------------------------------ a large one
+    # ------------------------------------------------------------------ large problems
 
-    def blocks(self) -> None:
-        """Solve for some variables at a time."""
+    def solve_in_blocks(self) -> None:
+        """Solve a large problem, one working set at a time."""
         dual, view = self.dual, self.view
         working = WorkingSet(view, dual)
-        # A violation just below tol may be one of all free variables; half of it costs little.
-        tol, most = 0.5 * self.tol, _STEPS_PER_VARIABLE * working.size
+        # Solve to tol / 2, because the final check considers all free variables.
+        tol, max_block_steps = 0.5 * self.tol, _TUNING.steps_per_variable * working.size
         checked, rounds = False, 0
         while True:
             g = dual.gradient(self.f)
             violation = dual.violation(self.v, g)
-            self._tell(violation)
+            self._report_progress(violation)
             rounds += 1
-            if rounds % _BLOCKS_PER_SHRINKING == 0 and violation > tol and self._shrink(g, working):
+            if (
+                rounds % _TUNING.blocks_per_shrinking == 0
+                and violation > tol
+                and self._shrink(g, working)
+            ):
                 checked = False
                 continue
             if (violation <= tol or self.steps >= self.limit) and not checked:
@@ -333,151 +426,175 @@ class _Search:
             if violation <= tol or self.steps >= self.limit:
                 return
             W = working.choose(g, self.v)
-            v, live = np.where(W < 0, 0.0, self.v[W]), W >= 0
-            lower, upper = np.where(live, dual.lower[W], 0.0), np.where(live, dual.upper[W], 0.0)
-            limit = min(most, self.limit - self.steps)
-            g = np.where(live, g[W], 0.0)
-            self._move(working.K, g, v, lower, upper, working.starts, 0.5 * tol, _FRACTION, limit)
-            moved = np.flatnonzero(live & (v != self.v[W]))
-            if not len(moved):  # rounding leaves nothing to gain
+            v, occupied = np.where(W < 0, 0.0, self.v[W]), W >= 0
+            lower, upper = (
+                np.where(occupied, dual.lower[W], 0.0),
+                np.where(occupied, dual.upper[W], 0.0),
+            )
+            limit = min(max_block_steps, self.limit - self.steps)
+            g = np.where(occupied, g[W], 0.0)
+            self._move(
+                working.K,
+                g,
+                v,
+                lower,
+                upper,
+                working.starts,
+                0.5 * tol,
+                _TUNING.block_accuracy,
+                limit,
+            )
+            moved = np.flatnonzero(occupied & (v != self.v[W]))
+            if not len(moved):  # no progress is possible because of rounding
                 self._refresh()
                 return
             points = dual.points[W[moved]]
             change = v[moved] - self.v[W[moved]]
             self.v[W[moved]] = v[moved]
             if len(dual) > dual.n:
-                points, place = np.unique(points, return_inverse=True)
-                change = np.bincount(place, change)
-            for part in range(0, len(points), view.capacity):
-                some = slice(part, part + view.capacity)
-                view.fetch(points[some])
-                view.add(points[some], change[some], self.f)
+                points, inverse = np.unique(points, return_inverse=True)
+                change = np.bincount(inverse, change)
+            for first in range(0, len(points), view.capacity):
+                chunk = slice(first, first + view.capacity)
+                view.fetch(points[chunk])
+                view.add(points[chunk], change[chunk], self.f)
             self.drift += float(np.abs(change).sum())
             checked = False
 
     def _shrink(self, g: np.ndarray, working: WorkingSet) -> bool:
-        """Solve for the points that still take part, if they are few; tell whether they were."""
+        """Solve for the active points only, if they are few; return whether that was done."""
         dual, view = self.dual, self.view
         if not (self.solver.shrinking and view.capacity < dual.n):
             return False
         active = np.zeros(len(dual), dtype=bool)
-        for members, low, up in dual.bounds(self.v, g):
+        for members, low, up in dual.multiplier_bounds(self.v, g):
             active |= members & (self.v < dual.upper) & (g <= low)
             active |= members & (self.v > dual.lower) & (g >= up)
-        some = np.unique(dual.points[active])
-        if len(some) > _MOST_ACTIVE * dual.n:
+        subset = np.unique(dual.points[active])
+        if len(subset) > _TUNING.max_active_fraction * dual.n:
             return False
-        members = np.flatnonzero(np.isin(dual.points, some))
+        members = np.flatnonzero(np.isin(dual.points, subset))
         if len(np.unique(dual.groups[members])) < dual.n_groups:
             return False
-        working.clear()  # that search has a block of its own
-        search = self.part(some, members)
+        working.clear()  # frees memory: the search over the subset has its own block
+        search = self.subset_search(subset, members)
         try:
-            search.blocks()
+            search.solve_in_blocks()
         finally:
             view.restore(search.view)
-        before = dual.coefficients(self.v)
-        self.v[members], self.f[some] = search.v, search.f
-        self.steps, self.bent = search.steps, self.bent + search.bent
+        old_coefficients = dual.coefficients(self.v)
+        self.v[members], self.f[subset] = search.v, search.f
+        self.steps, self.negative_steps = search.steps, self.negative_steps + search.negative_steps
         self.curvature = min(self.curvature, search.curvature)
-        self.limit, self.hopeless = search.limit, search.hopeless
+        self.limit, self.reason_given_up = search.limit, search.reason_given_up
         self.drift += search.drift
-        others = np.setdiff1d(np.arange(dual.n), some)
-        self.f[others] += view.product(dual.coefficients(self.v) - before, others)
+        others = np.setdiff1d(np.arange(dual.n), subset)
+        self.f[others] += view.product(dual.coefficients(self.v) - old_coefficients, others)
         return True
 
     def _refresh(self) -> bool:
-        """Compute f in float64 where its error could change the certificate; tell if anywhere.
+        """Recompute f with K in float64 where its error could affect the certificate.
 
-        That is at support vectors, which alone count in both objectives, and where g is as far out
-        as the error allows.
+        These are the support vectors, which determine both objectives, and the points whose g is
+        within the error of the largest violation.  Returns whether f was recomputed.
         """
-        if self.origin is not None:  # the search over all points does that
+        if self.subset_origin is not None:  # the search over all points recomputes f
             return False
         dual, rows = self.dual, self.view.rows
         error = rows.error * rows.largest * self.drift
-        if error <= _HARMLESS_ERROR * self.tol:
+        if error <= _TUNING.harmless_error * self.tol:
             return False
         g = dual.gradient(self.f)
-        near = self.v != 0.0
-        for members, low, up in dual.bounds(self.v, g):
-            near |= members & (self.v < dual.upper) & (g <= up + 2.0 * error)
-            near |= members & (self.v > dual.lower) & (g >= low - 2.0 * error)
-        some = np.unique(dual.points[near])
+        affected = self.v != 0.0
+        for members, low, up in dual.multiplier_bounds(self.v, g):
+            affected |= members & (self.v < dual.upper) & (g <= up + 2.0 * error)
+            affected |= members & (self.v > dual.lower) & (g >= low - 2.0 * error)
+        points = np.unique(dual.points[affected])
         coefficients = dual.coefficients(self.v)
-        if 2 * len(some) > dual.n:
+        if 2 * len(points) > dual.n:
             self.f, self.drift = self.view.product(coefficients), 0.0
         else:
-            self.f[some] = self.view.product(coefficients, some)
+            self.f[points] = self.view.product(coefficients, points)
         return True
 
-    # ------------------------------------------------------------------ both
+    # ------------------------------------------------------------------ small and large problems
 
     def _move(self, K: np.ndarray, g: np.ndarray, *rest: Any) -> float:
-        """Run SMO inside a block, and count."""
+        """Run SMO inside a block, update the counters, and return the violation."""
         if not np.isfinite(g).all():
             raise ValueError(
                 "The dual coefficients or intercepts are not finite: values of f overflow. The "
-                "usual cause are features, or kernel values, that are huge; scale them"
+                "usual cause is huge features or kernel values; scale the features"
             )
-        steps, violation, curvature, bent = solve_block(K, g, *rest)
+        steps, violation, curvature, negative_steps = solve_block(K, g, *rest)
         self.steps += steps
-        self.bent += bent
+        self.negative_steps += negative_steps
         self.curvature = min(self.curvature, curvature)
         return violation
 
-    def _tell(self, violation: float) -> None:
-        self._judge(violation)
+    def _report_progress(self, violation: float) -> None:
+        self._stop_if_no_progress(violation)
         if self.follow is not None:
             self.follow(Progress(self.steps, self.watch.seconds, violation, self._objective()))
 
-    def _judge(self, violation: float) -> None:
-        """Set the limit to where the search is, if it gets nowhere; see BlockSMO."""
-        since = self.steps - self.history[-1][0] if self.history else self.steps
-        if self.solver.max_iter >= 0 or violation <= self.tol or since < _STEPS_PER_LOOK:
+    def _stop_if_no_progress(self, violation: float) -> None:
+        """Stop the search if it makes no progress; see `max_iter` of BlockSMO."""
+        new_steps = self.steps - self.history[-1][0] if self.history else self.steps
+        if (
+            self.solver.max_iter >= 0
+            or violation <= self.tol
+            or new_steps < _TUNING.steps_per_report
+        ):
             return
         gap = self.dual.gap(self.v, self.f)
         self.history.append((self.steps, violation, gap, self._objective()))
         half = len(self.history) // 2
-        first, later = self.history[:half], self.history[half:]
-        if len(self.history) < _LOOKS_AT_LEAST or any(
-            min(at[k] for at in later) < 0.5 * min(at[k] for at in first) for k in (1, 2)
+        early, later = self.history[:half], self.history[half:]
+        if len(self.history) < _TUNING.min_reports or any(
+            min(entry[k] for entry in later) < 0.5 * min(entry[k] for entry in early)
+            for k in (1, 2)
         ):
             return
-        (begin, *_, low), (end, *_, high) = later[0], later[-1]
-        gain = (high - low) / (end - begin) * (self.limit - self.steps)
-        gap = min(at[2] for at in later)
-        if gain < _WORTHLESS_GAIN * gap:
-            self.hopeless = (
-                f"given up: all {self.limit} that max_iter=-1 allows would at this rate gain "
-                f"{gain:.1e} of a gap of {gap:.1e}"
+        (first_step, *_, first_objective), (last_step, *_, last_objective) = later[0], later[-1]
+        gain = (
+            (last_objective - first_objective)
+            / (last_step - first_step)
+            * (self.limit - self.steps)
+        )
+        gap = min(entry[2] for entry in later)
+        if gain < _TUNING.min_relative_gain * gap:
+            self.reason_given_up = (
+                f"given up for lack of progress: at this rate, all {self.limit} steps that "
+                f"max_iter=-1 allows would reduce the gap of {gap:.1e} by {gain:.1e}"
             )
             self.limit = self.steps
 
     def _objective(self) -> float:
-        """Return the dual objective, of all points if this search is over a part of them."""
-        if self.origin is None:
+        """Return the dual objective; also in a search over a subset, that of all points."""
+        if self.subset_origin is None:
             return self.dual.objective(self.v, self.f)
-        value, v, f = self.origin
+        objective, v, f = self.subset_origin
         g = self.dual.gradient(0.5 * (f + self.f))
-        return value - float((self.v - v) @ g)
+        return objective - float((self.v - v) @ g)
 
     def solution(self) -> DualSolution:
-        """Return what was found, and its certificate."""
+        """Return the solution with its certificate."""
         dual, v, f = self.dual, self.v, self.f
-        hidden = dual.hidden(v, self.view.rows.largest, self.tol)
-        violation = max(dual.violation(v, dual.gradient(f)), hidden)
+        rounding = dual.hidden_violation(v, self.view.rows.largest, self.tol)
+        violation = max(dual.violation(v, dual.gradient(f)), rounding)
         status, message = Status.CONVERGED, ""
         if not violation <= self.tol:
             status = Status.NOT_CONVERGED
-            reason = "as max_iter asks" if self.steps >= self.limit else "lost in rounding"
-            message = f"stopped after {self.steps} steps, {self.hopeless or reason}"
+            reason = (
+                "the limit of max_iter" if self.steps >= self.limit else "the limit of rounding"
+            )
+            message = f"stopped after {self.steps} steps, {self.reason_given_up or reason}"
         seconds, name = self.watch.seconds, repr(self.solver)
         report = Report(name, status, self.steps, violation, seconds, message)
         entries, hits, requests = self.view.counts
-        work = {
+        details = {
             "entries": entries,
             "cache_hits": hits / requests if requests else float("nan"),
             "curvature": self.curvature,
         }
-        return dual.solution(v, f, violation, report, work)
+        return dual.solution(v, f, violation, report, details)

@@ -1,4 +1,7 @@
-"""Minima of many duals, and their reports, as columns: one of them is made when it is looked at."""
+"""Solutions and reports of many dual problems, stored as columns.
+
+The object of a single solution or report is created when it is accessed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ __all__ = ["DualSolutions", "Reports"]
 
 @dataclass(eq=False)
 class Reports(Sequence[Report]):
-    """Reports of the same solver, a column for each of their numbers.
+    """A sequence of reports of the same solver, stored as one array for each field.
 
     Examples
     --------
@@ -39,7 +42,7 @@ class Reports(Sequence[Report]):
 
     @classmethod
     def of(cls, reports: Sequence[Report]) -> Self:
-        """Return the columns of some reports."""
+        """Collect reports of the same solver."""
         names = reports[0].certificate
         return cls(
             reports[0].solver,
@@ -52,7 +55,7 @@ class Reports(Sequence[Report]):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # as that of a Report: no member of an Enum is made without arguments
+        # Names instead of members of the Enum, as in Report.__getstate__.
         return {**self.__dict__, "status": [status.name for status in self.status]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -64,14 +67,15 @@ class Reports(Sequence[Report]):
     def __getitem__(self, p: Any) -> Any:
         if isinstance(p, slice):
             return [self[i] for i in range(*p.indices(len(self)))]
-        numbers = self.n_iter[p], self.residual[p], self.seconds[p]  # an IndexError ends iterations
+        # An index that is out of range raises IndexError here, which ends iterations.
+        numbers = self.n_iter[p], self.residual[p], self.seconds[p]
         n_iter, residual, seconds = (number.item() for number in numbers)
         certificate = {name: column[p].item() for name, column in self.certificate.items()}
         message = self.message[p]
         return Report(self.solver, self.status[p], n_iter, residual, seconds, message, certificate)
 
     def put(self, p: int, report: Report) -> None:
-        """Replace a report."""
+        """Replace report p."""
         self.status[p], self.message[p] = report.status, report.message
         self.n_iter[p], self.residual[p] = report.n_iter, report.residual
         self.seconds[p] = report.seconds
@@ -80,7 +84,7 @@ class Reports(Sequence[Report]):
 
     @property
     def failed(self) -> list[int]:
-        """Which of them did not converge."""
+        """Indices of the reports of solvers that did not converge."""
         if Status.NOT_CONVERGED not in self.status:
             return []
         return [p for p, status in enumerate(self.status) if status is Status.NOT_CONVERGED]
@@ -88,7 +92,7 @@ class Reports(Sequence[Report]):
 
 @dataclass(eq=False)
 class DualSolutions(Sequence[DualSolution]):
-    """The minima of `Duals`: the fields of a `DualSolution`, one after the other."""
+    """The solutions of `Duals`: a sequence of `DualSolution`, with concatenated fields."""
 
     ends: np.ndarray
     point_ends: np.ndarray
@@ -96,26 +100,26 @@ class DualSolutions(Sequence[DualSolution]):
     at_bound: np.ndarray
     coefficients: np.ndarray
     values: np.ndarray
-    multipliers: np.ndarray  # of shape (duals, groups)
+    multipliers: np.ndarray  # of shape (problems, groups)
     reports: Reports
 
     @classmethod
     def of(cls, solutions: Iterable[DualSolution], duals: Duals) -> Self:
-        """Return some solutions side by side."""
-        v, bound, a, f, m, reports = zip(*solutions, strict=True)
+        """Concatenate solutions."""
+        v, at_bound, coefficients, values, multipliers, reports = zip(*solutions, strict=True)
         return cls(
             duals.ends,
             duals.point_ends,
             np.concatenate(v),
-            np.concatenate(bound),
-            np.concatenate(a),
-            np.concatenate(f),
-            np.stack(m),
+            np.concatenate(at_bound),
+            np.concatenate(coefficients),
+            np.concatenate(values),
+            np.stack(multipliers),
             Reports.of(reports),
         )
 
     @classmethod
-    def proved(
+    def with_certificates(
         cls,
         duals: Duals,
         v: np.ndarray,
@@ -123,9 +127,17 @@ class DualSolutions(Sequence[DualSolution]):
         multipliers: np.ndarray,
         reports: Reports,
     ) -> Self:
-        """Return minima with their certificates: those of `Dual.solution`, all at a time.
+        """Return solutions with the certificates of `Dual.solution`, computed for all at once.
 
-        `multipliers` has a column for each of two groups, and the residuals are the violations.
+        Parameters
+        ----------
+        duals : Duals
+        v, g : ndarray
+            All variables, and their gradients K v + q.
+        multipliers : ndarray of shape (problems, 2)
+            The multipliers of both groups of each problem.
+        reports : Reports
+            Their residuals are the violations; the certificates are added.
         """
         d, ends, point_ends = duals.all, duals.ends, duals.point_ends
         begins, point_begins, violation = ends[:-1], point_ends[:-1], reports.residual
@@ -134,28 +146,28 @@ class DualSolutions(Sequence[DualSolution]):
         m = np.repeat(multipliers[:, 0], np.diff(ends))
         if d.n_groups == 2:
             m = np.where(d.groups == 0, m, np.repeat(multipliers[:, 1], np.diff(ends)))
-        gaps = np.add.reduceat(d.excess(v, g, m), begins)
+        gaps = np.add.reduceat(d.gap_terms(v, g, m), begins)
         objectives = -np.add.reduceat(v * (0.5 * f + d.linear), begins)
         width = np.add.reduceat(d.upper - d.lower, begins)
-        with np.errstate(invalid="ignore"):  # 0 * inf
+        with np.errstate(invalid="ignore"):  # 0 * inf, replaced by 0
             bounds = np.where(violation > 0, violation * width, 0.0)
         values, free = np.empty(d.n), np.zeros(d.n, dtype=bool)
         values[d.points] = f
         coefficients = d.coefficients(v)
         free[d.points[d.free(v)]] = True
-        some = coefficients != 0.0
-        bound = some & ~free
+        is_used = coefficients != 0.0
+        at_bound = is_used & ~free
         reports.certificate = {
             "primal": objectives + gaps,
             "dual": objectives,
             "gap": gaps,
             "bound": bounds,
             "violation": violation,
-            "n_free": np.add.reduceat(some & free, point_begins, dtype=int),
-            "n_bound": np.add.reduceat(bound, point_begins, dtype=int),
+            "n_free": np.add.reduceat(is_used & free, point_begins, dtype=int),
+            "n_bound": np.add.reduceat(at_bound, point_begins, dtype=int),
             **reports.certificate,
         }
-        return cls(ends, point_ends, v, bound, coefficients, values, multipliers, reports)
+        return cls(ends, point_ends, v, at_bound, coefficients, values, multipliers, reports)
 
     def __len__(self) -> int:
         return len(self.reports)
@@ -164,18 +176,19 @@ class DualSolutions(Sequence[DualSolution]):
         if isinstance(p, slice):
             return [self[i] for i in range(*p.indices(len(self)))]
         report = self.reports[p]
-        variables, points = self._parts(p)
-        each = self.at_bound[points], self.coefficients[points], self.values[points]
-        return DualSolution(self.variables[variables], *each, self.multipliers[p], report)
+        variables, points = self._slices(p)
+        per_point = self.at_bound[points], self.coefficients[points], self.values[points]
+        return DualSolution(self.variables[variables], *per_point, self.multipliers[p], report)
 
     def put(self, p: int, found: DualSolution) -> None:
-        """Replace a solution."""
-        variables, points = self._parts(p)
+        """Replace solution p."""
+        variables, points = self._slices(p)
         self.variables[variables], self.multipliers[p] = found.variables, found.multipliers
         self.at_bound[points], self.values[points] = found.at_bound, found.values
         self.coefficients[points] = found.coefficients
         self.reports.put(p, found.report)
 
-    def _parts(self, p: int) -> tuple[slice, slice]:
+    def _slices(self, p: int) -> tuple[slice, slice]:
+        """Return the slices of the variables and of the points of problem p."""
         p = range(len(self))[p]
         return slice(*self.ends[p : p + 2]), slice(*self.point_ends[p : p + 2])

@@ -1,147 +1,197 @@
-"""Many small duals on one K, solved together: what is set up is set up once for all of them.
+"""SMO for many small dual problems on one stored K, in one compiled call.
 
-    steps     SMO for each program in turn, in one compiled call
-    settled   g = K v + q afresh, and the linear equations of the free variables
+Two stages alternate:
 
-A program that needs more steps than others is left where it is, for a search of its own.
+    1. SMO steps for each program in turn.
+    2. g = K v + q is recomputed, and v refined by the linear equations of its free variables.
+
+A program that needs many more steps than the others is left unfinished; the caller continues it
+separately.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ._active_set import Programs, polish
-from ._settle import MOST_FREE, settle
+from ._active_set import QPBatch, refine_numpy
+from ._settle import MAX_FREE, refine_numba
 from ._smo_block import run_steps
 
-__all__ = ["Together"]
-
-_STEPS = 10_000  # in one call, which nothing interrupts
-_MAX_POLISHES = 2
-_EXACT = 1e-11  # relative to the gradient: what small problems are polished to
-_FEW_PROGRAMS = 16  # which are not worth a compiled loop
-_FEW_FREE = 128  # variables in one system of equations
+__all__ = ["BatchedSMO"]
 
 
-class Together:
-    """Minima of some programs, to the last digits where they are near.
+@dataclass(frozen=True)
+class _BatchedTuning:
+    """Tuning constants of batched SMO."""
+
+    # SMO steps per program in one compiled call, which cannot be interrupted.
+    steps_per_call: int = 10_000
+    # Rounds of SMO steps and refinement.
+    max_rounds: int = 2
+    # Violation, relative to the gradient, at which a program is not refined further.
+    exact_violation: float = 1e-11
+    # Up to this many programs are refined by NumPy and LAPACK, more by compiled code.
+    max_numpy_programs: int = 16
+    # Free variables up to which all programs are refined in one system of equations.
+    max_joint_free: int = 128
+
+
+_TUNING = _BatchedTuning()
+
+
+class BatchedSMO:
+    """Solve several quadratic programs on one K, and refine the solutions to full precision.
+
+    The programs are solved on construction.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
         In float64.
-    given : Programs
+    programs : QPBatch
     start : ndarray
+        A feasible start of all variables.
     tol : float
+        Violation at which SMO stops.
     max_iter : int
-        Steps, for each program; -1 for as many as one call may take.
+        Largest number of steps per program; -1 for the limit of one call.
 
     Attributes
     ----------
     v, g : ndarray
-        v, and g = K v + q.
-    violation : ndarray
+        The variables, and their gradients K v + q.
+    violation : ndarray of shape (programs,)
     multipliers : ndarray of shape (programs, 2)
-    steps, bent : ndarray of int
-        How many steps were taken, and in how many of them the curvature was negative.
-    curvature : ndarray
-        The most negative one, or 0.
+    steps, negative_steps : ndarray of int of shape (programs,)
+        The number of steps, and of those with negative curvature.
+    curvature : ndarray of shape (programs,)
+        The most negative curvature, or 0.
     """
 
     def __init__(
-        self, K: np.ndarray, given: Programs, start: np.ndarray, tol: float, max_iter: int
+        self, K: np.ndarray, programs: QPBatch, start: np.ndarray, tol: float, max_iter: int
     ) -> None:
-        self.K, self.given, self.tol, count = K, given, tol, len(given)
+        self.K, self.programs, self.tol, count = K, programs, tol, len(programs)
         self.v = start.copy()
-        self.g = given.linear.copy()
-        if start.any() and count <= _FEW_PROGRAMS:
-            self.g = given.gradient(K, start)
+        self.g = programs.linear.copy()
+        if start.any() and count <= _TUNING.max_numpy_programs:
+            self.g = programs.gradient(K, start)
         elif start.any():
-            self._settled(given, self.v, self.g, None, np.ones(count, dtype=bool))
+            self._refine(programs, self.v, self.g, None, np.ones(count, dtype=bool))
         self.violation, self.multipliers = np.full(count, np.inf), np.zeros((count, 2))
-        self.steps, self.bent = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self.steps, self.negative_steps = (
+            np.zeros(count, dtype=np.int64),
+            np.zeros(count, dtype=np.int64),
+        )
         self.curvature = np.zeros(count)
         if not np.isfinite(self.g).all():
             return
-        most = _STEPS if max_iter < 0 else min(_STEPS, max_iter)
-        self._advance(np.ones(count, dtype=bool), tol, most)
-        # As long as that takes no longer than the way here.
+        max_steps = (
+            _TUNING.steps_per_call if max_iter < 0 else min(_TUNING.steps_per_call, max_iter)
+        )
+        self._advance(np.ones(count, dtype=bool), tol, max_steps)
+        # Refinement may take as many steps as the solution to tol did.
         limit = 2 * self.steps
         if max_iter >= 0:
             limit = np.minimum(limit, max_iter)
-        for _ in range(_MAX_POLISHES - 1):
-            left = self._near(given, self.g, self.violation, self.bent) & (self.steps < limit)
-            if not left.any():
+        for _ in range(_TUNING.max_rounds - 1):
+            unrefined = self._needs_refinement(
+                programs, self.g, self.violation, self.negative_steps
+            ) & (self.steps < limit)
+            if not unrefined.any():
                 break
-            goal = max(0.01 * float(self.violation[left].min()), _EXACT)
-            self._advance(left, goal, int((limit - self.steps)[left].max()))
+            goal = max(0.01 * float(self.violation[unrefined].min()), _TUNING.exact_violation)
+            self._advance(unrefined, goal, int((limit - self.steps)[unrefined].max()))
 
-    def _advance(self, which: np.ndarray, goal: float, most: int) -> None:
-        """Take steps in some programs, and settle; what is not better is not kept."""
-        every: Any = slice(None)  # quicker than all numbers
-        given, at, which = (
-            (self.given, every, every) if which.all() else (*self.given.some(which), which)
+    def _advance(self, selected: np.ndarray, goal: float, max_steps: int) -> None:
+        """Take SMO steps in the selected programs and refine them; discard what is not better."""
+        all_indices: Any = slice(None)  # faster than an array of all indices
+        programs, indices, selected = (
+            (self.programs, all_indices, all_indices)
+            if selected.all()
+            else (*self.programs.subset(selected), selected)
         )
-        g, v = self.g[at].copy(), self.v[at].copy()
-        box = given.lower, given.upper
-        met = run_steps(self.K, given.rows, given.starts, g, v, *box, goal, most)
-        self.steps[which] += met[:, 0].astype(np.int64)
-        self.bent[which] += met[:, 2].astype(np.int64)
-        self.curvature[which] = np.minimum(self.curvature[which], met[:, 1])
-        met = self._settled(given, v, g, met[:, 3], self.bent[which])
-        better = met[:, 0] < self.violation[which]
-        if at is every and better.all():
-            self.v, self.g, self.violation, self.multipliers = v, g, met[:, 0], met[:, 1:]
+        g, v = self.g[indices].copy(), self.v[indices].copy()
+        box = programs.lower, programs.upper
+        results = run_steps(self.K, programs.rows, programs.starts, g, v, *box, goal, max_steps)
+        self.steps[selected] += results[:, 0].astype(np.int64)
+        self.negative_steps[selected] += results[:, 2].astype(np.int64)
+        self.curvature[selected] = np.minimum(self.curvature[selected], results[:, 1])
+        results = self._refine(programs, v, g, results[:, 3], self.negative_steps[selected])
+        better = results[:, 0] < self.violation[selected]
+        if indices is all_indices and better.all():
+            self.v, self.g, self.violation, self.multipliers = v, g, results[:, 0], results[:, 1:]
             return
-        took = np.repeat(better, given.sizes)
-        self.v[at], self.g[at] = np.where(took, v, self.v[at]), np.where(took, g, self.g[at])
-        chosen = np.arange(len(self.given))[which][better]
-        self.violation[chosen], self.multipliers[chosen] = met[better, 0], met[better, 1:]
+        accepted = np.repeat(better, programs.sizes)
+        self.v[indices], self.g[indices] = (
+            np.where(accepted, v, self.v[indices]),
+            np.where(accepted, g, self.g[indices]),
+        )
+        chosen = np.arange(len(self.programs))[selected][better]
+        self.violation[chosen], self.multipliers[chosen] = results[better, 0], results[better, 1:]
 
-    def _near(self, given: Programs, g: np.ndarray, violation: Any, bent: Any) -> np.ndarray:
-        """Tell which programs are near their minimum, and not at it."""
-        near = (violation <= self.tol) & (violation > _EXACT) & (bent == 0)
-        if near.any():
-            size = np.maximum.reduceat(np.abs(g), given.begins)
-            near &= violation > _EXACT * (1.0 + size)
-        return near
-
-    def _settled(
-        self, given: Programs, v: np.ndarray, g: np.ndarray, violation: Any, bent: Any
+    def _needs_refinement(
+        self, programs: QPBatch, g: np.ndarray, violation: Any, negative_steps: Any
     ) -> np.ndarray:
-        """Set g afresh, and v to where free variables agree; return violations and multipliers.
+        """Return a mask of the programs that have converged to tol, but not to full precision."""
+        selected = (
+            (violation <= self.tol) & (violation > _TUNING.exact_violation) & (negative_steps == 0)
+        )
+        if selected.any():
+            size = np.maximum.reduceat(np.abs(g), programs.program_starts)
+            selected &= violation > _TUNING.exact_violation * (1.0 + size)
+        return selected
 
-        `violation` is that of v, and where the curvature was `bent`, v stays as it is.
+    def _refine(
+        self, programs: QPBatch, v: np.ndarray, g: np.ndarray, violation: Any, negative_steps: Any
+    ) -> np.ndarray:
+        """Recompute g and refine v, in place; return violations and multipliers, (programs, 3).
+
+        `violation` is the violation of v.  Programs with negative curvature, where
+        `negative_steps` is not 0, are not refined.
         """
-        if len(given) > _FEW_PROGRAMS:
-            met = np.empty((len(given), 3))
-            wide = max(MOST_FREE, int(given.sizes.max()))
-            R, work = np.empty((MOST_FREE, MOST_FREE)), np.empty((3, wide))
-            free = np.empty(MOST_FREE, dtype=np.int64)
-            met[:, 0] = np.where(bent, -np.inf, self.tol)
-            box = given.linear, given.lower, given.upper
-            settle(self.K, given.rows, given.starts, *box, v, g, _EXACT, R, work, free, met)
-            return met
-        near, w = self._near(given, g, violation, bent), v
-        if near.any():
-            for some in _batches(given, v, near):
-                w = polish(self.K, given, w, g, some)
-        g[:] = given.gradient(self.K, w)
-        met = given.look(w, g)
-        worse = near & (met[:, 0] >= violation)
+        if len(programs) > _TUNING.max_numpy_programs:
+            results = np.empty((len(programs), 3))
+            work_size = max(MAX_FREE, int(programs.sizes.max()))
+            R, work = np.empty((MAX_FREE, MAX_FREE)), np.empty((3, work_size))
+            free = np.empty(MAX_FREE, dtype=np.int64)
+            results[:, 0] = np.where(negative_steps, -np.inf, self.tol)
+            box = programs.linear, programs.lower, programs.upper
+            refine_numba(
+                self.K,
+                programs.rows,
+                programs.starts,
+                *box,
+                v,
+                g,
+                _TUNING.exact_violation,
+                R,
+                work,
+                free,
+                results,
+            )
+            return results
+        selected, refined = self._needs_refinement(programs, g, violation, negative_steps), v
+        if selected.any():
+            for batch in _batches(programs, v, selected):
+                refined = refine_numpy(self.K, programs, refined, g, batch)
+        g[:] = programs.gradient(self.K, refined)
+        results = programs.kkt_residuals(refined, g)
+        worse = selected & (results[:, 0] >= violation)
         if worse.any():
-            w = np.where(np.repeat(worse, given.sizes), v, w)
-            g[:] = given.gradient(self.K, w)
-            met = given.look(w, g)
-        v[:] = w
-        return met
+            refined = np.where(np.repeat(worse, programs.sizes), v, refined)
+            g[:] = programs.gradient(self.K, refined)
+            results = programs.kkt_residuals(refined, g)
+        v[:] = refined
+        return results
 
 
-def _batches(given: Programs, v: np.ndarray, near: np.ndarray) -> list[np.ndarray]:
-    """Return which programs are to be solved in one system of equations."""
-    free = (v > given.lower) & (v < given.upper)
-    if len(given) == 1 or np.count_nonzero(free) <= _FEW_FREE:
-        return [near]
-    return [np.arange(len(given)) == p for p in np.flatnonzero(near)]
+def _batches(programs: QPBatch, v: np.ndarray, selected: np.ndarray) -> list[np.ndarray]:
+    """Return masks of the programs that are refined in one system of equations."""
+    free = (v > programs.lower) & (v < programs.upper)
+    if len(programs) == 1 or np.count_nonzero(free) <= _TUNING.max_joint_free:
+        return [selected]
+    return [np.arange(len(programs)) == p for p in np.flatnonzero(selected)]

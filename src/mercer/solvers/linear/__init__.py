@@ -1,4 +1,4 @@
-"""(K + diag(shift)) a = y: direct, iterative, and with a border for an intercept."""
+"""Solvers for (K + diag(shift)) a = y: direct, iterative, and with an intercept."""
 
 from ._bordered import Bordered, with_constant, with_constant_diagonal
 from ._cascade import Cascade

@@ -1,4 +1,4 @@
-"""Solvers in turn, the cheap ones first, until one reaches its tolerance."""
+"""A sequence of linear solvers, tried from cheap to expensive until one converges."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from ._pcg import PreconditionedFactor
 
 __all__ = ["Cascade"]
 
-_DOUBT = 2.0  # steps taken at most, in units of those expected
-_TINY = 1e-10  # a smaller shift, relative to the largest k(x, x), needs a factorisation
+_STEPS_SAFETY_FACTOR = 2.0  # a solver may take this many times the expected number of steps
+# Relative to the largest k(x, x): for a smaller shift, iterative solvers would not converge.
+_MIN_ITERATIVE_SHIFT = 1e-10
 
 
 @entry_point
 @dataclass(frozen=True)
 class Cascade:
-    """The first of several solvers that reaches its tolerance.
+    """Try several linear solvers in turn, and use the first one that converges.
 
-    A solver that does not, or that breaks down, is followed by the next, and the report says so.
-    An iterative one is given up before its first step, if the pivots of its preconditioner leave so
-    much that more than half of `max_iter` steps are expected; or when its first steps promise more
-    than that.  The decision depends on the numbers alone, never on a clock.
+    If a solver fails or does not converge, the next one is used, and the report contains the
+    reason.  An iterative solver is skipped if its preconditioner predicts more than half of its
+    `max_iter` steps, and given up if its first steps decay too slowly.  The decision depends only
+    on computed numbers, never on elapsed time, so that it is reproducible.
 
     Parameters
     ----------
     solvers : tuple of solvers
-        The last one is final: what it warns of or raises is for the caller.
-    hold : float
-        For more steps than these K is held as an array, if it was not.
+        From cheap to expensive.  Warnings and errors of the last one reach the caller.
+    hold : float, default=inf
+        Number of expected steps above which K is stored as an array, if it was not.
 
     Examples
     --------
@@ -60,20 +61,26 @@ class Cascade:
 
     @property
     def storage(self) -> str:
-        """How K is best held: as an array if the last solver needs one and none before it does not.
+        """The recommended storage of K: that of the last solver, or "tiled" if `hold` is finite.
 
-        With tiles to begin with, a stage that wants an array makes one.
+        With a finite `hold`, a solver that needs an array creates it.
         """
         if np.isfinite(self.hold):
             return "tiled"
         return str(getattr(self.solvers[-1], "storage", "dense"))
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
-        """Prepare the first solver for K + diag(shift); `overwrite` is for the last alone."""
+        """Factorise K + diag(shift) with the first solver that can.
+
+        The parameters are those of `Cholesky.factorize`; only the last solver may overwrite the
+        array of the Gram.
+        """
         return _CascadeFactor(self, gram, check_shift(gram, shift), overwrite)
 
 
 class _CascadeFactor(Factor):
+    """The factor of the solver that is tried at present, with the remaining solvers."""
+
     _status = Status.CONVERGED
     _factor: Any = None
 
@@ -82,102 +89,119 @@ class _CascadeFactor(Factor):
     ) -> None:
         super().__init__("", gram.shape[0], gram.dtype)
         self._gram, self._shift, self._overwrite = gram, shift, overwrite
-        self._left, self._story, self._hold = list(cascade.solvers), "", cascade.hold
-        with np.errstate(over="ignore", invalid="ignore"):  # the solvers look at that
+        self._remaining, self._history, self._max_tiled_steps = (
+            list(cascade.solvers),
+            "",
+            cascade.hold,
+        )
+        with np.errstate(over="ignore", invalid="ignore"):  # the solvers check for overflow
             largest = float(np.max(gram.diagonal(), initial=0.0))
-        if np.min(shift, initial=np.inf) <= _TINY * largest:
-            self._left = self._left[-1:]  # iterations would not end, and only a factor can tell why
-            self._story = f"a shift of {np.min(shift):.1e} is for a factorisation alone. "
-        self._next()
+        if np.min(shift, initial=np.inf) <= _MIN_ITERATIVE_SHIFT * largest:
+            # Iterative solvers would not converge, and only a factorisation can report why.
+            self._remaining = self._remaining[-1:]
+            self._history = f"a shift of {np.min(shift):.1e} is too small for iterative solvers. "
+        self._ensure_factor()
 
-    def _next(self) -> None:
-        """Factorise with the next solver that can; the last one says why it cannot."""
+    def _ensure_factor(self) -> None:
+        """Factorise with the next solver that can, unless there is a factor already.
+
+        If the last solver fails, its exception is raised.
+        """
         while self._factor is None:
-            solver, last = self._left[0], len(self._left) == 1
+            solver, is_last = self._remaining[0], len(self._remaining) == 1
             self.solver = repr(solver)
-            if getattr(solver, "storage", "dense") == "dense" and np.isfinite(self._hold):
-                self._held()
+            if getattr(solver, "storage", "dense") == "dense" and np.isfinite(
+                self._max_tiled_steps
+            ):
+                self._store_gram()
             try:
                 self._factor = solver.factorize(
-                    self._gram, self._shift, overwrite=self._overwrite and last
+                    self._gram, self._shift, overwrite=self._overwrite and is_last
                 )
-            except (NotPositiveDefiniteError, MemoryBudgetError) as why:
-                if last:
+            except (NotPositiveDefiniteError, MemoryBudgetError) as error:
+                if is_last:
                     raise
-                self._tell(why)
-            self._left.pop(0)
+                self._record_failure(error)
+            self._remaining.pop(0)
 
-    def _expect(self) -> None:
-        """Go on to the next solver if this one can be expected to take too many steps.
+    def _check_expected_steps(self) -> None:
+        """Switch to the next solver if the current one is expected to take too many steps.
 
-        If it may take many, K is held as an array.
+        If it is expected to take more than `hold` steps, K is stored as an array.
         """
-        expected = getattr(self._factor, "expected", 0.0)
-        most = getattr(getattr(self._factor, "_options", None), "max_iter", None) or np.inf
-        if self._left and _DOUBT * expected > most:
+        expected_steps = getattr(self._factor, "expected_steps", 0.0)
+        max_iter = getattr(getattr(self._factor, "_options", None), "max_iter", None) or np.inf
+        if self._remaining and _STEPS_SAFETY_FACTOR * expected_steps > max_iter:
             self._give_up(
-                f"the pivots leave so much that about {expected:.0f} steps are expected, where "
-                f"{most / _DOUBT:.0f} cost as much as the next solver"
+                f"about {expected_steps:.0f} steps are expected from the preconditioner, but "
+                f"{max_iter / _STEPS_SAFETY_FACTOR:.0f} cost as much as the next solver"
             )
-        elif expected > self._hold:
-            self._factor._gram = self._held()
+        elif expected_steps > self._max_tiled_steps:
+            self._factor._gram = self._store_gram()
 
-    def _held(self) -> GramOperator:
-        """Hold K as an array from now on."""
+    def _store_gram(self) -> GramOperator:
+        """Store K as an array, if it is not stored yet, and return the Gram."""
         if not hasattr(self._gram, "release"):
             K, n_threads = self._gram, self._gram.n_threads
-            owned: dict[str, Any] = {"owned": True, "n_threads": n_threads}
-            self._gram = DenseGram.from_array(K.to_array(), K.kernel, K.X, None, **owned)
+            options: dict[str, Any] = {"owned": True, "n_threads": n_threads}
+            self._gram = DenseGram.from_array(K.to_array(), K.kernel, K.X, None, **options)
         return self._gram
 
-    def _give_up(self, why: Any) -> None:
-        """Go on to the next solver."""
-        self._factor = None  # before another is made: they are large
-        self._tell(why)
-        self._next()
+    def _give_up(self, reason: Any) -> None:
+        """Switch to the next solver."""
+        self._factor = None  # frees its memory before the next factor is computed
+        self._record_failure(reason)
+        self._ensure_factor()
 
-    def _tell(self, why: Any) -> None:
-        name, reason = self.solver.partition("(")[0], str(why).partition(". ")[0]
-        self._story += f"{name} was given up: {reason}. "
+    def _record_failure(self, reason: Any) -> None:
+        """Add the first sentence of the reason to the message of the report."""
+        name, first_sentence = self.solver.partition("(")[0], str(reason).partition(". ")[0]
+        self._history += f"{name} was given up: {first_sentence}. "
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        self._next()  # after an exception there may be none
-        self._expect()
+        self._ensure_factor()  # a previous exception may have left no factor
+        self._check_expected_steps()
         while True:
             factor = self._factor
             factor._exponents = self._exponents
             try:
-                a, gap = factor._solve(y, patient=patient and not self._left)
-            except NotPositiveDefiniteError as why:
-                if not self._left:
+                a, residual = factor._solve(y, patient=patient and not self._remaining)
+            except NotPositiveDefiniteError as error:
+                if not self._remaining:
                     raise
-                self._give_up(why)
+                self._give_up(error)
                 continue
-            factor._residual = relative(gap, y)
+            factor._residual = relative(residual, y)
             report = factor.report
-            if report.status not in (Status.NOT_CONVERGED, Status.INACCURATE) or not self._left:
+            if (
+                report.status not in (Status.NOT_CONVERGED, Status.INACCURATE)
+                or not self._remaining
+            ):
                 break
             self._give_up(report.message)
         self._status, self._n_iter, self._tol = factor._status, factor._n_iter, factor._tol
         self._advice = factor._advice
-        self._message = (self._story + factor._message).strip()
-        return a, gap
+        self._message = (self._history + factor._message).strip()
+        return a, residual
 
     def _certificate(self) -> dict[str, Any]:
         return {} if self._factor is None else self._factor._certificate()
 
     def logdet(self) -> float:
-        return self._exact("logdet")
+        return self._from_exact_factor("logdet")
 
     def inverse_diagonal(self) -> np.ndarray:
-        return self._exact("inverse_diagonal")
+        return self._from_exact_factor("inverse_diagonal")
 
-    def _exact(self, name: str) -> Any:
-        """Ask the factor at hand, or a float64 one where that is iterative."""
-        self._next()
+    def _from_exact_factor(self, name: str) -> Any:
+        """Return the result of this method of the factor.
+
+        If the current factor is iterative, a float64 Cholesky factor is computed for it.
+        """
+        self._ensure_factor()
         if not isinstance(self._factor, PreconditionedFactor):
             return getattr(self._factor, name)()
         budget = getattr(self._factor._options, "max_memory", None)
-        what = f"{name} takes a float64 factor of {self.size} points, which"
+        what = f"{name} needs a float64 factor of {self.size} points, which"
         check_budget((16 if hasattr(self._gram, "release") else 8) * self.size**2, budget, what)
-        return getattr(Cholesky().factorize(self._held(), self._shift), name)()
+        return getattr(Cholesky().factorize(self._store_gram(), self._shift), name)()

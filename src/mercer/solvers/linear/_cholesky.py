@@ -1,7 +1,8 @@
-"""(K + diag(shift)) a = y.
+"""Direct solvers for the regularised kernel system (K + diag(shift)) a = y.
 
-The shift belongs to the solver, not to the operator: the regularised system is *the* kernel
-problem.  A scalar shift is the ridge; a vector carries sample weights, shift_i = alpha / w_i.
+The shift is an argument of the solver and not part of the Gram operator, because nearly every
+kernel method solves the regularised system.  A scalar shift is the ridge penalty; a vector carries
+sample weights, shift_i = alpha / w_i.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = [
 
 @entry_point
 class Factor(ABC):
-    """A factorisation of A = K + diag(shift), ready to solve with.
+    """A factorisation of A = K + diag(shift), or a preconditioner of it, that solves A a = y.
 
     Examples
     --------
@@ -49,7 +50,7 @@ class Factor(ABC):
     """
 
     solver: str
-    _status: Status  # how the method ended
+    _status: Status  # how the method ended, before the residual is checked
     _message = ""
     _n_iter = 0
     _tol = 0.0  # the relative residual at which an iteration stops
@@ -58,21 +59,36 @@ class Factor(ABC):
         self.solver, self.size, self._dtype = solver, size, dtype
         self._watch = Stopwatch()
         self._residual = float("nan")
-        self._exponents: Any = 0  # the powers of 2 that the columns were divided by
+        self._exponents: Any = 0  # exponents of the powers of 2 that the columns were divided by
 
     def solve(self, y: np.ndarray) -> np.ndarray:
-        """Return A^-1 y for one or several columns; the residual goes into the report."""
+        """Return A^-1 y, and record the true residual in the report.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,) or (n, q)
+            One or several right-hand sides.
+
+        Returns
+        -------
+        a : ndarray of the shape of y
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the method did not converge, or the residual is larger than rounding explains.
+        """
         y = np.asarray(y)
         columns = y[:, None] if y.ndim == 1 else y
         if columns.ndim != 2 or len(columns) != self.size:
             raise ValueError(
                 f"the right-hand side has shape {y.shape}, but the system has {self.size} rows"
             )
-        self._residual = float("nan")  # not known until the system is solved
+        self._residual = float("nan")  # unknown until the system is solved
         scaled, self._exponents = unit_columns(columns)
-        a, gap = self._solve(scaled)
+        a, residual = self._solve(scaled)
         a = np.ldexp(a, self._exponents)
-        self._residual = relative(gap, scaled)
+        self._residual = relative(residual, scaled)
         report = self.report
         if report.status is Status.NOT_CONVERGED:
             warn_caller(
@@ -93,7 +109,7 @@ class Factor(ABC):
 
     @property
     def report(self) -> Report:
-        """What has been done so far, with the residual of the last solve."""
+        """The report of the last solve; its status is PENDING before the first one."""
         status, message = Status.PENDING, self._message
         if not np.isnan(self._residual):
             status, message = judged(self._status, message, self._residual, self._tol, self._dtype)
@@ -110,17 +126,31 @@ class Factor(ABC):
     def _certificate(self) -> dict[str, Any]:
         return {}
 
-    _advice = ""  # what to try when it did not converge
+    _advice = ""  # what the user can try if the solver did not converge
 
     @abstractmethod
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return a and the true gap y - A a; if not patient, give up early what will take long."""
+        """Return a, and the true residual y - A a.
+
+        If `patient` is False, an iterative method gives up early when its first steps show that
+        it would take too many.
+        """
 
 
 def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return y with columns between 1/2 and 1 in size, and the powers of 2 they were divided by.
+    """Scale each column of y by a power of 2, to a largest entry between 1/2 and 1.
 
-    So norms neither overflow nor vanish, and no bit is lost.
+    Norms of the scaled columns neither overflow nor underflow, and scaling by powers of 2 is exact.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n, q)
+
+    Returns
+    -------
+    scaled : ndarray of shape (n, q)
+    exponents : ndarray of int of shape (q,)
+        y = scaled * 2**exponents.
 
     Examples
     --------
@@ -139,7 +169,7 @@ def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def warn_inaccurate(report: Report) -> None:
-    """Say that a system has a large residual, and what to do.
+    """Warn that the solution of a linear system has a large residual.
 
     Examples
     --------
@@ -147,20 +177,22 @@ def warn_inaccurate(report: Report) -> None:
     >>> from mercer.solvers import Report, Status, warn_inaccurate
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     warn_inaccurate(Report("Cholesky()", Status.INACCURATE, 0, 1e-3, 0.0, "1e-3 is left"))
-    >>> str(caught[0].message)[:23]
-    'Cholesky: 1e-3 is left.'
+    ...     warn_inaccurate(Report("Cholesky()", Status.INACCURATE, 0, 1e-3, 0.0, "residual 1e-3"))
+    >>> str(caught[0].message)[:24]
+    'Cholesky: residual 1e-3.'
     """
     warn_caller(
         f"{report.solver.split('(')[0]}: {report.message}. The usual cause is a shift that is "
-        f"hidden by the rounding of K. Take a larger alpha, scale the features, or take weights "
-        f"that differ less",
+        f"smaller than the rounding errors of K. Increase alpha, scale the features, or use "
+        f"weights that differ less",
         ConvergenceWarning,
     )
 
 
-def relative(gap: np.ndarray, y: np.ndarray) -> float:
-    """Return the largest |gap| / |y| of a column; inf if there is none.
+def relative(residual: np.ndarray, y: np.ndarray) -> float:
+    """Return the largest relative residual |y - A a| / |y| over the columns.
+
+    It is inf if a residual is NaN.  For a column y = 0, the absolute residual is used.
 
     Examples
     --------
@@ -170,17 +202,18 @@ def relative(gap: np.ndarray, y: np.ndarray) -> float:
     0.05
     """
     size = np.linalg.norm(y, axis=0)
-    ratio = np.linalg.norm(gap, axis=0) / np.where(size > 0, size, 1.0)
+    ratio = np.linalg.norm(residual, axis=0) / np.where(size > 0, size, 1.0)
     return float(np.where(np.isnan(ratio), np.inf, ratio).max(initial=0.0))
 
 
 @entry_point
 @dataclass(frozen=True)
 class Cholesky:
-    """A = L L^T, in place: n^3/3 operations, no memory beside that of K.
+    """Cholesky factorisation of A = K + diag(shift): direct, and exact up to rounding.
 
-    LAPACK writes L over one triangle; the other still holds K, from which the true residual is
-    computed.
+    A = L L^T takes n^3 / 3 operations and, if the array of K may be overwritten, no further memory.
+    LAPACK writes L over one triangle of the array.  The other triangle still contains K, from which
+    the true residual is computed.
 
     Examples
     --------
@@ -193,11 +226,11 @@ class Cholesky:
     array([0.1667, 0.3333])
     """
 
-    storage: ClassVar[str] = "dense"  # how K is best held
+    storage: ClassVar[str] = "dense"  # the recommended storage of K
 
     @staticmethod
     def cost(n: int, read: Cost, columns: int = 1) -> Cost:
-        """Return what n points take, K being an array that is read some times."""
+        """Return the cost for n points, if a pass over the stored K costs `read`."""
         return Cost(factors=n**3 / 3.0, products=6.0 * n * n * columns, calls=20) + 4.0 * read
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
@@ -206,44 +239,53 @@ class Cholesky:
         Parameters
         ----------
         gram : GramOperator
-            Symmetric.  A TiledGram is turned into an array, with a DensifyWarning.
-        shift : float or ndarray of shape (n,)
+            Symmetric.  A TiledGram is converted to an array, with a DensifyWarning.
+        shift : float or ndarray of shape (n,), default=0.0
             Non-negative.
-        overwrite : bool
-            Work in the Gram's own array, which is then gone; see DenseGram.release.
+        overwrite : bool, default=False
+            Overwrite the array of the Gram instead of copying it.  The Gram cannot be used
+            afterwards; see `DenseGram.release`.
+
+        Returns
+        -------
+        factor : Factor
 
         Raises
         ------
         NotPositiveDefiniteError
-            If a pivot is not positive.
+            If a pivot is not positive, or the matrix is singular to working precision.
         """
-        shift = check_shift(gram, shift)  # checked before the array of the Gram is overwritten
+        shift = check_shift(gram, shift)  # before the array of the Gram is overwritten
         return _CholeskyFactor(repr(self), matrix_of(gram, overwrite), shift)
 
 
 class _CholeskyFactor(Factor):
+    """The Cholesky factor L of K + diag(shift), in one triangle of the array of K."""
+
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray) -> None:
         super().__init__(solver, len(K), K.dtype)
         self._A = Triangle(K, shift)
-        size = lapack_routine("lange", K)("1", self._A.work)
+        norm = lapack_routine("lange", K)("1", self._A.work)
         self._L, info = lapack_routine("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
         if info > 0:
-            raise self._failure(f"pivot {info} of {len(K)} is not positive", size, shift)
-        self._rcond, _ = lapack_routine("pocon", K)(self._L, size, uplo="L")
+            raise self._failure(f"pivot {info} of {len(K)} is not positive", norm, shift)
+        self._rcond, _ = lapack_routine("pocon", K)(self._L, norm, uplo="L")
         if self._rcond < np.finfo(K.dtype).eps:
             raise self._failure(
-                f"the reciprocal condition number is {self._rcond:.1e}, below rounding", size, shift
+                f"the reciprocal condition number is {self._rcond:.1e}, below machine eps",
+                norm,
+                shift,
             )
 
     @staticmethod
-    def _failure(what: str, size: float, shift: np.ndarray) -> NotPositiveDefiniteError:
-        relative = float(np.min(shift)) / max(float(size), 1e-300)
+    def _failure(cause: str, norm: float, shift: np.ndarray) -> NotPositiveDefiniteError:
+        relative_shift = float(np.min(shift)) / max(float(norm), 1e-300)
         return NotPositiveDefiniteError(
-            f"K + shift is not positive definite: {what}. The usual cause is a shift that is too "
-            f"small ({relative:.1e} of |K|) for repeated or very close points, or a kernel that "
-            f"is not positive semidefinite. Try a larger alpha, or solver='lstsq'"
+            f"K + shift is not positive definite: {cause}. The usual cause is a shift that is too "
+            f"small ({relative_shift:.1e} of |K|) for repeated or very close points, or a kernel "
+            f"that is not positive semidefinite. Try a larger alpha, or solver='lstsq'"
         )
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +302,7 @@ class _CholeskyFactor(Factor):
         return 2.0 * float(np.sum(np.log(self._L.diagonal().astype(float))))
 
     def inverse_diagonal(self) -> np.ndarray:
-        # (A^-1)_ii = |column i of L^-1|^2, by blocks of columns: no second matrix
+        # (A^-1)_ii = |column i of L^-1|^2.  Blocks of columns avoid a second n x n matrix.
         n = len(self._L)
         out = np.empty(n)
         trtrs = lapack_routine("trtrs", self._L)
@@ -276,9 +318,15 @@ class _CholeskyFactor(Factor):
 @entry_point
 @dataclass(frozen=True)
 class LeastSquares:
-    """The a of least norm among those that minimise |y - (K + diag(shift)) a|, by eigenvalues.
+    """Minimum-norm least-squares solution of (K + diag(shift)) a = y, for singular systems.
 
-    For singular systems: eigenvalues below `rcond` times the largest count as 0.
+    The matrix is decomposed into eigenvalues and eigenvectors.  Eigenvalues whose absolute value
+    is at most `rcond` times the largest one are treated as 0.
+
+    Parameters
+    ----------
+    rcond : float, optional
+        Relative cutoff for eigenvalues; n times machine epsilon by default.
 
     Examples
     --------
@@ -295,12 +343,14 @@ class LeastSquares:
     storage: ClassVar[str] = "dense"
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
-        """Decompose K + diag(shift); see Cholesky.factorize."""
-        shift = check_shift(gram, shift)  # checked before the array of the Gram is overwritten
+        """Decompose K + diag(shift); the parameters are those of `Cholesky.factorize`."""
+        shift = check_shift(gram, shift)  # before the array of the Gram is overwritten
         return _SpectralFactor(repr(self), matrix_of(gram, overwrite), shift, self.rcond)
 
 
 class _SpectralFactor(Factor):
+    """The eigenvalues and eigenvectors of K + diag(shift)."""
+
     _status = Status.DIRECT
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:
@@ -309,14 +359,14 @@ class _SpectralFactor(Factor):
         self._values, self._vectors = eigh(
             self._A.work, lower=True, overwrite_a=True, check_finite=False
         )
-        size = np.abs(self._values).max(initial=0.0)
-        floor = size * (len(K) * np.finfo(K.dtype).eps if rcond is None else rcond)
-        kept = np.abs(self._values) > floor
-        self._inverses = np.divide(1.0, self._values, out=np.zeros(len(K)), where=kept)
-        lost = int(np.sum(~kept))
-        if lost:
+        largest = np.abs(self._values).max(initial=0.0)
+        cutoff = largest * (len(K) * np.finfo(K.dtype).eps if rcond is None else rcond)
+        is_nonzero = np.abs(self._values) > cutoff
+        self._inverses = np.divide(1.0, self._values, out=np.zeros(len(K)), where=is_nonzero)
+        n_dropped = int(np.sum(~is_nonzero))
+        if n_dropped:
             self._status = Status.SINGULAR
-            self._message = f"{lost} of {len(K)} eigenvalues counted as 0 (below {floor:.1e})"
+            self._message = f"{n_dropped} of {len(K)} eigenvalues treated as 0 (below {cutoff:.1e})"
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
         a = self._vectors @ (self._inverses[:, None] * (self._vectors.T @ y))
@@ -335,7 +385,7 @@ class _SpectralFactor(Factor):
 
 
 def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
-    """Return the shift as one number per point."""
+    """Return the shift as an array with one value per point, after validation."""
     n = gram.shape[0]
     shift = np.asarray(shift, dtype=float)
     if shift.shape not in ((), (n,)):
@@ -345,6 +395,6 @@ def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
     return shift if shift.ndim else np.full(n, shift)
 
 
-def lapack_routine(name: str, like: np.ndarray) -> Any:
-    """Return the LAPACK routine of this name for the precision of an array."""
-    return getattr(lapack, ("d" if like.dtype == np.float64 else "s") + name)
+def lapack_routine(name: str, array: np.ndarray) -> Any:
+    """Return the LAPACK routine of this name for the precision of `array`."""
+    return getattr(lapack, ("d" if array.dtype == np.float64 else "s") + name)

@@ -1,10 +1,10 @@
-"""Conjugate gradients preconditioned by randomly pivoted Cholesky: exact, and K is never held.
+"""Conjugate gradients with a randomly pivoted Cholesky preconditioner; K is never stored.
 
     S (K + D) S = S K S + mu I,   D = diag(shift),   S = (mu / D)^1/2,   mu = the largest shift,
     S K S ~ F^T F,                P^-1 = S (F^T F + mu I)^-1 S
 
-Once the factor F covers the eigenvalues above mu, the number of steps does not grow with n.
-(Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465.)
+Once the factor F captures the eigenvalues above mu, the number of steps does not grow with n
+(Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465).
 """
 
 from __future__ import annotations
@@ -26,42 +26,45 @@ from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]
 
-_USUAL = 1.3  # steps taken, in units of those of Chebyshev's bound
-_LARGEST = 2**27  # entries of F at most, which are 1 GiB
+_STEPS_PER_CHEBYSHEV_STEP = 1.3  # expected steps relative to Chebyshev's bound; see expected_steps
+_MAX_FACTOR_ENTRIES = 2**27  # largest default size of F: 1 GiB in float64
 
 
 @entry_point
 @dataclass(frozen=True)
 class ConjugateGradient:
-    """Preconditioned conjugate gradients: exact solutions without the matrix, in a few passes.
+    """Preconditioned conjugate gradients for (K + diag(shift)) a = y.
 
-    Several right-hand sides go in lockstep: one pass serves all.  The true residual is computed
-    every 20 steps and at the end.  The report's certificate bounds the errors of the solution, for
-    a positive semidefinite K:
+    The solution is as exact as that of a factorisation, but K need not be stored: it is evaluated
+    tile by tile, in each of a few passes.  One pass serves all right-hand sides.  The true residual
+    is computed every 20 steps and at the end.  For a positive semidefinite K, the certificate of
+    the report bounds the errors of the solution:
 
         coefficients   |a - a*|   <=  |r| / min(shift)
         function       |f - f*|_H <=  |D^-1/2 r| / 2,   which is |r| / (2 sqrt(mu)) for one shift
 
-    r being the residual, and f the expansion with the coefficients a.  The largest over the columns
-    is given.
+    Here r is the residual, D = diag(shift), mu a common shift, and f the kernel expansion with the
+    coefficients a.  The certificate contains the largest bound over the columns.
 
     Parameters
     ----------
     rank : int, optional
-        Columns of the pivoted Cholesky factor; by default 5 sqrt(n), and at most 1 GiB or a
-        quarter of the budget.  0 does without a preconditioner.
-    tol : float
-        Of the relative residual |y - (K + shift) a| / |y|.  What rounding leaves, in the order
-        of 1e-17 lambda_max / shift (more if the diagonal of K varies much), is enough if it is at
-        most 1e-6, or 1e-3 for a K in float32; beyond that the solution is called inaccurate.
+        Rank of the pivoted Cholesky factor.  By default 5 sqrt(n), limited such that the factor
+        takes at most 1 GiB or a quarter of the memory budget.  0 disables the preconditioner.  A
+        higher rank costs O(n rank^2) once and reduces the number of steps.
+    tol : float, default=1e-14
+        Relative residual |y - (K + shift) a| / |y| at which the iteration stops.  Rounding may
+        prevent that: it causes a residual of about 1e-17 lambda_max / shift, or more if the
+        diagonal of K varies much.  Such a residual is accepted up to 1e-6 (1e-3 for a K in
+        float32); above that, the solution is reported as inaccurate.
     max_iter : int, optional
-        Passes over K; 500 by default.
+        Largest number of steps, each of which is a pass over K; 500 by default.
     random_state : int, Generator, RandomState or None
-        Of the pivots; None stands for 0.
+        Seed for the choice of pivots; None stands for 0.
     max_memory : int, str or None
-        The budget for what is held beside the Gram; None for half of the machine's memory.
+        Memory budget for everything but the Gram; None for half of the memory of the computer.
     say : callable, optional
-        Told of the progress, in one line of text each time.
+        Called with a line of text that describes the progress.
 
     Examples
     --------
@@ -82,7 +85,7 @@ class ConjugateGradient:
     random_state: Any = None
     max_memory: Any = None
     say: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
-    storage: ClassVar[str] = "tiled"  # how K is best held
+    storage: ClassVar[str] = "tiled"  # the recommended storage of K
 
     def __post_init__(self) -> None:
         check_stopping(self)
@@ -90,33 +93,41 @@ class ConjugateGradient:
             raise ValueError(f"ConjugateGradient: rank must not be negative, got {self.rank!r}")
 
     def workspace(self, n: int, columns: int = 1) -> int:
-        """Return the bytes needed beside the Gram: the factor, its square, the iterates."""
+        """Return the bytes needed in addition to the Gram: preconditioner and iterates."""
         rank = self._rank(n)
         return 8 * (n * rank + 10 * rank * rank + 8 * n * columns)
 
     def cost(self, n: int, read: Cost, columns: int = 1) -> tuple[Cost, Cost]:
-        """Return what the preconditioner takes, and a step, if a pass over K takes `read`."""
-        r, more = self._rank(n), columns - 1
-        prepared = (2.0 * r / n) * read + Cost(thin=3.0 * n * r * r, calls=200)
-        step = Cost(read=32.0 * n * r, products=2.0 * n * n * more, thin=4.0 * n * r * more)
-        return prepared, read + step + Cost(calls=15)
+        """Return the costs of the preconditioner and of a step, if a pass over K costs `read`."""
+        r, extra_columns = self._rank(n), columns - 1
+        setup = (2.0 * r / n) * read + Cost(thin=3.0 * n * r * r, calls=200)
+        step = Cost(
+            read=32.0 * n * r,
+            products=2.0 * n * n * extra_columns,
+            thin=4.0 * n * r * extra_columns,
+        )
+        return setup, read + step + Cost(calls=15)
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
-        """Build the preconditioner of K + diag(shift); the Gram is kept.
+        """Compute the preconditioner of K + diag(shift).
 
         Parameters
         ----------
         gram : GramOperator
-            Symmetric, held in any way.
+            Symmetric, with any storage.  It is not changed, and is needed for every solve.
         shift : float or ndarray of shape (n,)
             Positive.
-        overwrite : bool
-            Without effect.
+        overwrite : bool, default=False
+            Ignored.
+
+        Returns
+        -------
+        factor : Factor
 
         Raises
         ------
         NotPositiveDefiniteError
-            If a shift is 0, or K has a negative eigenvalue that shows.
+            If a shift is 0, or the pivots reveal that K is not positive semidefinite.
         MemoryBudgetError
             If the preconditioner does not fit `max_memory`.
         """
@@ -125,7 +136,7 @@ class ConjugateGradient:
         if not shift.min() > 0:
             raise NotPositiveDefiniteError(
                 "conjugate gradients need a positive shift, but the smallest is 0: the number of "
-                "steps grows with |K| / shift. Use solver='cholesky', or 'lstsq' for singular K"
+                "steps grows with |K| / shift. Use solver='cholesky', or 'lstsq' if K is singular"
             )
         n = gram.shape[0]
         check_budget(self.workspace(n), self.max_memory, f"conjugate gradients on {n} points")
@@ -134,27 +145,30 @@ class ConjugateGradient:
     def _rank(self, n: int) -> int:
         if self.rank is not None:
             return min(self.rank, n)
-        entries = min(_LARGEST, budget_in_bytes(self.max_memory) // 32)
+        entries = min(_MAX_FACTOR_ENTRIES, budget_in_bytes(self.max_memory) // 32)
         return min(n, max(10, min(int(5 * np.sqrt(n)), entries // n)))
 
 
-def expected_steps(left: float) -> float:
-    """Return how many steps reach 1e-14 if the pivots leave eigenvalues of up to `left` shifts.
+def expected_steps(ratio: float) -> float:
+    """Return the expected number of steps to a relative residual of 1e-14.
 
-    Those are about the trace of what is left, divided by the number of pivots: the eigenvalues of
-    K fall, and so does the trace.  Chebyshev's bound is then too small on spectra that fall: of
-    seven sets of 8000 points six took 1.25 to 1.7 times as many steps.  On a flat spectrum it is
-    too large, but there the steps are many.
+    `ratio` estimates the largest eigenvalue of the residual K - F^T F, relative to the shift.  The
+    estimate is the trace of the residual divided by the number of pivots, which assumes that the
+    spectrum decays.  With this estimate, Chebyshev's bound on the number of steps is too small for
+    decaying spectra: on six of seven datasets of 8000 points, 1.25 to 1.7 times as many steps were
+    needed.  For a flat spectrum it is too large, but then many steps are needed anyway.
     """
-    root = np.sqrt(1.0 + max(left, 1e-12))
-    return float(_USUAL * np.log(2e14) / np.log((root + 1.0) / (root - 1.0)))
+    root = np.sqrt(1.0 + max(ratio, 1e-12))
+    return float(_STEPS_PER_CHEBYSHEV_STEP * np.log(2e14) / np.log((root + 1.0) / (root - 1.0)))
 
 
 class _IterativeFactor(PreconditionedFactor):
-    expected = 0.0  # steps
+    """Conjugate gradients with the low-rank preconditioner of `ConjugateGradient`."""
+
+    expected_steps = 0.0  # without a preconditioner there is no estimate
     _advice = (
-        "The usual cause is a shift below many eigenvalues of K. Raise rank or max_iter, or try "
-        "solver='mixed', which takes 4 n^2 bytes"
+        "The usual cause is a shift that is smaller than many eigenvalues of K. Increase rank or "
+        "max_iter, or try solver='mixed', which needs 4 n^2 bytes"
     )
 
     def __init__(self, options: ConjugateGradient, gram: GramOperator, shift: np.ndarray) -> None:
@@ -164,15 +178,15 @@ class _IterativeFactor(PreconditionedFactor):
         F, self._message = np.empty((0, self.size)), ""
         if rank := options._rank(self.size):
             seed = 0 if options.random_state is None else options.random_state
-            alike = np.all(shift == self._mu)
-            scaled = gram if alike else _Scaled(gram, self._scale)
-            partial = rpcholesky(scaled, rank, random_state=seed, n_threads=gram.n_threads)
-            F = partial.factor
+            equal_shifts = np.all(shift == self._mu)
+            scaled = gram if equal_shifts else _Scaled(gram, self._scale)
+            pivoted = rpcholesky(scaled, rank, random_state=seed, n_threads=gram.n_threads)
+            F = pivoted.factor
             self._message = (
-                f"{len(F)} pivots leave {partial.trace:.2e} of the trace, "
-                f"{partial.trace / self._mu:.2e} shifts"
+                f"{len(F)} pivots; the trace of the residual is {pivoted.trace:.2e}, "
+                f"{pivoted.trace / self._mu:.2e} times the shift"
             )
-            self.expected = expected_steps(partial.trace / (len(F) or 1) / self._mu)
+            self.expected_steps = expected_steps(pivoted.trace / (len(F) or 1) / self._mu)
         self._note = self._message
         self._bounds: dict[str, float] = {}
         self._P = ShiftedLowRank(F, self._mu, n_threads=gram.n_threads)
@@ -181,17 +195,17 @@ class _IterativeFactor(PreconditionedFactor):
 
     def _check_columns(self, columns: int) -> None:
         needed, budget = self._options.workspace(self.size, columns), self._options.max_memory
-        check_budget(needed, budget, f"{columns} columns of {self.size} rows at once")
+        check_budget(needed, budget, f"{columns} right-hand sides of {self.size} rows")
 
-    def _keep_bounds(self, gap: np.ndarray) -> None:
+    def _store_bounds(self, residual: np.ndarray) -> None:
         self._bounds = {
-            "coefficients": self._largest(gap) / float(self._shift.min()),
-            "function": 0.5 * self._largest(gap / np.sqrt(self._shift)[:, None]),
+            "coefficients": self._largest_norm(residual) / float(self._shift.min()),
+            "function": 0.5 * self._largest_norm(residual / np.sqrt(self._shift)[:, None]),
         }
 
-    def _largest(self, gap: np.ndarray) -> float:
-        """Return the largest norm of a column, in units of the right-hand side."""
-        norms = np.linalg.norm(gap, axis=0)
+    def _largest_norm(self, residual: np.ndarray) -> float:
+        """Return the largest norm of a column, after undoing the scaling of the right-hand side."""
+        norms = np.linalg.norm(residual, axis=0)
         with np.errstate(over="ignore"):
             return float(np.ldexp(norms, self._exponents).max(initial=0.0))
 
@@ -208,16 +222,16 @@ class _IterativeFactor(PreconditionedFactor):
     def inverse_diagonal(self) -> NoReturn:
         self._refuse("the diagonal of the inverse")
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _refuse(self, quantity: str) -> NoReturn:
         raise NotImplementedError(
-            f"conjugate gradients solve systems and do not know {what} of K + shift; use "
-            f"Cholesky() (solver='cholesky'), or the determinant of an approximation, "
+            f"conjugate gradients only solve systems and cannot compute {quantity} of K + shift; "
+            f"use Cholesky() (solver='cholesky'), or the determinant of a low-rank approximation, "
             f"ShiftedLowRank"
         )
 
 
 class _Scaled(GramOperator):
-    """S K S, as far as pivots need it: blocks and the diagonal."""
+    """The scaled Gram S K S, from which pivots are chosen."""
 
     def __init__(self, gram: GramOperator, scale: np.ndarray) -> None:
         self._gram, self._scale = gram, scale

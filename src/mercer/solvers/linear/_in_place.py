@@ -1,7 +1,7 @@
-"""A symmetric matrix that a LAPACK routine is working in.
+"""Symmetric matrices that LAPACK factorises in place, without losing the original matrix.
 
-LAPACK reads and overwrites one triangle of a symmetric matrix.  The other still holds it, so the
-matrix can be multiplied with afterwards, and residuals are true ones, without a second copy.
+LAPACK reads and overwrites only one triangle of a symmetric matrix.  The other triangle still
+contains the original, so that products with it, and true residuals, need no second copy.
 """
 
 from __future__ import annotations
@@ -17,15 +17,32 @@ __all__ = ["Triangle", "check_points", "matrix_of", "mirror"]
 
 
 def check_points(gram: Any) -> None:
-    """Refuse a Gram that is not k(X, X) of at least one point."""
+    """Raise ValueError if the Gram is not k(X, X) of at least one point."""
     if not getattr(gram, "symmetric", True):
-        raise ValueError("this solver needs a symmetric Gram k(X, X); got one with Z")
+        raise ValueError(
+            "this solver needs a symmetric Gram matrix k(X, X), but got a Gram matrix k(X, Z)"
+        )
     if not gram.shape[0]:
-        raise ValueError("there are no points: K is 0 x 0, and there is nothing to solve")
+        raise ValueError("there are no points: K is 0 x 0, so that there is nothing to solve")
 
 
 def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
-    """Return the matrix of a symmetric Gram as an array to work in, saying so if it was none.
+    """Return the matrix of a symmetric Gram as an array that the caller may overwrite.
+
+    Parameters
+    ----------
+    gram : GramOperator or CentredGram
+    overwrite : bool
+        Return the array of the Gram itself, if it is stored as one, instead of a copy.
+
+    Returns
+    -------
+    K : ndarray of shape (n, n)
+
+    Warns
+    -----
+    DensifyWarning
+        If the Gram was not stored as an array.
 
     Examples
     --------
@@ -37,11 +54,11 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
            [0., 1.]])
     """
     check_points(gram)
-    held = getattr(gram, "gram", gram)  # beneath a centred one
-    if not hasattr(held, "release"):
+    inner = getattr(gram, "gram", gram)  # the Gram that a CentredGram wraps
+    if not hasattr(inner, "release"):
         n = gram.shape[0]
         warn_caller(
-            f"a direct solver turns the {type(held).__name__} of {n} points into an array of "
+            f"a direct solver turns the {type(inner).__name__} of {n} points into an array of "
             f"{gram.dtype.itemsize * n * n / 2**30:.2f} GiB",
             DensifyWarning,
         )
@@ -49,21 +66,21 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
     else:
         K = gram.release() if overwrite else gram.to_array()
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(K.sum(dtype=np.float64))  # one number, no array of flags
+        finite = np.isfinite(K.sum(dtype=np.float64))  # the sum needs no n x n array of flags
     if not finite:
         raise not_finite(gram.kernel)
     return K
 
 
 class Triangle:
-    """The matrix A = K + diag(shift) after its lower triangle has been given away.
+    """The matrix A = K + diag(shift) in an array whose lower triangle LAPACK may overwrite.
 
     Attributes
     ----------
-    work : ndarray
-        Fortran order; hand it to LAPACK with lower=1 and overwrite_a=1.
-    diagonal : ndarray
-        That of A.
+    work : ndarray of shape (n, n)
+        The array, in Fortran order; pass it to LAPACK with lower=1 and overwrite_a=1.
+    diagonal : ndarray of shape (n,)
+        The diagonal of A.
 
     Examples
     --------
@@ -85,23 +102,23 @@ class Triangle:
         np.fill_diagonal(self.work, self.diagonal)
 
     def restore(self) -> None:
-        """Make `work` the matrix A again, from the triangle that is still there."""
+        """Restore A in `work`, from the upper triangle that LAPACK did not overwrite."""
         mirror(self.work.T)
         self.restore_diagonal()
 
     def times(self, V: np.ndarray) -> np.ndarray:
-        """Return A V, from the upper triangle."""
+        """Return A V, computed from the upper triangle of `work`."""
         symm = blas.dsymm if self.work.dtype == np.float64 else blas.ssymm
-        written = self.work.diagonal().copy()  # by LAPACK
+        lapack_diagonal = self.work.diagonal().copy()
         self.restore_diagonal()
         try:
             return np.asarray(symm(1.0, self.work, np.asfortranarray(V, self.work.dtype), lower=0))
         finally:
-            np.fill_diagonal(self.work, written)
+            np.fill_diagonal(self.work, lapack_diagonal)
 
 
 def mirror(A: np.ndarray) -> None:
-    """Copy the lower triangle of A to the upper one, by strips: no second matrix appears.
+    """Copy the lower triangle of A to the upper one, in place and without a second matrix.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The a of least norm with F^T a = w: which combination of rows a vector is."""
+"""Minimum-norm solutions of F^T a = w: the coefficients of a vector w in the rows of F."""
 
 from __future__ import annotations
 
@@ -12,41 +12,59 @@ from ..._runtime.linalg import eigh, lstsq
 
 __all__ = ["minimum_norm"]
 
-_REFINED = 3  # steps: those after the first mend what squaring the condition of F has lost
+# The steps after the first correct the error that squaring the condition number of F causes.
+_REFINEMENT_STEPS = 3
 
 
 @entry_point
 def minimum_norm(F: Any, W: np.ndarray, max_memory: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the A of least norm with F^T A nearest to W, and |W - F^T A| for each column.
+    """Return the minimum-norm least-squares solution A of F^T A = W.
 
-    F of shape (n, M) may be sparse.  Dense rows go through their singular values; for sparse ones
-    the smaller of F F^T and F^T F is decomposed, and its error corrected.
+    A dense F is solved by a singular value decomposition.  For a sparse F, the smaller of F F^T and
+    F^T F is decomposed, and the solution is improved by iterative refinement.
+
+    Parameters
+    ----------
+    F : ndarray or sparse matrix of shape (n, M)
+    W : ndarray of shape (M, q)
+    max_memory : int, str or None
+        Memory budget; None for half of the memory of the computer.
+
+    Returns
+    -------
+    A : ndarray of shape (n, q)
+    residuals : ndarray of shape (q,)
+        |W - F^T A| of each column.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.solvers import minimum_norm
     >>> F = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    >>> A, left = minimum_norm(F, np.array([[2.0], [3.0], [4.0]]))
-    >>> A.ravel().round(6), left.round(6)
+    >>> A, residuals = minimum_norm(F, np.array([[2.0], [3.0], [4.0]]))
+    >>> A.ravel().round(6), residuals.round(6)
     (array([1., 1., 3.]), array([4.]))
     """
-    (n, M), small = F.shape, float(np.finfo(float).eps) * max(F.shape)
+    (n, M), rcond = F.shape, float(np.finfo(float).eps) * max(F.shape)
     if not sp.issparse(F):
         check_budget(24 * n * M, max_memory, f"the singular values of {n} rows of {M} features")
-        A = lstsq(F.T, W, cond=small, check_finite=False)[0]
+        A = lstsq(F.T, W, cond=rcond, check_finite=False)[0]
         return A, np.linalg.norm(W - F.T @ A, axis=0)
-    size, wide = min(n, M), n < M
-    check_budget(24 * size * size, max_memory, f"a matrix of {size} x {size} products of features")
+    rank_bound, wide = min(n, M), n < M
+    check_budget(
+        24 * rank_bound * rank_bound,
+        max_memory,
+        f"a matrix of {rank_bound} x {rank_bound} products of features",
+    )
     values, V = eigh((F @ F.T if wide else F.T @ F).toarray(), overwrite_a=True)
-    kept = values > small * values.max(initial=0.0)
-    values, V = values[kept], V[:, kept]
+    is_nonzero = values > rcond * values.max(initial=0.0)
+    values, V = values[is_nonzero], V[:, is_nonzero]
 
     def inverse(B: np.ndarray) -> np.ndarray:
         return V @ ((V.T @ B) / values[:, None])
 
     A = np.zeros((n, W.shape[1]))
-    for _ in range(_REFINED):
+    for _ in range(_REFINEMENT_STEPS):
         R = W - F.T @ A
         A += inverse(F @ R) if wide else F @ inverse(R)
     return A, np.linalg.norm(W - F.T @ A, axis=0)

@@ -1,17 +1,19 @@
-"""Preconditioned conjugate gradients on A a = y, the columns of y in lockstep.
+"""Preconditioned conjugate gradients on A a = y, for several right-hand sides at once.
 
     z = P^-1 r,   p <- z + b p,   a <- a + s p,   r <- r - s A p,
     s = (r . p) / (p . A p),      b = z_new . (r_new - r) / (r . z)
 
-Each column has steps of its own, but one product serves all.  This b (Polak and Ribiere's) is the
-usual one where P^-1 is exact, and forgives a P^-1 that rounds to float32.  The r of the recurrence
-drifts away from y - A a: it is computed anew every 20 steps, and before anything is called solved.
+Each column of y has its own step sizes s and b, but one product with A serves all columns.  The
+Polak-Ribiere formula for b equals the usual one if P^-1 is exact, and tolerates a P^-1 that is
+applied in float32.  The recurrence for r drifts away from the true residual y - A a, which is
+therefore recomputed every 20 steps, and before a system counts as solved.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ from .._report import Status, enough
 from ._cholesky import Factor, relative
 
 __all__ = [
-    "Iterates",
+    "CGResult",
     "PreconditionedFactor",
     "Recurrence",
     "check_stopping",
@@ -32,26 +34,38 @@ __all__ = [
     "ended",
 ]
 
-_MOST_STEPS = 500  # steps at most where the solver does not say
-_REFRESH = 20  # steps after which the true residual is computed
-_TRIAL = 10  # steps before an impatient caller may be told that there will be too many
-# What rounding leaves of a residual, in units of eps |A| |a|: products hardly do better than the
-# first, and a backward stable method may do as badly as the second.
-_FLOOR, _STABLE = 1.0 / 32.0, 4.0
-_INDEFINITE = (
+
+@dataclass(frozen=True)
+class _CGTuning:
+    """Tuning constants of conjugate gradients."""
+
+    # Largest number of steps, if the solver has max_iter=None.
+    max_steps: int = 500
+    # Steps between two computations of the true residual.
+    steps_per_refresh: int = 20
+    # Steps before the iteration may be given up because of slow decay (patient=False).
+    trial_steps: int = 10
+    # The residual due to rounding, in units of eps |A| |a|: products with A are hardly more exact
+    # than the first value, and a backward stable method guarantees the second.
+    rounding_floor: float = 1.0 / 32.0
+    backward_stable: float = 4.0
+
+
+_TUNING = _CGTuning()
+_INDEFINITE_MESSAGE = (
     "K + shift is not positive definite: step {step} of conjugate gradients met a direction p with "
     "p^T (K + shift) p = {curvature}. The usual cause is a kernel that is not positive "
     "semidefinite. Try a larger shift, or solver='lstsq'"
 )
 
 
-class Iterates(NamedTuple):
-    """Where the iteration ended."""
+class CGResult(NamedTuple):
+    """The result of conjugate gradients."""
 
-    a: np.ndarray
-    gap: np.ndarray  # the true y - A a
+    a: np.ndarray  # the solution
+    gap: np.ndarray  # the true residual y - A a
     n_iter: int
-    converged: bool  # or as far as rounding allows
+    converged: bool  # whether the tolerance, or the limit set by rounding, was reached
 
 
 @entry_point
@@ -66,33 +80,42 @@ def conjugate_gradients(
     dtype: Any = float,
     patient: bool = True,
     say: Callable[[str], None] | None = None,
-) -> Iterates:
+) -> CGResult:
     """Solve A a = y until |y - A a| <= tol |y|, or as far as rounding allows.
 
-    That far it is when the recurrence is at its end, or at residuals of 4 eps |A| |a|, what a
-    backward stable method guarantees, and the true residual is no longer halved.  Whether what is
-    left is a solution is for the caller to judge.
+    The limit of rounding is reached when the true residual is no longer halved, although the
+    recurrence has reached the goal, or although the residual is below 4 eps |A| |a|, which a
+    backward stable method guarantees.  The caller decides whether that residual is acceptable.
 
     Parameters
     ----------
     times, precondition : callable
-        V -> A V and V -> P^-1 V, for V of shape (n, q).
+        Functions V -> A V and V -> P^-1 V, for V of shape (n, q).
     Y : ndarray of shape (n, q)
-    tol, max_iter : float, int
+        The right-hand sides.
+    tol : float
+        Relative residual at which the iteration stops.
+    max_iter : int
+        Largest number of steps.
     rounding : callable
-        a -> about |A| |a|, one number per column: a residual of eps / 32 of that counts as 0,
-        because a product with A is not more exact; unless it is more than `enough` of |y|.
-    dtype : dtype
-        The precision of a product with A, whose relative rounding is eps.
-    patient : bool
-        If not, stop after 10 steps that promise more than 1.5 times `max_iter`.
+        Function that estimates |A| |a|, one number per column of a.  A residual of eps / 32 times
+        this value counts as 0, because a product with A is not more exact, unless it exceeds
+        `enough(dtype)` times |y|.
+    dtype : dtype, default=float
+        The precision of a product with A; eps is its machine epsilon.
+    patient : bool, default=True
+        If False, give up after 10 or more steps if their decay predicts more than 1.5 `max_iter`.
     say : callable, optional
-        Told of the progress.
+        Called with a line of text that describes the progress.
+
+    Returns
+    -------
+    found : CGResult
 
     Raises
     ------
     NotPositiveDefiniteError
-        If p . A p is not positive.
+        If p . A p <= 0 for a search direction p.
 
     Examples
     --------
@@ -111,50 +134,61 @@ def conjugate_gradients(
     (True, 3)
     """
     run = Recurrence(times, precondition, np.asarray(Y, dtype=float))
-    size = np.linalg.norm(run.Y, axis=0)
-    best, fresh = np.inf, True  # fresh: R is the true residual
-    eps, most = float(np.finfo(dtype).eps), enough(dtype) * size
+    norm_y = np.linalg.norm(run.Y, axis=0)
+    best_ratio, fresh = np.inf, True  # fresh: R is the true residual, not that of the recurrence
+    eps, max_goal = float(np.finfo(dtype).eps), enough(dtype) * norm_y
     while True:
-        floor = eps * rounding(run.X)
-        goal = np.maximum(tol * size, np.minimum(_FLOOR * floor, most))
-        left = np.linalg.norm(run.R, axis=0)
-        waiting = left > (goal if fresh else 0.5 * goal)
-        claimed = not waiting.any()
-        if fresh and claimed:
-            return Iterates(run.X, run.R, run.n_iter, True)
-        over = run.n_iter >= max_iter
-        over = over or (not patient and _hopeless(left, size, goal, run.n_iter, max_iter))
-        if not (over or claimed or (run.n_iter % _REFRESH == 0 and not fresh)):
-            run.step(slice(None) if waiting.all() else np.flatnonzero(waiting))
+        rounding_error = eps * rounding(run.X)
+        goals = np.maximum(
+            tol * norm_y, np.minimum(_TUNING.rounding_floor * rounding_error, max_goal)
+        )
+        norm_r = np.linalg.norm(run.R, axis=0)
+        unsolved = norm_r > (goals if fresh else 0.5 * goals)
+        recurrence_done = not unsolved.any()
+        if fresh and recurrence_done:
+            return CGResult(run.X, run.R, run.n_iter, True)
+        give_up = run.n_iter >= max_iter
+        give_up = give_up or (
+            not patient and _is_too_slow(norm_r, norm_y, goals, run.n_iter, max_iter)
+        )
+        if not (
+            give_up
+            or recurrence_done
+            or (run.n_iter % _TUNING.steps_per_refresh == 0 and not fresh)
+        ):
+            run.step(slice(None) if unsolved.all() else np.flatnonzero(unsolved))
             fresh = False
             continue
         if not fresh:
             run.R, fresh = run.residual(), True
-            left = np.linalg.norm(run.R, axis=0)
-        worst = float(np.max(left / np.maximum(goal, 1e-300)))
-        stable = bool(np.all(left <= np.maximum(goal, _STABLE * floor)))
+            norm_r = np.linalg.norm(run.R, axis=0)
+        worst_ratio = float(np.max(norm_r / np.maximum(goals, 1e-300)))
+        at_rounding = bool(
+            np.all(norm_r <= np.maximum(goals, _TUNING.backward_stable * rounding_error))
+        )
         if say is not None:
             say(Step(f"step {run.n_iter}: relative residual {relative(run.R, run.Y):.1e}"))
-        # Where the recurrence has reached the goal, or rounding is in sight, go on only as long as
-        # the true residual is halved.
-        ending = claimed or stable
-        stuck = ending and worst > 0.5 * best
-        if over or stuck or worst <= 1.0:
-            return Iterates(run.X, run.R, run.n_iter, worst <= 1.0 or stuck)
-        best = min(best, worst) if ending else best
-        run.restart(forget=claimed)
+        # Once the recurrence has reached the goal, or the residual is at the level of rounding,
+        # continue only as long as the true residual is halved.
+        near_end = recurrence_done or at_rounding
+        stuck = near_end and worst_ratio > 0.5 * best_ratio
+        if give_up or stuck or worst_ratio <= 1.0:
+            return CGResult(run.X, run.R, run.n_iter, worst_ratio <= 1.0 or stuck)
+        best_ratio = min(best_ratio, worst_ratio) if near_end else best_ratio
+        run.restart(forget=recurrence_done)
 
 
 class Recurrence:
-    """The recurrence of the module: X, the residual R, and the directions P of all columns.
+    """The state of conjugate gradients: iterates X, residuals R and directions P.
 
     Parameters
     ----------
     times, precondition : callable
         As for `conjugate_gradients`.
     Y : ndarray of shape (n, q)
+        The right-hand sides.
     indefinite : str
-        The error if A is not positive definite, with places for {step} and {curvature}.
+        Error message if A is not positive definite, with the fields {step} and {curvature}.
 
     Examples
     --------
@@ -173,7 +207,7 @@ class Recurrence:
         times: Callable[[np.ndarray], np.ndarray],
         precondition: Callable[[np.ndarray], np.ndarray],
         Y: np.ndarray,
-        indefinite: str = _INDEFINITE,
+        indefinite: str = _INDEFINITE_MESSAGE,
     ) -> None:
         self.times, self.precondition, self.Y = times, precondition, Y
         self.indefinite = indefinite
@@ -181,45 +215,47 @@ class Recurrence:
         self.restart(forget=True)
 
     def residual(self) -> np.ndarray:
-        """Return the true Y - A X; R drifts away from it."""
+        """Return the true residual Y - A X, from which R drifts away."""
         return self.Y - self.times(self.X)
 
     def restart(self, *, forget: bool) -> None:
-        """Go on from R as it is now; `forget` drops the directions taken so far."""
+        """Continue from the current R; with `forget`, discard the previous search directions."""
         Z = self.precondition(self.R)
         if forget:
-            self.P = Z.copy(order="K")  # a product may round differently in another layout
+            self.P = Z.copy(order="K")  # the memory layout can affect the rounding of products
         self.rz = columnwise(self.R, Z)
 
     def step(self, active: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Take a step with the columns `active`, and return the coefficients s and b of each."""
+        """Take a step for the columns `active`, and return their step sizes s and b."""
         self.n_iter += 1
         P, R, rz = self.P[:, active], self.R[:, active], self.rz[active]
         AP = self.times(P)
         curvature = columnwise(P, AP)
         if not np.all(np.isfinite(curvature)):
-            raise _not_finite()
+            raise _not_finite_error()
         if np.any(curvature <= 0.0):
-            least = f"{curvature.min():.3g}"
-            text = self.indefinite.format(step=self.n_iter, curvature=least)
+            smallest = f"{curvature.min():.3g}"
+            text = self.indefinite.format(step=self.n_iter, curvature=smallest)
             raise NotPositiveDefiniteError(text)
         s = columnwise(R, P) / curvature
         self.X[:, active] += s * P
-        new = R - s * AP
-        Z = self.precondition(new)
-        b = np.where(rz > 0, columnwise(Z, new - R) / np.where(rz > 0, rz, 1.0), 0.0)
-        self.R[:, active], self.P[:, active] = new, Z + b * P
-        self.rz[active] = columnwise(new, Z)
+        R_new = R - s * AP
+        Z = self.precondition(R_new)
+        b = np.where(rz > 0, columnwise(Z, R_new - R) / np.where(rz > 0, rz, 1.0), 0.0)
+        self.R[:, active], self.P[:, active] = R_new, Z + b * P
+        self.rz[active] = columnwise(R_new, Z)
         return s, b
 
 
 class PreconditionedFactor(Factor):
-    """A preconditioner of A = K + diag(shift), and the conjugate gradients that solve with it.
+    """Base class of factors that solve A = K + diag(shift) by preconditioned CG.
+
+    Subclasses provide the preconditioner.
 
     Parameters
     ----------
     options : solver
-        With `tol`, `max_iter`, and perhaps `say`.
+        With the attributes `tol`, `max_iter`, and optionally `say`.
     gram : GramOperator
     shift : ndarray of shape (n,)
     """
@@ -230,28 +266,28 @@ class PreconditionedFactor(Factor):
         super().__init__(repr(options), gram.shape[0], gram.dtype)
         self._tol, self._note = options.tol, ""
         self._gram, self._shift, self._options = gram, shift, options
-        self._rounding = rounding_of(gram)
+        self._rounding = rounding_scale(gram)
 
     @abstractmethod
     def _precondition(self, R: np.ndarray) -> np.ndarray:
         """Return P^-1 R."""
 
     def _check_columns(self, columns: int) -> None:
-        """Refuse a right-hand side that takes too much memory."""
+        """Raise MemoryBudgetError if this many right-hand sides need too much memory."""
 
-    def _keep_bounds(self, gap: np.ndarray) -> None:
-        """Remember what the residual says of the errors."""
+    def _store_bounds(self, residual: np.ndarray) -> None:
+        """Store the error bounds that follow from the residual."""
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
         options = self._options
         self._check_columns(y.shape[1])
-        with one_blas_thread:  # tiles have threads of their own, on which the bits do not depend
+        with one_blas_thread:  # tiled products use their own threads
             found = conjugate_gradients(
                 self._times,
                 self._precondition,
                 y,
                 tol=self._tol,
-                max_iter=options.max_iter or _MOST_STEPS,
+                max_iter=options.max_iter or _TUNING.max_steps,
                 rounding=self._rounding,
                 dtype=self._gram.dtype,
                 patient=patient,
@@ -259,7 +295,7 @@ class PreconditionedFactor(Factor):
             )
         self._n_iter = found.n_iter
         self._status, self._message = ended(found, relative(found.gap, y), self._tol, self._note)
-        self._keep_bounds(found.gap)
+        self._store_bounds(found.gap)
         return found.a, found.gap
 
     def _times(self, V: np.ndarray) -> np.ndarray:
@@ -267,7 +303,7 @@ class PreconditionedFactor(Factor):
 
 
 def check_stopping(solver: Any) -> None:
-    """Refuse a tolerance or a number of steps that makes no sense.
+    """Raise ValueError if `tol` or `max_iter` of a solver is out of range.
 
     Examples
     --------
@@ -282,8 +318,18 @@ def check_stopping(solver: Any) -> None:
         raise ValueError(f"{name}: max_iter must be at least 1, got {solver.max_iter!r}")
 
 
-def ended(found: Iterates, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
-    """Return how an iteration ended, and what to say of it.
+def ended(found: CGResult, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
+    """Return the status and the message of a finished iteration.
+
+    Parameters
+    ----------
+    found : CGResult
+    residual : float
+        The true relative residual.
+    tol : float
+        The tolerance that was requested.
+    note : str, optional
+        Appended to the message.
 
     Examples
     --------
@@ -297,25 +343,25 @@ def ended(found: Iterates, residual: float, tol: float, note: str = "") -> tuple
     """
     if found.converged:
         return Status.CONVERGED, note
-    text = f"relative residual {residual:.1e} after {found.n_iter} steps, {tol:.1e} was asked for"
+    text = f"relative residual {residual:.1e} after {found.n_iter} steps, above tol={tol:.1e}"
     return Status.NOT_CONVERGED, "; ".join(filter(None, [text, note]))
 
 
-def rounding_of(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a -> about |K| |a|, for the rounding of a product with K.
+def rounding_scale(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that estimates |K| |a|, the scale of rounding errors of products with K.
 
-    |K_ij| <= sqrt(K_ii K_jj), and of n roundings that do not all have the same sign an eighth of
-    the sum is left, or less.  The shift is no part of it: shift_i a_i is at most about y_i.
+    The estimate uses |K_ij| <= sqrt(K_ii K_jj).  It is divided by 8, because n rounding errors of
+    different signs partly cancel.  The shift is ignored: shift_i a_i is at most about y_i.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         root = np.sqrt(np.abs(np.asarray(gram.diagonal(), dtype=float)))
-        size = float(np.linalg.norm(root)) / 8.0
-    if not np.isfinite(size):
-        raise _not_finite()
-    return lambda a: np.asarray(size * (root @ np.abs(a)))
+        scale = float(np.linalg.norm(root)) / 8.0
+    if not np.isfinite(scale):
+        raise _not_finite_error()
+    return lambda a: np.asarray(scale * (root @ np.abs(a)))
 
 
-def _not_finite() -> ValueError:
+def _not_finite_error() -> ValueError:
     return ValueError(
         "K has entries that are not finite; the usual cause is a kernel that overflows on these "
         "points. Scale the features"
@@ -323,7 +369,7 @@ def _not_finite() -> ValueError:
 
 
 def columnwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Return u_j . v_j for each column j.
+    """Return the inner products u_j . v_j of corresponding columns.
 
     Examples
     --------
@@ -335,14 +381,14 @@ def columnwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->j", U, V)
 
 
-def _hopeless(
-    left: np.ndarray, size: np.ndarray, goal: np.ndarray, n_iter: int, max_iter: int
+def _is_too_slow(
+    norm_r: np.ndarray, norm_y: np.ndarray, goals: np.ndarray, n_iter: int, max_iter: int
 ) -> bool:
-    """Tell whether the decay so far, if it goes on like this, takes far more than max_iter."""
-    some = size > 0
-    if n_iter < _TRIAL or not some.any():
+    """Whether, at the rate of decay so far, far more than max_iter steps would be needed."""
+    nonzero = norm_y > 0
+    if n_iter < _TUNING.trial_steps or not nonzero.any():
         return False
-    left, size, goal = left[some], size[some], goal[some]
-    gained = np.log(np.maximum(size / np.maximum(left, 1e-300), 1.0 + 1e-9))
-    wanted = np.log(np.maximum(size / np.maximum(goal, 1e-300), 1.0))
-    return bool(np.max(wanted / gained) * n_iter > 1.5 * max_iter)
+    norm_r, norm_y, goals = norm_r[nonzero], norm_y[nonzero], goals[nonzero]
+    achieved = np.log(np.maximum(norm_y / np.maximum(norm_r, 1e-300), 1.0 + 1e-9))
+    required = np.log(np.maximum(norm_y / np.maximum(goals, 1e-300), 1.0))
+    return bool(np.max(required / achieved) * n_iter > 1.5 * max_iter)

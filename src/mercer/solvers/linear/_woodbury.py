@@ -1,9 +1,9 @@
-"""P = F^T F + shift I for a wide F: what stands for K + shift where F^T F stands for K.
+"""Low-rank approximations P = F^T F + shift I of K + shift I, solved by the Woodbury identity.
 
     P^-1 v    = (v - F^T (F F^T + shift)^-1 F v) / shift                        (Woodbury)
     log det P = (n - k) log shift + log det(F F^T + shift)
 
-Only k x k matrices are factored, in float64.
+F has shape (k, n) with k < n.  Only k x k matrices are factorised, in float64.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ..._runtime.linalg import cho_factor, cho_solve
 
 __all__ = ["ShiftedLowRank", "outer"]
 
-_GROUPS = 8  # strips of F whose products are added in order
+_STRIPS = 8  # column strips of F; their products are added in a fixed order, whatever the threads
 
 
 @entry_point
 class ShiftedLowRank:
-    """P = F^T F + shift I, ready to solve with: a preconditioner of K + shift I.
+    """The matrix P = F^T F + shift I, with fast solves and log determinant.
 
-    With F from `rpcholesky`, P <= K + shift <= (1 + trace / shift) P, `trace` being that of what
-    the factor left of K.
+    It serves as a preconditioner of K + shift I.  With F from `rpcholesky`,
+    P <= K + shift I <= (1 + trace / shift) P, where `trace` is the trace of K - F^T F.
 
     Parameters
     ----------
     F : ndarray of shape (k, n)
-        Read only, and not copied; the factor of a `PartialCholesky` is in the right order.
+        Neither changed nor copied; the factor of a `PartialCholesky` has the right memory layout.
     shift : float
         Positive.
     n_threads : int, optional
-        All processors by default.  The results do not depend on it.
+        Number of threads; all processors by default.  The results do not depend on it.
 
     Examples
     --------
@@ -56,13 +56,14 @@ class ShiftedLowRank:
         if not (np.ndim(shift) == 0 and 0.0 < shift < np.inf):
             raise ValueError(
                 f"ShiftedLowRank needs a positive, finite shift, got {shift!r}: F^T F alone has no "
-                f"inverse. Shifts that differ by point belong into F: scale K on both sides"
+                f"inverse. If the shifts differ between points, scale K from both sides before "
+                f"computing F"
             )
         self.F, self.shift, self.n_threads = F, float(shift), n_threads
 
     @property
     def size(self) -> int:
-        """The n of P, n x n."""
+        """The number of rows of P."""
         return int(self.F.shape[1])
 
     def solve(self, V: np.ndarray) -> np.ndarray:
@@ -77,9 +78,9 @@ class ShiftedLowRank:
         return inner + (self.size - len(self.F)) * float(np.log(self.shift))
 
     def sample(self, rng: Any, q: int) -> np.ndarray:
-        """Return q columns drawn from the normal distribution of covariance P."""
-        inside = rng.standard_normal((len(self.F), q))
-        return self._minus(np.sqrt(self.shift) * rng.standard_normal((self.size, q)), -inside)
+        """Draw q samples from the normal distribution with covariance P, as columns (n, q)."""
+        coefficients = rng.standard_normal((len(self.F), q))
+        return self._minus(np.sqrt(self.shift) * rng.standard_normal((self.size, q)), -coefficients)
 
     @cached_property
     def _factor(self) -> tuple[np.ndarray, bool]:
@@ -102,23 +103,25 @@ class ShiftedLowRank:
     def _times(self, V: np.ndarray) -> np.ndarray:
         """Return F V."""
         work = float(self.F.size) * V.shape[1]
-        return _summed(lambda part: self.F[:, part] @ V[part], self.size, self.n_threads, work)
+        return _sum_over_strips(
+            lambda strip: self.F[:, strip] @ V[strip], self.size, self.n_threads, work
+        )
 
     def _minus(self, V: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Return V - F^T C."""
         out = np.empty_like(V)
 
-        def group(part: slice) -> None:
-            np.subtract(V[part], self.F[:, part].T @ C, out=out[part])
+        def subtract_strip(strip: slice) -> None:
+            np.subtract(V[strip], self.F[:, strip].T @ C, out=out[strip])
 
         work = float(self.F.size) * V.shape[1]
-        run(group, cut(self.size, _GROUPS), self.n_threads, work)
+        run(subtract_strip, cut(self.size, _STRIPS), self.n_threads, work)
         return out
 
 
 @entry_point
 def outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
-    """Return F F^T, in threads whose number does not change the bits.
+    """Return F F^T; the result does not depend on the number of threads.
 
     Examples
     --------
@@ -129,10 +132,11 @@ def outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
            [2., 1.]])
     """
     work = float(F.size) * len(F)
-    return _summed(lambda part: F[:, part] @ F[:, part].T, F.shape[1], n_threads, work)
+    return _sum_over_strips(lambda strip: F[:, strip] @ F[:, strip].T, F.shape[1], n_threads, work)
 
 
-def _summed(
-    share: Callable[[slice], np.ndarray], n: int, n_threads: int | None, work: float
+def _sum_over_strips(
+    product_of_strip: Callable[[slice], np.ndarray], n: int, n_threads: int | None, work: float
 ) -> np.ndarray:
-    return np.asarray(ordered_sum(share, cut(n, _GROUPS), _GROUPS, n_threads, work))
+    """Return the sum of `product_of_strip` over strips of n columns, in a fixed order."""
+    return np.asarray(ordered_sum(product_of_strip, cut(n, _STRIPS), _STRIPS, n_threads, work))

@@ -1,4 +1,4 @@
-"""Regularised risks  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|),  and what minimises them."""
+"""Regularised risks sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|), and their solvers."""
 
 from ._convex_risk import Machine
 from ._gradient import GradientDescent

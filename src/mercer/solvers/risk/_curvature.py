@@ -1,11 +1,14 @@
-"""The second derivatives H of a regularised risk: factors of them, and Newton steps by CG.
+"""Hessian factorisations of a regularised risk, and Newton steps by conjugate gradients.
 
-    H = sum_i v_i [F 1]_i^T (d^2 loss_i) [F 1]_i + mu I,      the intercepts without mu
+    H = sum_i v_i [F 1]_i^T (d^2 loss_i) [F 1]_i + mu I,      mu = 0 for the intercepts
 
-of q (m + 1) unknowns.  Outputs that the loss does not couple have a block each, which is exact.
-Coupled ones share that of the mean of their second derivatives: one factor for all of them, and a
-number of CG steps that grows with the certainty of predictions.  Where these become many and the
-joint H is small, it is factored as a whole.
+has q (m + 1) unknowns for m coordinates and q outputs.  There are three cases:
+
+- The loss does not couple the outputs: H is block diagonal, with one exact factor per output.
+- The loss couples the outputs (softmax): all outputs share one factor, made from the mean of their
+  second derivatives.  It is a preconditioner for CG.  The number of CG steps grows as the predicted
+  probabilities approach 0 and 1.
+- CG needs many steps and the joint H is small: the joint H is factored.
 """
 
 from __future__ import annotations
@@ -17,70 +20,83 @@ import numpy as np
 
 from ..._runtime.linalg import blas, cho_solve, lapack
 from .._row_blocks import weighted_gram
-from ._losses import Local
+from ._losses import LocalLoss
 
-__all__ = ["Blocks", "Joint", "coupled", "newton_direction"]
+__all__ = ["BlockPreconditioner", "JointPreconditioner", "is_coupled", "newton_direction"]
 
 
-class Blocks:
-    """The inverse of the second derivatives, of each output for itself or of their mean."""
+class BlockPreconditioner:
+    """Inverse of the block-diagonal Hessian: one block per output, or one shared mean block.
+
+    Calling it with the residuals r (m, q) of the weights and s (q,) of the intercepts applies the
+    inverse.
+    """
 
     def __init__(
-        self, F: np.ndarray, weights: np.ndarray, local: Local, shift: float, intercept: bool
+        self, F: np.ndarray, weights: np.ndarray, local: LocalLoss, shift: float, intercept: bool
     ) -> None:
-        D = weights[:, None] * local.diagonal
-        if coupled(local):
-            D = D.sum(axis=1, keepdims=True) / (D.shape[1] - 1)
+        curvature = weights[:, None] * local.diagonal
+        if is_coupled(local):
+            curvature = curvature.sum(axis=1, keepdims=True) / (curvature.shape[1] - 1)
         self.intercept = intercept
-        # the outputs that share a factor: all of them, if it is the same for all
-        alone = D.shape[1] > 1
-        self.parts = [slice(c, c + 1) for c in range(D.shape[1])] if alone else [slice(None)]
-        self.factors = [self._of(F, d, shift) for d in D.T]
+        # Each slice lists the outputs that use one factor: one output, or all of them.
+        separate = curvature.shape[1] > 1
+        self.output_slices = (
+            [slice(c, c + 1) for c in range(curvature.shape[1])] if separate else [slice(None)]
+        )
+        self.factors = [self._factor_block(F, d, shift) for d in curvature.T]
 
-    def _of(self, F: np.ndarray, d: np.ndarray, shift: float) -> _Block:
-        # an output without curvature says nothing about its intercept
+    def _factor_block(self, F: np.ndarray, d: np.ndarray, shift: float) -> _FactoredBlock:
+        # Without curvature the intercept is undetermined; an infinite total keeps it fixed.
         total = float(d.sum()) if d.sum() > np.finfo(float).tiny else np.inf
         mean = self.intercept * (F.T @ d) / total
         H = weighted_gram(F, d)
         if H.size and total < np.inf:
             H = blas.dsyr(-total, mean, lower=1, a=H, overwrite_a=1)
         H.flat[:: len(H) + 1] += shift
-        return _Block(_factor(H), mean, total)
+        return _FactoredBlock(_factor(H), mean, total)
 
     def __call__(self, r: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         z, t = np.empty_like(r), np.empty_like(s)
-        for part, (L, mean, total) in zip(self.parts, self.factors, strict=True):
-            right = r[:, part] - np.outer(mean, s[part])
-            z[:, part] = cho_solve((L, True), right, check_finite=False) if L.size else right
-            t[part] = self.intercept * (s[part] / total - mean @ z[:, part])
+        for outputs, (L, mean, total) in zip(self.output_slices, self.factors, strict=True):
+            right = r[:, outputs] - np.outer(mean, s[outputs])
+            z[:, outputs] = cho_solve((L, True), right, check_finite=False) if L.size else right
+            t[outputs] = self.intercept * (s[outputs] / total - mean @ z[:, outputs])
         return z, t
 
 
-class _Block(NamedTuple):
-    """L L^T = F^T D F + mu I with F centred, its mean under D, and the trace of D."""
+class _FactoredBlock(NamedTuple):
+    """Cholesky factor L L^T = F^T D F + mu I of one block, with F centred.
+
+    `mean` is the mean of the rows of F with weights D, and `total` is the trace of D.
+    """
 
     L: np.ndarray
     mean: np.ndarray
     total: float
 
 
-class Joint:
-    """The inverse of the second derivatives of all outputs together."""
+class JointPreconditioner:
+    """Inverse of the joint Hessian of all outputs, with all their couplings.
+
+    Calling it with the residuals r (m, q) of the weights and s (q,) of the intercepts applies the
+    inverse.
+    """
 
     def __init__(
-        self, F: np.ndarray, weights: np.ndarray, local: Local, shift: float, intercept: bool
+        self, F: np.ndarray, weights: np.ndarray, local: LocalLoss, shift: float, intercept: bool
     ) -> None:
         n, m = F.shape
         A = np.column_stack([F, np.ones(n)]) if intercept else F
         M, q = A.shape[1], local.slopes.shape[1]
         H = np.empty((M * q, M * q), order="F")
         for c in range(q):
-            bent = weights[:, None] * local.times(np.broadcast_to(np.eye(q)[c], (n, q)))
+            weighted = weights[:, None] * local.times(np.broadcast_to(np.eye(q)[c], (n, q)))
             for e in range(c, q):
-                H[e * M : (e + 1) * M, c * M : (c + 1) * M] = A.T @ (bent[:, e, None] * A)
+                H[e * M : (e + 1) * M, c * M : (c + 1) * M] = A.T @ (weighted[:, e, None] * A)
         diagonal = H.diagonal().reshape(q, M).copy()
         diagonal[:, :m] += shift
-        # H is singular: a coupled loss does not see a constant that all intercepts share
+        # H is singular, because a constant added to all intercepts does not change a coupled loss.
         diagonal[:, m:] *= 1.0 + 1e-8
         np.fill_diagonal(H, diagonal.ravel())
         self.L, self.intercept = _factor(H), intercept
@@ -92,17 +108,17 @@ class Joint:
         return (x[:-1], x[-1]) if self.intercept else (x, np.zeros_like(s))
 
 
-def coupled(local: Local) -> bool:
-    """Tell whether a change in the first output alone changes the slopes in others."""
+def is_coupled(local: LocalLoss) -> bool:
+    """Return True if changing the first output changes the slopes of the other outputs."""
     V = np.zeros(local.slopes.shape)
     V[:, 0] = 1.0
     return bool(np.any(local.times(V)[:, 1:]))
 
 
 def _factor(H: np.ndarray) -> np.ndarray:
-    """Return the Cholesky factor of H; where rounding outweighs mu, of H + jitter.
+    """Return the Cholesky factor of H, or of H + jitter if H is numerically indefinite.
 
-    The jitter only makes it a worse preconditioner.
+    Jitter does not change the solution: the factor is then a slightly worse preconditioner.
     """
     if not len(H):
         return H
@@ -118,33 +134,54 @@ def _factor(H: np.ndarray) -> np.ndarray:
 
 
 def newton_direction(
-    times: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    hessian_product: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     precondition: Callable[[np.ndarray], np.ndarray],
     gradient: np.ndarray,
-    digits: Callable[[float], float],
-    most: int,
+    relative_tol: Callable[[float], float],
+    max_products: int,
 ) -> tuple[np.ndarray, Any, int]:
-    """Return d with H d = -gradient, nearly, the values of f along d, and the products it took.
+    """Solve H d = -gradient approximately by preconditioned conjugate gradients.
 
-    Conjugate gradients, of all outputs together; `times` returns H p and the values of p.  They end
-    when the squared decrement that is left is `digits` of the first one, or after `most` products,
-    or where rounding leaves no curvature: each of these is a direction of descent.
+    CG runs for all outputs together.  It stops in one of three cases, each of which leaves a
+    descent direction: the squared Newton decrement of the residual is small enough, the limit of
+    products is reached, or rounding has destroyed the curvature.
+
+    Parameters
+    ----------
+    hessian_product : function
+        Maps a direction p to H p and to the values of p at the points.
+    precondition : function
+        Applies an approximate inverse of H.
+    gradient : ndarray
+    relative_tol : function
+        Maps the initial squared decrement to the relative reduction at which CG stops.
+    max_products : int
+        Maximum number of products with H.
+
+    Returns
+    -------
+    d : ndarray
+        The direction.
+    values : ndarray or 0.0
+        The values of d at the points; 0.0 if no product was made.
+    products : int
+        Number of products with H.
     """
     R = -gradient
     Z = precondition(R)
     d, P, products = np.zeros_like(R), Z, 0
     values: Any = 0.0
-    left = float(np.sum(R * Z))
-    enough = max(left * digits(left), 0.0)
-    while products < most and left > enough:
-        HP, moved = times(P)
+    decrement = float(np.sum(R * Z))
+    target = max(decrement * relative_tol(decrement), 0.0)
+    while products < max_products and decrement > target:
+        HP, values_along = hessian_product(P)
         products += 1
-        bend = float(np.sum(P * HP))
-        if not bend > 0:
+        curvature = float(np.sum(P * HP))
+        if not curvature > 0:
             break
-        size = left / bend
-        d, values, R = d + size * P, values + size * moved, R - size * HP
+        length = decrement / curvature
+        d, values, R = d + length * P, values + length * values_along, R - length * HP
         Z = precondition(R)
-        left, before = float(np.sum(R * Z)), left
-        P = Z + (left / before) * P
+        decrement, previous = float(np.sum(R * Z)), decrement
+        P = Z + (decrement / previous) * P
     return d, values, products

@@ -1,13 +1,15 @@
-"""Gradient descent in the RKHS, accelerated, for the log-losses.
+"""Accelerated gradient descent in the RKHS for the logistic and softmax losses.
 
     R(f) = min over b of sum_i v_i loss(y_i, f(x_i) + b) + (mu / 2) |f|^2
     grad R = sum_i v_i loss'_i k(x_i, .) + mu f,      at the best b
 
-In whitened coordinates f = Phi w is isometric to w, so that descent in w is descent in f.  The step
-1 / L comes from a bound of the second derivatives, L = h |F^T diag(v) F| + mu with h = 1/4 for two
-classes and 1/2 for more (Boehning 1992), and the momentum, Nesterov's, from L / mu.  That takes
-about sqrt(L / mu) log(1 / tol) iterations of two products with F each, and an intercept, by
-Newton's method in q variables: few for small C, very many for large C.
+In whitened coordinates f = Phi w is isometric to w, so that descent in w is descent in f.
+
+The step 1 / L comes from a bound of the second derivatives, L = h |F^T diag(v) F| + mu with h = 1/4
+for two classes and 1/2 for more (Boehning 1992).  Nesterov's momentum follows from L / mu.
+
+This takes about sqrt(L / mu) log(1 / tol) iterations: few for small C, very many for large C.  Each
+iteration makes two products with F and finds the intercept by Newton's method in q variables.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ..._runtime import Step, entry_point
 from ._losses import Logistic, Softmax
-from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start
+from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
 
 __all__ = ["GradientDescent"]
 
-_CURVATURE = {Logistic: 0.25, Softmax: 0.5}  # the largest second derivative
+_MAX_SECOND_DERIVATIVE = {Logistic: 0.25, Softmax: 0.5}  # Boehning's bounds
 _ITERATIONS_PER_MESSAGE = 100
 _TINY = float(np.finfo(float).tiny)
 
@@ -32,13 +34,15 @@ _TINY = float(np.finfo(float).tiny)
 @entry_point
 @dataclass(frozen=True)
 class GradientDescent(RiskSolver):
-    """Accelerated gradient descent for `Logistic` and `Softmax`.
+    """Accelerated gradient descent for the losses `Logistic` and `Softmax`.
 
     Parameters
     ----------
-    tol : float
-        Stop when J is at most this part of itself above its minimum, as |g|^2 / (2 mu) certifies.
-    max_iter : int
+    tol : float, default=1e-10
+        Relative accuracy of the objective J: stop when the certified gap |g|^2 / (2 mu) to the
+        minimum is at most `tol` times J.
+    max_iter : int, default=10000
+        Maximum number of iterations.
 
     Examples
     --------
@@ -55,45 +59,59 @@ class GradientDescent(RiskSolver):
 
     @staticmethod
     def workspace(n: int, m: int, q: int) -> int:
-        """Return the bytes needed beside F: K and its factor before it, and vectors."""
+        """Return the memory in bytes in addition to F.
+
+        Counts K and its factor, which exist before F does, and vectors of length n.
+        """
         return 16 * n * n + 160 * n * q
 
     def _search(
         self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
-    ) -> Found:
-        if type(risk.loss) not in _CURVATURE:
+    ) -> RiskSearchResult:
+        if type(risk.loss) not in _MAX_SECOND_DERIVATIVE:
             raise TypeError(
-                f"GradientDescent knows no Lipschitz constant of {risk.loss!r}; use Newton"
+                f"GradientDescent supports only Logistic and Softmax, whose Lipschitz constants "
+                f"are known, got {risk.loss!r}; use Newton"
             )
-        F, state = risk.F, risk.start(start)
-        L = _CURVATURE[type(risk.loss)] * _largest(F, risk.weights) + risk.shift
-        root = np.sqrt(risk.shift / L)
-        share = (1.0 - root) / (1.0 + root)
-        last, taken = state.w, 0
-        gap = risk.gap(state := risk.settle(state))
-        while taken < self.max_iter and gap > self.tol * state.value:
-            ahead = state.w + share * (state.w - last)
-            g, _ = risk.gradient(risk.settle(risk.at(ahead, state.b, F @ ahead + state.b)))
-            last, moved = state.w, ahead - g / L
-            state = risk.settle(risk.at(moved, state.b, F @ moved + state.b))
-            gap, taken = risk.gap(state), taken + 1
-            if taken % _ITERATIONS_PER_MESSAGE == 0:
-                words = f"iteration {taken}: objective {state.value:.8g}, gap at most {gap:.1e}"
-                say(Step(words))
+        F, state = risk.F, risk.initial_state(start)
+        L = (
+            _MAX_SECOND_DERIVATIVE[type(risk.loss)] * _largest_eigenvalue(F, risk.weights)
+            + risk.shift
+        )
+        condition_root = np.sqrt(risk.shift / L)
+        momentum = (1.0 - condition_root) / (1.0 + condition_root)
+        previous, n_iter = state.w, 0
+        gap = risk.gap(state := risk.with_best_intercept(state))
+        while n_iter < self.max_iter and gap > self.tol * state.value:
+            extrapolated = state.w + momentum * (state.w - previous)
+            g, _ = risk.gradient(
+                risk.with_best_intercept(
+                    risk.evaluate(extrapolated, state.b, F @ extrapolated + state.b)
+                )
+            )
+            previous, w = state.w, extrapolated - g / L
+            state = risk.with_best_intercept(risk.evaluate(w, state.b, F @ w + state.b))
+            gap, n_iter = risk.gap(state), n_iter + 1
+            if n_iter % _ITERATIONS_PER_MESSAGE == 0:
+                text = f"iteration {n_iter}: objective {state.value:.8g}, gap at most {gap:.1e}"
+                say(Step(text))
         failure = ""
         if not gap <= self.tol * state.value:
             failure = (
-                f"gradient descent took {taken} iterations (max_iter={self.max_iter}) and ended "
-                f"{gap / max(state.value, _TINY):.1e} of the objective or less above the minimum, "
-                f"where {self.tol:g} was asked for. L / mu is {L / risk.shift:.1e}: use "
-                f"solver='newton', raise max_iter or tol, or regularise more"
+                f"gradient descent stopped after {n_iter} iterations (max_iter={self.max_iter}) "
+                f"with a relative gap of at most {gap / max(state.value, _TINY):.1e} between the "
+                f"objective and its minimum, but tol={self.tol:g}. The usual cause is a large "
+                f"condition number, L / mu = {L / risk.shift:.1e}: use solver='newton', raise "
+                f"max_iter or tol, or regularise more"
             )
         numbers = {"objective": state.value, "gap": gap, "L / mu": L / risk.shift}
-        return Found(*risk.solution(state), taken, risk.residual(state), numbers, failure)
+        return RiskSearchResult(
+            *risk.solution(state), n_iter, risk.residual(state), numbers, failure
+        )
 
 
-def _largest(F: np.ndarray, weights: np.ndarray) -> float:
-    """Return the largest eigenvalue of F^T diag(v) F, a little more rather than less."""
+def _largest_eigenvalue(F: np.ndarray, weights: np.ndarray) -> float:
+    """Return the largest eigenvalue of F^T diag(v) F, rounded up by 1 % so that it is a bound."""
     m = F.shape[1]
     if m < 3:
         return float(np.linalg.eigvalsh(F.T @ (weights[:, None] * F)).max(initial=0.0))

@@ -1,21 +1,23 @@
-"""Losses of the values F = f(x_i) against the targets Y, row by row, with two derivatives.
+"""Loss functions with first and second derivatives.
+
+For Newton's method:
 
     Squared             |y - f|^2                              y any numbers
     Poisson             exp(f) - y f                           y >= 0, of mean exp(f)
-    SquaredHinge        sum_c max(0, 1 - y_c f_c)^2            y_c = +1 or -1, one against the rest
+    SquaredHinge        sum_c max(0, 1 - y_c f_c)^2            y_c = +1 or -1, one versus rest
     Logistic            log(1 + exp(-y f))                     y = +1 or -1
     Softmax             log sum_c exp f_c - <y, f>             y the unit vector of the class
-    Given               value(y, f)                            what the user says
+    Given               value(y, f)                            a loss defined by the user
 
-for Newton's method, and with r = y - f and a slope that is bounded, for quadratic programs:
+For quadratic programs, because their slopes in r = y - f are bounded:
 
     Huber               r^2 up to |r| = e, then 2 e |r| - e^2
     Absolute            |r|
     Quantile            q max(r, 0) + (1 - q) max(-r, 0)
     EpsilonInsensitive  max(|r| - e, 0)
 
-All are convex in f.  All but Softmax are sums over the outputs, so that the second derivative of a
-row is diagonal.
+All are convex in f.  All except Softmax are sums over the outputs, so that the matrix of second
+derivatives at a point is diagonal.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ __all__ = [
     "EpsilonInsensitive",
     "Given",
     "Huber",
-    "Local",
+    "LocalLoss",
     "Logistic",
     "Loss",
     "PiecewiseQuadratic",
@@ -45,24 +47,22 @@ __all__ = [
     "SquaredHinge",
 ]
 
-_STEP = 1e-5  # a given gradient is compared with differences over this step
+_DIFFERENCE_STEP = 1e-5  # step of the finite differences that check a user-defined gradient
 
 
-class Local(NamedTuple):
-    """A loss near F: values (n,), slopes (n, q), and V -> the second derivatives times V.
+class LocalLoss(NamedTuple):
+    """Values and derivatives of a loss at the predictions F."""
 
-    `diagonal` is that of the second derivatives, (n, q), or (n, 1) if it is the same for all
-    outputs.
-    """
-
-    values: np.ndarray
-    slopes: np.ndarray
-    diagonal: np.ndarray
-    times: Callable[[np.ndarray], np.ndarray]
+    values: np.ndarray  # the loss of each point, (n,)
+    slopes: np.ndarray  # first derivatives, (n, q)
+    diagonal: np.ndarray  # diagonal of the second derivatives, (n, q), or (n, 1) if all are equal
+    times: Callable[[np.ndarray], np.ndarray]  # V (n, q) -> second derivatives times V
 
 
 class Loss(ABC):
-    """loss(F, Y) -> Local, for F and Y of shape (n, q).
+    """Base class of losses; calling one with predictions F and targets Y evaluates it.
+
+    F and Y have shape (n, q).  The result has the values, slopes and second derivatives.
 
     Examples
     --------
@@ -73,14 +73,14 @@ class Loss(ABC):
     """
 
     @abstractmethod
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local: ...
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss: ...
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
 class Squared(Loss):
-    """|y - f|^2.
+    """Squared loss, |y - f|^2.
 
     Examples
     --------
@@ -90,14 +90,16 @@ class Squared(Loss):
     array([[-4.]])
     """
 
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
-        gap = F - Y
-        values = np.einsum("ij,ij->i", gap, gap)
-        return Local(values, 2.0 * gap, np.full((len(F), 1), 2.0), lambda V: 2.0 * V)
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
+        residual = F - Y
+        values = np.einsum("ij,ij->i", residual, residual)
+        return LocalLoss(values, 2.0 * residual, np.full((len(F), 1), 2.0), lambda V: 2.0 * V)
 
 
 class Poisson(Loss):
-    """exp(f) - y f: minus the log-likelihood of counts of mean exp(f), but for a constant in f.
+    """Poisson loss, exp(f) - y f.
+
+    It is the negative log-likelihood of counts y with mean exp(f), up to a constant.
 
     Examples
     --------
@@ -107,14 +109,16 @@ class Poisson(Loss):
     array([[0.]])
     """
 
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
-        with np.errstate(over="ignore"):  # inf says that a step went too far
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
+        with np.errstate(over="ignore"):  # solvers reject a step whose loss is infinite
             mean = np.exp(F)
-        return Local((mean - Y * F).sum(axis=1), mean - Y, mean, lambda V: mean * V)
+        return LocalLoss((mean - Y * F).sum(axis=1), mean - Y, mean, lambda V: mean * V)
 
 
 class SquaredHinge(Loss):
-    """sum_c max(0, 1 - y_c f_c)^2; its second derivative jumps, its slope does not.
+    """Squared hinge loss, sum_c max(0, 1 - y_c f_c)^2 for y_c = +1 or -1.
+
+    Its slope is continuous; its second derivative is not.
 
     Examples
     --------
@@ -124,15 +128,15 @@ class SquaredHinge(Loss):
     array([0.25, 0.  ])
     """
 
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
-        gap = np.maximum(1.0 - Y * F, 0.0)
-        second = 2.0 * (gap > 0)
-        values = np.einsum("ij,ij->i", gap, gap)
-        return Local(values, -2.0 * Y * gap, second, lambda V: second * V)
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
+        margin_error = np.maximum(1.0 - Y * F, 0.0)
+        second = 2.0 * (margin_error > 0)
+        values = np.einsum("ij,ij->i", margin_error, margin_error)
+        return LocalLoss(values, -2.0 * Y * margin_error, second, lambda V: second * V)
 
 
 class Logistic(Loss):
-    """log(1 + exp(-y f)).
+    """Logistic loss, log(1 + exp(-y f)) for y = +1 or -1.
 
     Examples
     --------
@@ -142,15 +146,15 @@ class Logistic(Loss):
     array([0.6931])
     """
 
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
-        wrong = expit(-Y * F)
-        second = wrong * (1.0 - wrong)
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
+        error_probability = expit(-Y * F)
+        second = error_probability * (1.0 - error_probability)
         values = np.logaddexp(0.0, -Y * F).sum(axis=1)
-        return Local(values, -Y * wrong, second, lambda V: second * V)
+        return LocalLoss(values, -Y * error_probability, second, lambda V: second * V)
 
 
 class Softmax(Loss):
-    """log sum_c exp f_c - <y, f>, the multinomial log-loss.
+    """Multinomial log-loss, log sum_c exp f_c - <y, f> for one-hot y.
 
     Examples
     --------
@@ -160,34 +164,36 @@ class Softmax(Loss):
     array([1.0986])
     """
 
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
         P = softmax(F, axis=1)
-        above = F - F.max(axis=1, keepdims=True)  # no exp of a large number
-        values = np.log(np.exp(above).sum(axis=1)) - np.einsum("ij,ij->i", Y, above)
+        shifted = F - F.max(axis=1, keepdims=True)  # so that exp does not overflow
+        values = np.log(np.exp(shifted).sum(axis=1)) - np.einsum("ij,ij->i", Y, shifted)
 
         def times(V: np.ndarray) -> np.ndarray:
             PV = P * V
             return PV - P * PV.sum(axis=1, keepdims=True)
 
-        return Local(values, P - Y, P * (1.0 - P), times)
+        return LocalLoss(values, P - Y, P * (1.0 - P), times)
 
 
 class PiecewiseQuadratic(Loss):
-    """A loss of r = y - f whose slope is 0 in a tube, rises, and ends at a constant on either side.
+    """Piecewise quadratic loss of r = y - f with a bounded slope, summed over the outputs.
 
         h(r - epsilon, above) + h(-r - epsilon, below),
-        h(t, c) = 0 for t <= 0,   t^2 / (2 bend) up to t = bend c,   c t - bend c^2 / 2 beyond,
+        h(t, c) = 0 for t <= 0,   t^2 / (2 bend) up to t = bend c,   c t - bend c^2 / 2 beyond
 
-    summed over outputs: piecewise linear for bend = 0.  Slopes that are bounded, and jump or have a
-    kink, are what Newton's method cannot use; as a quadratic program the problem is no harder.
+    It is 0 for |r| <= epsilon, then quadratic, then linear with the slopes `above` and `below`.
+    For bend = 0 it is piecewise linear.  Newton's method cannot use such losses, because their
+    slopes or second derivatives jump; `InteriorPoint` solves them as quadratic programs.
 
     Attributes
     ----------
     above, below : ndarray of shape (1,) or (q,)
-        The slopes on either side, positive.
+        The absolute slopes for large positive and large negative r; positive.
     epsilon : float
-        Half the width of the tube that costs nothing.
+        Half the width of the tube in which the loss is 0.
     bend : float
+        Inverse curvature of the quadratic pieces; 0 for none.
 
     Examples
     --------
@@ -203,27 +209,27 @@ class PiecewiseQuadratic(Loss):
         self.below = np.atleast_1d(np.asarray(below, dtype=float))
         self.epsilon, self.bend = float(epsilon), float(bend)
 
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
-        """At a kink the slope is the middle of the subgradients."""
-        gap = Y - F
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
+        """Return the values and derivatives; at a kink the slope is the mean of both sides."""
+        residual = Y - F
         values, slopes, second = np.zeros(len(F)), np.zeros_like(F), np.zeros_like(F)
-        for sign, steepest in ((1.0, self.above), (-1.0, self.below)):
-            t = sign * gap - self.epsilon
-            past = np.maximum(t, 0.0)
+        for sign, max_slope in ((1.0, self.above), (-1.0, self.below)):
+            t = sign * residual - self.epsilon
+            excess = np.maximum(t, 0.0)
             if self.bend:
-                slope = np.minimum(past / self.bend, steepest)
-                second[(t >= 0) & (t <= self.bend * steepest)] = 1.0 / self.bend
+                slope = np.minimum(excess / self.bend, max_slope)
+                second[(t >= 0) & (t <= self.bend * max_slope)] = 1.0 / self.bend
             else:
-                slope = steepest * np.heaviside(t, 0.5)
-            values += (slope * (past - 0.5 * self.bend * slope)).sum(axis=1)
+                slope = max_slope * np.heaviside(t, 0.5)
+            values += (slope * (excess - 0.5 * self.bend * slope)).sum(axis=1)
             slopes -= sign * slope
-        return Local(values, slopes, second, lambda V: second * V)
+        return LocalLoss(values, slopes, second, lambda V: second * V)
 
 
 class Quantile(PiecewiseQuadratic):
-    """q max(r, 0) + (1 - q) max(-r, 0): the best constant is the quantile q of y.
+    """Quantile (pinball) loss, q max(r, 0) + (1 - q) max(-r, 0) with r = y - f.
 
-    With several q there is one output for each.
+    The best constant is the quantile q of y.  If q is a list, there is one output for each entry.
 
     Examples
     --------
@@ -241,7 +247,7 @@ class Quantile(PiecewiseQuadratic):
 
 
 class Huber(PiecewiseQuadratic):
-    """r^2 while |r| <= epsilon, then 2 epsilon |r| - epsilon^2.
+    """Huber loss, r^2 for |r| <= epsilon and 2 epsilon |r| - epsilon^2 beyond, with r = y - f.
 
     Examples
     --------
@@ -259,7 +265,7 @@ class Huber(PiecewiseQuadratic):
 
 
 class Absolute(PiecewiseQuadratic):
-    """|y - f|.
+    """Absolute loss, |y - f|.
 
     Examples
     --------
@@ -274,7 +280,7 @@ class Absolute(PiecewiseQuadratic):
 
 
 class EpsilonInsensitive(PiecewiseQuadratic):
-    """max(|y - f| - epsilon, 0).
+    """Epsilon-insensitive loss, max(|y - f| - epsilon, 0).
 
     Examples
     --------
@@ -292,11 +298,11 @@ class EpsilonInsensitive(PiecewiseQuadratic):
 
 
 class Given(Loss):
-    """The user's own loss: an object with value(y, f), gradient(y, f) and curvature(y, f).
+    """User-defined loss: an object with value(y, f), gradient(y, f) and curvature(y, f).
 
-    Each is called with two read-only arrays of shape (n,), once for each output, and returns
-    another: the loss, its first and its second derivative in f.  Where a loss is not defined its
-    value may be inf or nan: no step ends there.
+    Each method is called once per output with two read-only arrays of shape (n,).  It returns an
+    array of the same shape: the loss, its first, and its second derivative in f.  Where the loss
+    is not defined, its value may be inf or nan; the solver takes no step to such points.
 
     Examples
     --------
@@ -325,80 +331,94 @@ class Given(Loss):
     def __repr__(self) -> str:
         return repr(self.loss)
 
-    def __call__(self, F: np.ndarray, Y: np.ndarray) -> Local:
-        values = self._all("value", F, Y).sum(axis=1)
-        values[np.isnan(values)] = np.inf  # so that no comparison prefers it
-        slopes, second = self._all("gradient", F, Y), self._all("curvature", F, Y)
-        inside = np.isfinite(values)
-        lowest = second[inside].min(initial=0.0)
-        if lowest < -1e-8 * np.abs(second[inside]).max(initial=0.0):
-            i, c = np.argwhere((second == lowest) & inside[:, None])[0]
+    def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
+        values = self._evaluate("value", F, Y).sum(axis=1)
+        values[np.isnan(values)] = np.inf  # so that a nan never compares as the smaller loss
+        slopes, second = self._evaluate("gradient", F, Y), self._evaluate("curvature", F, Y)
+        is_defined = np.isfinite(values)
+        lowest = second[is_defined].min(initial=0.0)
+        if lowest < -1e-8 * np.abs(second[is_defined]).max(initial=0.0):
+            i, c = np.argwhere((second == lowest) & is_defined[:, None])[0]
             raise ValueError(
                 f"the curvature of {self.loss!r} is {lowest:.3g} < 0 at y = {Y[i, c]:.6g}, "
-                f"f = {F[i, c]:.6g}: it is not convex, and may have many minima. Change it, or "
-                f"check the sign of its curvature"
+                f"f = {F[i, c]:.6g}: the loss is not convex, and may have many minima. Use a "
+                f"convex loss, or check the sign of its curvature"
             )
-        # without any curvature the length of a step is a guess: |slope| stands for it
-        flat = ~(second > 0).any(axis=0)
-        second[:, flat] = np.abs(slopes[:, flat])
-        return Local(values, slopes, second, lambda V: second * V)
+        # If an output has no curvature anywhere, use |slope| to set the scale of Newton steps.
+        no_curvature = ~(second > 0).any(axis=0)
+        second[:, no_curvature] = np.abs(slopes[:, no_curvature])
+        return LocalLoss(values, slopes, second, lambda V: second * V)
 
     def check(self, Y: np.ndarray) -> None:
-        """Refuse a loss that is not finite at f = 0, or whose gradient is not its derivative."""
+        """Raise ValueError if the loss is not finite at f = 0 or its gradient is wrong."""
         for name in ("value", "gradient", "curvature"):
-            got = self._all(name, np.zeros(Y.shape), Y)
-            if not np.isfinite(got).all():
-                i, c = np.argwhere(~np.isfinite(got))[0]
+            values = self._evaluate(name, np.zeros(Y.shape), Y)
+            if not np.isfinite(values).all():
+                i, c = np.argwhere(~np.isfinite(values))[0]
                 raise ValueError(
-                    f"the {name} of {self.loss!r} is {got[i, c]} at y = {Y[i, c]:.6g}, f = 0, "
-                    f"where the search starts; the usual cause is a logarithm or a root of f. "
-                    f"Write the loss for an f that may be any number"
+                    f"the {name} of {self.loss!r} is {values[i, c]} at y = {Y[i, c]:.6g}, f = 0, "
+                    f"where the solver starts; the usual cause is a logarithm or a root of f. "
+                    f"Define the loss for every real f"
                 )
         for level in (0.0, 1.0):
             F = np.full(Y.shape, level)
-            with np.errstate(invalid="ignore"):  # inf - inf, past the end of its domain
-                rise = self._all("value", F + _STEP, Y) - self._all("value", F - _STEP, Y)
-            want, slopes = rise / (2.0 * _STEP), self._all("gradient", F, Y)
-            # where the gradient has a kink, differences see both sides of it
-            room = 1e-4 * (1.0 + np.abs(want)) + 2.0 * _STEP * np.abs(self._all("curvature", F, Y))
-            wrong = np.abs(slopes - want) > room  # nan, outside of the domain, is not wrong
-            if wrong.any():
-                i, c = np.argwhere(wrong)[0]
+            with np.errstate(invalid="ignore"):  # inf - inf, outside the domain of the loss
+                difference = self._evaluate("value", F + _DIFFERENCE_STEP, Y) - self._evaluate(
+                    "value", F - _DIFFERENCE_STEP, Y
+                )
+            expected, slopes = (
+                difference / (2.0 * _DIFFERENCE_STEP),
+                self._evaluate("gradient", F, Y),
+            )
+            # Next to a kink of the gradient, the difference mixes the slopes of both sides.
+            tolerance = 1e-4 * (1.0 + np.abs(expected)) + 2.0 * _DIFFERENCE_STEP * np.abs(
+                self._evaluate("curvature", F, Y)
+            )
+            # A nan, outside the domain of the loss, compares as False and is not an error.
+            is_wrong = np.abs(slopes - expected) > tolerance
+            if is_wrong.any():
+                i, c = np.argwhere(is_wrong)[0]
                 raise ValueError(
                     f"the gradient of {self.loss!r} is {slopes[i, c]:.6g} at y = {Y[i, c]:.6g}, "
-                    f"f = {level:g}, but differences of its value say {want[i, c]:.6g}; it must be "
-                    f"the derivative in f, the second argument, of a smooth loss"
+                    f"f = {level:g}, but finite differences of its value give "
+                    f"{expected[i, c]:.6g}; it must be the derivative in f, the second argument, "
+                    f"of a smooth loss"
                 )
             self._check_curvature(F, Y)
 
     def _check_curvature(self, F: np.ndarray, Y: np.ndarray) -> None:
-        """Warn if it is not, to a factor of 2, the derivative of the gradient on either side."""
-        here, got = self._all("gradient", F, Y), self._all("curvature", F, Y)
-        sides = [(self._all("gradient", F + h, Y) - here) / h for h in (-_STEP, _STEP)]
-        low, high = np.minimum(*sides), np.maximum(*sides)
-        room = 1e-4 * np.abs(got).max() + 1e-8 * np.abs(here)  # differences are rounded
-        wrong = (got < 0.5 * low - room) | (got > 2.0 * high + room)
-        wrong &= got >= 0  # less is refused
-        if wrong.any():
-            i, c = np.argwhere(wrong)[0]
+        """Warn if the curvature is not, within a factor of 2, the derivative of the gradient."""
+        slopes, curvature = self._evaluate("gradient", F, Y), self._evaluate("curvature", F, Y)
+        one_sided = [
+            (self._evaluate("gradient", F + h, Y) - slopes) / h
+            for h in (-_DIFFERENCE_STEP, _DIFFERENCE_STEP)
+        ]
+        low, high = np.minimum(*one_sided), np.maximum(*one_sided)
+        # The tolerance allows for rounding in the differences.
+        tolerance = 1e-4 * np.abs(curvature).max() + 1e-8 * np.abs(slopes)
+        is_wrong = (curvature < 0.5 * low - tolerance) | (curvature > 2.0 * high + tolerance)
+        is_wrong &= curvature >= 0  # a negative curvature raises an error elsewhere
+        if is_wrong.any():
+            i, c = np.argwhere(is_wrong)[0]
             warn_caller(
-                f"the curvature of {self.loss!r} is {got[i, c]:.6g} at y = {Y[i, c]:.6g}, "
-                f"f = {F[i, c]:g}, but differences of its gradient say {high[i, c]:.6g}; Newton's "
-                f"method may take many steps, or end early. It must be the second derivative in f"
+                f"the curvature of {self.loss!r} is {curvature[i, c]:.6g} at y = {Y[i, c]:.6g}, "
+                f"f = {F[i, c]:g}, but finite differences of its gradient give {high[i, c]:.6g}; "
+                f"Newton's method may take many steps, or stop early. The curvature must be the "
+                f"second derivative in f"
             )
 
-    def _all(self, name: str, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Return value, gradient or curvature for all outputs, (n, q)."""
+    def _evaluate(self, name: str, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return the value, gradient or curvature for all outputs, shape (n, q)."""
         out = np.empty(F.shape)
         for c in range(F.shape[1]):
             y, f = Y[:, c], F[:, c]
-            y.flags.writeable = f.flags.writeable = False  # of these two views only
-            with np.errstate(all="ignore"):  # the callers check what they get
-                got = np.asarray(getattr(self.loss, name)(y, f), dtype=float)
-            if got.shape not in ((), (len(F),)):
+            y.flags.writeable = f.flags.writeable = False  # affects only these two views
+            with np.errstate(all="ignore"):  # the callers check for values that are not finite
+                values = np.asarray(getattr(self.loss, name)(y, f), dtype=float)
+            if values.shape not in ((), (len(F),)):
                 raise ValueError(
-                    f"the {name} of {self.loss!r} has shape {got.shape} for {len(F)} points; it "
-                    f"must return one number for each"
+                    f"the {name} of {self.loss!r} has shape {values.shape} for {len(F)} points; it "
+                    f"must return one number per point"
                 )
-            out[:, c] = got
+            out[:, c] = values
         return out

@@ -2,29 +2,32 @@
 
     J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        w (m, q),  b (q,)
 
-A step factors the second derivatives of each output for itself,
+Linear systems.  Each step factors the Hessian of each output separately,
 
-    H_c = F^T D_c F + mu I,     D_c = diag(v_i d^2 loss_i / df_c^2),
+    H_c = F^T D_c F + mu I,     D_c = diag(v_i d^2 loss_i / df_c^2).
 
-or, where the loss couples the outputs (Softmax), H with the mean of the D_c, one for all of them:
-then conjugate gradients solve the coupled system, with the factor as a preconditioner.  This takes
-fewer products than Boehning's bound H = F^T diag(v / 2) F + mu I, the more so the surer the
-predictions are, and one factor instead of q.  If it still takes many, a small system is factored
-as a whole.  The intercept is eliminated: b_c + (mean of F under D_c) . w_c is what varies freely
-beside w_c.
+If the loss couples the outputs (Softmax), it factors one H with the mean of the D_c instead, and
+uses it as a preconditioner for conjugate gradients on the coupled system.  This needs one factor
+instead of q, and fewer CG steps than Boehning's bound H = F^T diag(v / 2) F + mu I, especially if
+the predicted probabilities are close to 0 and 1.  If CG still takes many steps and the joint
+system is small, the joint system is factored.  The intercept is eliminated: the free variable is
+b_c + (mean of F under D_c) . w_c.
 
-Factors are what costs, n m^2 operations, so each is used several times: after a step come a few
-corrections, Newton steps from where it has led, whose systems are solved by CG with the factor of
-the step (Shamanskii 1967).  And along a direction the minimum is sought, not only a decrease, for
-O(n q) operations: where classes can be separated the minimum is far away, and a full step would
-raise the margins by about 1 only.
+Reuse of factors.  A factor costs n m^2 operations, so each is used several times.  After a step
+come a few corrections: Newton steps at the new point whose systems are solved by CG with the old
+factor as preconditioner (Shamanskii 1967).
 
-A path of decreasing shifts mu' = large, ..., mu (Marteau-Ferey, Bach, Rudi 2019) begins each stage
-where the last one has ended, within the region where Newton's method is fast; on the way a
-decrement of sqrt(mu') / max |F_i| is small enough for that.
+Line search.  Along each direction the solver searches for the minimum, not only for a decrease, at
+a cost of O(n q) per evaluation.  If the classes are separable the minimum is far away, and a full
+Newton step would increase the margins only by about 1.
+
+Continuation.  With `path`, the shift decreases in stages to mu (Marteau-Ferey, Bach, Rudi 2019).
+Each stage starts at the solution of the previous one, inside the region where Newton's method
+converges fast.  For this, an intermediate stage with shift mu' may stop at a Newton decrement of
+sqrt(mu') / max |F_i|.
 
 Certificate.  With b minimised out, J is mu-strongly convex in w, so that J - min J is at most
-|g|^2 / (2 mu), g the gradient in w.  Nothing has converged before this says so.
+|g|^2 / (2 mu) with g the gradient in w.  The solver reports convergence only if this is small.
 """
 
 from __future__ import annotations
@@ -35,36 +38,51 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..._runtime import Step, entry_point
-from ._regularised_risk import Found, RegularisedRisk, RiskSolver, Start, State
+from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start, State
 
 __all__ = ["Newton"]
 
-_MANY = 50  # after a step of more products, the next coupled system is factored as a whole
-_MAX_PRODUCTS = 500  # for a step: far more than are ever needed
-_CORRECTIONS = 5  # at most, with the factor of one step
-_CORRECTION_PRODUCTS = 8  # at most for a correction, unless its step took more
 _TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class _NewtonTuning:
+    """Numerical constants of Newton's method."""
+
+    # If a step takes more CG products than this, the next coupled system is factored jointly.
+    joint_after_products: float = 50
+    # Limit of CG products per step; a safeguard, far above what is needed in practice.
+    max_products: int = 500
+    # Maximum number of corrections that reuse one factor.
+    max_corrections: int = 5
+    # Limit of CG products per correction, unless the step before it took more.
+    correction_products: int = 8
+
+
+_TUNING = _NewtonTuning()
 
 
 @entry_point
 @dataclass(frozen=True)
 class Newton(RiskSolver):
-    """Newton's method, by conjugate gradients, with a search along each step.
+    """Newton's method for smooth losses, with conjugate gradients and a line search.
 
     Parameters
     ----------
-    tol : float
-        Stop when J is at most this part of itself above its minimum, as |g|^2 / (2 mu) certifies;
-        where rounding alone keeps that larger, 1e-6 of J are enough.
-    max_iter : int
-        Steps, of one factor each, on all of a path; the up to five corrections that use it again
-        are not counted here, but in the report.
+    tol : float, default=1e-10
+        Relative accuracy of the objective J: stop when the certified gap |g|^2 / (2 mu) to the
+        minimum is at most `tol` times J.  If rounding prevents that, a relative gap of 1e-6 is
+        accepted.
+    max_iter : int, default=100
+        Maximum number of steps, each with one factorisation, over all stages of a path.  The
+        corrections that reuse a factor (at most five per step) do not count; the report lists
+        their number.
     path : float, optional
-        The factor, less than 1, by which the shift decreases from stage to stage; None to begin
-        with the shift that is wanted, as is done from a given start.
-    joint : int
-        Coupled systems of up to so many unknowns are factored as a whole, with two matrices of
-        this size, if blocks take many products.
+        Factor between 0 and 1 by which the shift decreases from stage to stage.  By default, and
+        whenever a start is passed to `minimize`, the solver uses the final shift at once.
+    joint : int, default=2500
+        A coupled system with at most this many unknowns is factored jointly if CG takes many
+        steps.  This needs memory for two square matrices of that size.
 
     Examples
     --------
@@ -87,20 +105,23 @@ class Newton(RiskSolver):
 
     @staticmethod
     def workspace(n: int, m: int, q: int) -> int:
-        """Return the bytes needed beside F, with one factor: H, copies, rows of F, and vectors."""
+        """Return the memory in bytes in addition to F, with one factor.
+
+        Counts H and two copies, a block of rows of F, and vectors of length n.
+        """
         return 8 * (3 * m * m + min(n, 2048) * m) + 160 * n * q
 
     def _search(
         self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
-    ) -> Found:
-        run, state = _Run(self, say), risk.start(start)
-        shifts = risk.path(state, self.path if start is None else None)
-        for large in shifts[:-1]:
-            state = run.descend(replace(risk, shift=large), state, final=False)
-        state = risk.settle(run.descend(risk, state, final=True))
+    ) -> RiskSearchResult:
+        run, state = _NewtonRun(self, say), risk.initial_state(start)
+        shifts = risk.shift_path(state, self.path if start is None else None)
+        for stage_shift in shifts[:-1]:
+            state = run.descend(replace(risk, shift=stage_shift), state, final=False)
+        state = risk.with_best_intercept(run.descend(risk, state, final=True))
         gap = risk.gap(state)
-        converged = gap <= risk.enough(state, self.tol)
-        return Found(
+        converged = gap <= risk.gap_tolerance(state, self.tol)
+        return RiskSearchResult(
             *risk.solution(state),
             run.steps,
             risk.residual(state),
@@ -110,70 +131,75 @@ class Newton(RiskSolver):
                 "gap": gap,
                 "corrections": run.corrections,
             },
-            "" if converged else run.failure(gap / max(abs(state.value), _TINY)),
+            "" if converged else run.failure_message(gap / max(abs(state.value), _TINY)),
             f"a path of {len(shifts)} shifts from {shifts[0]:.1e}" if shifts[1:] else "",
         )
 
 
-class _Run:
-    """What Newton's method has done so far, over the stages of a path."""
+class _NewtonRun:
+    """State and counters of a run of Newton's method over all stages of a path."""
 
     def __init__(self, newton: Newton, say: Callable[[str], None]) -> None:
         self.newton, self.say = newton, say
-        self.steps, self.corrections, self.products = 0, 0, 0
+        self.steps, self.corrections, self.max_cg_products = 0, 0, 0
         self.decrement, self.stalled = np.inf, False
 
     def descend(self, risk: RegularisedRisk, state: State, final: bool) -> State:
-        """Return where J is low enough, or as low as rounding or the number of steps allows."""
-        tol, joint, last = self.newton.tol, self.newton.joint, np.inf
-        state = risk.at(state.w, state.b, state.f)
+        """Return the state at which J has converged, or where rounding or max_iter stops it."""
+        tol, joint, last_gap = self.newton.tol, self.newton.joint, np.inf
+        state = risk.evaluate(state.w, state.b, state.f)
         while self.steps < self.newton.max_iter:
-            factor = None  # two at a time would take twice the memory
-            factor = risk.precondition(state, joint if self.products > _MANY else 0)
-            most = _MAX_PRODUCTS
+            factor = None  # free the old factor first, because two need twice the memory
+            factor = risk.preconditioner(
+                state, joint if self.max_cg_products > _TUNING.joint_after_products else 0
+            )
+            max_products = _TUNING.max_products
             self.steps += 1
-            for correction in range(1 + _CORRECTIONS):
-                step = risk.newton_step(state, factor, most)
-                enough = risk.enough(state, tol) if final else risk.near
-                small = 0.5 * step.decrease <= enough
-                state, size = risk.search(state, step)
+            for correction in range(1 + _TUNING.max_corrections):
+                step = risk.newton_step(state, factor, max_products)
+                tolerance = risk.gap_tolerance(state, tol) if final else risk.newton_region
+                is_small = 0.5 * step.decrease <= tolerance
+                state, length = risk.line_search(state, step)
                 self.decrement = float(np.sqrt(max(step.decrease, 0.0)))
-                most = max(_CORRECTION_PRODUCTS, step.products)
+                max_products = max(_TUNING.correction_products, step.products)
                 self.corrections += correction > 0
-                self.products = max(self.products, step.products)
-                words = (
+                self.max_cg_products = max(self.max_cg_products, step.products)
+                text = (
                     f"step {self.steps}.{correction}: objective {state.value:.8g}, decrement "
-                    f"{self.decrement:.1e}, length {size:.3g}, {step.products} products"
+                    f"{self.decrement:.1e}, length {length:.3g}, {step.products} products"
                 )
-                self.say(Step(words))
-                if size and not small:
+                self.say(Step(text))
+                if length and not is_small:
                     continue
                 if not final:
                     return state
-                settled = risk.settle(state)
-                gap = risk.gap(settled)
-                if gap <= risk.enough(settled, tol):
-                    return settled
-                if not gap <= 0.5 * last:  # nothing but rounding is left, unless the factor is old
+                exact = risk.with_best_intercept(state)
+                gap = risk.gap(exact)
+                if gap <= risk.gap_tolerance(exact, tol):
+                    return exact
+                # No progress: with a new factor this is rounding, else the factor may be too old.
+                if not gap <= 0.5 * last_gap:
                     self.stalled = correction == 0
                     break
-                last = gap
-                if not size:
+                last_gap = gap
+                if not length:
                     break
             if self.stalled:
                 break
         return state
 
-    def failure(self, above: float) -> str:
-        """Return what to say when J is up to this part of itself above its minimum."""
-        tol, far = self.newton.tol, f"{above:.1e} of the objective or less above the minimum"
+    def failure_message(self, relative_gap: float) -> str:
+        """Return the warning text for a run that ended with this relative gap."""
+        tol, gap = self.newton.tol, f"with a relative gap of at most {relative_gap:.1e}"
         if self.stalled:
             return (
-                f"rounding ended Newton's method after {self.steps} steps, {far}, where {tol:g} "
-                f"was asked for; the usual cause is kernel values of very different, or very "
-                f"large, size. Scale the features, regularise more, or raise tol"
+                f"rounding stopped Newton's method after {self.steps} steps, {gap} between the "
+                f"objective and its minimum, but tol={tol:g}; the usual cause is kernel values "
+                f"of very different, or very large, size. Scale the features, regularise more, or "
+                f"raise tol"
             )
         return (
-            f"Newton's method took {self.steps} steps (max_iter={self.newton.max_iter}) and ended "
-            f"{far}, where {tol:g} was asked for. Raise max_iter or tol, or regularise more"
+            f"Newton's method stopped after {self.steps} steps (max_iter={self.newton.max_iter}), "
+            f"{gap} between the objective and its minimum, but tol={tol:g}. Raise max_iter or "
+            f"tol, or regularise more"
         )

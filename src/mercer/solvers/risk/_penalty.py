@@ -1,4 +1,4 @@
-"""alpha g(|f|): an increasing penalty of the norm."""
+"""Penalties alpha g(|f|) that increase with the RKHS norm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ __all__ = ["Penalty"]
 
 @dataclass(frozen=True)
 class Penalty:
-    """alpha g(t) with its derivative.
+    """Penalty alpha g(t) of the norm t = |f|, with its derivative.
+
+    Parameters
+    ----------
+    g, dg : function
+        The penalty and its derivative, functions of a float t >= 0.
+    alpha : float
+        Factor of g.
+    name : str
+        Name for messages.
 
     Examples
     --------
@@ -31,17 +40,24 @@ class Penalty:
 
     @classmethod
     def of(cls, penalty: Any, alpha: float) -> Penalty:
-        """Return the penalty of a name, a pair (g, dg), or an object with value and derivative."""
+        """Return the penalty for a specification.
+
+        Parameters
+        ----------
+        penalty : {"ridge", "norm"}, pair of functions (g, dg), or object
+            "ridge" is t^2 and "norm" is t.  An object must have the methods value and derivative.
+        alpha : float
+        """
         if isinstance(penalty, str):
-            g, dg = _NAMED[penalty]
+            g, dg = _PENALTIES[penalty]
             return cls(g, dg, alpha, penalty)
         if hasattr(penalty, "value") and hasattr(penalty, "derivative"):
             return cls(penalty.value, penalty.derivative, alpha, repr(penalty))
         pair = tuple(penalty)
         if len(pair) != 2 or not all(callable(part) for part in pair):
             raise ValueError(
-                f"a penalty of one's own is a pair of functions (g, dg) of the norm, g and its "
-                f"derivative, got {penalty!r}"
+                f"a user-defined penalty must be a pair of functions (g, dg) of the norm, g and "
+                f"its derivative, got {penalty!r}"
             )
         return cls(*pair, alpha, "g")
 
@@ -55,22 +71,30 @@ class Penalty:
         if not (np.isfinite(slope) and slope >= 0):
             raise ValueError(
                 f"the derivative of the penalty {self.name} is {slope:g} at |f| = {t:.6g}, but a "
-                f"penalty must increase with the norm: finite and not negative"
+                f"penalty must increase with the norm: its derivative must be finite and not "
+                f"negative"
             )
         return self.alpha * slope
 
     def check(self, t: float) -> None:
-        """Refuse a derivative that differences of g contradict at t > 0."""
+        """Raise ValueError if dg differs from finite differences of g at t > 0."""
         h = 1e-5 * t
-        want, got = (float(self.g(t + h)) - float(self.g(t - h))) / (2.0 * h), float(self.dg(t))
-        if not abs(got - want) <= 1e-4 * max(abs(got), abs(want)) + 1e-9 * abs(self.g(t)) / h:
+        expected, derivative = (
+            (float(self.g(t + h)) - float(self.g(t - h))) / (2.0 * h),
+            float(self.dg(t)),
+        )
+        if (
+            not abs(derivative - expected)
+            <= 1e-4 * max(abs(derivative), abs(expected)) + 1e-9 * abs(self.g(t)) / h
+        ):
             raise ValueError(
-                f"the derivative of the penalty {self.name} is {got:.6g} at |f| = {t:.6g}, but "
-                f"differences of its value say {want:.6g}; give (g, dg) with dg = g'"
+                f"the derivative of the penalty {self.name} is {derivative:.6g} at |f| = {t:.6g}, "
+                f"but finite differences of its value give {expected:.6g}; pass (g, dg) with "
+                f"dg = g'"
             )
 
 
-_NAMED: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
+_PENALTIES: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
     "ridge": (lambda t: t * t, lambda t: 2.0 * t),
     "norm": (lambda t: t, lambda t: 1.0),
 }

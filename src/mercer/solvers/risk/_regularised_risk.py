@@ -1,9 +1,9 @@
-"""A regularised convex risk in whitened coordinates, and where it is least.
+"""The regularised convex risk in whitened coordinates, and the base class of its solvers.
 
     J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        w (m, q),  b (q,)
 
-What all solvers of risks are given and return; and for smooth losses the derivatives, Newton steps
-and searches along them.
+This module defines the problem and the result type that all risk solvers share.  For smooth losses
+it also provides derivatives, Newton steps and line searches.
 """
 
 from __future__ import annotations
@@ -20,34 +20,47 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._errors import warn_caller
 from ..._runtime import Stopwatch
 from .._report import Report, Status
-from ._curvature import Blocks, Joint, coupled, newton_direction
-from ._losses import Local, Loss
+from ._curvature import BlockPreconditioner, JointPreconditioner, is_coupled, newton_direction
+from ._losses import LocalLoss, Loss
 
-__all__ = ["Found", "Minimum", "RegularisedRisk", "RiskSolver", "Start", "State"]
+__all__ = ["Minimum", "RegularisedRisk", "RiskSearchResult", "RiskSolver", "Start", "State"]
 
-_MAX_EVALUATIONS = 30  # along one step
-_FLAT = 0.1  # a search ends where the slope is this part of that at its start
-_LONGEST_STEP = 64.0
-_ROUNDING = 1e-12  # two evaluations of J may differ by this part of it
-_EXCUSED_GAP = 1e-6  # rounding excuses a gap of up to this part of J
+
+@dataclass(frozen=True)
+class _LineSearchTuning:
+    """Numerical constants of the line search and of the stopping rule."""
+
+    # Limit of evaluations of J along one step, and of Newton steps for the intercept.
+    max_evaluations: int = 30
+    # The line search stops if the slope falls to this fraction of its initial value.
+    slope_reduction: float = 0.1
+    # Longest step, in units of the Newton step.
+    longest_step: float = 64.0
+    # Relative difference that rounding can cause between two evaluations of J.
+    rounding: float = 1e-12
+    # Relative gap that is accepted if rounding prevents a smaller one.
+    excused_gap: float = 1e-6
+
+
+_TUNING = _LineSearchTuning()
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
-Start = tuple[np.ndarray, np.ndarray]  # w and b
+Start = tuple[np.ndarray, np.ndarray]  # initial w and b
 
 
 class State(NamedTuple):
-    """A point (w, b) with the values f and the loss there."""
+    """A point (w, b), its values f = F w + b, the loss at f, and the objective J."""
 
     w: np.ndarray
     b: np.ndarray
     f: np.ndarray
-    local: Local
+    local: LocalLoss
     value: float
 
 
-class Step(NamedTuple):
-    """A direction in w, b and f, what J loses along it, and how many products it took."""
+class NewtonStep(NamedTuple):
+    """A Newton direction in w, b and f, its decrement, and the number of CG products."""
 
     w: np.ndarray
     b: np.ndarray
@@ -57,10 +70,11 @@ class Step(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """Where a risk is least: f = F weights + intercept at the points.
+    """The minimum of a regularised risk: f = F weights + intercept at the points.
 
-    The coefficients of the representer theorem are `dual` / mu, (n, q): minus the weighted slopes
-    of the losses, so that mu weights = F^T dual.  `dual` is None where rounding spoils them.
+    `dual` (n, q) holds minus the weighted slopes of the losses, so that mu weights = F^T dual.  The
+    coefficients of the representer theorem are dual / mu.  `dual` is None if rounding makes it
+    useless.
 
     Examples
     --------
@@ -80,22 +94,22 @@ class Minimum(NamedTuple):
 
     @property
     def n_iter(self) -> int:
-        """The steps taken."""
+        """The number of iterations."""
         return self.report.n_iter
 
     @property
     def gap(self) -> float:
-        """The value is at most this much above the minimum."""
+        """Upper bound on the difference between `value` and the true minimum."""
         return float(self.report.certificate["gap"])
 
     @property
     def norm(self) -> float:
-        """|f|."""
+        """The RKHS norm |f| of the solution."""
         return float(np.linalg.norm(self.weights))
 
 
-class Found(NamedTuple):
-    """Where a search has ended: w, b, the dual and J there, and what its report is to say."""
+class RiskSearchResult(NamedTuple):
+    """Raw result of a risk solver: w, b, dual, J, and the entries of its report."""
 
     w: np.ndarray
     b: np.ndarray
@@ -104,12 +118,12 @@ class Found(NamedTuple):
     n_iter: int
     residual: float
     certificate: dict[str, Any]
-    failure: str = ""  # why this is not the minimum
-    note: str = ""
+    failure: str = ""  # warning text if the solver did not converge
+    note: str = ""  # further text for the report
 
 
 class RiskSolver(ABC):
-    """A method that minimises a `RegularisedRisk`."""
+    """Base class of solvers that minimise a `RegularisedRisk`."""
 
     def minimize(
         self,
@@ -124,53 +138,61 @@ class RiskSolver(ABC):
         Parameters
         ----------
         risk : RegularisedRisk
-            With a loss that the method can use.
-        start : (w, b), optional
-            Where to begin; 0 by default.
-        say : function of a text, optional
-            Told about the progress.
-        warn : bool
-            Whether to warn of what has not converged; the report says so in any case.
+            The problem; its loss must be one that the solver supports.
+        start : tuple (w, b), optional
+            Initial point; 0 by default.
+        say : function, optional
+            Called with a text to report progress.
+        warn : bool, default=True
+            Whether to warn if the solver did not converge.  The report contains the status in any
+            case.
+
+        Returns
+        -------
+        Minimum
         """
         watch = Stopwatch()
-        found = self._search(risk, start, say or (lambda _: None))
-        if found.failure and warn:
-            warn_caller(found.failure, ConvergenceWarning)
+        result = self._search(risk, start, say or (lambda _: None))
+        if result.failure and warn:
+            warn_caller(result.failure, ConvergenceWarning)
         report = Report(
             repr(self),
-            Status.NOT_CONVERGED if found.failure else Status.CONVERGED,
-            found.n_iter,
-            found.residual,
+            Status.NOT_CONVERGED if result.failure else Status.CONVERGED,
+            result.n_iter,
+            result.residual,
             watch.seconds,
-            "; ".join(filter(None, [found.note, found.failure])),
-            found.certificate,
+            "; ".join(filter(None, [result.note, result.failure])),
+            result.certificate,
         )
-        return Minimum(*found[:4], report)
+        return Minimum(*result[:4], report)
 
     @abstractmethod
     def _search(
         self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
-    ) -> Found: ...
+    ) -> RiskSearchResult: ...
 
 
 @dataclass(frozen=True, eq=False)
 class RegularisedRisk:
-    """J and, for a smooth loss, its derivatives.
+    """A convex loss with a ridge penalty, in whitened coordinates.
+
+        J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2
 
     Parameters
     ----------
     F : ndarray of shape (n, m)
         Whitened coordinates of the points.
     Y : ndarray of shape (n, q)
+        Targets.
     loss : Loss
     weights : ndarray of shape (n,)
-        The v_i, positive.
-    shift : float
-        mu, positive.
-    intercept : bool
-        Whether b varies; else it is 0.
-    ordered : bool
-        For a loss of bounded slope: whether the outputs are not to cross at any point.
+        Sample weights v_i, positive.
+    shift : float, default=1.0
+        Ridge penalty mu, positive.
+    intercept : bool, default=True
+        Whether to fit the intercept b; else it is 0.
+    ordered : bool, default=False
+        Whether the outputs must not cross at any training point.  Only for losses of bounded slope.
 
     Examples
     --------
@@ -202,26 +224,28 @@ class RegularisedRisk:
         """Return minus the weighted slopes of the losses."""
         return -self.weights[:, None] * self.loss(self.F @ w + b, self.Y).slopes
 
-    def pull(self, dual: np.ndarray) -> float:
-        """Return |F^T dual|, the slope of the losses in the norm."""
+    def loss_slope(self, dual: np.ndarray) -> float:
+        """Return |F^T dual|, the slope of the losses with respect to the norm of f."""
         return float(np.linalg.norm(self.F.T @ dual))
 
     def solution(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Return w, b, the dual and J of a state."""
         return state.w, state.b, self.dual(state.w, state.b), state.value
 
-    def start(self, given: Start | None) -> State:
+    def initial_state(self, start: Start | None) -> State:
+        """Return the state at `start`, or at 0 if that has the smaller objective."""
         m, q = self.F.shape[1], self.Y.shape[1]
-        origin = self.at(np.zeros((m, q)), np.zeros(q), np.zeros(self.Y.shape))
-        if given is None:
+        origin = self.evaluate(np.zeros((m, q)), np.zeros(q), np.zeros(self.Y.shape))
+        if start is None:
             return origin
-        w = np.array(given[0], dtype=float).reshape(m, q)
-        b = np.array(given[1], dtype=float).reshape(q) if self.intercept else np.zeros(q)
-        state = self.at(w, b, self.F @ w + b)
+        w = np.array(start[0], dtype=float).reshape(m, q)
+        b = np.array(start[1], dtype=float).reshape(q) if self.intercept else np.zeros(q)
+        state = self.evaluate(w, b, self.F @ w + b)
         return state if state.value < origin.value else origin
 
-    def at(self, w: np.ndarray, b: np.ndarray, f: np.ndarray) -> State:
-        with np.errstate(over="ignore", invalid="ignore"):  # J is inf, a step too far
+    def evaluate(self, w: np.ndarray, b: np.ndarray, f: np.ndarray) -> State:
+        """Return the state at (w, b), given its values f = F w + b."""
+        with np.errstate(over="ignore", invalid="ignore"):  # J is inf if a step is too long
             local = self.loss(f, self.Y)
             value = float(self.weights @ local.values) + 0.5 * self.shift * float(np.sum(w * w))
         return State(w, b, f, local, value if np.isfinite(value) else np.inf)
@@ -232,149 +256,176 @@ class RegularisedRisk:
         return self.F.T @ slopes + self.shift * state.w, self.intercept * slopes.sum(axis=0)
 
     def gap(self, state: State) -> float:
-        """Return |dJ/dw|^2 / (2 mu); with the best intercept, J is no more above its minimum."""
-        with np.errstate(over="ignore"):  # far from the minimum
+        """Return |dJ/dw|^2 / (2 mu), which bounds J - min J if the intercept is optimal."""
+        with np.errstate(over="ignore"):  # far from the minimum the bound may be infinite
             return 0.5 * float(np.sum(np.square(self.gradient(state)[0] / np.sqrt(self.shift))))
 
-    def enough(self, state: State, tol: float) -> float:
-        """Return the gap that ends a search: tol J, or what rounding alone makes of it.
+    def gap_tolerance(self, state: State, tol: float) -> float:
+        """Return the gap at which a solver stops: tol J, or the gap that rounding causes.
 
-        The latter only if J is then known to six digits, or is rounding itself beside its value
-        for f = 0.
+        The latter applies only if J is then still accurate to six digits, or if J is negligible
+        compared with its value at f = 0.
         """
         local = state.local
-        rounded = (
+        rounding = (
             _EPS * self.weights[:, None] * (local.diagonal * np.abs(state.f) + np.abs(local.slopes))
         )
-        noise = 0.5 * float(self._squares @ np.square(rounded).sum(axis=1)) / self.shift
-        origin = float(self.weights @ np.abs(self.loss(np.zeros(self.Y.shape), self.Y).values))
+        rounding_gap = (
+            0.5 * float(self._squared_norms @ np.square(rounding).sum(axis=1)) / self.shift
+        )
+        loss_at_zero = float(
+            self.weights @ np.abs(self.loss(np.zeros(self.Y.shape), self.Y).values)
+        )
         value = abs(state.value)
         return max(
-            max(tol, _ROUNDING) * value, min(10.0 * noise, max(_EXCUSED_GAP * value, _EPS * origin))
+            max(tol, _TUNING.rounding) * value,
+            min(10.0 * rounding_gap, max(_TUNING.excused_gap * value, _EPS * loss_at_zero)),
         )
 
     def residual(self, state: State) -> float:
-        """Return dJ/dw relative to its two parts, which cancel at the minimum."""
+        """Return dJ/dw relative to its two terms, loss and ridge, which cancel at the minimum."""
         g, ridge = self.gradient(state)[0], self.shift * state.w
-        size = max(np.abs(part).max(initial=0.0) for part in (ridge, g - ridge))
-        return float(np.abs(g).max(initial=0.0) / size) if size > 0 else 0.0
+        scale = max(np.abs(part).max(initial=0.0) for part in (ridge, g - ridge))
+        return float(np.abs(g).max(initial=0.0) / scale) if scale > 0 else 0.0
 
-    # ------------------------------------------------------------------ the path
+    # ------------------------------------------------------------------ path of shifts
 
-    def path(self, state: State, factor: float | None) -> list[float]:
-        """Return decreasing shifts that end with mu; the first outweighs the loss."""
+    def shift_path(self, state: State, factor: float | None) -> list[float]:
+        """Return decreasing shifts that end with mu; the first one dominates the loss."""
         if factor is None:
             return [self.shift]
         curvature = self.weights * state.local.diagonal.max(axis=1)
-        shifts, large = [self.shift], float(curvature @ self._squares)
-        while shifts[-1] / factor <= large:
+        shifts, largest = [self.shift], float(curvature @ self._squared_norms)
+        while shifts[-1] / factor <= largest:
             shifts.append(shifts[-1] / factor)
         return shifts[::-1]
 
     @property
-    def near(self) -> float:
-        """Half of a squared decrement within which Newton's method is fast, for log-losses."""
-        return 0.5 * self.shift / max(float(self._squares.max(initial=0.0)), _TINY)
+    def newton_region(self) -> float:
+        """Half the squared Newton decrement below which Newton's method is fast (log-losses)."""
+        return 0.5 * self.shift / max(float(self._squared_norms.max(initial=0.0)), _TINY)
 
     @cached_property
-    def _squares(self) -> np.ndarray:
+    def _squared_norms(self) -> np.ndarray:
         return np.einsum("ij,ij->i", self.F, self.F)
 
-    # ------------------------------------------------------------------ the step
+    # ------------------------------------------------------------------ Newton step
 
-    def precondition(self, state: State, joint: int) -> Blocks | Joint:
-        """Return factors of the second derivatives; as a whole if coupled and small enough."""
+    def preconditioner(self, state: State, joint: int) -> BlockPreconditioner | JointPreconditioner:
+        """Return a factorised Hessian: joint if coupled and of at most `joint` unknowns."""
         size = (self.F.shape[1] + 1) * self.Y.shape[1]
-        kind = Joint if size <= joint and coupled(state.local) else Blocks
-        return kind(self.F, self.weights, state.local, self.shift, self.intercept)
+        preconditioner = (
+            JointPreconditioner
+            if size <= joint and is_coupled(state.local)
+            else BlockPreconditioner
+        )
+        return preconditioner(self.F, self.weights, state.local, self.shift, self.intercept)
 
-    def newton_step(self, state: State, precondition: Blocks | Joint, most: int) -> Step:
-        """Return the solution of the second derivatives times the step = - the gradient.
+    def newton_step(
+        self,
+        state: State,
+        preconditioner: BlockPreconditioner | JointPreconditioner,
+        max_products: int,
+    ) -> NewtonStep:
+        """Return the Newton step, solved by CG.
 
-        It is exact enough, or what `most` products give: that, too, is a direction of descent.
+        If CG reaches `max_products` first, the result is less accurate but still a descent
+        direction.
         """
 
-        def times(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            moved = self.F @ P[:-1] + P[-1]
-            bent = self.weights[:, None] * state.local.times(moved)
-            pulled = self.F.T @ bent + self.shift * P[:-1]
-            return np.vstack([pulled, self.intercept * bent.sum(axis=0)]), moved
+        def hessian_product(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            change = self.F @ P[:-1] + P[-1]
+            weighted = self.weights[:, None] * state.local.times(change)
+            gradient = self.F.T @ weighted + self.shift * P[:-1]
+            return np.vstack([gradient, self.intercept * weighted.sum(axis=0)]), change
 
-        def digits(left: float) -> float:
-            # few while far away, many when close: then Newton's method keeps its speed
-            return float(np.clip(left / max(abs(state.value), 1e-300), 1e-10, 1e-2))
+        def relative_tol(decrement: float) -> float:
+            # Low accuracy suffices far from the minimum; near it, a high one keeps the fast
+            # convergence of Newton's method.
+            return float(np.clip(decrement / max(abs(state.value), 1e-300), 1e-10, 1e-2))
 
         g = np.vstack(self.gradient(state))
         d, f, products = newton_direction(
-            times, lambda R: np.vstack(precondition(R[:-1], R[-1])), g, digits, most
+            hessian_product,
+            lambda R: np.vstack(preconditioner(R[:-1], R[-1])),
+            g,
+            relative_tol,
+            max_products,
         )
-        f = np.broadcast_to(f, self.Y.shape)  # without a product it is 0
-        return Step(d[:-1], d[-1], f, -float(np.sum(g * d)), products)
+        f = np.broadcast_to(f, self.Y.shape)  # it is the scalar 0 if CG made no product
+        return NewtonStep(d[:-1], d[-1], f, -float(np.sum(g * d)), products)
 
-    def search(self, state: State, step: Step) -> tuple[State, float]:
-        """Return the state near the minimum along a step, and its length; 0 if there is none.
+    def line_search(self, state: State, step: NewtonStep) -> tuple[State, float]:
+        """Return the state near the minimum along a step, and the length of the step.
 
-        The minimum is where the slope along the step is 0; it grows with the length.  Newton's
-        method in one variable finds it, kept within what is known to hold it.
+        The length is 0 if J does not decrease.  The slope along the step increases with the
+        length, and its root is the minimum.  A bracketed Newton iteration in one variable finds it.
         """
-        first, slack = -step.decrease, _ROUNDING * abs(state.value)
-        low, high, size = 0.0, _LONGEST_STEP, 1.0
+        initial_slope, rounding = -step.decrease, _TUNING.rounding * abs(state.value)
+        low, high, trial_length = 0.0, _TUNING.longest_step, 1.0
         best, length = state, 0.0
-        for _ in range(_MAX_EVALUATIONS):
-            tried = self.at(
-                state.w + size * step.w, state.b + size * step.b, state.f + size * step.f
+        for _ in range(_TUNING.max_evaluations):
+            trial = self.evaluate(
+                state.w + trial_length * step.w,
+                state.b + trial_length * step.b,
+                state.f + trial_length * step.f,
             )
-            if tried.value < best.value:
-                best, length = tried, size
-            if not np.isfinite(tried.value):
-                high, size = size, 0.5 * (low + size)
+            if trial.value < best.value:
+                best, length = trial, trial_length
+            if not np.isfinite(trial.value):
+                high, trial_length = trial_length, 0.5 * (low + trial_length)
                 continue
-            along, bend = self._along(tried, step)
-            if abs(along) <= -_FLAT * first:
-                # close to the minimum slopes still tell what values, rounded, do not
-                if tried.value <= best.value + slack:
-                    best, length = tried, size
+            slope, curvature = self._directional_derivatives(trial, step)
+            if abs(slope) <= -_TUNING.slope_reduction * initial_slope:
+                # Near the minimum, slopes are accurate where differences of J are only rounding.
+                if trial.value <= best.value + rounding:
+                    best, length = trial, trial_length
                 break
             if high - low <= 1e-3 * high:
                 break
-            low, high = (size, high) if along < 0 else (low, size)
-            size = size - along / bend if bend > 0 else np.inf
-            # uphill, Newton's method takes steps of 1 in the exponent of a loss that has one
-            if tried.value > state.value:
-                size = 0.5 * (low + high)
-            elif not low < size < high:
-                size = min(2.0 * low, high) if high == _LONGEST_STEP else 0.5 * (low + high)
+            low, high = (trial_length, high) if slope < 0 else (low, trial_length)
+            trial_length = trial_length - slope / curvature if curvature > 0 else np.inf
+            # Uphill of an exponential loss, Newton's method would be slow: bisect instead.
+            if trial.value > state.value:
+                trial_length = 0.5 * (low + high)
+            elif not low < trial_length < high:
+                trial_length = (
+                    min(2.0 * low, high) if high == _TUNING.longest_step else 0.5 * (low + high)
+                )
         return best, length
 
-    def _along(self, state: State, step: Step) -> tuple[float, float]:
-        """Return the first two derivatives of J along a step."""
+    def _directional_derivatives(self, state: State, step: NewtonStep) -> tuple[float, float]:
+        """Return the first and second derivative of J along a step."""
         local = state.local
         first = float(self.weights @ np.einsum("ij,ij->i", local.slopes, step.f))
         second = float(self.weights @ np.einsum("ij,ij->i", local.times(step.f), step.f))
         ridge = self.shift * float(np.sum(step.w * state.w))
         return first + ridge, second + self.shift * float(np.sum(step.w * step.w))
 
-    def settle(self, state: State) -> State:
-        """Return the state with the best intercept for its w."""
-        # values f that were added up along the steps have their rounding in them
-        state = self.at(state.w, state.b, self.F @ state.w + state.b)
+    def with_best_intercept(self, state: State) -> State:
+        """Return the state with the optimal intercept for its w."""
+        # Recompute f, because updates along the steps have accumulated rounding errors.
+        state = self.evaluate(state.w, state.b, self.F @ state.w + state.b)
         if not self.intercept:
             return state
         units = [np.broadcast_to(e, self.Y.shape) for e in np.eye(len(state.b))]
-        for _ in range(_MAX_EVALUATIONS):
-            h = self.weights @ state.local.slopes
-            if np.all(np.abs(h) <= 1e-14 * (self.weights @ np.abs(state.local.slopes))):
+        for _ in range(_TUNING.max_evaluations):
+            gradient = self.weights @ state.local.slopes
+            if np.all(np.abs(gradient) <= 1e-14 * (self.weights @ np.abs(state.local.slopes))):
                 break
-            H = np.column_stack([self.weights @ state.local.times(e) for e in units])
-            # scaled, so that classes of little weight count as others do
-            size = np.sqrt(np.where(H.diagonal() > _TINY, H.diagonal(), np.inf))
-            move = -np.linalg.lstsq(H / np.outer(size, size), h / size, rcond=1e-10)[0] / size
-            for _ in range(_MAX_EVALUATIONS):
-                moved = self.at(state.w, state.b + move, state.f + move)
-                if moved.value <= state.value:
+            hessian = np.column_stack([self.weights @ state.local.times(e) for e in units])
+            # Scale the system, so that classes of small weight are not cut off as rounding.
+            scale = np.sqrt(np.where(hessian.diagonal() > _TINY, hessian.diagonal(), np.inf))
+            step = (
+                -np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=1e-10)[0]
+                / scale
+            )
+            for _ in range(_TUNING.max_evaluations):
+                trial = self.evaluate(state.w, state.b + step, state.f + step)
+                if trial.value <= state.value:
                     break
-                move = 0.5 * move
+                step = 0.5 * step
             else:
                 break
-            state = moved
+            state = trial
         return state

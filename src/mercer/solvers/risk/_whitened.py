@@ -2,13 +2,15 @@
 
     f(x_i) = (F w)_i,     F F^T = K,     |f|^2 = |w|^2,     f = sum_s a_s k(x_s, .),   L^T a = w
 
-Here S are m pivots, points that depend on no others: K_SS = L L^T and F = K_nS L^-T, in the order
-in which Cholesky's method with complete pivoting takes them.  If nothing but rounding is left of K
-then all of its RKHS that the points can see is there, and a minimiser over w is the minimiser over
-f, by the representer theorem.  Landmarks in the place of pivots give the Nyström approximation.
+S is a set of m pivots, points that are linearly independent in feature space, with K_SS = L L^T and
+F = K_nS L^-T.  Cholesky's method with complete pivoting selects them.  If the residual K - F F^T is
+only rounding, the pivots span the images of all points.  By the representer theorem, the minimiser
+over w is then the minimiser over f.  With landmarks instead of pivots this is the Nyström
+approximation.
 
-What is left, R = K - F F^T, bounds what a minimum of sum_i loss_i + |f|^2 / 2 over w misses: with
-a_i the slopes of the losses there, duality says a^T R a / 2 <= (sum_i |a_i| sqrt(R_ii))^2 / 2.
+The residual R = K - F F^T bounds the error of a minimum of sum_i loss_i + |f|^2 / 2 over w.  With
+a_i the slopes of the losses at this minimum, duality bounds the difference to the exact minimum by
+a^T R a / 2 <= (sum_i |a_i| sqrt(R_ii))^2 / 2.
 """
 
 from __future__ import annotations
@@ -35,25 +37,27 @@ _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """F with F F^T = K, or nearly so, and the way back from w to coefficients.
+    """Whitened coordinates F with F F^T = K, exactly or approximately.
 
-    Make one with `Whitened.exact` or `Whitened.nystroem`.
+    `coefficients` converts weights w of the coordinates to coefficients of an expansion.  Create
+    objects with `Whitened.exact` or `Whitened.nystroem`.
 
     Attributes
     ----------
     points : points
-        The m pivots or landmarks, for a matrix of kernel values their indices.
+        The m pivots or landmarks; their indices if the kernel is a precomputed matrix.
     F : ndarray of shape (n, m)
         Coordinates of the n points.
     factor : ndarray of shape (m, m)
-        L, lower triangular.
-    left : ndarray of shape (n,)
-        The diagonal of K - F F^T; 0 but for rounding if exact.
+        Lower triangular Cholesky factor L of the kernel matrix of `points`.
+    residual_diagonal : ndarray of shape (n,)
+        The diagonal of K - F F^T; only rounding if exact.
     residual : float
-        The sum of `left` as a part of the trace of K.
+        The sum of `residual_diagonal` relative to the trace of K.
     approximate : bool
+        Whether F comes from landmarks.
     message : str
-        What F was made from.
+        How F was computed, for reports.
 
     Examples
     --------
@@ -74,57 +78,67 @@ class Whitened:
     points: Any
     F: np.ndarray
     factor: np.ndarray
-    left: np.ndarray
+    residual_diagonal: np.ndarray
     residual: float
     approximate: bool
     message: str
 
     @classmethod
     def exact(cls, kernel: Kernel, X: Any, *, max_memory: Any = None) -> Self:
-        """Factor all of K, which may be singular.
+        """Return coordinates from the factorisation of the full K, which may be singular.
 
         Raises
         ------
         NotPositiveDefiniteError
-            If K is not positive semidefinite, by more than rounding explains.
+            If K is indefinite by more than rounding.
         """
         n = length(X)
         check_budget(
             24 * n * n, max_memory, f"the exact factor of {n} points (solver='nystroem' needs less)"
         )
         K = gram(kernel, doubled(sliceable(X)), storage="dense", max_memory=max_memory)
-        # a matrix that was given says how exact its values are
-        unit, (_, negative) = float(np.finfo(K.dtype).eps), significance(K.dtype)
-        floor = max(n * _EPS, 100.0 * unit)
-        F, pivots, left = _pivoted(np.asarray(K.release(), dtype=float), floor, negative, kernel)
+        # The dtype of a precomputed matrix determines the precision of its values.
+        precision, (_, negative_tol) = float(np.finfo(K.dtype).eps), significance(K.dtype)
+        floor = max(n * _EPS, 100.0 * precision)
+        F, pivots, residual_diagonal = _pivoted_cholesky(
+            np.asarray(K.release(), dtype=float), floor, negative_tol, kernel
+        )
         points = pivots if reads_all(kernel) else take(sliceable(doubled(X)), pivots)
-        text = f"exact: {len(pivots)} of {n} points span the rest"
-        residual = float(left.sum() / max(left.sum() + np.vdot(F, F), _TINY))
-        return cls(points, F, np.asfortranarray(F[pivots]), left, residual, False, text)
+        text = f"exact: {len(pivots)} of {n} points span the others in feature space"
+        residual = float(
+            residual_diagonal.sum() / max(residual_diagonal.sum() + np.vdot(F, F), _TINY)
+        )
+        return cls(
+            points, F, np.asfortranarray(F[pivots]), residual_diagonal, residual, False, text
+        )
 
     @classmethod
     def nystroem(
         cls, kernel: Kernel, X: Any, landmarks: Landmarks | None = None, *, max_memory: Any = None
     ) -> Self:
-        """Project on the span of landmarks."""
+        """Return coordinates from the projection on the span of landmarks."""
         landmarks, n = landmarks or Landmarks(), length(X)
         m = landmarks.count(n)
         text = f"the features of {n} points on {m} landmarks (a smaller rank needs less)"
         check_budget(8 * (n * m + 3 * m * m), max_memory, text)
         kernel, X = on_indices(kernel, X)
-        whole = m == n and not landmarks.given
-        phi = NystroemMap.on(kernel, X) if whole else landmarks.map(kernel, X)
+        uses_all_points = m == n and not landmarks.given
+        phi = NystroemMap.on(kernel, X) if uses_all_points else landmarks.map(kernel, X)
         F = phi.features(X)
         diagonal = kernel.diag(doubled(X))
-        left = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
-        residual = float(left.sum()) / max(float(diagonal.sum()), _TINY)
-        text = f"Nyström on {len(phi)} landmarks, which leave {residual:.1e} of the trace of K"
+        residual_diagonal = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
+        residual = float(residual_diagonal.sum()) / max(float(diagonal.sum()), _TINY)
+        text = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
         text = "; ".join([text, *phi.flaws])
-        return cls(phi.points, F, phi.factor, left, residual, True, text)
+        return cls(phi.points, F, phi.factor, residual_diagonal, residual, True, text)
 
-    def missed(self, A: np.ndarray) -> float:
-        """Return a bound of tr(A^T (K - F F^T) A) / 2 for A of shape (n, q)."""
-        return 0.5 * float(np.square(np.sqrt(self.left) @ np.abs(A)).sum())
+    def approximation_bound(self, A: np.ndarray) -> float:
+        """Return an upper bound on tr(A^T (K - F F^T) A) / 2 for A of shape (n, q).
+
+        If A holds the slopes of the losses at the minimum over w, this bounds by how much the
+        minimum over all f is lower.
+        """
+        return 0.5 * float(np.square(np.sqrt(self.residual_diagonal) @ np.abs(A)).sum())
 
     def coefficients(self, W: np.ndarray) -> np.ndarray:
         """Return L^-T W, the coefficients of the functions Phi W on `points`."""
@@ -134,7 +148,7 @@ class Whitened:
         return solve_triangular(self.factor, W, trans="T", lower=True) if W.size else W.copy()
 
     def project(self, values: np.ndarray) -> np.ndarray:
-        """Return L^-1 f(points): the w of the function nearest to f among those here."""
+        """Return L^-1 f(points), the weights w of the projection of f, given f at `points`."""
         values = np.asarray(values, dtype=float)
         return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
 
@@ -152,26 +166,40 @@ def whiten(
     ordered: bool = False,
     max_memory: Any = None,
 ) -> Whitened:
-    """Return coordinates of all points, or on landmarks.
+    """Return whitened coordinates, exact or from landmarks.
 
     ============ ================================================================================
     spec         coordinates
     ============ ================================================================================
-    "nystroem"   on landmarks
-    "auto"       as for the solver `exact`, for the points that MOST_EXACT allows it if its problem
-                 fits the memory; else on landmarks, with a warning: as many as fit, if their number
-                 is free
-    another      of all points
+    "nystroem"   from landmarks
+    "auto"       exact, if the number of points is within the limit of the solver `exact` and the
+                 problem fits into memory; else from landmarks, with a warning (as many landmarks
+                 as fit into memory, unless their number is fixed)
+    other        exact
     ============ ================================================================================
 
     Parameters
     ----------
-    needed : function of a solver and a number
-        The bytes that this solver needs for so many coordinates.
+    kernel : Kernel
+    X : points
+    spec : str
+        The `solver` parameter of the estimator; see the table.
+    landmarks : Landmarks
+        How to choose landmarks.
+    needed : function
+        `needed(solver, m)` returns the bytes that a solver needs for m coordinates.
+    exact : str
+        Name of the exact solver.
     what : str
-        What needs them, for an error.
-    ordered : bool
-        Whether outputs are in order.
+        Description of the problem for error messages.
+    ordered : bool, default=False
+        Whether the outputs are ordered, which allows fewer points for "auto".
+    max_memory : int, str or None
+        Memory budget.
+
+    Returns
+    -------
+    Whitened
 
     Examples
     --------
@@ -187,9 +215,9 @@ def whiten(
     True
     """
     n, budget = length(X), budget_in_bytes(max_memory)
-    most = MOST_EXACT["ordered" if ordered else exact]
+    max_exact = MOST_EXACT["ordered" if ordered else exact]
     if spec == "auto":
-        solver = exact if n <= most and needed(exact, n) <= budget else "nystroem"
+        solver = exact if n <= max_exact and needed(exact, n) <= budget else "nystroem"
     else:
         solver = spec
     if solver != "nystroem":
@@ -197,36 +225,38 @@ def whiten(
         check_budget(needed(solver, n), max_memory, text)
         return Whitened.exact(kernel, X, max_memory=max_memory)
     if spec == "auto" and landmarks.rank is None and not landmarks.given:
-        fits = (m for m in range(min(n, RANK), 0, -1) if needed(solver, m) <= budget)
-        landmarks = replace(landmarks, rank=next(fits, 1))
+        ranks = (m for m in range(min(n, RANK), 0, -1) if needed(solver, m) <= budget)
+        landmarks = replace(landmarks, rank=next(ranks, 1))
     m = landmarks.count(n)
     check_budget(needed(solver, m), max_memory, f"{what} on rank={m} landmarks")
     phi = Whitened.nystroem(kernel, X, landmarks, max_memory=max_memory)
     if spec == solver:
         return phi
     text = (
-        f"{n} points are too many for solver='auto' to be exact, by their number or the memory; "
-        f"{phi.message}. solver={exact!r} is exact, solver='nystroem' asks for this"
+        f"{n} points are too many for solver='auto' to be exact, because of their number or the "
+        f"memory budget; {phi.message}. Use solver={exact!r} for the exact solution, or "
+        f"solver='nystroem' to select this approximation without a warning"
     )
     warn_caller(text)
     return replace(phi, message=text)
 
 
-def _pivoted(
-    K: np.ndarray, floor: float, negative: float, kernel: Kernel
+def _pivoted_cholesky(
+    K: np.ndarray, floor: float, negative_tol: float, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return F with K = F F^T, the pivots, and the diagonal of what is left; K is worked in."""
+    """Return F with K = F F^T, the pivots, and the diagonal of the residual; overwrites K."""
     n, diagonal = len(K), K.diagonal().copy()
-    signs = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):  # checked in the next line
-        seen = K @ signs
-    if not np.all(np.isfinite(seen)):
+    probe = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        product = K @ probe
+    if not np.all(np.isfinite(product)):
         raise not_finite(kernel)
     largest = float(np.abs(diagonal).max(initial=0.0))
-    # points of small and of large k(x, x) count alike; powers of 2 do not round
-    size = np.exp2(np.round(0.5 * np.log2(np.maximum(diagonal, _EPS * largest or 1.0))))
-    K /= size
-    K /= size[:, None]
+    # Scale K to a diagonal of about 1, so that points of small k(x, x) are not dropped as rounding.
+    # Scaling by powers of 2 is exact.
+    scale = np.exp2(np.round(0.5 * np.log2(np.maximum(diagonal, _EPS * largest or 1.0))))
+    K /= scale
+    K /= scale[:, None]
     C, order, rank, _ = lapack.dpstrf(K.T, tol=floor, lower=1, overwrite_a=1)
     rank = rank if largest > 0 else 0
     order = order.astype(np.intp) - 1
@@ -234,15 +264,17 @@ def _pivoted(
     F[order] = C[:, :rank]
     for j, pivot in enumerate(order[:rank]):
         F[pivot, j + 1 :] = 0.0
-    F *= size[:, None]
-    left = diagonal - np.einsum("ij,ij->i", F, F)
-    # beside a diagonal of 0 an entry c means the eigenvalues +c and -c: only the product shows them
-    gap = np.abs(seen - F @ (F.T @ signs)).max() - max(float(left.sum()), 0.0)
-    lowest = min(float(left.min()), -gap / n)
-    if lowest < -negative * largest:
+    F *= scale[:, None]
+    residual_diagonal = diagonal - np.einsum("ij,ij->i", F, F)
+    # An entry c next to a zero diagonal means eigenvalues +c and -c.  The diagonal of the residual
+    # does not show them, but the product of K with random signs does.
+    excess = np.abs(product - F @ (F.T @ probe)).max() - max(float(residual_diagonal.sum()), 0.0)
+    lowest = min(float(residual_diagonal.min()), -excess / n)
+    if lowest < -negative_tol * largest:
         raise NotPositiveDefiniteError(
-            f"{rank} of {n} points leave a Schur complement with entries of about {lowest:.3g} on "
-            f"its diagonal, and k(x, x) is up to {largest:.3g}: {kernel} is not positive "
+            f"after {rank} of {n} pivots the Schur complement has diagonal entries of about "
+            f"{lowest:.3g}, and k(x, x) is up to {largest:.3g}: {kernel} is not positive "
             f"semidefinite on these points; choose a Mercer kernel"
         )
-    return F, order[:rank], np.maximum(left, 0.5 * _EPS * diagonal)  # k(x, x) is rounded, too
+    # k(x, x) itself is rounded, so a residual below half a unit in its last place means nothing.
+    return F, order[:rank], np.maximum(residual_diagonal, 0.5 * _EPS * diagonal)

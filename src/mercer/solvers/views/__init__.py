@@ -1,4 +1,4 @@
-"""Two views of the same points: directions in which they vary together."""
+"""Kernel CCA and PLS: directions in which two views of the same points vary together."""
 
 from ._canonical import CanonicalCorrelations
 from ._coordinates import coordinates

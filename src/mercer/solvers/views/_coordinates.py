@@ -1,4 +1,4 @@
-"""Whitened coordinates of two views, of all points or on landmarks, within one budget."""
+"""Whitened coordinates of two views, exact or from landmarks, within one memory budget."""
 
 from __future__ import annotations
 
@@ -25,9 +25,24 @@ def coordinates(
     *,
     max_memory: Any = None,
 ) -> tuple[Whitened, Whitened]:
-    """Return the coordinates of both views; see `whiten` for what `spec` says.
+    """Return the whitened coordinates of both views.
 
-    `workspace(n, m, m_y)` is what is needed beside them, for so many coordinates of n points.
+    Parameters
+    ----------
+    kernels : pair of Kernel
+    points : pair of points
+    spec : str
+        "auto", "nystroem" or the name of an exact solver; see `whiten`.
+    landmarks : pair of Landmarks
+    workspace : function
+        `workspace(n, m, m_y)` returns the bytes that the solver needs in addition to the
+        coordinates, for n points with m and m_y coordinates.
+    max_memory : int, str or None
+        Memory budget.
+
+    Returns
+    -------
+    phi, psi : Whitened
 
     Examples
     --------
@@ -42,21 +57,27 @@ def coordinates(
     ((5, 5), (5, 1))
     """
     n, threads = length(points[0]), check_threads(None)
-    tiles = max(working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, points, strict=True))
+    tile_bytes = max(
+        working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, points, strict=True)
+    )
 
     def needed(solver: str, m: int, m_y: int) -> int:
-        """Return the bytes: the second view is found beside the first, then both are used."""
+        """Return the peak memory in bytes.
+
+        The peak occurs while the second view is computed (the first is already in memory), or
+        while the solver uses both.
+        """
         if solver == "nystroem":
-            drawing = replace(landmarks[1], rank=m_y).workspace(n)
-            finding = drawing + 8 * (n * m_y + 3 * m_y * m_y)
+            selection_bytes = replace(landmarks[1], rank=m_y).workspace(n)
+            whitening_bytes = selection_bytes + 8 * (n * m_y + 3 * m_y * m_y)
         else:
-            finding = 24 * n * n
-        used = 8 * (n * m_y + m_y * m_y) + workspace(n, m, m_y)
-        return tiles + 8 * (n * m + m * m) + max(finding, used)
+            whitening_bytes = 24 * n * n
+        solving_bytes = 8 * (n * m_y + m_y * m_y) + workspace(n, m, m_y)
+        return tile_bytes + 8 * (n * m + m * m) + max(whitening_bytes, solving_bytes)
 
     common: dict[str, Any] = {"exact": "exact", "max_memory": max_memory}
     common["what"] = f"two views of {n} points"
-    (k_x, k_y), (X, Y), (chosen, chosen_y) = kernels, points, landmarks
-    phi = whiten(k_x, X, spec, chosen, lambda s, m: needed(s, m, m), **common)
+    (k_x, k_y), (X, Y), (landmarks_x, landmarks_y) = kernels, points, landmarks
+    phi = whiten(k_x, X, spec, landmarks_x, lambda s, m: needed(s, m, m), **common)
     m = phi.F.shape[1]
-    return phi, whiten(k_y, Y, spec, chosen_y, lambda s, m_y: needed(s, m, m_y), **common)
+    return phi, whiten(k_y, Y, spec, landmarks_y, lambda s, m_y: needed(s, m, m_y), **common)

@@ -1,15 +1,15 @@
-"""Partial least squares: directions of two views with the largest covariance, one after the other.
+"""Kernel partial least squares (PLS): directions of two views with the largest covariance.
 
     max  cov(f(x), g(y))      with      |f| = |g| = 1
 
-in whitened coordinates f = Phi w, g = Psi v, is the largest singular value of M = C_xy.  Before the
-next pair, what the scores explain is taken off (Rosipal and Trejo 2001): with P and Q the
-projections on scores t of x so far and on
+In whitened coordinates f = Phi w, g = Psi v the solution is the largest singular value of M = C_xy.
+Before the next pair is computed, the views are deflated (Rosipal and Trejo 2001).  Let P be the
+projection on the previous scores t of x, and Q the projection on
 
-    regression: the same t               canonical: the scores of y,
+    mode "regression": the same t          mode "canonical": the previous scores of y.
 
-of each view (1 - P) F and (1 - Q) G remain, and M becomes F^T (1 - P) (1 - Q) G.  That is a change
-of rank one or three, so that neither K nor F is touched.  Scores of x are uncorrelated.
+Then F becomes (1 - P) F, G becomes (1 - Q) G, and M becomes F^T (1 - P) (1 - Q) G.  This is a
+change of rank one or three, so that neither K nor F is modified.  Scores of x are uncorrelated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..._runtime import Stopwatch, entry_point
 from ..._runtime.linalg import solve_triangular
 from .._report import Report, Status, judged
 from ..eigen import signs_of
-from ._view import Relation, View, check_views, leading
+from ._view import Relation, View, check_views, leading_singular_vectors
 
 __all__ = ["PartialLeastSquares"]
 
@@ -31,14 +31,15 @@ __all__ = ["PartialLeastSquares"]
 @entry_point
 @dataclass(frozen=True)
 class PartialLeastSquares:
-    """Find pairs of directions by partial least squares.
+    """Kernel PLS: find pairs of directions with the largest covariance, one after the other.
 
     Parameters
     ----------
-    n_components : int
-        How many pairs.
-    mode : {"regression", "canonical"}
-        What is taken off y after each pair: what the score of x explains, or that of y.
+    n_components : int, default=2
+        Number of pairs.
+    mode : {"regression", "canonical"}, default="regression"
+        How y is deflated after each pair: by its regression on the score of x, or on the score
+        of y.
 
     Examples
     --------
@@ -58,93 +59,96 @@ class PartialLeastSquares:
 
     @staticmethod
     def workspace(n: int, m: int, m_y: int, k: int) -> int:
-        """Return the bytes beside the coordinates: covariances, their squares, scores."""
+        """Return the memory in bytes for covariances, their squares and scores.
+
+        The coordinates of the two views are not included.
+        """
         return 8 * (5 * m * m_y + 2 * min(m, m_y) ** 2 + 8 * n * k + (1 << 19))
 
     def relate(self, x: View, y: View) -> Relation:
         """Return the directions and their covariances.
 
-        Scores are (F - mean) x.  Those of y are functions of y alone: in the regression mode, of
-        the directions of M; in the canonical mode without what earlier ones explain.
+        The scores are (F - mean) times the directions.  The directions of y are singular vectors
+        of M in the regression mode.  In the canonical mode they are corrected for the deflation.
         """
-        watch, k, both = Stopwatch(), self.n_components, self.mode == "canonical"
+        watch, k, deflate_both = Stopwatch(), self.n_components, self.mode == "canonical"
         check_views(x, y)
         self._check(x, y)
         M, values, V = x.covariance(y), np.zeros(k), np.zeros((y.F.shape[1], k))
-        floor = float(np.sqrt(x.rounding * y.rounding))
-        X, Y = _Deflated(x), _Deflated(y)
+        floor = float(np.sqrt(x.rounding_variance * y.rounding_variance))
+        X, Y = _DeflatedView(x), _DeflatedView(y)
         for j in range(k):
-            w, s, v = (found[..., 0] for found in leading(M, 1))
+            w, s, v = (part[..., 0] for part in leading_singular_vectors(M, 1))
             if s <= floor:
                 break
             values[j], V[:, j] = s, v
-            t, a = X.take(w)
-            M -= np.outer(a, y.pull(Y.rest(t)))
-            if both:
-                u, b = Y.take(v)
-                M -= np.outer(x.pull(X.rest(u)), b)
-        found = len(X.loadings)
-        U, V = X.rotations(), Y.rotations() if both else V[:, :found]
+            t, a = X.add_component(w)
+            M -= np.outer(a, y.weighted_adjoint(Y.orthogonalise(t)))
+            if deflate_both:
+                u, b = Y.add_component(v)
+                M -= np.outer(x.weighted_adjoint(X.orthogonalise(u)), b)
+        n_found = len(X.loadings)
+        U, V = X.rotations(), Y.rotations() if deflate_both else V[:, :n_found]
         signs = signs_of(x.scores(U))
         residual = X.residual(U)
         status, message = judged(Status.DIRECT, "", residual)
-        if found < k:
+        if n_found < k:
             message = (
-                f"{found} of n_components={k} leave no covariance between the views; the others "
-                f"are left out. Ask for fewer"
+                f"only {n_found} of n_components={k} components exist: after them there is no "
+                f"covariance left between the views. Use a smaller n_components"
             )
         if message:
             warn_caller(message)
         report = Report(
             repr(self), status, residual=residual, seconds=watch.seconds, message=message
         )
-        return Relation.of(x, y, U * signs, V * signs, values=values[:found], report=report)
+        return Relation.of(x, y, U * signs, V * signs, values=values[:n_found], report=report)
 
     def _check(self, x: View, y: View) -> None:
-        """Refuse more components than there can be."""
+        """Raise ValueError if n_components exceeds the rank that the views can have."""
         n, k = x.F.shape[0], self.n_components
-        most = min(n - 1, x.F.shape[1], y.F.shape[1] if self.mode == "canonical" else n)
-        if k > most:
+        max_components = min(n - 1, x.F.shape[1], y.F.shape[1] if self.mode == "canonical" else n)
+        if k > max_components:
             raise ValueError(
-                f"n_components={k}, but {n} points have {x.F.shape[1]} coordinates in X and "
-                f"{y.F.shape[1]} in y, and there are at most {most}; ask for fewer"
+                f"n_components={k}, but {n} points with {x.F.shape[1]} coordinates in X and "
+                f"{y.F.shape[1]} in y have at most {max_components} components; use fewer"
             )
 
 
-class _Deflated:
-    """A view, and the scores whose part in it is taken off."""
+class _DeflatedView:
+    """A view together with the scores by which it has been deflated."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.directions: list[np.ndarray] = []
-        self.scores: list[np.ndarray] = []  # of unit variance, uncorrelated
-        self.sizes: list[float] = []  # what they were divided by
+        self.scores: list[np.ndarray] = []  # unit variance, uncorrelated
+        self.scales: list[float] = []  # standard deviations before normalisation
         self.loadings: list[np.ndarray] = []
 
-    def rest(self, t: np.ndarray) -> np.ndarray:
-        """Return what the scores so far leave of t."""
-        for other in self.scores:
-            t = t - other * float(self.view.shares @ (other * t))
+    def orthogonalise(self, t: np.ndarray) -> np.ndarray:
+        """Return t minus its projection on the previous scores."""
+        for previous in self.scores:
+            t = t - previous * float(self.view.weights @ (previous * t))
         return t
 
-    def take(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Add a direction; return its score, of unit variance, and what F has of that."""
-        t = self.rest(self.rest(self.view.scores(w)))  # twice: uncorrelated to the last digits
-        size = float(np.sqrt(self.view.shares @ np.square(t)))
-        t /= size
-        a = self.view.pull(t)
+    def add_component(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add a direction; return its score t of unit variance, and its loadings F^T diag(c) t."""
+        t = self.orthogonalise(self.orthogonalise(self.view.scores(w)))  # twice, for full accuracy
+        scale = float(np.sqrt(self.view.weights @ np.square(t)))
+        t /= scale
+        a = self.view.weighted_adjoint(t)
         self.directions.append(w)
         self.scores.append(t)
-        self.sizes.append(size)
-        self.loadings.append(a / size)
+        self.scales.append(scale)
+        self.loadings.append(a / scale)
         return t, a
 
     def rotations(self) -> np.ndarray:
-        """Return R = W (P^T W)^-1, with which (F - mean) R are the scores of what was left."""
+        """Return R = W (P^T W)^-1, so that (F - mean) R are the scores of the deflated views."""
         W, P = np.column_stack(self.directions), np.column_stack(self.loadings)
         return np.asarray(solve_triangular(P.T @ W, W.T, trans="T").T)
 
     def residual(self, R: np.ndarray) -> float:
-        """Return how far the scores of rotations are from those that were found."""
-        missed = self.view.scores(R) / self.sizes - np.column_stack(self.scores)
-        return float(np.sqrt(self.view.shares @ np.square(missed)).max())
+        """Return the largest RMS difference between the scores of R and those of the deflation."""
+        difference = self.view.scores(R) / self.scales - np.column_stack(self.scores)
+        return float(np.sqrt(self.view.weights @ np.square(difference)).max())

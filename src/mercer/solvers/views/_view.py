@@ -1,11 +1,11 @@
-"""A view: coordinates of points, seen from their mean, with weights; and what relates two of them.
+"""Centred coordinates of one view of the points, and the relation between two views.
 
-With F the coordinates of n points in whitened coordinates, F F^T = K, c their weights (of sum 1)
-and m = F^T c the mean, a direction u is the function f = Phi u of the RKHS, and
+Let F be the whitened coordinates of n points, F F^T = K, c their weights (which sum to 1), and
+m = F^T c the mean.  A direction u is the function f = Phi u of the RKHS, and
 
     f(x_i) - mean = ((F - 1 m^T) u)_i,    var f = u^T C u,    C = (F - 1 m^T)^T diag(c) (F - 1 m^T)
 
-The mean is subtracted from products: F is not copied.
+The mean is subtracted from products with F, so that F need not be copied.
 """
 
 from __future__ import annotations
@@ -21,23 +21,26 @@ from ..._runtime.linalg import eigh, svd
 from .._report import Report
 from .._row_blocks import cross_gram, pulled, row_norms, weighted_gram
 
-__all__ = ["Relation", "View", "check_views", "correlations", "leading"]
+__all__ = ["Relation", "View", "check_views", "correlations", "leading_singular_vectors"]
 
 _EPS = float(np.finfo(float).eps)
-_SMALL = 500  # singular values up to which LAPACK finds all of them as quickly as a few
+# Up to this size, computing all singular values with LAPACK is as fast as computing a few.
+_MAX_FULL_SVD = 500
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class View:
-    """Coordinates of n points as seen from their mean.
+    """Weighted and centred coordinates of n points.
 
     Attributes
     ----------
     F : ndarray of shape (n, m)
-    shares : ndarray of shape (n,)
-        The weights c, of sum 1.
+        Whitened coordinates, not centred.
+    weights : ndarray of shape (n,)
+        Weights c of the points, which sum to 1.
     mean : ndarray of shape (m,)
+        Weighted mean of the rows of F.
 
     Examples
     --------
@@ -49,66 +52,66 @@ class View:
     """
 
     F: np.ndarray
-    shares: np.ndarray
+    weights: np.ndarray
     mean: np.ndarray
 
     @classmethod
     def of(cls, F: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Return the view of points with these weights, which count up to a common factor."""
-        c = np.full(len(F), 1.0 / len(F)) if weights is None else weights / weights.sum()
-        return cls(F, c, pulled(F, c))
+        """Return the view of points with these weights, which are normalised to sum to 1."""
+        weights = np.full(len(F), 1.0 / len(F)) if weights is None else weights / weights.sum()
+        return cls(F, weights, pulled(F, weights))
 
     def scores(self, W: np.ndarray) -> np.ndarray:
-        """Return (F - 1 m^T) W, of mean 0."""
+        """Return the scores (F - 1 m^T) W, which have mean 0."""
         return self.F @ W - self.mean @ W
 
-    def pull(self, T: np.ndarray) -> np.ndarray:
+    def weighted_adjoint(self, T: np.ndarray) -> np.ndarray:
         """Return (F - 1 m^T)^T diag(c) T."""
-        T = (self.shares * T.T).T
+        T = (self.weights * T.T).T
         return pulled(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
 
     def covariance(self, other: View) -> np.ndarray:
         """Return the covariance of the coordinates of two views, (m, m')."""
-        return cross_gram(self.F, self.shares, other.F, self.mean, other.mean)
+        return cross_gram(self.F, self.weights, other.F, self.mean, other.mean)
 
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the variances of this view that rounding does not hide, and their directions."""
-        C = weighted_gram(self.F, self.shares, self.mean)
+        """Return the variances of this view that exceed rounding, and their directions."""
+        C = weighted_gram(self.F, self.weights, self.mean)
         values, Q = eigh(C, lower=True, overwrite_a=True)
-        seen = values > self.rounding
-        return values[seen], Q[:, seen]
+        significant = values > self.rounding_variance
+        return values[significant], Q[:, significant]
 
     @cached_property
-    def size(self) -> float:
-        """The mean of k(x, x), as the coordinates know it."""
-        return float(self.shares @ row_norms(self.F))
+    def mean_squared_norm(self) -> float:
+        """The weighted mean of |F_i|^2, which is the mean of k(x, x) if F is exact."""
+        return float(self.weights @ row_norms(self.F))
 
     @property
-    def rounding(self) -> float:
-        """A variance that rounding of K may account for."""
-        return max(16, *self.F.shape) * _EPS * self.size
+    def rounding_variance(self) -> float:
+        """The largest variance that may be caused by rounding of K alone."""
+        return max(16, *self.F.shape) * _EPS * self.mean_squared_norm
 
     @property
     def is_constant(self) -> bool:
         """Whether the points differ by no more than rounding."""
-        return self.size - float(self.mean @ self.mean) <= self.rounding
+        return self.mean_squared_norm - float(self.mean @ self.mean) <= self.rounding_variance
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """Pairs of directions, one of each view, with what their scores have in common.
+    """Result of CCA or PLS: k pairs of directions, one for each view.
 
     Attributes
     ----------
     x, y : ndarray of shape (m, k) and (m', k)
         The directions, in the coordinates of each view.
     values : ndarray of shape (k,)
-        What was made largest by each pair: a correlation, or a covariance.
+        The maximised quantity of each pair: correlation (CCA) or covariance (PLS).
     offset, offset_y : ndarray of shape (k,)
-        The means of the functions: scores are values of functions less these.
+        The means of the functions; scores are function values minus these.
     view : View
-        The first.
+        The first view.
     report : Report
 
     Examples
@@ -130,16 +133,16 @@ class Relation:
     report: Report
 
     @classmethod
-    def of(cls, x: View, y: View, U: np.ndarray, V: np.ndarray, **found: Any) -> Self:
-        """Return what relates two views."""
-        return cls(U, V, offset=x.mean @ U, offset_y=y.mean @ V, view=x, **found)
+    def of(cls, x: View, y: View, U: np.ndarray, V: np.ndarray, **attributes: Any) -> Self:
+        """Return the relation of two views with directions U and V."""
+        return cls(U, V, offset=x.mean @ U, offset_y=y.mean @ V, view=x, **attributes)
 
     def regression(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return B and b of the least squares of targets on the scores T: targets ~ T B + b.
+        """Return B and b of the least-squares regression targets ~ T B + b on the scores T.
 
         The scores must be uncorrelated, as those of partial least squares are.
         """
-        c, T = self.view.shares, self.view.scores(self.x)
+        c, T = self.view.weights, self.view.scores(self.x)
         mean = c @ targets
         variances = c @ np.square(T)
         return T.T @ (c[:, None] * (targets - mean)) / variances[:, None], mean
@@ -147,7 +150,9 @@ class Relation:
 
 @entry_point
 def correlations(S: np.ndarray, T: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the correlation of each column of S with the same one of T; 0 if one is constant.
+    """Return the correlation of each column of S with the same column of T.
+
+    The correlation is 0 if one of the two columns is constant.
 
     Examples
     --------
@@ -158,37 +163,40 @@ def correlations(S: np.ndarray, T: np.ndarray, weights: np.ndarray | None = None
     """
     c = None if weights is None else weights / weights.sum()
     S, T = (A - np.average(A, axis=0, weights=c) for A in (S, T))
-    both, first, second = (np.average(A, axis=0, weights=c) for A in (S * T, S * S, T * T))
-    size = np.sqrt(first) * np.sqrt(second)
-    return np.divide(both, size, out=np.zeros_like(both), where=size > 0)
+    covariance, variance_s, variance_t = (
+        np.average(A, axis=0, weights=c) for A in (S * T, S * S, T * T)
+    )
+    scale = np.sqrt(variance_s) * np.sqrt(variance_t)
+    return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
 
 
 def check_views(x: View, y: View) -> None:
-    """Refuse views of different lengths, of one point, and those that do not vary."""
+    """Raise ValueError for views of different lengths, of fewer than two points, or constant."""
     n, n_y = len(x.F), len(y.F)
     if n != n_y:
-        raise ValueError(f"the views have {n} and {n_y} points; each point needs both")
+        raise ValueError(f"the views have {n} and {n_y} points; each point must be in both views")
     if n < 2:
-        raise ValueError(f"two views of n_samples = {n} have no covariance; give more points")
+        raise ValueError(f"two views of n_samples = {n} have no covariance; use at least 2 points")
     for name, view in (("X", x), ("y", y)):
         if view.is_constant:
             raise ValueError(
-                f"{name} is constant: its {n} points differ by less in feature space than rounding "
-                f"of k(x, x), {view.size:.3g} in the mean. The usual cause is a length scale far "
-                f"too long, or a linear kernel on features far from 0: centre or scale them"
+                f"{name} is constant: its {n} points differ in feature space by less than the "
+                f"rounding error of k(x, x), which is {view.mean_squared_norm:.3g} on average. The "
+                f"usual cause is a length scale that is far too large, or a linear kernel on "
+                f"features far from 0: centre or scale the features"
             )
 
 
-def leading(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return U, s and V of the k largest singular values: M V = U s."""
-    if min(M.shape) <= _SMALL:
+def leading_singular_vectors(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return U, s and V of the k largest singular values of M: M V = U diag(s)."""
+    if min(M.shape) <= _MAX_FULL_SVD:
         U, s, Vt = svd(M, full_matrices=False)
         return U[:, :k], s[:k], Vt[:k].T
     if M.shape[0] < M.shape[1]:
-        V, s, U = leading(M.T, k)
+        V, s, U = leading_singular_vectors(M.T, k)
         return U, s, V
     m = M.shape[1]
     _, V = eigh(M.T @ M, subset_by_index=[m - k, m - 1], overwrite_a=True)
-    # within their span M itself decides, without the squares
+    # M^T M squares the condition number: recompute the singular values in this subspace from M.
     U, s, Rt = svd(M @ V, full_matrices=False)
     return U, s, V @ Rt.T
