@@ -17,8 +17,8 @@ from ._explicit import codes_of, mix
 
 __all__ = [
     "OnStrings",
-    "Sequences",
-    "Words",
+    "SequenceEncoding",
+    "WordOccurrences",
     "chained",
     "check_count",
     "check_decay",
@@ -32,7 +32,7 @@ _KINDS = {str: "str", bytes: "bytes", tuple: "sequences", list: "sequences"}
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
+class SequenceEncoding:
     """Strings encoded as one array: string i is symbols[starts[i] : starts[i] + lengths[i]].
 
     A symbol is encoded as an integer that does not depend on the collection: the code point of a
@@ -90,12 +90,12 @@ class OnStrings(Kernel):
                 f"s.upper()"
             )
 
-    def _reads(self, S: Sequences) -> np.ndarray:
+    def _reads(self, S: SequenceEncoding) -> np.ndarray:
         """Return a boolean mask of the symbols that are in the alphabet; by default all are."""
         return np.ones(len(S.symbols), dtype=bool)
 
 
-def sequences(X: Any, owner: str, kind: str = "") -> Sequences:
+def sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
     """Encode strings, bytes, or sequences of hashable values.
 
     All points must be of the same kind, and of the given `kind` if it is not empty.  `owner` is the
@@ -123,7 +123,7 @@ def sequences(X: Any, owner: str, kind: str = "") -> Sequences:
         common_kind = point_kind
     lengths = np.fromiter(map(len, points), dtype=np.int64, count=len(points))
     starts = np.cumsum(lengths) - lengths
-    return Sequences(_symbols(points, common_kind, owner), starts, lengths, common_kind)
+    return SequenceEncoding(_symbols(points, common_kind, owner), starts, lengths, common_kind)
 
 
 def strings_of(X: Any, owner: str) -> list:
@@ -167,15 +167,15 @@ def symbols_of(alphabet: Any, kind: str) -> np.ndarray:
     return np.array([ord(letter) for letter in alphabet], dtype=np.int64)
 
 
-class Words(NamedTuple):
+class WordOccurrences(NamedTuple):
     """All words of one length in a collection of strings, one entry per occurrence."""
 
     owner: np.ndarray  # index of the string that contains the word
-    place: np.ndarray  # index of its first symbol in the flat array of symbols
+    start: np.ndarray  # index of its first symbol in the flat array of symbols
     code: np.ndarray  # hash code of the word
 
 
-def words(S: Sequences, longest: int) -> Iterator[Words]:
+def words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
     """Yield the words of length 1, then those of length 2, ..., up to the length `longest`.
 
     The code of a word depends only on its symbols, not on the collection.
@@ -191,7 +191,7 @@ def words(S: Sequences, longest: int) -> Iterator[Words]:
         owner = np.repeat(np.arange(len(S)), counts)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         start = offset + np.repeat(S.starts, counts)
-        yield Words(owner, start, codes[start])
+        yield WordOccurrences(owner, start, codes[start])
 
 
 def chained(letters: np.ndarray, salt: int = 0) -> np.ndarray:

@@ -140,7 +140,7 @@ class WeightedDegree(OnStrings, Explicit):
         d, parts = self.degree, []
         for q, w in enumerate(words(S, d), start=1):
             beta = 2.0 * (d - q + 1) / (d * (d + 1))
-            position = mix((w.place - S.starts[w.owner]).view(np.uint64), q)
+            position = mix((w.start - S.starts[w.owner]).view(np.uint64), q)
             value = np.full(len(w.code), np.sqrt(beta))
             parts.append(Terms(len(S), w.owner, mix(w.code ^ position), value, kind))
         return Terms.joined(*parts)

@@ -17,7 +17,7 @@ from .._runtime import jit
 from ._base import node
 from ._claims import FEATURES, Claims
 from ._prepared import Prepared
-from ._sequences import OnStrings, Sequences, check_count, check_decay, sequences
+from ._sequences import OnStrings, SequenceEncoding, check_count, check_decay, sequences
 
 __all__ = ["AllSubsequences", "StringProgramme", "Subsequence", "SubsequenceSum"]
 
@@ -41,7 +41,7 @@ class StringProgramme(OnStrings):
         length) of the strings of pair i: s = x[start : start + length], and t likewise.
         """
 
-    def _symbols(self, S: Sequences) -> np.ndarray:
+    def _symbols(self, S: SequenceEncoding) -> np.ndarray:
         """Return the symbols in the encoding that `_evaluate` expects."""
         return S.symbols
 

@@ -131,7 +131,7 @@ def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None)
 
     Returns
     -------
-    Witness or None
+    Counterexample or None
         None if the kernel is proved to be valid, or if no counterexample is known.
 
     Examples

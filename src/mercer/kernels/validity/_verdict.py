@@ -37,7 +37,7 @@ class Validity:
     order : int
         The property that was checked: 0 for positive semidefinite, m for conditionally positive
         definite of order m.
-    witness : Witness or None
+    counterexample : Counterexample or None
         The counterexample, if the kernel is refuted.
     evidence : Evidence or None
         The statistics of the search, if the result is unknown.
@@ -54,7 +54,7 @@ class Validity:
     kernel: Kernel
     status: str
     order: int = 0
-    witness: Witness | None = None
+    counterexample: Witness | None = None
     evidence: Evidence | None = None
 
     @property
@@ -86,7 +86,7 @@ class Validity:
     def __str__(self) -> str:
         if self.status == "proved":
             return "\n".join([self.headline, *_tree(self.kernel)])
-        return f"{self.headline}\n{self.witness or self.evidence}"
+        return f"{self.headline}\n{self.counterexample or self.evidence}"
 
 
 def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
@@ -176,7 +176,8 @@ def validity(
     >>> print(validity(RBF() + Linear() ** 2).status)
     proved
     >>> result = validity(lambda x, z: np.tanh(x @ z))
-    >>> result.status, len(result.witness), result.witness.value < -result.witness.margin
+    >>> example = result.counterexample
+    >>> result.status, len(example), example.value < -example.margin
     ('refuted', 2, True)
     >>> validity(lambda x, z: np.exp(-abs(x - z).sum())).status  # a kernel, but without a proof
     'unknown'
@@ -206,5 +207,5 @@ def validity(
         k = k._untaught().resolve(_examples(k, rng) if X is None else X)
     example, evidence = find_counterexample(k, X, order, n_grams, rng, tol)
     if example is not None:
-        return Validity(k, "refuted", order, witness=example)
+        return Validity(k, "refuted", order, counterexample=example)
     return Validity(k, "unknown", order, evidence=evidence)

@@ -96,7 +96,7 @@ class Witness:
     Examples
     --------
     >>> from mercer.kernels import Sigmoid
-    >>> example = Sigmoid().validity().witness
+    >>> example = Sigmoid().validity().counterexample
     >>> example.value < -example.margin
     True
     """
