@@ -81,7 +81,7 @@ def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
         ) from None
 
 
-class _Operand(NamedTuple):
+class _ParsedValue(NamedTuple):
     """A parsed value, with its position in the text and its depth as a tree of kernels."""
 
     value: Any
@@ -145,7 +145,7 @@ class _Parser:
 
     # ------------------------------------------------------------------ the grammar
 
-    def expression(self) -> _Operand:
+    def expression(self) -> _ParsedValue:
         """Parse a sum of products of powers."""
         terms = []
         while True:
@@ -156,7 +156,9 @@ class _Parser:
             if not self.skip("+"):
                 return self.combined(add, "+", terms)
 
-    def combined(self, make: Function[..., Any], sign: str, operands: list[_Operand]) -> _Operand:
+    def combined(
+        self, make: Function[..., Any], sign: str, operands: list[_ParsedValue]
+    ) -> _ParsedValue:
         """Apply an operator to all its operands at once; a single operand is returned as it is."""
         first, *others = operands
         if not others:
@@ -172,7 +174,7 @@ class _Parser:
         height = max(operand.height for operand in operands) + numbers + several
         return self.build(first.at, height, make, *(operand.value for operand in operands))
 
-    def power(self) -> _Operand:
+    def power(self) -> _ParsedValue:
         """Parse an atom and an optional exponent."""
         base = self.atom()
         if not self.skip("**"):
@@ -186,7 +188,7 @@ class _Parser:
             raise self.error("two powers in a row: use brackets, (k**2)**3", exponent.at)
         return self.build(base.at, base.height + 1, pow, base.value, exponent.value)
 
-    def atom(self) -> _Operand:
+    def atom(self) -> _ParsedValue:
         """Parse a number, a string, a name, a call, or an expression in brackets."""
         token = self.next
         if token.text in _CLOSING and token.kind == "sign":
@@ -196,21 +198,21 @@ class _Parser:
             number = self.atom() if self.next.kind == "number" or self.next.text == "inf" else None
             if number is None:
                 raise self.error("a minus sign is allowed only before a number", token.at)
-            return _Operand(-number.value, token.at)
+            return _ParsedValue(-number.value, token.at)
         if token.kind in ("number", "string"):
             self.position += 1
-            return _Operand(token.value, token.at)
+            return _ParsedValue(token.value, token.at)
         if token.kind == "name":
             self.position += 1
             return self.named(token)
         raise self.unexpected("a kernel, a number or an opening bracket")
 
-    def named(self, token: Token) -> _Operand:
+    def named(self, token: Token) -> _ParsedValue:
         """Parse what begins with a name: a constant, a call, or an object of `names`."""
         name = token.text
         called = self.next.kind == "sign" and self.next.text == "("
         if name in CONSTANTS and not called:
-            return _Operand(CONSTANTS[name], token.at)
+            return _ParsedValue(CONSTANTS[name], token.at)
         if name not in self.names:
             hint = suggestion(name, self.names) or "; use the names of mercer.kernels."
             if not called and self.depth:
@@ -224,10 +226,12 @@ class _Parser:
         if isinstance(target, type):
             raise self.error(f"{name} is a class; write {name}()", token.at)
         return (
-            self.build(token.at, 1, target) if name in SKLEARN_NAMES else _Operand(target, token.at)
+            self.build(token.at, 1, target)
+            if name in SKLEARN_NAMES
+            else _ParsedValue(target, token.at)
         )
 
-    def call(self, token: Token, target: Any) -> _Operand:
+    def call(self, token: Token, target: Any) -> _ParsedValue:
         """Parse the arguments of a kernel and construct it."""
         signature = _signature(target)
         values: list[Any] = []
@@ -256,7 +260,7 @@ class _Parser:
                 raise self.error(f"{token.text}: {error}", token.at) from None
         return self.build(token.at, height + 1, target, *values, **options)
 
-    def brackets(self, token: Token) -> _Operand:
+    def brackets(self, token: Token) -> _ParsedValue:
         """Parse an expression in brackets, a tuple, a list or a dictionary."""
         items = self.items(token.text, pairs=token.text == "{")
         trailing_comma = self.tokens[self.position - 2].text == ","
@@ -266,10 +270,10 @@ class _Parser:
             return self.build(token.at, height, dict, pairs)
         values = [operand.value for _, operand in items]
         if token.text == "[":
-            return _Operand(values, token.at, height)
+            return _ParsedValue(values, token.at, height)
         if len(values) == 1 and not trailing_comma:
-            return _Operand(values[0], token.at, height)
-        return _Operand(tuple(values), token.at, height)
+            return _ParsedValue(values[0], token.at, height)
+        return _ParsedValue(tuple(values), token.at, height)
 
     def items(self, opening: str, *, keywords: bool = False, pairs: bool = False) -> list[Any]:
         """Parse the items between brackets, as a list of (keyword, key or None; operand)."""
@@ -296,12 +300,12 @@ class _Parser:
         self.depth -= 1
         return items
 
-    def build(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _Operand:
+    def build(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _ParsedValue:
         """Return make(*values, **options); an exception becomes an error at this position."""
         if height > _MAX_DEPTH:
             raise self.error(f"more than {_MAX_DEPTH} nested kernels", at)
         try:
-            return _Operand(make(*values, **options), at, height)
+            return _ParsedValue(make(*values, **options), at, height)
         except Exception as error:
             raise self.error(str(error) or type(error).__name__, at) from error
 
