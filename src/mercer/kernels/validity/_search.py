@@ -83,7 +83,7 @@ class Evidence:
     lowest : float
         The smallest eigenvalue found, relative to the largest one of its matrix.
     failure : str
-        The last error of the kernel on the test points, "" if there was none.
+        The error that the kernel raised, if it could not be evaluated on any test points.
     total : int
         The number of points of a precomputed matrix; 0 for other kernels.
 
