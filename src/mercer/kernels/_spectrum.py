@@ -38,7 +38,7 @@ from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadr
 from ._vectors import per_column
 from ._wrappers import Bounded, Fixed, Normalized
 
-__all__ = ["Draw", "Term", "spectrum"]
+__all__ = ["Draw", "Term", "spectral_terms"]
 
 QuantileFunction = Function[[np.ndarray], np.ndarray]
 
@@ -70,7 +70,7 @@ class Term(NamedTuple):
     draws: tuple[Draw, ...] = ()
 
 
-def spectrum(kernel: Kernel, columns: int) -> list[Term]:
+def spectral_terms(kernel: Kernel, columns: int) -> list[Term]:
     """Return the spectral terms of a stationary kernel, for points with this number of columns."""
     rules = _rule.registry  # looked up by the exact class, because a subclass may change the kernel
     return rules.get(type(kernel), rules[object])(kernel, columns)
@@ -151,12 +151,12 @@ def _constant(kernel: Constant, columns: int) -> list[Term]:
 
 @_rule.register
 def _sum(kernel: Sum, columns: int) -> list[Term]:
-    return [term for child in kernel.terms for term in spectrum(child, columns)]
+    return [term for child in kernel.terms for term in spectral_terms(child, columns)]
 
 
 @_rule.register
 def _product(kernel: Product, columns: int) -> list[Term]:
-    children = [spectrum(child, columns) for child in kernel.factors]
+    children = [spectral_terms(child, columns) for child in kernel.factors]
     count = math.prod(map(len, children))
     if count > _MAX_TERMS:
         raise ValueError(
@@ -173,17 +173,19 @@ def _product(kernel: Product, columns: int) -> list[Term]:
 def _power(kernel: Power, columns: int) -> list[Term]:
     if kernel.exponent != int(kernel.exponent):
         return _rule.registry[object](kernel, columns)
-    return spectrum(Product((kernel.kernel,) * int(kernel.exponent)), columns)
+    return spectral_terms(Product((kernel.kernel,) * int(kernel.exponent)), columns)
 
 
 @_rule.register
 def _scale(kernel: Scale, columns: int) -> list[Term]:
-    return [Term(kernel.factor * size, draws) for size, draws in spectrum(kernel.kernel, columns)]
+    return [
+        Term(kernel.factor * size, draws) for size, draws in spectral_terms(kernel.kernel, columns)
+    ]
 
 
 @_rule.register
 def _normalized(kernel: Normalized, columns: int) -> list[Term]:
-    terms = spectrum(kernel.kernel, columns)
+    terms = spectral_terms(kernel.kernel, columns)
     total = sum(term.size for term in terms) or 1.0  # if k = 0, its normalised kernel is also 0
     return [Term(size / total, draws) for size, draws in terms]
 
@@ -191,7 +193,7 @@ def _normalized(kernel: Normalized, columns: int) -> list[Term]:
 @_rule.register(Fixed)
 @_rule.register(Bounded)
 def _wrapped(kernel: Fixed | Bounded, columns: int) -> list[Term]:
-    return spectrum(kernel.kernel, columns)
+    return spectral_terms(kernel.kernel, columns)
 
 
 @_rule.register
@@ -209,13 +211,13 @@ def _select(kernel: Select, columns: int) -> list[Term]:
 
         return Draw(tuple(indices[c] for c in draw.normals), draw.uniforms, law)
 
-    return _transform_draws(spectrum(kernel.kernel, len(indices)), embed)
+    return _transform_draws(spectral_terms(kernel.kernel, len(indices)), embed)
 
 
 @_rule.register
 def _shift(kernel: Shift, columns: int) -> list[Term]:
     kernel._per_column(columns)  # raises an error if the number of offsets is wrong
-    return spectrum(kernel.kernel, columns)
+    return spectral_terms(kernel.kernel, columns)
 
 
 @_rule.register
@@ -226,7 +228,7 @@ def _stretch(kernel: Stretch, columns: int) -> list[Term]:
         divisor = scale**2 if draw.normals else scale  # `law` returns variances or frequencies
         return draw._replace(law=lambda U: draw.law(U) / divisor)
 
-    return _transform_draws(spectrum(kernel.kernel, columns), rescale)
+    return _transform_draws(spectral_terms(kernel.kernel, columns), rescale)
 
 
 def _transform_draws(terms: list[Term], transform: Function[[Draw], Draw]) -> list[Term]:
