@@ -222,7 +222,11 @@ def test_check_kernels_and_plan(mercer, people):
     refuted = mercer("check", "Sigmoid()", "--json")
     assert refuted.code == 1 and json.loads(refuted.out)["status"] == "refuted"
     said = mercer("kernels").out
-    assert "RBF" in said and "exp(-|x - z|^2 / (2 l^2))" in said and "WeisfeilerLehman" in said
+    assert (
+        "RBF" in said
+        and "exp(-|x - z|^2 / (2 length_scale^2))" in said
+        and "WeisfeilerLehman" in said
+    )
     assert "length_scale" in mercer("kernels", "RBF").out
     assert mercer("kernels", "rbf").out == mercer("kernels", "RBF").out
     assert "did you mean RBF" in mercer("kernels", "Gauss").err

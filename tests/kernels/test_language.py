@@ -182,7 +182,7 @@ def test_read(text, kernel):
 def test_names_of_the_callers():
     names = {"f": f, "Mine": type(Linear())}
     assert parse_kernel("Map(Mine(), f) + Callable(f)", names) == Map(Linear(), f) + Callable(f)
-    with pytest.raises(KernelSyntaxError, match="f is not a class of kernels, and is not called"):
+    with pytest.raises(KernelSyntaxError, match="f is not a kernel class and cannot be called"):
         parse_kernel("f(1)", names)
 
 
@@ -202,7 +202,7 @@ def test_names_of_the_callers():
         ("ExpSineSquared()", "Exp", "did you mean Periodic?"),
         ("DotProduct()", "Dot", "did you mean Linear?"),
         ("Polynomal(2)", "Polynomal", "did you mean Polynomial?"),
-        ("xyzzy()", "xyzzy", "unknown name 'xyzzy'; the names are those of mercer.kernels"),
+        ("xyzzy()", "xyzzy", "unknown name 'xyzzy'; use the names of mercer.kernels"),
         ("RBF", "RBF", "RBF is a class; write RBF()"),
         ("RBF(lengthscale=2)", "length", "no parameter 'lengthscale'; did you mean length_scale?"),
         ("RBF(__class__=2)", "__class", "RBF has no parameter '__class__'"),
@@ -210,7 +210,7 @@ def test_names_of_the_callers():
         ("RBF(1, 2)", "RBF", "RBF: too many positional arguments"),
         ("RBF(1, length_scale=2)", "RBF", "multiple values for argument 'length_scale'"),
         ("Matern(nu=1.5, nu=2.5)", "nu=2.5", "Matern got nu twice"),
-        ("Matern(nu=1.5, 2)", "2)", "a value without a name after one with a name"),
+        ("Matern(nu=1.5, 2)", "2)", "a positional argument must not follow"),
         ("slice(stop=2)", "stop", "slice has no parameter 'stop'"),
         ("Linear() + Normalized()", "Norm", "missing a required argument: 'kernel'"),
         ("RBF(-1)", "RBF", "length_scale must be positive and finite, got -1"),
@@ -220,22 +220,22 @@ def test_names_of_the_callers():
         ("Linear()**0.5", "Linear", "not known to be infinitely divisible"),
         ("RBF()**-1", "RBF", "the exponent must be a positive number, got -1"),
         ("RBF()**2**3", "2**3", "two powers in a row: use brackets"),
-        ("RBF()**Linear()", "Linear", "the exponent has to be a number"),
-        ("2**RBF()", "2", "** raises a kernel, not 2"),
-        ("2*3*RBF()", "2", "two numbers beside *"),
-        ("1 + 2 + RBF()", "1", "two numbers beside +"),
-        ("RBF() + [1]", "[1]", "+ joins kernels and numbers, not a list"),
-        ("True*RBF()", "True", "* joins kernels and numbers, not True"),
+        ("RBF()**Linear()", "Linear", "the exponent must be a number"),
+        ("2**RBF()", "2", "** applies to a kernel, not to 2"),
+        ("2*3*RBF()", "2", "two numbers around *"),
+        ("1 + 2 + RBF()", "1", "two numbers around +"),
+        ("RBF() + [1]", "[1]", "+ combines kernels and numbers, not a list"),
+        ("True*RBF()", "True", "* combines kernels and numbers, not True"),
         ("RBF() - Linear()", "- L", "k1 - k2 need not be a kernel"),
-        ("-RBF()", "-", "a minus sign stands before a number only"),
-        ("--1*RBF()", "--", "a minus sign stands before a number only"),
-        ("RBF()/2", "/", "kernels are not divided: write 0.5*k"),
-        ("RBF()^2", "^", "powers are written with **"),
-        ("RBF().theta", ".theta", "there are no attributes in this language"),
+        ("-RBF()", "-", "a minus sign is allowed only before a number"),
+        ("--1*RBF()", "--", "a minus sign is allowed only before a number"),
+        ("RBF()/2", "/", "kernels cannot be divided: write 0.5*k"),
+        ("RBF()^2", "^", "write powers with **"),
+        ("RBF().theta", ".theta", "attributes are not supported"),
         ("RBF() @ Linear()", "@", "unexpected '@'"),
-        ("RBF(2", "", "expected a comma or the ) of column 4, but the text ends"),
-        ("(RBF()", "", "expected a comma or the ) of column 1, but the text ends"),
-        ("RBF(2]", "]", "expected a comma or the ) of column 4, but got ']'"),
+        ("RBF(2", "", "the ) that closes the bracket in column 4, but the text ends"),
+        ("(RBF()", "", "the ) that closes the bracket in column 1, but the text ends"),
+        ("RBF(2]", "]", "the ) that closes the bracket in column 4, but got ']'"),
         ("RBF(2))", ")", "expected an operator (+ * **) or the end, but got ')'"),
         ("RBF() Linear()", "Linear", "expected an operator (+ * **) or the end"),
         ("2 RBF()", "RBF", "expected an operator (+ * **) or the end"),
@@ -247,11 +247,11 @@ def test_names_of_the_callers():
         ("1e999*RBF()", "1e999", "1e999 overflows: the largest number is 1.8e308"),
         ("9" * 309 + "*RBF()", "9", "overflows"),
         ("RBF(1e-400)", "1e-400", "1e-400 underflows: the smallest number is 4.9e-324"),
-        ("1" * 401 + "*RBF()", "1", "a number of 401 characters; at most 400 are read"),
-        ("RBF('median)", "'", "this string has no end"),
+        ("1" * 401 + "*RBF()", "1", "a number has 401 characters, but at most 400 are"),
+        ("RBF('median)", "'", "this string is not closed"),
         (r"Select(RBF(), '\q')", r"\q", "unknown escape"),
         (r"Select(RBF(), '\U00110000')", r"\U", "unknown escape"),
-        ("Mismatch(alphabet=b'é')", "b'", "bytes hold ASCII characters"),
+        ("Mismatch(alphabet=b'é')", "b'", "bytes may contain only ASCII characters"),
         ("2.5", "2.5", "2.5 is not a kernel; write Constant(2.5)"),
         ("[RBF()]", "[", "a list is not a kernel"),
         ("None", "None", "None is not a kernel"),
@@ -288,7 +288,7 @@ def test_a_caret_stands_under_the_place():
 
 
 def test_text_alone_is_read():
-    with pytest.raises(TypeError, match="parse_kernel reads a text, got RBF"):
+    with pytest.raises(TypeError, match="parse_kernel takes a string, got RBF"):
         parse_kernel(RBF())
 
 
@@ -298,12 +298,12 @@ def test_text_alone_is_read():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("(" * 10**6 + "RBF()" + ")" * 10**6, "2000005 characters, and at most 100000 are read"),
-        ("(" * 40_000 + "RBF()" + ")" * 40_000, "more than 100 brackets inside each other"),
-        ("[" * 101, "more than 100 brackets"),
-        ("Exp(" * 101 + "RBF()" + ")" * 101, "more than 100 brackets"),
-        ("RBF()" + "*2" * 100, "more than 100 kernels inside each other"),
-        ("(2*" * 60 + "RBF()**2" + ")**2" * 60, "more than 100 kernels inside each other"),
+        ("(" * 10**6 + "RBF()" + ")" * 10**6, "2000005 characters, but at most 100000 are"),
+        ("(" * 40_000 + "RBF()" + ")" * 40_000, "more than 100 nested brackets"),
+        ("[" * 101, "more than 100 nested brackets"),
+        ("Exp(" * 101 + "RBF()" + ")" * 101, "more than 100 nested brackets"),
+        ("RBF()" + "*2" * 100, "more than 100 nested kernels"),
+        ("(2*" * 60 + "RBF()**2" + ")**2" * 60, "more than 100 nested kernels"),
     ],
 )  # fmt: skip
 def test_what_is_too_long_or_too_deep_is_refused(text, problem):

@@ -93,7 +93,7 @@ def test_params_of_a_function():
         ("gauss", {}, KernelSyntaxError, r"unknown name 'gauss'; did you mean RBF\?"),
         ("RBF", {}, KernelSyntaxError, r"RBF is a class; write RBF\(\)"),
         (None, {}, TypeError, "Got None instead"),
-        (RBF, {}, TypeError, r"the class RBF; write RBF\(\.\.\.\)"),
+        (RBF, {}, TypeError, r"the class RBF, not an instance; write RBF\(\.\.\.\)"),
         ("poly", {"degree": 2.5}, ValueError, "degree must be a positive integer"),
         ("poly", {"coef0": -1.0}, ValueError, "coef0 must be non-negative"),
         ("rbf", {"gamma": -1.0}, ValueError, "gamma must be positive"),

@@ -110,12 +110,16 @@ def test_estimators_learn_the_weights():
     ("call", "error", "text"),
     [
         (lambda: BagOfWords(tfidf=False)(["a", 7]), TypeError, "point 1 is 7, not a string"),
-        (lambda: BagOfWords(tfidf=False)("cat"), TypeError, "collection of texts, got the one"),
+        (lambda: BagOfWords(tfidf=False)("cat"), TypeError, "collection of texts, got the single"),
         (lambda: BagOfWords().resolve(["", "!"]), ValueError, "BagOfWords: empty vocabulary"),
         (lambda: BagOfWords((2, 1)), ValueError, "1 <= shortest <= longest"),
-        (lambda: BagOfWords(2), TypeError, r"ngrams must be \(shortest, longest\), got 2"),
+        (
+            lambda: BagOfWords(2),
+            TypeError,
+            r"ngrams must be a pair of integers \(shortest, longest\), got 2",
+        ),
         (lambda: BagOfWords(tfidf="yes"), TypeError, "tfidf must be True, False, or a dictionary"),
-        (lambda: BagOfWords(options={"analyser": 1}), ValueError, "'analyser' is no option"),
+        (lambda: BagOfWords(options={"analyser": 1}), ValueError, "'analyser' is not an option"),
         (lambda: BagOfWords(options=[1]), TypeError, "options must be a dict"),
         (
             lambda: BagOfWords(tfidf=False, options={"min_df": 2}),

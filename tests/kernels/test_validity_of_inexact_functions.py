@@ -148,8 +148,8 @@ def test_classical_non_kernels_are_refuted_in_both_precisions(name, dtype):
     function = NOT_KERNELS[name]
     verdict = validity(lambda X, Z: function(X.astype(dtype), Z.astype(dtype)).astype(float))
     assert verdict.status == "refuted"
-    assert verdict.witness.value < -verdict.witness.margin
-    assert verdict.witness.noise >= (1e-8 if dtype is float else 1e-7)
+    assert verdict.counterexample.value < -verdict.counterexample.margin
+    assert verdict.counterexample.noise >= (1e-8 if dtype is float else 1e-7)
     assert "for values with a relative error of" in str(verdict)
 
 

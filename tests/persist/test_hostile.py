@@ -49,7 +49,7 @@ EVIL = {
     ),
     "a kernel that is code": (
         lambda one: one.state["fields"].update(kernel={"kernel": "__import__('os').system('x')"}),
-        r"at kernel it has a kernel that is none: unexpected '\.': there are no attributes",
+        r"at kernel it has a kernel that is none: unexpected '\.': attributes are not",
     ),
     "another type": (
         lambda one: one.state["fields"].update(kernel=3),

@@ -29,16 +29,18 @@ def test_a_tree_has_a_node_for_every_kernel():
 def test_a_witness_shows_its_points(columns):
     verdict = validity(lambda X, Z: np.cos(3.0 * RBF()(X, Z)), np.ones((3, columns)))
     ax = plotting.validity(verdict, axes(), n_grid=20)
-    assert f"refuted on {len(verdict.witness)} points: c^T K c = -" in ax.get_title()
+    assert f"refuted on {len(verdict.counterexample)} points: c^T K c = -" in ax.get_title()
     drawn = ax.collections[-1].get_offsets()
-    np.testing.assert_allclose(drawn[:, 0], verdict.witness.points[:, 0])
-    np.testing.assert_allclose(ax.collections[-1].get_array(), verdict.witness.coefficients)
+    np.testing.assert_allclose(drawn[:, 0], verdict.counterexample.points[:, 0])
+    np.testing.assert_allclose(ax.collections[-1].get_array(), verdict.counterexample.coefficients)
 
 
 def test_a_witness_of_words_has_bars():
     verdict = validity(lambda s, t: -float(len(s) * len(t)), ["a", "bb"])
     ax = plotting.validity(verdict, axes())
-    assert [bar.get_width() for bar in ax.patches] == pytest.approx(verdict.witness.coefficients)
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx(
+        verdict.counterexample.coefficients
+    )
 
 
 def test_what_cannot_be_drawn():

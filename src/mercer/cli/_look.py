@@ -34,7 +34,7 @@ def check(ctx: click.Context, session: Session, expression: str) -> None:
         str(result),
         status=result.status,
         kernel=repr(result.kernel),
-        witness=None if result.witness is None else str(result.witness),
+        witness=None if result.counterexample is None else str(result.counterexample),
     )
     ctx.exit({"proved": 0, "refuted": FAILED}.get(result.status, NOT_CONVERGED))
 

@@ -10,7 +10,7 @@ from .._runtime import jit
 from ._base import node
 from ._fields import frozen_matrix, lowest_eigenvalue
 from ._prepared import Prepared
-from ._sequences import Sequences, symbols_of
+from ._sequences import SequenceEncoding, symbols_of
 from ._subsequences import StringProgramme
 from ._vectors import check_positive
 
@@ -167,7 +167,7 @@ class LocalAlignment(StringProgramme):
                 f"{_MAX_EXPONENT:g}"
             )
 
-    def _symbols(self, S: Sequences) -> np.ndarray:
+    def _symbols(self, S: SequenceEncoding) -> np.ndarray:
         """Return each symbol as its row of the table of scores; the last row is for all others."""
         if self._is_pair:
             return S.symbols
@@ -176,7 +176,7 @@ class LocalAlignment(StringProgramme):
         index = np.minimum(np.searchsorted(letters, S.symbols, sorter=order), len(letters) - 1)
         return np.where(letters[order][index] == S.symbols, order[index], len(letters))
 
-    def _reads(self, S: Sequences) -> np.ndarray:
+    def _reads(self, S: SequenceEncoding) -> np.ndarray:
         if self._is_pair:
             return super()._reads(S)
         letters = _RESIDUES if isinstance(self.scores, str) else self.alphabet

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from ._sequences import Sequences, words
+from ._sequences import SequenceEncoding, words
 
 __all__ = ["walks"]
 
@@ -26,7 +26,7 @@ __all__ = ["walks"]
 _MIN_STEP_COST = 1e-9
 
 
-def walks(S: Sequences, X: Any, C: np.ndarray, p: int) -> list:
+def walks(S: SequenceEncoding, X: Any, C: np.ndarray, p: int) -> list:
     """Return strings whose counts of p-words approximate sum_i C_ic counts(x_i), one for each c.
 
     If a string of X is closer to the target counts than the constructed string, it is returned
@@ -38,7 +38,7 @@ def walks(S: Sequences, X: Any, C: np.ndarray, p: int) -> list:
     targets = np.asarray(counts.T @ np.asarray(C, dtype=float))
     # squared distances of the strings X from the targets, without the constant |e|^2
     costs = counts.power(2).sum(axis=1)[:, None] - 2.0 * (counts @ targets)
-    graph, strings = _DeBruijnGraph(S, w.place[first], p), []
+    graph, strings = _DeBruijnGraph(S, w.start[first], p), []
     for e, cost in zip(targets.T, costs.T, strict=True):
         n, nearest = graph.nearest_counts(e), int(np.argmin(cost))
         start = S.starts[nearest]
@@ -51,7 +51,7 @@ def walks(S: Sequences, X: Any, C: np.ndarray, p: int) -> list:
     return strings
 
 
-def _string_at(positions: list[int], S: Sequences, X: Any) -> Any:
+def _string_at(positions: list[int], S: SequenceEncoding, X: Any) -> Any:
     """Return the string of the symbols at these positions of the flat array of symbols."""
     symbols = S.symbols[positions].tolist() if len(positions) else []
     if S.kind == "str":
@@ -110,14 +110,14 @@ class _DeBruijnGraph:
     `positions` is, for each word, a position in the flat array of symbols at which it starts.
     """
 
-    def __init__(self, S: Sequences, positions: np.ndarray, p: int) -> None:
+    def __init__(self, S: SequenceEncoding, positions: np.ndarray, p: int) -> None:
         self.positions, self.p = positions, p
         if p == 1:
             tails = heads = np.zeros(len(positions), dtype=np.uint64)  # the empty word
         else:
             *_, shorter = words(S, p - 1)
             code = np.zeros(len(S.symbols), dtype=np.uint64)
-            code[shorter.place] = shorter.code
+            code[shorter.start] = shorter.code
             tails, heads = code[positions], code[positions + 1]
         nodes, ends = np.unique(np.concatenate([tails, heads]), return_inverse=True)
         self.size = len(nodes)

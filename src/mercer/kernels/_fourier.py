@@ -28,7 +28,7 @@ from .._runtime import slices
 from ._base import Kernel, node
 from ._features import _Basis
 from ._fields import brief
-from ._spectrum import Draw, Term, spectrum
+from ._spectrum import Draw, Term, spectral_terms
 from ._waves import waves
 
 __all__ = ["FourierBasis", "random_features", "skewed_features"]
@@ -188,7 +188,7 @@ def random_features(
     if method not in _METHODS:
         raise ValueError(f"random_features: method must be one of {_METHODS}, got {method!r}")
     kernel._require_resolved()
-    terms, pairs = spectrum(kernel, int(n_columns)), int(n_features) // 2
+    terms, pairs = spectral_terms(kernel, int(n_columns)), int(n_features) // 2
     constants = [term for term in terms if not term.draws]
     terms = [term for term in terms if term.draws]
     if constants:  # the frequency 0 represents the sum of all constants

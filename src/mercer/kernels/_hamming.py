@@ -21,7 +21,7 @@ from ._explicit import Explicit, Terms, mix
 from ._prepared import Prepared
 from ._sequences import (
     OnStrings,
-    Sequences,
+    SequenceEncoding,
     chained,
     check_count,
     sequences,
@@ -69,14 +69,16 @@ class HammingProfile(OnStrings, Explicit):
         """Return the number of features of a word."""
 
     @abstractmethod
-    def _word_features(self, letters: np.ndarray, S: Sequences) -> Iterator[tuple[Any, np.ndarray]]:
+    def _word_features(
+        self, letters: np.ndarray, S: SequenceEncoding
+    ) -> Iterator[tuple[Any, np.ndarray]]:
         """Yield the features of words, one feature per word and item.
 
         `letters` has shape (n_words, length) and contains the codes of the letters.  Each item is a
         mask of the words that have this feature, and the codes of the feature for these words.
         """
 
-    def _blocked(self, S: Sequences) -> np.ndarray:
+    def _blocked(self, S: SequenceEncoding) -> np.ndarray:
         """Return 128 where a word with a symbol outside the alphabet begins, 0 elsewhere."""
         g = self._shortest()[1]
         outside = np.append(~self._reads(S), np.zeros(g, dtype=bool))
@@ -87,8 +89,8 @@ class HammingProfile(OnStrings, Explicit):
         S = sequences(X, type(self).__name__)
         g = self._shortest()[1]
         *_, w = words(S, g)
-        included = self._blocked(S)[w.place] == 0
-        owner, start, code = w.owner[included], w.place[included], w.code[included]
+        included = self._blocked(S)[w.start] == 0
+        owner, start, code = w.owner[included], w.start[included], w.code[included]
         _, first, word = np.unique(code, return_index=True, return_inverse=True)
         letters = mix(S.symbols.view(np.uint64))[start[first][:, None] + np.arange(g)]
         parts = []
@@ -199,7 +201,9 @@ class Gapped(HammingProfile):
     def _features_per_word(self) -> int:
         return comb(self.g, self.k)
 
-    def _word_features(self, letters: np.ndarray, S: Sequences) -> Iterator[tuple[Any, np.ndarray]]:
+    def _word_features(
+        self, letters: np.ndarray, S: SequenceEncoding
+    ) -> Iterator[tuple[Any, np.ndarray]]:
         for salt, positions in enumerate(combinations(range(self.g), self.k)):
             yield np.True_, chained(letters[:, positions], salt)
 
@@ -308,12 +312,14 @@ class Mismatch(HammingProfile):
         others = len(self.alphabet) - 1 if self.alphabet is not None else 0
         return sum(comb(self.k, j) * others**j for j in range(self.m + 1))
 
-    def _reads(self, S: Sequences) -> np.ndarray:
+    def _reads(self, S: SequenceEncoding) -> np.ndarray:
         if self.alphabet is None:  # it will be resolved to all symbols of the training strings
             return super()._reads(S)
         return np.isin(S.symbols, symbols_of(self.alphabet, S.kind))
 
-    def _word_features(self, letters: np.ndarray, S: Sequences) -> Iterator[tuple[Any, np.ndarray]]:
+    def _word_features(
+        self, letters: np.ndarray, S: SequenceEncoding
+    ) -> Iterator[tuple[Any, np.ndarray]]:
         alphabet = mix(symbols_of(self.alphabet, S.kind).view(np.uint64))
         for j in range(self.m + 1):
             for positions in combinations(range(self.k), j):

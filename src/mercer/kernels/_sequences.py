@@ -1,4 +1,7 @@
-"""A collection of strings as one flat array of symbols, and the words that occur in it."""
+"""Encoding of collections of strings as one flat array of symbols, and of the words in them.
+
+A *word* is a substring of fixed length.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from ._explicit import codes_of, mix
 
 __all__ = [
     "OnStrings",
-    "Sequences",
-    "Words",
+    "SequenceEncoding",
+    "WordOccurrences",
     "chained",
     "check_count",
     "check_decay",
@@ -29,36 +32,42 @@ _KINDS = {str: "str", bytes: "bytes", tuple: "sequences", list: "sequences"}
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
-    """String i is symbols[starts[i] : starts[i] + lengths[i]].
+class SequenceEncoding:
+    """Strings encoded as one array: string i is symbols[starts[i] : starts[i] + lengths[i]].
 
-    A symbol is a number that depends on nothing but itself: the code point of a character, the
-    value of a byte, the code of any other value.  So collections that are encoded apart agree.
+    A symbol is encoded as an integer that does not depend on the collection: the code point of a
+    character, the value of a byte, or the hash code of any other value.  Collections that are
+    encoded separately can therefore be compared.
     """
 
     symbols: np.ndarray
     starts: np.ndarray
     lengths: np.ndarray
-    kind: str  # of its points: "str", "bytes", "sequences", or "" if there are none
+    kind: str  # the type of the points: "str", "bytes" or "sequences"; "" if there are no points
 
     def __len__(self) -> int:
         return len(self.starts)
 
     @property
     def longest(self) -> int:
-        """The length of the longest string."""
+        """The length of the longest string, 0 if there are no strings."""
         return int(self.lengths.max(initial=0))
 
 
 @node
 class OnStrings(Kernel):
-    """What kernels of strings say about training strings: all must not be too short."""
+    """Base class of string kernels.
+
+    It checks the training strings: at least one must be as long as the shortest word that the
+    kernel compares, and at least one symbol must be in the alphabet.
+    """
 
     domain: ClassVar[str] = "strings"
-    reads_matrix: ClassVar[bool] = False  # integers beyond 2^53 are symbols, not floats
+    # A matrix is not converted to floats, because symbols may be integers beyond 2^53.
+    reads_matrix: ClassVar[bool] = False
 
     def _shortest(self) -> tuple[str, int]:
-        """Return the option that says how long a string has to be, and its value."""
+        """Return the parameter that sets the minimum length of a string, and that length."""
         return "", 0
 
     @property
@@ -66,64 +75,75 @@ class OnStrings(Kernel):
         return True
 
     def _judge(self, X: Any) -> None:
-        name, least = self._shortest()
+        name, min_length = self._shortest()
         S = sequences(X, type(self).__name__)
-        if len(S) and S.longest < least:
+        if len(S) and S.longest < min_length:
             raise ValueError(
-                f"{type(self).__name__}: {name}={least} is longer than every string, so k is 0 for "
-                f"all of them; the longest of the {len(S)}, point {int(np.argmax(S.lengths))}, has "
-                f"{S.longest} symbols: choose a smaller {name}"
+                f"{type(self).__name__}: {name}={min_length} is longer than every string, so k is "
+                f"0 for all of them; the longest of the {len(S)} strings, point "
+                f"{int(np.argmax(S.lengths))}, has {S.longest} symbols; choose a smaller {name}"
             )
         if S.longest and not self._reads(S).any():
             raise ValueError(
                 f"{type(self).__name__}: no symbol of the {len(S)} strings is in the alphabet, so "
-                f"they cannot be told apart; the usual cause is lower case, s.upper()"
+                f"the strings cannot be distinguished; the usual cause is lower case: pass "
+                f"s.upper()"
             )
 
-    def _reads(self, S: Sequences) -> np.ndarray:
-        """Tell for each symbol whether it is in the alphabet."""
+    def _reads(self, S: SequenceEncoding) -> np.ndarray:
+        """Return a boolean mask of the symbols that are in the alphabet; by default all are."""
         return np.ones(len(S.symbols), dtype=bool)
 
 
-def sequences(X: Any, owner: str, kind: str = "") -> Sequences:
-    """Encode strings, bytes, or sequences of hashable values, if they are of one kind."""
+def sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
+    """Encode strings, bytes, or sequences of hashable values.
+
+    All points must be of the same kind, and of the given `kind` if it is not empty.  `owner` is the
+    name of the kernel, for error messages.
+    """
     points = strings_of(X, owner)
-    found = ""
-    for place, point in enumerate(points):
-        its = _kind(point)
-        if its is None:
+    common_kind = ""
+    for i, point in enumerate(points):
+        point_kind = _kind(point)
+        if point_kind is None:
             raise TypeError(
-                f"{owner}: point {place} is {point!r}, not a string; points are str, bytes, or "
-                f"lists of symbols (decide what a missing one stands for, an empty string say)"
+                f"{owner}: point {i} is {point!r}, not a string; points must be str, bytes, or "
+                f"lists of symbols (replace a missing value, for example by an empty string)"
             )
-        if its != (found or kind or its):
-            first = (
-                f"point 0 is {points[0]!r}" if found else f"those it is compared with are {kind}"
+        if point_kind != (common_kind or kind or point_kind):
+            other = (
+                f"point 0 is {points[0]!r}"
+                if common_kind
+                else f"the points it is compared with are {kind}"
             )
             raise TypeError(
-                f"{owner}: point {place} is {point!r}, but {first}; text and bytes have no symbols "
-                f"in common, so decode or encode one of them"
+                f"{owner}: point {i} is {point!r}, but {other}; text and bytes have no symbols in "
+                f"common, so decode or encode one of them"
             )
-        found = its
+        common_kind = point_kind
     lengths = np.fromiter(map(len, points), dtype=np.int64, count=len(points))
     starts = np.cumsum(lengths) - lengths
-    return Sequences(_symbols(points, found, owner), starts, lengths, found)
+    return SequenceEncoding(_symbols(points, common_kind, owner), starts, lengths, common_kind)
 
 
 def strings_of(X: Any, owner: str) -> list:
-    """Return the strings as a list; a table of one column holds them in that column."""
+    """Return the strings as a list; a table must have one column, which contains them."""
     if isinstance(X, (str, bytes)):
-        raise TypeError(f"{owner} takes a collection of strings, got one, {X!r}; pass [{X!r}]")
+        raise TypeError(
+            f"{owner} takes a collection of strings, got the single string {X!r}; pass [{X!r}]"
+        )
     return list(only_column(X, owner))
 
 
 def _kind(point: Any) -> str | None:
+    """Return "str", "bytes" or "sequences", or None if the point is not a string of any kind."""
     if isinstance(point, np.ndarray):
         return "sequences" if point.ndim == 1 else None
     return next((kind for cls, kind in _KINDS.items() if isinstance(point, cls)), None)
 
 
 def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
+    """Return the symbols of all strings, one string after the other, as an int64 array."""
     if kind == "str":
         flat = "".join(points).encode("utf-32-le", "surrogatepass")
         return np.frombuffer(flat, dtype="<u4").astype(np.int64)
@@ -132,14 +152,14 @@ def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
     try:
         letters = [s for point in points for s in point]
         return codes_of(letters, owner, "symbols", reals=False).view(np.int64)
-    except TypeError:  # again, to name the point
-        for place, point in enumerate(points):
-            codes_of(list(point), owner, f"the symbols of point {place}", reals=False)
+    except TypeError:  # encode the points one by one, so that the error names the point
+        for i, point in enumerate(points):
+            codes_of(list(point), owner, f"the symbols of point {i}", reals=False)
         raise
 
 
 def symbols_of(alphabet: Any, kind: str) -> np.ndarray:
-    """Return the numbers that stand for the letters of an alphabet in points of a kind."""
+    """Return the integers that encode the letters of an alphabet in points of this kind."""
     if kind == "sequences":
         return codes_of(list(alphabet), "alphabet", "letters").view(np.int64)
     if isinstance(alphabet, bytes):
@@ -147,38 +167,46 @@ def symbols_of(alphabet: Any, kind: str) -> np.ndarray:
     return np.array([ord(letter) for letter in alphabet], dtype=np.int64)
 
 
-class Words(NamedTuple):
-    """All words of one length: which string each is in, where it begins, and its code."""
+class WordOccurrences(NamedTuple):
+    """All words of one length in a collection of strings, one entry per occurrence."""
 
-    owner: np.ndarray
-    place: np.ndarray  # in the flat array
-    code: np.ndarray
+    owner: np.ndarray  # index of the string that contains the word
+    start: np.ndarray  # index of its first symbol in the flat array of symbols
+    code: np.ndarray  # hash code of the word
 
 
-def words(S: Sequences, longest: int) -> Iterator[Words]:
-    """Yield the words of lengths 1, ..., longest; the code of a word depends on it alone."""
+def words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
+    """Yield the words of length 1, then those of length 2, ..., up to the length `longest`.
+
+    The code of a word depends only on its symbols, not on the collection.
+    """
     letters = mix(S.symbols.view(np.uint64))
-    chain = letters
+    codes = letters
     for q in range(1, longest + 1):
-        if q > 1:  # one pass over the whole array; words across two strings are left out below
-            chain = mix(chain[: max(len(letters) - q + 1, 0)]) + letters[q - 1 :]
+        if q > 1:
+            # The codes at all positions of the flat array, from those of length q - 1.  Words that
+            # cross the boundary of two strings are not selected below.
+            codes = mix(codes[: max(len(letters) - q + 1, 0)]) + letters[q - 1 :]
         counts = np.maximum(S.lengths - q + 1, 0)
         owner = np.repeat(np.arange(len(S)), counts)
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        place = within + np.repeat(S.starts, counts)
-        yield Words(owner, place, chain[place])
+        offset = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        start = offset + np.repeat(S.starts, counts)
+        yield WordOccurrences(owner, start, codes[start])
 
 
 def chained(letters: np.ndarray, salt: int = 0) -> np.ndarray:
-    """Return the codes of words whose letters are columns of codes."""
+    """Return the codes of words, given the codes of their letters along the last axis.
+
+    Different values of `salt` give different codes to the same word.
+    """
     code = mix(letters[..., 0], salt)
-    for place in range(1, letters.shape[-1]):
-        code = mix(code) + letters[..., place]
+    for i in range(1, letters.shape[-1]):
+        code = mix(code) + letters[..., i]
     return code
 
 
 def check_count(owner: str, name: str, value: Any, least: int = 1) -> None:
-    """Refuse an option that is not an integer of at least `least`."""
+    """Raise an error if a parameter is not an integer of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{owner}: {name} must be an integer, got {value!r}")
     if value < least:
@@ -186,11 +214,11 @@ def check_count(owner: str, name: str, value: Any, least: int = 1) -> None:
 
 
 def check_decay(owner: str, value: Any) -> None:
-    """Refuse a decay that is not in (0, 1]."""
-    unfit = isinstance(value, (bool, np.bool_)) or not isinstance(
+    """Raise an error if the decay is not a number in (0, 1]."""
+    not_a_number = isinstance(value, (bool, np.bool_)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     )
-    if unfit:
+    if not_a_number:
         raise TypeError(f"{owner}: decay must be a number, got {value!r}")
     if not 0 < value <= 1:
         raise ValueError(f"{owner}: decay must be in (0, 1], got {value!r}")

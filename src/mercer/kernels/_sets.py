@@ -1,16 +1,17 @@
-"""Kernels of sets and bags, from the size of what two of them share and from their own sizes.
+"""Kernels for sets and bags (multisets), functions of the sizes of two sets and of their overlap.
 
     a = |A n B|,  s = |A|,  t = |B|        k(A, B) = a function of a, s and t
 
-The points are Python sets, of any elements that have a code (numbers, strings, tuples of them), or
-the rows of a matrix of zeros and ones, dense or CSR, whose elements are the numbers of its columns:
-the row (1, 0, 1) is the set {0, 2}.  All a of a tile are one product of sparse rows.  Rows that are
-filled to more than a sixteenth are multiplied as dense ones.
+The points are Python sets, whose elements are numbers, strings or tuples of them, or the rows of a
+matrix of zeros and ones, dense or CSR.  The elements of a row are the indices of its nonzero
+columns: the row (1, 0, 1) is the set {0, 2}.  All values of a in a tile are computed by one matrix
+product of indicator rows, which is sparse if at most 1/16 of the entries are nonzero, else dense.
 
-Why these are kernels: a = <1_A, 1_B>.  1/(s + t) is the integral of e^(-us) e^(-ut), hence one, and
-so is the product a/(s + t) of Dice; Tanimoto is the sum of the powers of a/(s + t), from the first.
-1/max(s, t) = min(1/s, 1/t), and the minimum of two positive numbers is one.  For bags sum_c
-min(x_c, z_c) takes the place of a (Gower 1971; Ralaivola et al. 2005; Ioffe 2010).
+Proofs that these functions are kernels: a = <1_A, 1_B> is an inner product of indicators.
+1/(s + t) is the integral of e^(-us) e^(-ut) over u > 0 and therefore a kernel, and so is its
+product with a, which is Dice up to a factor.  Jaccard is the sum of all powers of a/(s + t) with
+exponents from 1.  1/max(s, t) = min(1/s, 1/t), and the minimum of two positive numbers is a kernel.
+For bags, sum_c min(x_c, z_c) replaces a (Gower 1971; Ralaivola et al. 2005; Ioffe 2010).
 """
 
 from __future__ import annotations
@@ -41,64 +42,72 @@ __all__ = [
     "Subsets",
 ]
 
-_FILLED = 1 / 16  # the part of a matrix from which on a dense product is the faster one
+_MAX_SPARSE_DENSITY = 1 / 16  # fraction of nonzero entries above which a dense product is faster
 
 
 @node
 class SetKernel(Kernel):
-    """k(A, B) = profile(a, s, t) of a = |A n B|, s = |A| and t = |B|."""
+    """Base class of kernels for sets and bags.
 
-    _of_bags: ClassVar[bool] = False
-    _normalised: ClassVar[bool] = True  # k(A, A) = 1, also for the empty set
+    k(A, B) = profile(a, s, t)   with a = |A n B|, s = |A| and t = |B|
+    """
 
-    _rule: ClassVar[str] = ""  # what proves that this is a kernel
+    _of_bags: ClassVar[bool] = False  # whether the points are bags, with counts, instead of sets
+    _normalised: ClassVar[bool] = True  # whether k(A, A) = 1, also for the empty set
+
+    _rule: ClassVar[str] = ""  # the reason why this is a Mercer kernel, as printed in proofs
 
     @abstractmethod
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return the kernel; `a` may be overwritten, and s and t are at least 1, or positive."""
+        """Return the values of the kernel; `a` may be overwritten.
 
-    def _read(self, X: Any) -> Elements:
+        s and t are never 0: empty sets are passed with size 1.
+        """
+
+    def _encode(self, X: Any) -> Elements:
+        """Return the points as a matrix of counts, one column per element."""
         return Elements(X, type(self).__name__, self._of_bags)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        elements = self._read(X)
+        elements = self._encode(X)
         columns, width = (elements.columns, elements.width) if like is None else like.frame
         if like is not None and elements.width is not None and width not in (None, elements.width):
             raise ValueError(
-                f"{type(self).__name__} compares sets from {width} and from {elements.width} "
+                f"{type(self).__name__} compares sets with {width} and with {elements.width} "
                 f"columns; both sides need the same elements"
             )
         phi = elements.at(columns)
         return Prepared((self._rows(phi), elements.sizes), frame=(columns, width))
 
     def _rows(self, phi: Any) -> Any:
-        """Return the rows in the form in which products are the fastest."""
-        if not sp.issparse(phi) and np.count_nonzero(phi) <= _FILLED * phi.size:
+        """Return the rows as a sparse or dense matrix, whichever is faster in products."""
+        if not sp.issparse(phi) and np.count_nonzero(phi) <= _MAX_SPARSE_DENSITY * phi.size:
             phi = sp.csr_array(phi)
-        elif sp.issparse(phi) and phi.nnz > _FILLED * np.prod(phi.shape):
+        elif sp.issparse(phi) and phi.nnz > _MAX_SPARSE_DENSITY * np.prod(phi.shape):
             phi = phi.toarray()
-        # counts are exact in single precision, up to 2^24
+        # float32 is exact for counts up to 2^24.
         return phi.astype(float) if sp.issparse(phi) else phi.astype(np.float32)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._shared(P.arrays[0], Q.arrays[0], out)
-        self._finish(out, P.arrays[1], Q.arrays[1])
+        self._overlap(P.arrays[0], Q.arrays[0], out)
+        self._apply_profile(out, P.arrays[1], Q.arrays[1])
 
-    def _shared(self, X: Any, Z: Any, out: np.ndarray) -> None:
+    def _overlap(self, X: Any, Z: Any, out: np.ndarray) -> None:
+        """Set out <- a, the sizes of the intersections."""
         inner_products(X, Z, out)
 
-    def _finish(self, out: np.ndarray, s: np.ndarray, t: np.ndarray) -> None:
-        """Replace a by k(a, s, t)."""
-        nothing, neither = s == 0, t == 0
-        s, t = np.where(nothing, 1.0, s)[:, None], np.where(neither, 1.0, t)
+    def _apply_profile(self, out: np.ndarray, s: np.ndarray, t: np.ndarray) -> None:
+        """Replace the overlaps a in `out` by k = profile(a, s, t)."""
+        s_empty, t_empty = s == 0, t == 0
+        s, t = np.where(s_empty, 1.0, s)[:, None], np.where(t_empty, 1.0, t)
         result = self.profile(out, s, t)
         if result is not out:
             out[...] = result
-        if self._normalised and nothing.any() and neither.any():
-            out[np.ix_(nothing, neither)] = 1.0
+        if self._normalised and s_empty.any() and t_empty.any():
+            out[np.ix_(s_empty, t_empty)] = 1.0
 
     def _diag(self, X: Any) -> np.ndarray:
-        s = self._read(X).sizes
+        s = self._encode(X).sizes
         if self._normalised:
             return np.ones_like(s)
         return np.asarray(self.profile(s.copy(), s, s))
@@ -109,7 +118,7 @@ class SetKernel(Kernel):
 
     @property
     def domain(self) -> str:
-        """Sets or bags."""
+        """The kind of points, "sets" or "bags"."""
         return "bags" if self._of_bags else "sets"
 
     @property
@@ -123,30 +132,35 @@ class SetKernel(Kernel):
 
 @node
 class _Ratio(SetKernel):
-    """k(A, B) = a / size(s, t): linear in the elements of B, once their number t is known."""
+    """Base class of k(A, B) = a / size(s, t).
+
+    For a given size t of B, k is a sum over the elements of B.
+    """
 
     @abstractmethod
-    def _size(self, s: np.ndarray, t: Any) -> np.ndarray: ...
+    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+        """Return the denominator size(s, t)."""
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         a /= self._size(s, t)
         return a
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Maximise f(z) over the sets z of elements that occur: for each size the best elements.
+        """Return the sets z of elements of X that maximise f(z) = sum_i C_i k(x_i, z) exactly.
 
-        If z has t elements, f(z) is a sum over them: the t of the greatest weights win.  |phi(z)|
-        is 1, so that the nearest z has the greatest f(z).  A size t allows at most
-        sum_i |C_i| s_i / size(s_i, t), which falls with t, and ends the search where it is too
-        little.
+        Since |phi(z)| = 1, the set that is nearest to f in feature space has the largest f(z).  For
+        a given size t of z, f(z) is a sum of one weight per element, so that the t elements with
+        the largest weights are optimal.  All sizes t are tried in increasing order.  An upper bound
+        of f(z) is sum_i |C_i| s_i / size(s_i, t), which decreases with t.  The search stops where
+        it is not larger than the best value found.
         """
-        elements = self._read(X)
+        elements = self._encode(X)
         phi, s = sp.csr_array(elements.phi).astype(float), elements.sizes
-        filled = np.where(s == 0, 1.0, s)
-        best = C[s == 0].sum(axis=0)  # of the empty set
+        positive_sizes = np.where(s == 0, 1.0, s)
+        best = C[s == 0].sum(axis=0)  # the value of the empty set
         chosen = np.zeros((C.shape[1], phi.shape[1]), dtype=bool)
         for t in range(1, phi.shape[1] + 1):
-            rates = 1.0 / self._size(filled, float(t))
+            rates = 1.0 / self._size(positive_sizes, float(t))
             undecided = np.flatnonzero((s * rates) @ np.abs(C) > best)
             if not undecided.size:
                 break
@@ -162,12 +176,19 @@ class _Ratio(SetKernel):
 
 @node
 class Intersection(SetKernel, Explicit):
-    """k(A, B) = |A n B|, the number of elements that two sets share.
+    """Intersection kernel: the number of elements that two sets have in common.
 
-    Points are sets, or rows of zeros and ones.  `features` are the indicators of the elements.
-    Cost: one sparse product.  The catch: large sets look similar to everything; `Jaccard` and
-    `Ochiai` take their sizes out.  The pre-image of sum_i c_i k(A_i, .) is exact: the elements
-    whose sum of c_i exceeds 1/2, for a mean those in more than half of the sets.
+        k(A, B) = |A n B|
+
+    Points are sets, or rows of zeros and ones.  The kernel has no parameters.
+
+    Notes
+    -----
+    The matrix is one sparse product.  `features` returns the indicators of the elements.  Large
+    sets have large values with many others; `Jaccard` and `Ochiai` divide by the sizes.  The
+    pre-image of sum_i c_i k(A_i, .) is exact: it contains the elements for which the c_i of the
+    sets that contain them sum to more than 1/2.  For a mean of sets, these are the elements of more
+    than half of the sets.
 
     Examples
     --------
@@ -185,30 +206,34 @@ class Intersection(SetKernel, Explicit):
         return a
 
     def _terms(self, X: Any) -> Terms:
-        return self._read(X).terms()
+        return self._encode(X).terms()
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        elements = self._read(X)
-        # |z|^2 - 2 f(z) is a sum over the elements of z, of 1 - 2 (the sum of the C_i that have it)
+        elements = self._encode(X)
+        # |z|^2 - 2 f(z) is a sum over the elements of z: each adds 1 - 2 w, where w is the sum of
+        # the C_i of the points that contain it.  So the elements with w > 1/2 are chosen.
         return elements.like(np.asarray(sp.csr_array(elements.phi).T @ C).T > 0.5)
 
 
 @node
 class Subsets(SetKernel):
-    """k(A, B) = (1 + weight)^|A n B|, the number of common subsets, 2^|A n B| for weight 1.
+    """Subsets kernel: the weighted number of subsets that two sets have in common.
 
-    A common subset of m elements counts weight^m, the empty one 1.
+        k(A, B) = (1 + weight)^|A n B|
+
+    A common subset of m elements counts weight^m, and the empty subset counts 1.  With weight 1
+    this is the number of common subsets, 2^|A n B|.
 
     Parameters
     ----------
     weight : float, default=1.0
-        Of an element of a subset, > 0.  Smaller ones tame large sets, whose k(A, A) = 2^|A| makes
-        them similar to nothing but themselves.
+        The weight of an element of a subset, > 0.  Tunable.  For large sets, k(A, A) = 2^|A| is so
+        much larger than k(A, B) that a set is similar only to itself; choose a smaller weight then.
 
     Notes
     -----
-    Cost: one sparse product.  The catch: beyond 1000 shared elements 2^a overflows, which is
-    refused.  References: Shawe-Taylor and Cristianini (2004), section 9.1.
+    The matrix is one sparse product.  For weight 1, sets of more than 1023 elements raise an error,
+    because 2^|A| overflows.  Reference: Shawe-Taylor and Cristianini (2004), section 9.1.
 
     Examples
     --------
@@ -231,32 +256,39 @@ class Subsets(SetKernel):
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.power(1.0 + self.weight, a, out=a)
 
-    def _read(self, X: Any) -> Elements:
-        elements = super()._read(X)
-        most = 1023 * np.log(2.0) / np.log1p(self.weight)
-        if elements.sizes.max(initial=0.0) > most:
-            place = int(np.argmax(elements.sizes))
+    def _encode(self, X: Any) -> Elements:
+        elements = super()._encode(X)
+        max_size = 1023 * np.log(2.0) / np.log1p(self.weight)
+        if elements.sizes.max(initial=0.0) > max_size:
+            i = int(np.argmax(elements.sizes))
             raise ValueError(
-                f"Subsets: point {place} has {elements.sizes[place]:.0f} elements, and "
-                f"{1 + self.weight:g} to that power overflows; take weight="
-                f"{1 / elements.sizes[place]:.1g}, or Intersection"
+                f"Subsets: point {i} has {elements.sizes[i]:.0f} elements, and "
+                f"{1 + self.weight:g} to that power overflows; use a smaller weight, such as "
+                f"{1 / elements.sizes[i]:.1g}, or Intersection"
             )
         return elements
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        shared = Intersection()(X, Z)
+        overlap = Intersection()(X, Z)
         return {
-            "weight": np.sum(W * self(X, Z) * shared) * self.weight / (1.0 + self.weight),
+            "weight": np.sum(W * self(X, Z) * overlap) * self.weight / (1.0 + self.weight),
         }
 
 
 @node
 class Jaccard(SetKernel):
-    """k(A, B) = |A n B| / |A u B|, also called Tanimoto; two empty sets have 1.
+    """Jaccard or Tanimoto kernel: the size of the intersection relative to that of the union.
 
-    The usual kernel of binary fingerprints of molecules.  Cost: one sparse product, a few
-    nanoseconds per pair for fingerprints of 50 bits.  The catch: a small set inside a large one is
-    far from it.  References: Jaccard (1901), Gower (1971), Ralaivola et al. (2005).
+        k(A, B) = |A n B| / |A u B|
+
+    The value for two empty sets is 1.  The kernel has no parameters.  It is the usual kernel for
+    binary fingerprints of molecules.
+
+    Notes
+    -----
+    The matrix is one sparse product, which takes a few nanoseconds per pair for fingerprints with
+    50 bits set.  A small set that is contained in a large one has a small value with it.
+    References: Jaccard (1901), Gower (1971), Ralaivola et al. (2005).
 
     Examples
     --------
@@ -277,10 +309,17 @@ class Jaccard(SetKernel):
 
 @node
 class Dice(_Ratio):
-    """k(A, B) = 2 |A n B| / (|A| + |B|); two empty sets have 1.
+    """Dice kernel: the size of the intersection relative to the mean size of the two sets.
 
-    A monotone function of Jaccard, J -> 2J/(1 + J), with larger values.  Cost: one sparse product.
-    The pre-image is exact.  References: Dice (1945); Gower (1971).
+        k(A, B) = 2 |A n B| / (|A| + |B|)
+
+    The value for two empty sets is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    If J is the Jaccard kernel, this is 2J / (1 + J), an increasing function of J with larger
+    values.  The matrix is one sparse product.  The pre-image is exact.  References: Dice (1945),
+    Gower (1971).
 
     Examples
     --------
@@ -297,10 +336,16 @@ class Dice(_Ratio):
 
 @node
 class Ochiai(_Ratio, Explicit):
-    """k(A, B) = |A n B| / sqrt(|A| |B|), the cosine of indicators; two empty sets have 1.
+    """Ochiai kernel: the cosine of the angle between the indicator vectors of two sets.
 
-    `features` are indicators divided by sqrt|A|, and one more feature for the empty set.  Cost: one
-    sparse product.  The pre-image is exact.  Reference: Ochiai (1957).
+        k(A, B) = |A n B| / sqrt(|A| |B|)
+
+    The value for two empty sets is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    `features` returns the indicators divided by sqrt(|A|), and one more feature for the empty set.
+    The matrix is one sparse product.  The pre-image is exact.  Reference: Ochiai (1957).
 
     Examples
     --------
@@ -315,19 +360,25 @@ class Ochiai(_Ratio, Explicit):
         return np.sqrt(s * t)
 
     def _terms(self, X: Any) -> Terms:
-        elements = self._read(X)
+        elements = self._encode(X)
         terms, empty = elements.terms(), np.flatnonzero(elements.sizes == 0)
-        nothing = Terms.counted(terms.n, empty, np.repeat(codes_of([()], "", ""), len(empty)))
-        shares = terms.value / np.sqrt(elements.sizes[terms.owner])
-        return Terms.joined(terms._replace(value=shares), nothing)
+        empty_terms = Terms.counted(terms.n, empty, np.repeat(codes_of([()], "", ""), len(empty)))
+        values = terms.value / np.sqrt(elements.sizes[terms.owner])
+        return Terms.joined(terms._replace(value=values), empty_terms)
 
 
 @node
 class BraunBlanquet(_Ratio):
-    """k(A, B) = |A n B| / max(|A|, |B|); two empty sets have 1.
+    """Braun-Blanquet kernel: the size of the intersection relative to the larger set.
 
-    The smaller of the two shares that A and B have in common; the larger, the overlap coefficient,
-    is no kernel (`Overlap`).  Cost: one sparse product.  The pre-image is exact.  Reference:
+        k(A, B) = |A n B| / max(|A|, |B|)
+
+    The value for two empty sets is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    With min in place of max this is the overlap coefficient, which is not a Mercer kernel (see
+    `Overlap`).  The matrix is one sparse product.  The pre-image is exact.  Reference:
     Braun-Blanquet (1932).
 
     Examples
@@ -345,13 +396,19 @@ class BraunBlanquet(_Ratio):
 
 @node
 class MinMax(SetKernel):
-    """k(x, z) = sum_c min(x_c, z_c) / sum_c max(x_c, z_c), for bags x, z >= 0.
+    """Min-max kernel for bags: the Jaccard kernel for counts or other non-negative values.
 
-    Two empty bags have 1.  Points are dictionaries of counts (`collections.Counter`), or rows of
-    numbers >= 0, dense or CSR.  For sets it is `Jaccard`.  Its numerator alone is
-    `HistogramIntersection`.  Cost: for sparse rows one addition for each pair of entries in the
-    same column, else d per pair.  The catch: scale matters, 2x is not x.
-    References: Ralaivola et al. (2005); Ioffe (2010).
+        k(x, z) = sum_c min(x_c, z_c) / sum_c max(x_c, z_c)
+
+    Points are dictionaries of counts (`collections.Counter`), or rows of numbers >= 0, dense or
+    CSR.  The value for two empty bags is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    For sets it equals `Jaccard`; its numerator is `HistogramIntersection`.  The cost of a pair is
+    one addition for each column in which both sparse rows have an entry, or d additions for dense
+    rows.  The value depends on the scale: k(x, 2x) = 1/2.  Normalise the counts if only proportions
+    matter.  References: Ralaivola et al. (2005), Ioffe (2010).
 
     Examples
     --------
@@ -373,27 +430,29 @@ class MinMax(SetKernel):
     def _rows(self, phi: Any) -> Any:
         return phi.astype(float)
 
-    def _shared(self, X: Any, Z: Any, out: np.ndarray) -> None:
+    def _overlap(self, X: Any, Z: Any, out: np.ndarray) -> None:
         HistogramIntersection()._statistic(Prepared((X,)), Prepared((Z,)), out)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        x, z = self._read(X), self._read(X if Z is None else Z)
+        x, z = self._encode(X), self._encode(X if Z is None else Z)
         if x.width is None:
             return super()._input_gradient(X, Z, W)
         # k = m/u with u = s + t - m, so that dk = (1/u + m/u^2) dm - m/u^2 ds, and ds/dx_c = 1
         m = HistogramIntersection()(X, Z)
         u = x.sizes[:, None] + z.sizes - m
         u[u == 0] = np.inf
-        fall = W * m / u**2
-        rise = HistogramIntersection().input_gradient(X, Z, W / u + fall)
-        return rise - fall.sum(axis=1, keepdims=True)
+        size_weights = W * m / u**2
+        gradient = HistogramIntersection().input_gradient(X, Z, W / u + size_weights)
+        return gradient - size_weights.sum(axis=1, keepdims=True)
 
 
 def Overlap(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse |A n B| / min(|A|, |B|), the overlap coefficient: it is not positive semidefinite.
+    """Raise an error, because the overlap coefficient is not positive semidefinite.
 
-    For {1}, {2} and {1, 2} its matrix is [[1, 0, 1], [0, 1, 1], [1, 1, 1]], whose smallest
-    eigenvalue is 1 - sqrt 2 = -0.414.  `BraunBlanquet`, with max in place of min, is a kernel.
+        |A n B| / min(|A|, |B|)
+
+    For the sets {1}, {2} and {1, 2} its matrix is [[1, 0, 1], [0, 1, 1], [1, 1, 1]], whose smallest
+    eigenvalue is 1 - sqrt(2) = -0.414.  `BraunBlanquet`, with max in place of min, is a kernel.
 
     Examples
     --------
@@ -401,16 +460,17 @@ def Overlap(*args: Any, **kwargs: Any) -> NoReturn:
     >>> Overlap()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: the overlap coefficient |A n B| / min(|A|, |B|) is no Mercer kernel: ...
+    ValueError: the overlap coefficient |A n B| / min(|A|, |B|) is not a Mercer kernel: ...
     """
     raise ValueError(
-        "the overlap coefficient |A n B| / min(|A|, |B|) is no Mercer kernel: for the sets {1}, "
+        "the overlap coefficient |A n B| / min(|A|, |B|) is not a Mercer kernel: for the sets {1}, "
         "{2} and {1, 2} its matrix has the eigenvalue 1 - sqrt(2) = -0.414; use BraunBlanquet "
         "(max in place of min), Jaccard or Dice"
     )
 
 
 def _tanimoto(a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Return a / (s + t - a), the overlap relative to the size of the union, overwriting a."""
     union = s + t
     union -= a
     a /= union

@@ -1,4 +1,4 @@
-"""From scikit-learn's kernels, those with names and those of its Gaussian processes, to ours."""
+"""Conversion of scikit-learn kernels: metric names such as "rbf", and Gaussian process kernels."""
 
 from __future__ import annotations
 
@@ -27,55 +27,69 @@ from ._wrappers import Bounded, Fixed
 
 __all__ = ["KERNEL_NAMES", "SklearnKernel", "from_name", "from_sklearn"]
 
-_NAMED: dict[str, Function[..., Kernel]] = {
+# The kernel for each name in scikit-learn's `pairwise_kernels`.
+_FROM_NAME: dict[str, Function[..., Kernel]] = {
     "additive_chi2": lambda gamma, degree, coef0: AdditiveChi2(),
     "chi2": lambda gamma, degree, coef0: Chi2(1.0 if gamma is None else gamma),
     "cosine": lambda gamma, degree, coef0: Cosine(),
-    "laplacian": lambda gamma, degree, coef0: Laplacian.from_gamma(_rate(gamma)),
+    "laplacian": lambda gamma, degree, coef0: Laplacian.from_gamma(_gamma_or_auto(gamma)),
     "linear": lambda gamma, degree, coef0: Linear(),
-    "poly": lambda gamma, degree, coef0: Polynomial(degree, coef0, _rate(gamma)),
-    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, coef0, _rate(gamma)),
-    "rbf": lambda gamma, degree, coef0: RBF.from_gamma(_rate(gamma)),
-    "sigmoid": lambda gamma, degree, coef0: Sigmoid(_rate(gamma), coef0),
+    "poly": lambda gamma, degree, coef0: Polynomial(degree, coef0, _gamma_or_auto(gamma)),
+    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, coef0, _gamma_or_auto(gamma)),
+    "rbf": lambda gamma, degree, coef0: RBF.from_gamma(_gamma_or_auto(gamma)),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(_gamma_or_auto(gamma), coef0),
 }
-KERNEL_NAMES = tuple(_NAMED)
+KERNEL_NAMES = tuple(_FROM_NAME)
 
-_THEIRS = "sklearn.gaussian_process.kernels"
-_GPKernel, _CompoundKernel = foreign(_THEIRS, "Kernel"), foreign(_THEIRS, "CompoundKernel")
+_GP_MODULE = "sklearn.gaussian_process.kernels"
+_GPKernel, _CompoundKernel = foreign(_GP_MODULE, "Kernel"), foreign(_GP_MODULE, "CompoundKernel")
 
-_DEFAULT_BOUNDS = (1e-5, 1e5)  # of every hyper-parameter in scikit-learn, and here
+_DEFAULT_BOUNDS = (1e-5, 1e5)  # default bounds of all hyperparameters, in scikit-learn and mercer
 
 
 def from_name(name: str, *, gamma: Any = None, degree: Any = 3, coef0: Any = 1) -> Kernel:
-    """Return the kernel that scikit-learn's `pairwise_kernels` computes under this name.
+    """Return the kernel with this name in scikit-learn's `pairwise_kernels`.
 
-    `gamma=None` means 1 / n_features ("auto"), and 1 for chi2; names that know no gamma, degree
-    or coef0 ignore them.
+    `gamma=None` means 1 / n_features ("auto"), but 1 for chi2.  Kernels without gamma, degree or
+    coef0 ignore these parameters.
     """
-    return _NAMED[name](gamma, degree, coef0)
+    return _FROM_NAME[name](gamma, degree, coef0)
 
 
-def _rate(gamma: Any) -> Any:
+def _gamma_or_auto(gamma: Any) -> Any:
     return "auto" if gamma is None else gamma
 
 
 def _name(kernel: Any) -> str:
-    """Return the name of a class of theirs; subclasses may mean anything and have none."""
+    """Return the name of the class of a scikit-learn kernel, or "" for any other class.
+
+    Subclasses defined elsewhere also give "", because they may compute something else.
+    """
     kind = type(kernel)
-    return kind.__name__ if kind.__module__ == _THEIRS else ""
+    return kind.__name__ if kind.__module__ == _GP_MODULE else ""
 
 
 def from_sklearn(kernel: Any) -> Kernel:
-    """Return the kernel that a Gaussian process kernel of scikit-learn stands for.
+    """Convert a scikit-learn Gaussian process kernel to a mercer kernel.
 
     RBF, Matern, RationalQuadratic, DotProduct, WhiteKernel, ConstantKernel, PairwiseKernel and
-    their sums, products and powers are translated; what cannot be (a kernel of your own, a
-    parameter fixed beside a free one, a power that is not a Mercer kernel, ExpSineSquared, which
-    is none beyond one column) is wrapped as a `SklearnKernel`.
+    their sums, products and powers are translated.  All others are wrapped in a `SklearnKernel`:
+    custom kernels, kernels that have both fixed and free parameters, powers that are not Mercer
+    kernels, and ExpSineSquared, which is a Mercer kernel only for points with one column.
 
-    Bounds "fixed" become `Fixed`, and bounds other than the default (1e-5, 1e5) `Bounded`.
-    DotProduct(sigma_0) is <x, z> + c with c = sigma_0^2, so that its theta is twice as large.
-    The coef0 of a PairwiseKernel, which scikit-learn does not tune, is a parameter here.
+    Bounds "fixed" become `Fixed`, and bounds other than the default (1e-5, 1e5) become `Bounded`.
+    DotProduct(sigma_0) becomes <x, z> + c with c = sigma_0^2, so that its theta is twice as large.
+    The coef0 of a PairwiseKernel, which scikit-learn does not tune, becomes a free parameter.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        The kernel to convert.  It is not modified.
+
+    Returns
+    -------
+    Kernel
+        A mercer kernel with the same values.
 
     Examples
     --------
@@ -91,7 +105,7 @@ def from_sklearn(kernel: Any) -> Kernel:
 
 
 def _translate(kernel: Any) -> Kernel | None:
-    """Return the kernel in our terms, or None."""
+    """Return the equivalent mercer kernel, or None if there is none."""
     name = _name(kernel)
     if name == "Sum":
         return from_sklearn(kernel.k1) + from_sklearn(kernel.k2)
@@ -101,11 +115,11 @@ def _translate(kernel: Any) -> Kernel | None:
         return _power(kernel)
     if name in _SIMPLE:
         make, names = _SIMPLE[name]
-        theirs = {ours: getattr(kernel, f"{their}_bounds") for ours, their in names.items()}
-        return _with_bounds(make(kernel), **theirs)
+        bounds = {name: getattr(kernel, f"{other}_bounds") for name, other in names.items()}
+        return _with_bounds(make(kernel), **bounds)
     if name == "DotProduct":
         constant = Constant(float(kernel.sigma_0) ** 2)
-        bounded = _with_bounds(constant, value=_through(np.square, kernel.sigma_0_bounds))
+        bounded = _with_bounds(constant, value=_transformed(np.square, kernel.sigma_0_bounds))
         return None if bounded is None else Linear() + bounded
     if name == "PairwiseKernel":
         return _pairwise(kernel)
@@ -113,6 +127,7 @@ def _translate(kernel: Any) -> Kernel | None:
 
 
 def _product(kernel: Any) -> Kernel:
+    """Translate a Product; a constant factor becomes a `Scale`."""
     left, right = from_sklearn(kernel.k1), from_sklearn(kernel.k2)
     for factor, other in ((left, right), (right, left)):
         if type(factor) is Constant:
@@ -121,6 +136,7 @@ def _product(kernel: Any) -> Kernel:
 
 
 def _power(kernel: Any) -> Kernel | None:
+    """Translate an Exponentiation; None if the power is not known to be a Mercer kernel."""
     base, exponent = from_sklearn(kernel.kernel), float(kernel.exponent)
     if exponent <= 0 or not (exponent.is_integer() or base.infinitely_divisible):
         return None
@@ -128,25 +144,30 @@ def _power(kernel: Any) -> Kernel | None:
 
 
 def _pairwise(kernel: Any) -> Kernel | None:
+    """Translate a PairwiseKernel; None if its metric is a function or not one of the names."""
     if not isinstance(kernel.metric, str) or kernel.metric not in KERNEL_NAMES:
         return None
-    given = kernel.pairwise_kernels_kwargs or {}
-    options = {name: given[name] for name in ("degree", "coef0") if name in given}
-    ours = from_name(kernel.metric, gamma=float(kernel.gamma), **options)
-    if isinstance(ours, RBF):
-        bounds = _through(lambda gamma: np.sqrt(0.5 / gamma), kernel.gamma_bounds)
-        return _with_bounds(ours, length_scale=bounds)
-    if isinstance(ours, Laplacian):
-        return _with_bounds(ours, length_scale=_through(np.reciprocal, kernel.gamma_bounds))
-    return _with_bounds(ours, gamma=kernel.gamma_bounds)
+    kwargs = kernel.pairwise_kernels_kwargs or {}
+    options = {name: kwargs[name] for name in ("degree", "coef0") if name in kwargs}
+    converted = from_name(kernel.metric, gamma=float(kernel.gamma), **options)
+    if isinstance(converted, RBF):
+        bounds = _transformed(lambda gamma: np.sqrt(0.5 / gamma), kernel.gamma_bounds)
+        return _with_bounds(converted, length_scale=bounds)
+    if isinstance(converted, Laplacian):
+        return _with_bounds(
+            converted, length_scale=_transformed(np.reciprocal, kernel.gamma_bounds)
+        )
+    return _with_bounds(converted, gamma=kernel.gamma_bounds)
 
 
 def _scale(kernel: Any) -> Any:
+    """Return the length scale as a float, or as a tuple with one entry per column."""
     scale = np.asarray(kernel.length_scale, dtype=float)
     return float(scale.item()) if scale.size == 1 else tuple(scale.tolist())
 
 
-# The kernel that one of scikit-learn's is, and what that calls the parameters.
+# For each scikit-learn class: the function that makes the mercer kernel, and the scikit-learn name
+# of each mercer parameter.
 _SIMPLE: dict[str, tuple[Function[[Any], Kernel], dict[str, str]]] = {
     "RBF": (lambda k: RBF(_scale(k)), {"length_scale": "length_scale"}),
     "Matern": (lambda k: Matern(_scale(k), nu=k.nu), {"length_scale": "length_scale"}),
@@ -159,15 +180,21 @@ _SIMPLE: dict[str, tuple[Function[[Any], Kernel], dict[str, str]]] = {
 }
 
 
-def _through(function: Any, bounds: Any) -> Any:
-    """Return the bounds of function(parameter), function monotone; the default stays ours."""
+def _transformed(function: Any, bounds: Any) -> Any:
+    """Return the bounds of function(parameter), given those of the parameter.
+
+    The function must be monotone.  "fixed" and the default bounds are returned unchanged.
+    """
     if isinstance(bounds, str) or np.array_equal(bounds, _DEFAULT_BOUNDS):
         return bounds
     return np.sort(function(np.asarray(bounds, dtype=float)), axis=-1)
 
 
 def _with_bounds(kernel: Kernel, **bounds: Any) -> Kernel | None:
-    """Return the kernel with these bounds of its parameters, None if some of them are fixed."""
+    """Return the kernel with these bounds of its parameters.
+
+    The result is None if only some of the parameters are fixed, because `Fixed` fixes all.
+    """
     free = list(kernel._free())
     if not free:
         return kernel
@@ -189,11 +216,22 @@ def _with_bounds(kernel: Kernel, **bounds: Any) -> Kernel | None:
 
 @node
 class SklearnKernel(Kernel):
-    """k(x, z) = kernel(x, z) for a Gaussian process kernel of scikit-learn, your own included.
+    """Adapter for a scikit-learn Gaussian process kernel, including custom ones.
 
-    `theta` and `bounds` are those of the wrapped kernel.  It has derivatives with respect to them
-    for k(X), not for k(X, Z), and forms the (n, n, p) array that scikit-learn's `eval_gradient`
-    returns: for a few thousand points.  `from_sklearn` wraps only what it cannot translate.
+        k(x, z) = kernel(x, z)
+
+    `from_sklearn` uses this class only for kernels that it cannot translate.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        The wrapped kernel.  `theta` and `bounds` are those of this kernel.
+
+    Notes
+    -----
+    Derivatives with respect to the parameters are available for k(X), but not for k(X, Z).  They
+    use the (n, n, p) array that scikit-learn returns with `eval_gradient=True`, which limits n to
+    a few thousand points.
 
     Examples
     --------
@@ -205,7 +243,7 @@ class SklearnKernel(Kernel):
 
     kernel: Any = None
 
-    tells_observations_apart: ClassVar[bool] = True  # it may hold a WhiteKernel
+    tells_observations_apart: ClassVar[bool] = True  # because it may contain a WhiteKernel
     pullback_in_tiles: ClassVar[bool] = False
 
     def _check(self) -> None:
@@ -218,23 +256,27 @@ class SklearnKernel(Kernel):
             )
 
     def _claims(self, *inner: Claims) -> Claims:
-        theirs, name = self.kernel, _name(self.kernel)
-        ours = _SIMPLE[name][0](theirs) if name in _SIMPLE else from_sklearn(theirs)  # no bounds
-        if not isinstance(ours, SklearnKernel):
-            return replace(ours.claims, rule=f"{ours}: {ours.claims.rule}")
+        wrapped, name = self.kernel, _name(self.kernel)
+        # Bounds do not matter here, so a kernel that was wrapped only for its bounds is converted.
+        converted = _SIMPLE[name][0](wrapped) if name in _SIMPLE else from_sklearn(wrapped)
+        if not isinstance(converted, SklearnKernel):
+            return replace(converted.claims, rule=f"{converted}: {converted.claims.rule}")
         if name == "ExpSineSquared":
-            # Points one period apart have k = 1.  Two of them at half a period from each other do
-            # not, but a third, one period from both, exists in the plane.
-            p = float(theirs.periodicity)
+            # Points at a distance of one period have k = 1.  In the plane there are two points at
+            # a distance of half a period, where k < 1, and a third at one period from both.  These
+            # three values contradict positive semidefiniteness.
+            p = float(wrapped.periodicity)
             plane = p * np.array([[0.0, 0.0], [0.5, 0.0], [0.25, np.sqrt(15.0) / 4.0]])
             known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
-            line = "k(phi(x), phi(z)), an RBF of points wound around a circle"
-            return Claims(line, 0, **known, stationary=True, columns=1, against=plane)
+            rule = "k(phi(x), phi(z)), an RBF of points that phi maps to a circle"
+            return Claims(rule, 0, **known, stationary=True, columns=1, against=plane)
         if name == "Exponentiation":
-            claims = power_claims(from_sklearn(theirs.kernel).claims, float(theirs.exponent))
+            claims = power_claims(from_sklearn(wrapped.kernel).claims, float(wrapped.exponent))
             if claims.order is None:
-                places = np.array([[0.0], [0.5], [1.0], [2.0], [4.0], [8.0]])
-                return replace(claims, rule="a real power is no closure rule", against=places)
+                points = np.array([[0.0], [0.5], [1.0], [2.0], [4.0], [8.0]])
+                return replace(
+                    claims, rule="a real power need not be a Mercer kernel", against=points
+                )
             return claims
         return Claims()
 
@@ -255,7 +297,7 @@ class SklearnKernel(Kernel):
             )
         out[...] = block
         i, j = P.coincidences(Q)
-        if len(i):  # a WhiteKernel inside does not see that they are the same points
+        if len(i):  # a WhiteKernel adds no noise in kernel(X, Z), even if the points are the same
             out[i, j] = self.kernel.diag(X)[i]
 
     def _diag(self, X: Any) -> np.ndarray:
@@ -267,10 +309,10 @@ class SklearnKernel(Kernel):
             raise NotDifferentiableError(
                 "SklearnKernel: scikit-learn's kernels have derivatives of k(X), not of k(X, Z)"
             )
-        return {"kernel": _LinearisedSklearn(self, X, None).pullback(W)}
+        return {"kernel": _SklearnLinearisation(self, X, None).pullback(W)}
 
     def _linearise(self, X: Any, Z: Any) -> Linearised:
-        return Linearised(self, X, Z) if Z is not None else _LinearisedSklearn(self, X, None)
+        return Linearised(self, X, Z) if Z is not None else _SklearnLinearisation(self, X, None)
 
     @property
     def on_vectors(self) -> bool:
@@ -278,7 +320,7 @@ class SklearnKernel(Kernel):
 
     @property
     def domain(self) -> str:
-        """Vectors, if it takes no others."""
+        """The kind of points: "vectors" if the wrapped kernel requires them, otherwise ""."""
         return "vectors" if self.on_vectors else ""
 
     def _points(self, X: Any) -> Any:
@@ -294,25 +336,25 @@ class SklearnKernel(Kernel):
 
     @property
     def bounds(self) -> np.ndarray:
-        """The bounds of the wrapped kernel, in log space, shape (p, 2)."""
+        """The logarithms of the bounds of the wrapped kernel, shape (p, 2)."""
         return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
 
     @property
     def theta_names(self) -> list[str]:
-        """The nested name of each entry of `theta`, as `set_params` spells it."""
+        """The nested parameter name of each entry of `theta`, as in `set_params`."""
         names: list[str] = []
         for h in self.kernel.hyperparameters:
             if not h.fixed:
-                places = [f"[{i}]" for i in range(h.n_elements)] if h.n_elements > 1 else [""]
-                names += [f"kernel__{h.name}{place}" for place in places]
+                indices = [f"[{i}]" for i in range(h.n_elements)] if h.n_elements > 1 else [""]
+                names += [f"kernel__{h.name}{index}" for index in indices]
         return names
 
     def with_theta(self, theta: Any) -> Self:
-        """Return this kernel with its free parameters set to exp(theta)."""
+        """Return a copy of this kernel with its free parameters set to exp(theta)."""
         return type(self)(self.kernel.clone_with_theta(np.asarray(theta, dtype=float)))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the wrapped kernel; with `deep`, also its parameters, behind `kernel__`."""
+        """Return the wrapped kernel and, if `deep`, its parameters with the prefix `kernel__`."""
         inner = self.kernel.get_params() if deep else {}
         return {"kernel": self.kernel} | {f"kernel__{name}": v for name, v in inner.items()}
 
@@ -323,24 +365,25 @@ class SklearnKernel(Kernel):
         return type(self)(clone(changed.kernel).set_params(**inner)) if inner else changed
 
 
-class _LinearisedSklearn(Linearised):
-    """K and the array (n, n, p) of its derivatives, as scikit-learn returns them together."""
+class _SklearnLinearisation(Linearised):
+    """K and the array (n, n, p) of its derivatives, both from one call of the wrapped kernel."""
 
     kernel: SklearnKernel
 
     @cached_property
-    def _both(self) -> tuple[np.ndarray, np.ndarray]:
+    def _values_and_derivatives(self) -> tuple[np.ndarray, np.ndarray]:
         K, tensor = self.kernel.kernel(self.kernel._points(self.X), eval_gradient=True)
         K = np.array(K)
-        np.fill_diagonal(K, self.kernel.diag(self.X))  # as in tiles: a kernel may have its own
+        # Use `diag`, as tiles do, because the diagonal of a custom kernel may differ from it.
+        np.fill_diagonal(K, self.kernel.diag(self.X))
         return K, np.asarray(tensor)
 
     @property
     def values(self) -> np.ndarray:
-        return self._both[0]
+        return self._values_and_derivatives[0]
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        return np.tensordot(W, self._both[1], 2)
+        return np.tensordot(W, self._values_and_derivatives[1], 2)
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        return np.asarray(np.moveaxis(self._both[1], 2, 0) @ V)
+        return np.asarray(np.moveaxis(self._values_and_derivatives[1], 2, 0) @ V)

@@ -1,9 +1,9 @@
-"""Sums over the columns that two sparse rows share, out_ij = sum_c g(a_ic, b_jc).
+"""Sums over the common columns of two sparse rows, out_ij = sum_c g(a_ic, b_jc).
 
-For every entry of row i, column c of B^T lists the j it meets, and their terms are added to row i
-of a dense block.  So the work is that of the terms which are not 0; SciPy's product of two sparse
-matrices has the same terms, but keeps their sums in a sparse matrix first: ten times as slow where
-most of the sums are not 0.
+For each entry a_ic of row i, row c of B^T lists the rows j of B that have an entry in column c.
+Their terms are added to row i of the dense result, so that the work is proportional to the number
+of nonzero terms.  SciPy's product of two sparse matrices computes the same terms, but collects the
+sums in a sparse matrix.  That takes ten times as long if most of the sums are not 0.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ __all__ = ["shared_minima", "shared_products"]
 
 
 def shared_products(A: Any, B: Any, out: np.ndarray, *, add: bool = False) -> None:
-    """Set out_ij <- sum_c a_ic b_jc for CSR rows; or add it to what is there."""
-    _scatter(False, add, *_parts(A), *_parts(B.T.tocsr()), out)
+    """Set out_ij <- sum_c a_ic b_jc for two CSR matrices; with `add`, add it to `out`."""
+    _scatter(False, add, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
 def shared_minima(A: Any, B: Any, out: np.ndarray) -> None:
-    """Set out_ij <- sum_c min(a_ic, b_jc) for CSR rows of non-negative entries."""
-    _scatter(True, False, *_parts(A), *_parts(B.T.tocsr()), out)
+    """Set out_ij <- sum_c min(a_ic, b_jc) for two CSR matrices with entries >= 0."""
+    _scatter(True, False, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
-def _parts(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    # one type of index, or every mixture of types would be compiled
+def _csr_arrays(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the row pointers, the column indices and the values of a CSR matrix."""
+    # Indices are always int64, so that numba compiles the loop only once for each type of values.
     return A.indptr.astype(np.int64), A.indices.astype(np.int64, copy=False), A.data
 
 
@@ -36,23 +37,24 @@ def _parts(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _scatter(
     minimum: bool,
     add: bool,
-    starts: Any,
-    columns: Any,
-    values: Any,
-    ends: Any,
-    rows: Any,
-    others: Any,
+    a_indptr: Any,
+    a_columns: Any,
+    a_values: Any,
+    bt_indptr: Any,
+    bt_rows: Any,
+    bt_values: Any,
     out: Any,
 ) -> None:
+    """Add the terms g(a, b) = min(a, b) or a b to `out`, for the CSR arrays of A and of B^T."""
     for i in range(out.shape[0]):
         sums = out[i]
         if not add:
             sums[:] = 0
-        for p in range(starts[i], starts[i + 1]):
-            a, c = values[p], columns[p]
+        for p in range(a_indptr[i], a_indptr[i + 1]):
+            a, c = a_values[p], a_columns[p]
             if minimum:
-                for q in range(ends[c], ends[c + 1]):
-                    sums[rows[q]] += min(a, others[q])
+                for q in range(bt_indptr[c], bt_indptr[c + 1]):
+                    sums[bt_rows[q]] += min(a, bt_values[q])
             else:
-                for q in range(ends[c], ends[c + 1]):
-                    sums[rows[q]] += a * others[q]
+                for q in range(bt_indptr[c], bt_indptr[c + 1]):
+                    sums[bt_rows[q]] += a * bt_values[q]

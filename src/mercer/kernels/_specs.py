@@ -1,4 +1,4 @@
-"""as_kernel(): the one table from what users write to kernels."""
+"""Conversion of everything that estimators accept as `kernel` to a Kernel object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,19 @@ _GPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
 
 
 def spelled_out(spec: Any) -> Any:
-    """Return the kernel that an expression in text describes; all else, and names, as they are.
+    """Parse a kernel expression in a string; return names and all other objects unchanged.
+
+    Names are those of scikit-learn, such as "rbf", and "precomputed".
+
+    Parameters
+    ----------
+    spec : object
+        A kernel specification, see `as_kernel`.
+
+    Returns
+    -------
+    Kernel or object
+        The parsed kernel, or `spec` itself if it is a name or not a string.
 
     Examples
     --------
@@ -37,7 +49,7 @@ def as_kernel(
     coef0: Any = 1,
     kernel_params: dict[str, Any] | None = None,
 ) -> Kernel:
-    """Return the kernel that `spec` stands for.
+    """Convert a kernel specification to a kernel.
 
     ========================== ===================================================
     spec                       kernel
@@ -60,13 +72,21 @@ def as_kernel(
     Parameters
     ----------
     spec : Kernel, str, callable or scikit-learn GP kernel
-    gamma : float, "scale", "auto", "median" or None
-        For the names; a rule waits for `resolve`.  None is scikit-learn's default, 1 / n_features
-        ("auto"), and 1 for chi2.
-    degree, coef0 : float
-        For "poly" and "sigmoid".
+        The specification, see the table.
+    gamma : float, "scale", "auto", "median" or None, default=None
+        The gamma of the kernels with a name.  A rule such as "median" is replaced by a number when
+        the kernel is resolved on data.  None is scikit-learn's default: 1 / n_features ("auto"),
+        but 1 for "chi2".
+    degree : int, default=3
+        The degree of "poly".
+    coef0 : float, default=1
+        The constant term of "poly" and "sigmoid".
     kernel_params : dict, optional
-        Keyword arguments of a function; as in scikit-learn, names ignore them.
+        Keyword arguments of a function.  As in scikit-learn, they are ignored for names.
+
+    Returns
+    -------
+    Kernel
 
     Examples
     --------
@@ -85,7 +105,9 @@ def as_kernel(
             return Precomputed()
         return from_name(spec, gamma=gamma, degree=degree, coef0=coef0)
     if isinstance(spec, type):
-        raise TypeError(f"The kernel is the class {spec.__name__}; write {spec.__name__}(...)")
+        raise TypeError(
+            f"The kernel is the class {spec.__name__}, not an instance; write {spec.__name__}(...)"
+        )
     if callable(spec):
         return Callable(spec, params=dict(kernel_params) if kernel_params else None)
     raise TypeError(

@@ -1,4 +1,7 @@
-"""Positive definite functions of the distance: each a profile and its slope."""
+"""Positive definite radial kernels: RBF, Matern, rational quadratic, Cauchy, inverse multiquadric.
+
+Each class defines its profile, a function of the squared scaled distance s, and its derivative.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"
 
 @node
 class _Mixture(Radial):
-    """k(x, z) = the integral of exp(-t |x - z|^2) over t > 0, with weights >= 0."""
+    """Base class of radial kernels that are mixtures of Gaussians.
+
+    k(x, z) = integral of w(t) exp(-t |x - z|^2) dt over t > 0, with weights w(t) >= 0
+    """
 
     is_decreasing: ClassVar[bool] = True
 
@@ -37,11 +43,21 @@ class _Mixture(Radial):
 
 @node
 class RBF(_Mixture):
-    """k(x, z) = exp(-|x - z|^2 / (2 l^2)), the Gaussian kernel.
+    """Gaussian kernel, also called RBF or squared exponential kernel.
 
-    `length_scale` is a number, one number per column, or a rule to be resolved on data: "scale",
-    "auto", "median", "scott", "silverman".  `RBF.from_gamma(g)` takes the other spelling,
-    exp(-g |x - z|^2).
+        k(x, z) = exp(-|x - z|^2 / (2 length_scale^2))
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The distance over which the kernel decreases: one number, or one per column.  Tunable.  It
+        can also be a rule that `resolve` replaces by a value for the data: "median" (the median
+        distance), "scale", "auto", "scott" or "silverman".
+
+    Notes
+    -----
+    `RBF.from_gamma(gamma)` is the same kernel as exp(-gamma |x - z|^2), with
+    gamma = 1 / (2 length_scale^2).
 
     Examples
     --------
@@ -65,23 +81,33 @@ class RBF(_Mixture):
         return k, -0.5 * k, {}
 
     def _single_error(self, P: Prepared) -> float | None:
-        # An absolute error of the exponent is a relative one of k.  In a product it grows with the
-        # |y|^2 of the rows and the root of their length; of differences it is that of the rows,
-        # eps |y|, times the distance, which is at most 13 where k is within the range of float32.
-        # Measured: at most 0.9 of this, for columns that are all the same, whose roundings are too,
-        # and below half for others.  (Values below that range, 1e-38, vanish: that is beneath every
-        # rounding of float64.)
-        size = float(np.sqrt(row_norms(P).max(initial=0.0)))
-        largest = 0.5 * size * (min(size, 13.0) if P.frame.form == "direct" else size)
-        return 1.2e-6 * max(1.0, largest) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
+        # An absolute error of the exponent is a relative error of k.  If distances come from a
+        # matrix product, the error of the exponent grows with the squared norms |y|^2 of the rows
+        # and with the square root of their length.  If distances are sums of squared differences,
+        # it is the rounding error eps |y| of the rows times the distance, which is at most 13 where
+        # k is in the range of float32.  (Smaller values of k, below 1e-38, become 0; that change is
+        # below the rounding error of float64.)  The largest measured error is 0.9 of this bound,
+        # for identical columns, whose rounding errors do not cancel, and below 0.5 for others.
+        norm = float(np.sqrt(row_norms(P).max(initial=0.0)))
+        exponent = 0.5 * norm * (min(norm, 13.0) if P.frame.form == "direct" else norm)
+        return 1.2e-6 * max(1.0, exponent) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
 
 
 @node
 class Matern(_Mixture):
-    """k(x, z) = 2^(1-nu) / Gamma(nu) u^nu K_nu(u),  u = sqrt(2 nu) |x - z| / l.
+    """Matern kernel, a generalisation of the RBF with a smoothness parameter.
 
-    Smoothness nu > 0: functions are as rough as |x| for nu = 1/2 and become those of the RBF for
-    nu = inf.  nu = 1/2, 3/2, 5/2 have closed forms; others use the Bessel function K_nu.
+        k(x, z) = 2^(1-nu) / Gamma(nu) u^nu K_nu(u),  u = sqrt(2 nu) |x - z| / length_scale
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+    nu : float, default=1.5
+        The smoothness, 0 < nu <= 100 or inf.  A process with this covariance is m times mean-square
+        differentiable for all m < nu.  nu = 1/2 is the exponential kernel exp(-|x - z| / l), and
+        nu = inf is the RBF.  The values 1/2, 3/2 and 5/2 have closed forms and are fast; all others
+        use the Bessel function K_nu.
 
     Examples
     --------
@@ -93,15 +119,17 @@ class Matern(_Mixture):
     nu: float = 1.5
 
     _kink: ClassVar[bool] = True
-    # infinitely divisible, because its spectral density, Student's t, is (Grosswald 1976)
+
+    # The kernel is a mixture of Gaussians.  It is infinitely divisible, because its spectral
+    # density, Student's t, is (Grosswald 1976).
 
     def _check_shape(self) -> None:
         if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
             raise ValueError(f"Matern: nu must be positive (or inf), got {self.nu!r}")
         if 100 < self.nu < np.inf:
             raise ValueError(
-                f"Matern: nu must be at most 100 (or inf), got {self.nu!r}; beyond that it differs "
-                f"from the RBF by less than a percent: use RBF"
+                f"Matern: nu must be at most 100 (or inf), got {self.nu!r}; for larger values, the "
+                f"kernel differs from the RBF by less than a percent: use RBF"
             )
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -113,8 +141,8 @@ class Matern(_Mixture):
         r *= np.sqrt(2.0 * self.nu)
         if self.nu == 0.5:
             return exp_inplace(r, -1.0)
-        front = 1.0 + r if self.nu == 1.5 else 1.0 + r + r * r / 3.0
-        return np.multiply(exp_inplace(r, -1.0), front, out=r)
+        polynomial = 1.0 + r if self.nu == 1.5 else 1.0 + r + r * r / 3.0
+        return np.multiply(exp_inplace(r, -1.0), polynomial, out=r)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
         if self.nu == np.inf:
@@ -154,7 +182,17 @@ class Matern(_Mixture):
 
 @node
 class RationalQuadratic(_Mixture):
-    """k(x, z) = (1 + |x - z|^2 / (2 alpha l^2))^(-alpha): a mixture of RBFs of all widths.
+    """Rational quadratic kernel, a mixture of RBF kernels with different length scales.
+
+        k(x, z) = (1 + |x - z|^2 / (2 alpha length_scale^2))^(-alpha)
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+    alpha : float, default=1.0
+        The exponent, > 0.  Tunable.  A small alpha mixes length scales over a wide range; for
+        alpha -> inf the kernel becomes the RBF.
 
     Examples
     --------
@@ -199,7 +237,14 @@ class RationalQuadratic(_Mixture):
 
 @node
 class Cauchy(_Mixture):
-    """k(x, z) = 1 / (1 + |x - z|^2 / l^2).
+    """Cauchy kernel, which decreases with the inverse square of the distance.
+
+        k(x, z) = 1 / (1 + |x - z|^2 / length_scale^2)
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
 
     Examples
     --------
@@ -215,12 +260,19 @@ class Cauchy(_Mixture):
         return np.reciprocal(s, out=s)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return -np.square(1.0 / (1.0 + s))  # which does not overflow
+        return -np.square(1.0 / (1.0 + s))  # this order of operations does not overflow
 
 
 @node
 class InverseMultiquadric(_Mixture):
-    """k(x, z) = 1 / sqrt(1 + |x - z|^2 / l^2).
+    """Inverse multiquadric kernel, which decreases with the inverse of the distance.
+
+        k(x, z) = 1 / sqrt(1 + |x - z|^2 / length_scale^2)
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
 
     Examples
     --------
@@ -241,9 +293,9 @@ class InverseMultiquadric(_Mixture):
 
 
 def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
-    """Return 2 / Gamma(nu) (u/2)^nu K_nu(u), which is 1 at u = 0."""
+    """Return 2 / Gamma(nu) (u/2)^nu K_nu(u), the Matern profile, which is 1 at u = 0."""
     value = 2.0 * rgamma(nu) * _decay(nu, nu, u)
-    # Where K_nu overflows, u is so small that the power series has converged after a few terms.
+    # Where K_nu overflows, u is so small that a few terms of the power series suffice.
     small = ~np.isfinite(value)
     q, term, series = u[small] ** 2 / 4.0, 1.0, 1.0
     for k in range(1, min(8, int(np.ceil(nu)))):
@@ -255,8 +307,9 @@ def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
 
 def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
     """Return (u/2)^p K_order(u), not finite where K_order overflows or nearly does."""
-    # Beyond 2000 it is 0 for all p up to 100, and far beyond that kve gives up.  Each of the two
-    # halves of e^-u is multiplied with what it balances.
+    # For u > 2000 the result is 0 for all p <= 100, and for much larger u, kve returns nan.  The
+    # factor e^-u is split in two halves, one for the power and one for kve, so that neither product
+    # overflows or underflows.
     half = 0.5 * np.minimum(u, 2000.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scaled = kve(order, 2.0 * half)

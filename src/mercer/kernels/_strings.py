@@ -1,7 +1,8 @@
-"""Kernels of the words that strings have in common, by explicit features.
+"""String kernels that count common words, computed from sparse explicit features.
 
-A word is a run of symbols.  Its code depends on it alone, whatever the alphabet and whatever else
-is in the collection, so nothing is truncated, dropped or learned from the training strings.
+A *word* is a substring of fixed length.  Its hash code depends only on its symbols, not on the
+alphabet or on the other strings.  No vocabulary is learned from the training strings, and no word
+of a new string is ignored.
 """
 
 from __future__ import annotations
@@ -21,23 +22,33 @@ __all__ = ["Spectrum", "WeightedDegree"]
 
 @node
 class Spectrum(OnStrings, Explicit):
-    """k(s, t) = sum over words u of decay^(2|u|) #(u in s) #(u in t), |u| = p; blended: |u| <= p.
+    """Spectrum kernel: compares strings by the number of occurrences of each p-gram.
+
+        k(s, t) = sum over words u of decay^(2 |u|) #(u in s) #(u in t)
+
+    The sum is over the words u of length p or, if `blended`, of the lengths 1, ..., p.
 
     Parameters
     ----------
-    p : int
-        The length of the words, the contiguous p-grams.
-    blended : bool
-        Count the words of all lengths 1, ..., p.
-    decay : float in (0, 1]
-        The weight of a symbol: a word of length q weighs decay^(2q).
+    p : int, default=3
+        The length of the words (contiguous p-grams).  If p is too large, different strings have no
+        words in common; if it is too small, all strings are similar.  For DNA, proteins and text, 3
+        to 6 is usual.
+    blended : bool, default=False
+        Whether to count the words of all lengths 1, ..., p.
+    decay : float, default=1.0
+        The weight of a symbol, in (0, 1]: a word of length q has the weight decay^(2q).
 
     Notes
     -----
+    Features are computed in linear time, and the matrix is one sparse product.  Values grow with
+    the length of the strings; `Normalized(Spectrum(...))` removes this effect.
+
+    References
+    ----------
     Leslie, Eskin and Noble, "The spectrum kernel: a string kernel for SVM protein classification",
-    PSB 2002; blended: Shawe-Taylor and Cristianini, 2004, section 11.2.  Features take linear time,
-    K is one sparse product.  Values grow with the strings: use `Normalized(Spectrum(...))`.  With
-    p too long nothing matches, with p too short everything does; 3 to 6 suit DNA, proteins, text.
+    PSB 2002.  Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", 2004, section
+    11.2 (blended).
 
     Examples
     --------
@@ -80,22 +91,29 @@ class Spectrum(OnStrings, Explicit):
 
 @node
 class WeightedDegree(OnStrings, Explicit):
-    """k(s, t) = sum_(q <= degree) beta_q #(places where s and t have the same word of length q).
+    """Weighted degree kernel: counts equal words at equal positions of two strings.
 
-    beta_q = 2 (degree - q + 1) / (degree (degree + 1)), which sum to 1.  All strings must have one
-    length: place i of one is compared with place i of the other.
+        k(s, t) = sum_(q <= degree) beta_q #(positions where s and t have the same word of length q)
+
+    The weights are beta_q = 2 (degree - q + 1) / (degree (degree + 1)), and their sum is 1.  All
+    strings must have the same length, because position i of one is compared with position i of the
+    other.
 
     Parameters
     ----------
-    degree : int
-        The greatest length of a word.
+    degree : int, default=3
+        The largest length of a word.
 
     Notes
     -----
+    Use this kernel for strings that are aligned at a known position, such as a splice site.  An
+    inserted symbol shifts all symbols behind it, so that these no longer match.  A string of length
+    l has about degree * l features.
+
+    References
+    ----------
     Raetsch and Sonnenburg, "Accurate splice site prediction for Caenorhabditis elegans", in Kernel
-    Methods in Computational Biology, 2004.  A string of length l has degree * l features.  For
-    strings cut around something whose place is known, such as a splice site; one inserted symbol
-    moves all that follows, and nothing matches any more.
+    Methods in Computational Biology, 2004.
 
     Examples
     --------
@@ -114,15 +132,15 @@ class WeightedDegree(OnStrings, Explicit):
         if len(S) and np.any(S.lengths != S.lengths[0]):
             other = int(np.argmax(S.lengths != S.lengths[0]))
             raise ValueError(
-                f"WeightedDegree compares strings place by place, but point {other} has "
-                f"{S.lengths[other]} symbols and point 0 has {S.lengths[0]}; cut them to one "
-                f"length, or use Spectrum, which does not mind"
+                f"WeightedDegree compares strings position by position, but point {other} has "
+                f"{S.lengths[other]} symbols and point 0 has {S.lengths[0]}; cut the strings to "
+                f"the same length, or use Spectrum, which accepts different lengths"
             )
         kind = f"{S.kind} of {S.longest} symbols" if len(S) else ""
         d, parts = self.degree, []
         for q, w in enumerate(words(S, d), start=1):
             beta = 2.0 * (d - q + 1) / (d * (d + 1))
-            where = mix((w.place - S.starts[w.owner]).view(np.uint64), q)
+            position = mix((w.start - S.starts[w.owner]).view(np.uint64), q)
             value = np.full(len(w.code), np.sqrt(beta))
-            parts.append(Terms(len(S), w.owner, mix(w.code ^ where), value, kind))
+            parts.append(Terms(len(S), w.owner, mix(w.code ^ position), value, kind))
         return Terms.joined(*parts)

@@ -1,7 +1,8 @@
-"""Kernels that compare two strings by a dynamic programme, in time |s| |t|.
+"""String kernels that compare two strings by dynamic programming, in time |s| |t|.
 
-A new one names its programme in `_evaluate`, a compiled loop over a list of pairs.  No pair is
-worth computing twice, so these kernels are `costly`: a fit asks for each pair once.
+A new kernel implements `_evaluate`, a compiled loop over a list of pairs.  Because a value is
+expensive, these kernels are marked as `costly`: a fit stores their values and evaluates each pair
+only once.
 """
 
 from __future__ import annotations
@@ -16,25 +17,32 @@ from .._runtime import jit
 from ._base import node
 from ._claims import FEATURES, Claims
 from ._prepared import Prepared
-from ._sequences import OnStrings, Sequences, check_count, check_decay, sequences
+from ._sequences import OnStrings, SequenceEncoding, check_count, check_decay, sequences
 
 __all__ = ["AllSubsequences", "StringProgramme", "Subsequence", "SubsequenceSum"]
 
-_LANES = 8  # strings that one string is compared with at a time: a vector register of float64
+_LANES = 8  # strings that are compared with one string at a time: a vector register of float64
 
 
 @node
 class StringProgramme(OnStrings):
-    """A kernel of two strings; a node adds `_evaluate`, its values for a list of pairs."""
+    """Base class of string kernels that are evaluated pair by pair.
+
+    A subclass implements `_evaluate`, which returns the values for a list of pairs of strings.
+    """
 
     @abstractmethod
     def _evaluate(
         self, x: np.ndarray, x_spans: np.ndarray, z: np.ndarray, z_spans: np.ndarray
     ) -> np.ndarray:
-        """Return k of the pairs of strings x[start : start + length], z[start : start + length]."""
+        """Return k(s, t) for each pair of strings.
 
-    def _symbols(self, S: Sequences) -> np.ndarray:
-        """Return the symbols as the programme wants them."""
+        `x` and `z` are arrays of symbols.  Row i of `x_spans` and of `z_spans` is the (start,
+        length) of the strings of pair i: s = x[start : start + length], and t likewise.
+        """
+
+    def _symbols(self, S: SequenceEncoding) -> np.ndarray:
+        """Return the symbols in the encoding that `_evaluate` expects."""
         return S.symbols
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
@@ -52,11 +60,11 @@ class StringProgramme(OnStrings):
             raise OverflowError(
                 f"{type(self).__name__}: k of the points {P.index[i[bad[0]]]} and "
                 f"{Q.index[j[bad[0]]]}, of {P.arrays[0][i[bad[0]], 1]} and "
-                f"{Q.arrays[0][j[bad[0]], 1]} symbols, is beyond 1e308; {self._remedy}"
+                f"{Q.arrays[0][j[bad[0]], 1]} symbols, is larger than 1e308; {self._remedy}"
             )
         return values
 
-    _remedy: ClassVar[str] = "cut the strings"
+    _remedy: ClassVar[str] = "use shorter strings"  # advice in the error message of an overflow
     _rule: ClassVar[str] = f"{FEATURES}: the subsequences of a string"
 
     def _claims(self, *inner: Claims) -> Claims:
@@ -73,25 +81,33 @@ class StringProgramme(OnStrings):
 
 @node
 class Subsequence(StringProgramme):
-    """k(s, t) = sum over u of length n of sum_{i: s[i] = u} sum_{j: t[j] = u} decay^(l(i) + l(j)).
+    """Subsequence kernel: counts common subsequences of a given length, penalising gaps.
 
-    Here i are places of s that need not be neighbours, s[i] is what stands there, and l(i) is how
-    far the first is from the last, both counted: gaps make a subsequence worth less.
+        k(s, t) = sum over u of length n of sum_{i: s[i] = u} sum_{j: t[j] = u} decay^(l(i) + l(j))
+
+    Here i = (i_1 < ... < i_n) are positions in s that need not be contiguous, s[i] is the string of
+    the symbols at these positions, and l(i) = i_n - i_1 + 1 is the length of the span.
 
     Parameters
     ----------
-    n : int
-        The length of the subsequences, and only this one: `SubsequenceSum` adds up all lengths to
-        n, which some libraries call the subsequence kernel.
-    decay : float in (0, 1]
-        What a step costs.  At 1 gaps cost nothing; near 0 only n-grams without gaps are left.
+    n : int, default=3
+        The length of the subsequences.  Only this length counts; `SubsequenceSum` adds all lengths
+        up to n, which some libraries call the subsequence kernel.
+    decay : float, default=0.5
+        The weight of each position in the span, in (0, 1].  With 1, gaps are not penalised; near 0,
+        only contiguous n-grams count.
 
     Notes
     -----
+    The time for a pair is n |s| |t|.  The values are proportional to decay^(2n) and grow with the
+    length of the strings, so use `Normalized(Subsequence(...))`.  In the experiments of the
+    reference, on news articles, n-grams (`Spectrum`) were as good or better in most cases, at a
+    fraction of the time.
+
+    References
+    ----------
     Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins, "Text classification using string
-    kernels", JMLR 2002.  Time n |s| |t| a pair.  The values scale as decay^(2n) and grow with the
-    strings, so use it as `Normalized(Subsequence(...))`.  On their news articles n-grams
-    (`Spectrum`) were as good or better almost everywhere, at a fraction of the time.
+    kernels", JMLR 2002.
 
     Examples
     --------
@@ -118,20 +134,22 @@ class Subsequence(StringProgramme):
 
 @node
 class SubsequenceSum(StringProgramme):
-    """k(s, t) = sum of Subsequence(q, decay)(s, t) over the lengths q = 1, ..., n.
+    """Sum of the subsequence kernels of all lengths up to n.
+
+        k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay)(s, t)
 
     Parameters
     ----------
-    n : int
-        The greatest length.
-    decay : float in (0, 1]
-        What a step costs.
+    n : int, default=3
+        The largest length of a subsequence.
+    decay : float, default=0.5
+        The weight of each position in the span of a subsequence, in (0, 1], as in `Subsequence`.
 
     Notes
     -----
-    What Shogun and strkernels compute under the name of the subsequence kernel.  A subsequence of
-    length q weighs decay^(2q), so below 1 short ones dominate, and normalised values are large.
-    Time n |s| |t| a pair.
+    Shogun and strkernels call this kernel the subsequence kernel.  A contiguous subsequence of
+    length q has the weight decay^(2q).  If decay < 1, short subsequences therefore dominate, and
+    normalised values are large.  The time for a pair is n |s| |t|.
 
     Examples
     --------
@@ -153,14 +171,23 @@ class SubsequenceSum(StringProgramme):
 
 @node
 class AllSubsequences(StringProgramme):
-    """k(s, t) = how many pairs of equal subsequences s and t have, the empty one included.
+    """All-subsequences kernel: the number of pairs of equal subsequences of two strings.
+
+        k(s, t) = sum over all strings u, including the empty one, of #(u in s) #(u in t)
+
+    Here #(u in s) is the number of ways to choose positions of s, not necessarily contiguous, whose
+    symbols form u.  The kernel has no parameters.
 
     Notes
     -----
-    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", 2004, section 11.3.  The
-    limit of 1 + `SubsequenceSum` without decay and without a greatest length.  Time |s| |t| a
-    pair.  k(s, s) is at least 2^|s|, and (2n over n) for n equal symbols: two strings of more than
-    about 500 symbols may overflow, which raises; long before, a normalised matrix is the identity.
+    It is 1 + `SubsequenceSum` with decay 1 and without a largest length.  The time for a pair is
+    |s| |t|.  k(s, s) is at least 2^|s|, and for n equal symbols it is the binomial coefficient
+    (2n over n).  Strings of more than about 500 symbols may overflow, which raises an error.  For
+    much shorter strings the normalised matrix is already close to the identity.
+
+    References
+    ----------
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", 2004, section 11.3.
 
     Examples
     --------
@@ -170,7 +197,7 @@ class AllSubsequences(StringProgramme):
            [ 7.]])
     """
 
-    _remedy: ClassVar[str] = "cut the strings, or use SubsequenceSum, whose decay helps"
+    _remedy: ClassVar[str] = "use shorter strings, or SubsequenceSum with a decay < 1"
 
     def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
         return _all_subsequences(*pairs)
@@ -184,7 +211,11 @@ def _subsequence_sums(
     z: np.ndarray,
     z_spans: np.ndarray,
 ) -> np.ndarray:
-    """Return sum_q weights_q K_q for each pair: those of one x, of similar length, together."""
+    """Return sum_q weights_q K_q for each pair, where K_q is the subsequence kernel of length q.
+
+    Pairs are sorted by the string in x and the length of the string in z, because
+    `_subsequences` evaluates strings of similar length together.
+    """
     order = np.lexsort((z_spans[:, 1], x_spans[:, 0], x_spans[:, 1]))
     values = np.empty(len(order))
     values[order] = _subsequences(weights, float(decay), x, x_spans[order], z, z_spans[order])
@@ -200,13 +231,16 @@ def _subsequences(
     z: np.ndarray,
     z_spans: np.ndarray,
 ) -> np.ndarray:
-    """Evaluate up to _LANES strings against one: entry t of a row is place t // _LANES of lane t %.
+    """Return sum_q weights_q K_q for sorted pairs, with up to _LANES strings of z at a time.
 
-    With S_0 = 1,  S_q(i, j) = [x_i = z_j] decay^2 D_(q-1)(i-1, j-1),  K_q = sum_ij S_q(i, j)  and
+    The recursion is S_0 = 1,  S_q(i, j) = [x_i = z_j] decay^2 D_(q-1)(i-1, j-1),
+    K_q = sum_ij S_q(i, j)  and
 
-        D_q(i, j) = sum_(i' <= i, j' <= j) decay^(i - i' + j - j') S_q(i', j')
+        D_q(i, j) = sum_(i' <= i, j' <= j) decay^(i - i' + j - j') S_q(i', j').
 
-    in two steps, E_q over i' and then D_q over j'.  Only the last row is kept.
+    D_q is computed in two steps, the sum E_q over i' and then the sum over j'.  Only the row of the
+    current i is stored.  Its entry t belongs to position t // _LANES of the string t % _LANES of
+    the group.
     """
     values = np.zeros(len(x_spans))
     n = len(weights)
@@ -220,18 +254,19 @@ def _subsequences(
             and x_spans[last, 1] == count
         ):
             last += 1
-        m = _LANES * z_spans[last - 1, 1]  # the longest of the group: lengths are in order
+        # The last string of the group is the longest, because the lengths are in increasing order.
+        m = _LANES * z_spans[last - 1, 1]
         letters = np.full(m, -1)
         for lane in range(last - first):
-            for place in range(z_spans[first + lane, 1]):
-                letters[place * _LANES + lane] = z[z_spans[first + lane, 0] + place]
+            for j in range(z_spans[first + lane, 1]):
+                letters[j * _LANES + lane] = z[z_spans[first + lane, 0] + j]
         E = np.zeros((n, m))
         D = np.zeros((n, m + _LANES))
         D[0] = 1.0
         K = np.zeros(m)
         for i in range(start, start + count):
             letter = x[i]
-            for q in range(n, 0, -1):  # downwards: D_(q-1) must still be the last row
+            for q in range(n, 0, -1):  # downwards, because D_(q-1) must still be that of row i - 1
                 if weights[q - 1] != 0.0:
                     _add_matches(letter, letters, weights[q - 1] * decay * decay, D[q - 1], K)
                 if q < n:
@@ -246,19 +281,21 @@ def _subsequences(
 
 @jit()
 def _add_matches(
-    letter: int, letters: np.ndarray, factor: float, below: np.ndarray, K: np.ndarray
+    letter: int, letters: np.ndarray, factor: float, D_prev: np.ndarray, K: np.ndarray
 ) -> None:
+    """Add factor * D_(q-1) to K at the positions where the letters match."""
     for t in range(len(letters)):
-        K[t] += factor * below[t] if letters[t] == letter else 0.0
+        K[t] += factor * D_prev[t] if letters[t] == letter else 0.0
 
 
 @jit()
 def _advance(
-    letter: int, letters: np.ndarray, decay: float, below: np.ndarray, E: np.ndarray, D: np.ndarray
+    letter: int, letters: np.ndarray, decay: float, D_prev: np.ndarray, E: np.ndarray, D: np.ndarray
 ) -> None:
-    new = D[_LANES:]  # one place further, so that D[t] is the entry left of new[t]
+    """Update E_q and D_q to the next row i, given D_(q-1) of the row before."""
+    new = D[_LANES:]  # shifted by one position, so that D[t] is the entry to the left of new[t]
     for t in range(len(letters)):
-        E[t] = decay * E[t] + (decay * decay * below[t] if letters[t] == letter else 0.0)
+        E[t] = decay * E[t] + (decay * decay * D_prev[t] if letters[t] == letter else 0.0)
         new[t] = E[t] + decay * D[t]
 
 
@@ -266,7 +303,11 @@ def _advance(
 def _all_subsequences(
     x: np.ndarray, x_spans: np.ndarray, z: np.ndarray, z_spans: np.ndarray
 ) -> np.ndarray:
-    """k(s a, t) = k(s, t) + sum over the places j of a in t of k(s, t[:j])."""
+    """Return the all-subsequences kernel of each pair.
+
+    The recursion is k(s a, t) = k(s, t) + sum of k(s, t[:j]) over the positions j where t[j] = a,
+    for a string s followed by a symbol a.
+    """
     values = np.empty(len(x_spans))
     for pair in range(len(values)):
         start, count = z_spans[pair]

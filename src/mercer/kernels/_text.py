@@ -1,7 +1,7 @@
-"""Kernels of texts: the cosine of counts of words or of character n-grams, weighted by tf-idf.
+"""Text kernels: cosine similarity of tf-idf vectors of words or character n-grams.
 
-Texts are cut by scikit-learn's analyzers, and the weights are those of its `TfidfVectorizer`.  A
-term has the weight it has in the training texts, so that the kernel knows them only after
+Texts are split into terms by scikit-learn's analyzers, and the weights are those of its
+`TfidfVectorizer`.  They depend on the training texts, so that the kernel has them only after
 `kernel.resolve(texts)`, which estimators call in `fit`.
 """
 
@@ -22,15 +22,20 @@ from ._explicit import Explicit, Terms, codes_of
 
 __all__ = ["BagOfNgrams", "BagOfWords", "TextKernel"]
 
-_OWN = {"input", "analyzer", "ngram_range", "vocabulary", "dtype"}  # the kernels have them
-_ROUNDING = 1e-12  # relative error allowed in sums of weights
-_LEARNED = {"min_df", "max_df", "max_features"}  # from the training texts, as the weights are
+# Parameters of CountVectorizer that are set by the kernels and not allowed in `options`.
+_RESERVED_OPTIONS = {"input", "analyzer", "ngram_range", "vocabulary", "dtype"}
+_WEIGHT_TOLERANCE = 1e-12  # relative rounding error allowed in sums of weights
+# Options that select terms by their counts in the training texts; they need tfidf=True.
+_FITTED_OPTIONS = {"min_df", "max_df", "max_features"}
 
 
 class TextKernel(Explicit):
-    """k(x, z) = <v(x), v(z)> / (|v(x)| |v(z)|), v_t(x) = (count of the term t in x) * weight_t."""
+    """Base class of text kernels.
 
-    # Not a node: the fields are those of the kernels, in an order of their own.
+    k(x, z) = <v(x), v(z)> / (|v(x)| |v(z)|),   v_t(x) = (count of the term t in x) * weight_t
+    """
+
+    # This class is not a @node: each subclass declares these fields with its own defaults.
     ngrams: tuple[int, int]
     tfidf: Any
     sublinear_tf: bool
@@ -45,9 +50,13 @@ class TextKernel(Explicit):
         ngrams = self.ngrams
         pair = isinstance(ngrams, (tuple, list)) and len(ngrams) == 2
         if not pair or not all(isinstance(n, (int, np.integer)) for n in ngrams):
-            raise TypeError(f"{name}: ngrams must be (shortest, longest), got {ngrams!r}")
+            raise TypeError(
+                f"{name}: ngrams must be a pair of integers (shortest, longest), got {ngrams!r}"
+            )
         if not 1 <= ngrams[0] <= ngrams[1]:
-            raise ValueError(f"{name}: ngrams must be 1 <= shortest <= longest, got {ngrams!r}")
+            raise ValueError(
+                f"{name}: ngrams must satisfy 1 <= shortest <= longest, got {ngrams!r}"
+            )
         object.__setattr__(self, "ngrams", (int(ngrams[0]), int(ngrams[1])))
         if isinstance(self.tfidf, dict):
             object.__setattr__(self, "tfidf", dict(self.tfidf))
@@ -65,16 +74,16 @@ class TextKernel(Explicit):
         from sklearn.feature_extraction.text import CountVectorizer
 
         name = type(self).__name__
-        known = set(inspect.signature(CountVectorizer).parameters) - _OWN
-        if unknown := sorted(set(options) - known):
+        allowed = set(inspect.signature(CountVectorizer).parameters) - _RESERVED_OPTIONS
+        if unknown := sorted(set(options) - allowed):
             raise ValueError(
-                f"{name}: {unknown[0]!r} is no option; those of CountVectorizer that can be given "
-                f"are {sorted(known)}"
+                f"{name}: {unknown[0]!r} is not an option; the options of CountVectorizer that can "
+                f"be passed are {sorted(allowed)}"
             )
-        if (learned := sorted(_LEARNED & set(options))) and self.tfidf is False:
+        if (fitted := sorted(_FITTED_OPTIONS & set(options))) and self.tfidf is False:
             raise ValueError(
-                f"{name}: {learned[0]} is learned from the training texts, which tfidf=False does "
-                f"not look at; use tfidf=True"
+                f"{name}: {fitted[0]} is learned from the training texts, which tfidf=False does "
+                f"not use; set tfidf=True"
             )
 
     # ------------------------------------------------------------------ texts
@@ -82,37 +91,44 @@ class TextKernel(Explicit):
     def _vectorizer(self, **options: Any) -> Any:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        given = {**(self.options or {}), **options}
-        return CountVectorizer(analyzer=self._analyzer, ngram_range=self.ngrams, **given)
+        merged = {**(self.options or {}), **options}
+        return CountVectorizer(analyzer=self._analyzer, ngram_range=self.ngrams, **merged)
 
     def _texts(self, X: Any) -> list:
         name = type(self).__name__
         if isinstance(X, (str, bytes)):
-            raise TypeError(f"{name} takes a collection of texts, got the one text {X!r:.60}")
+            raise TypeError(
+                f"{name} takes a collection of texts, got the single text {X!r:.60}; "
+                f"put it in a list"
+            )
         texts = list(only_column(X, name))
-        for place, text in enumerate(texts):
+        for i, text in enumerate(texts):
             if not isinstance(text, (str, bytes)):
-                raise TypeError(f"{name}: point {place} is {text!r:.60}, not a string")
+                raise TypeError(f"{name}: point {i} is {text!r:.60}, not a string")
         return texts
 
     def _terms(self, X: Any) -> Terms:
         texts = self._texts(X)
         analyze = self._vectorizer().build_analyzer()
-        found = [analyze(text) for text in texts]
-        places: dict[str, int] = {}
-        place = [places.setdefault(term, len(places)) for term in chain.from_iterable(found)]
-        owner = np.repeat(np.arange(len(texts)), [len(terms) for terms in found])
+        term_lists = [analyze(text) for text in texts]
+        vocabulary: dict[str, int] = {}
+        column = [
+            vocabulary.setdefault(term, len(vocabulary)) for term in chain.from_iterable(term_lists)
+        ]
+        owner = np.repeat(np.arange(len(texts)), [len(terms) for terms in term_lists])
         counts = sp.csr_array(
-            (np.ones(len(place)), (owner, place)), shape=(len(texts), len(places)), dtype=float
+            (np.ones(len(column)), (owner, column)),
+            shape=(len(texts), len(vocabulary)),
+            dtype=float,
         )
         counts.sum_duplicates()
         if (self.options or {}).get("binary"):
             counts.data[:] = 1.0
         if self.sublinear_tf:
             counts.data = np.log(counts.data) + 1.0
-        names = list(places)
+        names = list(vocabulary)
         if isinstance(self.tfidf, dict):
-            # as in scikit-learn, a term that has no weight is left out of the length, too
+            # As in scikit-learn, a term without a weight does not contribute to the norm either.
             weights = np.array([self.tfidf.get(name, 0.0) for name in names], dtype=float)
             counts.data *= weights[counts.indices]
         norms = np.sqrt(squared_norms(counts))
@@ -136,44 +152,45 @@ class TextKernel(Explicit):
             names, frequency = self._vocabulary(texts, weights)
         except ValueError as error:
             raise ValueError(
-                f"{type(self).__name__}: {error} ({len(texts)} texts, the first "
-                f"{texts[0] if texts else None!r:.40}); shorter ngrams or other options may help"
+                f"{type(self).__name__}: {error} ({len(texts)} texts, the first is "
+                f"{texts[0] if texts else None!r:.40}); try shorter ngrams or other options"
             ) from None
         idf = np.log((n + smooth) / (frequency + smooth)) + 1.0
         return {"tfidf": dict(zip(names.tolist(), idf.tolist(), strict=True))}
 
     def _vocabulary(self, texts: list, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the terms, and the sum of the weights of the texts that contain each of them.
+        """Return the terms, and for each term the total weight of the texts that contain it.
 
-        `min_df`, `max_df` and `max_features` are those of `CountVectorizer`, which counts texts:
-        here a text of weight 2 counts as two texts.
+        `min_df`, `max_df` and `max_features` have the same meaning as in `CountVectorizer`, except
+        that a text of weight 2 counts as two texts.
         """
-        given = self._vectorizer()
-        given._validate_params()
+        settings = self._vectorizer()
+        settings._validate_params()
         vectorizer = self._vectorizer(min_df=1, max_df=1.0, max_features=None)
         counts = vectorizer.fit_transform(texts)
         names, n = vectorizer.get_feature_names_out(), float(np.sum(weights))
         frequency = np.asarray(weights @ (counts > 0), dtype=float)
         low, high = (
             float(limit) if isinstance(limit, Integral) else limit * n
-            for limit in (given.min_df, given.max_df)
+            for limit in (settings.min_df, settings.max_df)
         )
-        if low == 1.0:  # "in some text", also where all weights are smaller than 1
+        if low == 1.0:  # min_df=1 keeps all terms, also if all weights are smaller than 1
             low = 0.0
         if high < low:
             raise ValueError("max_df corresponds to < documents than min_df")
-        common = frequency <= high * (1.0 + _ROUNDING)
-        kept = np.flatnonzero(common & (frequency >= low * (1.0 - _ROUNDING)))
-        if given.max_features is not None and len(kept) > given.max_features:
-            totals = np.asarray(weights @ counts, dtype=float)[kept]
+        below_max = frequency <= high * (1.0 + _WEIGHT_TOLERANCE)
+        selected = np.flatnonzero(below_max & (frequency >= low * (1.0 - _WEIGHT_TOLERANCE)))
+        if settings.max_features is not None and len(selected) > settings.max_features:
+            totals = np.asarray(weights @ counts, dtype=float)[selected]
             if np.all(totals == np.round(totals)):
-                totals = totals.astype(np.int64)  # as there, so that ties are broken as there
-            kept = np.sort(kept[(-totals).argsort()[: given.max_features]])
-        if not len(kept):
+                # integers as in CountVectorizer, so that `argsort` breaks ties in the same way
+                totals = totals.astype(np.int64)
+            selected = np.sort(selected[(-totals).argsort()[: settings.max_features]])
+        if not len(selected):
             raise ValueError(
                 "After pruning, no terms remain. Try a lower min_df or a higher max_df."
             )
-        return names[kept], frequency[kept]
+        return names[selected], frequency[selected]
 
     diagonal_bound: ClassVar[float] = 1.0
 
@@ -186,33 +203,39 @@ class TextKernel(Explicit):
 
 @node
 class BagOfWords(TextKernel):
-    """k(x, z) = the cosine of the tf-idf vectors of two texts, from their words.
+    """Bag-of-words kernel: cosine similarity of the tf-idf vectors of the words of two texts.
 
-    Equal to ``linear_kernel(TfidfVectorizer().fit(train).transform(texts), ...)``; a text without
-    any known word has k = 0, with itself too.
+        k(x, z) = <v(x), v(z)> / (|v(x)| |v(z)|),   v_t(x) = (count of the term t in x) * weight_t
+
+    It equals ``linear_kernel(TfidfVectorizer().fit(train).transform(texts), ...)``.  A text without
+    any known word has k = 0 with all texts, including itself.
 
     Parameters
     ----------
     ngrams : (int, int), default=(1, 1)
-        Runs of how many words are terms, from the shortest to the longest.
+        The shortest and the longest n-gram of words to use as a term.
     tfidf : bool or dict, default=True
-        True: a term t counts log((1 + n) / (1 + n_t)) + 1 times, if n_t of the n training texts
-        have it; terms that they do not have count 0.  False: all terms count once, and nothing is
-        learned.  A dictionary of weights: what True is replaced by, or your own.
+        The weights of the terms.  If True, `resolve` replaces it by a dictionary of the weights
+        log((1 + n) / (1 + n_t)) + 1, where n_t of the n training texts contain the term t; terms
+        that do not occur in the training texts have weight 0.  If False, all terms have weight 1
+        and nothing is learned.  A dictionary {term: weight} sets the weights directly.
     sublinear_tf : bool, default=False
-        Whether a term that occurs c times counts 1 + log c instead of c.
+        Whether to replace a count c by 1 + log(c).
     smooth_idf : bool, default=True
-        Whether there is the 1 + in numerator and denominator.
+        Whether to add 1 to n and n_t in the weights, as in the formula above.
     options : dict, optional
-        Further options of scikit-learn's `CountVectorizer`: `stop_words`, `token_pattern`,
-        `min_df`, ...  A text of weight 2 counts as two texts in `min_df`, `max_df` and
-        `max_features`.
+        Further parameters of scikit-learn's `CountVectorizer`, such as `stop_words`,
+        `token_pattern` or `min_df`.  In `min_df`, `max_df` and `max_features`, a text of weight 2
+        counts as two texts.
 
     Notes
     -----
-    Cost: one sparse product.  The catch: words are compared as they are written, without order or
-    meaning; after `resolve` the kernel holds a weight for each term, and its repr shows them all.
-    References: Salton and Buckley (1988), Joachims (1998).
+    The matrix is one sparse product.  The order and the meaning of words are ignored.  After
+    `resolve`, the kernel contains a weight for each term, and its repr shows all of them.
+
+    References
+    ----------
+    Salton and Buckley (1988), Joachims (1998).
 
     Examples
     --------
@@ -238,22 +261,35 @@ class BagOfWords(TextKernel):
 
 @node
 class BagOfNgrams(TextKernel):
-    """k(x, z) = the cosine of the tf-idf vectors of two texts, from their character n-grams.
+    """Cosine similarity of the tf-idf vectors of the character n-grams of two texts.
+
+        k(x, z) = <v(x), v(z)> / (|v(x)| |v(z)|),   v_t(x) = (count of the term t in x) * weight_t
 
     Parameters
     ----------
     ngrams : (int, int), default=(3, 3)
-        Runs of how many characters are terms, from the shortest to the longest.
-    tfidf, sublinear_tf, smooth_idf, options
-        As for `BagOfWords`.
+        The shortest and the longest n-gram of characters to use as a term.
+    tfidf : bool or dict, default=True
+        The weights of the terms, as in `BagOfWords`.
+    sublinear_tf : bool, default=False
+        Whether to replace a count c by 1 + log(c).
+    smooth_idf : bool, default=True
+        Whether to smooth the tf-idf weights, as in `BagOfWords`.
+    options : dict, optional
+        Further parameters of scikit-learn's `CountVectorizer`, as in `BagOfWords`.
 
     Notes
     -----
-    Needs no notion of a word, and forgives endings and slips of the pen: the better choice for
-    short or misspelt texts, and for telling languages apart.  `Spectrum` counts the same n-grams,
-    without weights.  As in scikit-learn, letters are made small and runs of white space become one
-    space, unless the options say otherwise.  Cost: one sparse product.  The catch: a text shorter
-    than the shortest n-gram has k = 0, with itself too.  Reference: Cavnar and Trenkle (1994).
+    Character n-grams do not depend on word boundaries and tolerate inflection and spelling errors.
+    They are the better choice for short or misspelt texts, and for language identification.  As in
+    scikit-learn, texts are converted to lower case and runs of white space to one space, unless
+    `options` changes that.  `Spectrum` counts the same n-grams without weights.  The matrix is one
+    sparse product.  A text that is shorter than the shortest n-gram has k = 0 with all texts,
+    including itself.
+
+    References
+    ----------
+    Cavnar and Trenkle (1994).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What all kernels on vectors share: checks, and products of dense and sparse rows."""
+"""Base classes of kernels on vectors, checks of their parameters, and products of rows."""
 
 from __future__ import annotations
 
@@ -29,19 +29,21 @@ __all__ = [
     "per_column",
 ]
 
-SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # in LaTeX
-_MEDIAN = 100  # evenly spaced rows that the middle of points is the median of
-_CHUNK = 1024  # rows whose differences from the middle are held at a time
-# Points are far from the origin if the square of their middle is that many times their variance.
-# Squared distances from inner products then lose more than four digits.
-_FAR = 1e4
-_DENSE = 1 << 22  # entries of sparse rows that are made dense at a time: 32 MiB
-_SHARE = 0.02  # of the pairs of rows: a column in which more of them meet is for a BLAS
+SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # LaTeX template
+_MEDIAN_ROWS = 100  # number of evenly spaced rows from which the median of the columns is computed
+_CHUNK_ROWS = 1024  # rows whose differences from the centre are in memory at a time
+# Points are far from the origin if the squared norm of their centre exceeds their variance by this
+# factor.  Squared distances computed from inner products then lose more than four digits.
+_FAR_RATIO = 1e4
+_MAX_DENSE_ENTRIES = 1 << 22  # entries of sparse rows converted to dense at a time: 32 MiB
+# A column of two sparse matrices is multiplied by dense BLAS if both rows have an entry in it for
+# more than this fraction of all pairs of rows.
+_MIN_BLAS_FRACTION = 0.02
 
 
 @node
 class VectorKernel(Kernel):
-    """A kernel whose points are the rows of a 2-D array or CSR matrix."""
+    """Base class of kernels whose points are the rows of a 2-D array or CSR matrix."""
 
     on_vectors: ClassVar[bool] = True
     domain: ClassVar[str] = "vectors"
@@ -51,13 +53,14 @@ class VectorKernel(Kernel):
         return Prepared((X,), dtype=X.dtype)
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
-        """Check X and, against `like`, its number of columns."""
+        """Return X as vectors, after checking that it has as many columns as `like`, if given."""
         X = as_vectors(X, type(self).__name__)
         if like is not None:
             self._same_width(like.arrays[0].shape[1], X.shape[1])
         return X
 
     def _operands(self, X: Any, Z: Any) -> tuple[Any, Any]:
+        """Return X and Z as vectors with the same number of columns; Z = X if it is None."""
         X = self._vectors(X)
         if Z is None:
             return X, X
@@ -66,6 +69,7 @@ class VectorKernel(Kernel):
         return X, Z
 
     def _same_width(self, p: int, q: int) -> None:
+        """Raise an error if two numbers of columns are different."""
         if p != q:
             raise ValueError(
                 f"{type(self).__name__} compares points with {p} and with {q} columns; "
@@ -75,30 +79,34 @@ class VectorKernel(Kernel):
 
 @node
 class Profiled(VectorKernel):
-    """k(x, z) = profile(s), for a number s of each pair of points: a distance, an inner product.
+    """Base class of kernels that are a function of one number s of each pair of points.
 
-    A base class says how s follows from the points; a kernel is its profile and its slope.
+        k(x, z) = profile(s(x, z))
+
+    The statistic s is, for example, a squared distance or an inner product.  Subclasses such as
+    `Radial` define s.  Their subclasses, such as `RBF`, define the profile and its slope.
     """
 
-    _summed_in: ClassVar[Any] = np.float32  # s of derivatives has at least this precision
+    # The statistic s is computed at least in this precision when derivatives are computed from it.
+    _summed_in: ClassVar[Any] = np.float32
 
     @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
-        """Return the kernel at s, which may be overwritten."""
+        """Return the values of the kernel for an array of s, which may be overwritten."""
 
     @abstractmethod
     def slope(self, s: np.ndarray) -> np.ndarray:
-        """Return d profile / ds."""
+        """Return the derivative of the profile with respect to s."""
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
-        """Return d profile / d log(parameter), by name, for parameters that do not change s."""
+        """Return {name: d profile / d log(parameter)} for parameters that do not change s."""
         return {}
 
     @abstractmethod
     def _statistic(
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
-        """Set out <- s and return it; `exact` asks for digits that derivatives need."""
+        """Set out <- s and return it; `exact` requests the accuracy that derivatives need."""
 
     @abstractmethod
     def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
@@ -107,11 +115,11 @@ class Profiled(VectorKernel):
     def _inner_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
     ) -> dict[str, Any]:
-        """Return the part of the pullback of the parameters that s depends on."""
+        """Return {name: sum_ij W_ij dk_ij / d log(parameter)} for the parameters of s."""
         return {}
 
     def _finite_slope(self, s: np.ndarray) -> np.ndarray:
-        """Return the slope, finite also at a kink."""
+        """Return the slope; subclasses replace infinite values at a kink by finite ones."""
         return self.slope(s)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -129,18 +137,22 @@ class Profiled(VectorKernel):
         return self._pulled(P, Q, s, W * self._finite_slope(s))
 
     def _statistics(self, X: Any, Z: Any) -> tuple[Prepared, Prepared, np.ndarray]:
+        """Return the prepared points and their statistic s, accurate enough for derivatives."""
         P, Q = pair(self, X, Z)
         dtype = np.result_type(P.dtype, Q.dtype, self._summed_in)
         return P, Q, self._statistic(P, Q, np.empty((len(P), len(Q)), dtype=dtype))
 
     def _at_zero(self) -> float:
-        """Return the kernel where s = 0."""
-        return float(self.profile(np.zeros((1, 1)))[0, 0]) + 0.0  # no minus before a zero
+        """Return the value of the kernel for s = 0."""
+        return float(self.profile(np.zeros((1, 1)))[0, 0]) + 0.0  # adding 0.0 turns -0.0 into 0.0
 
 
 @node
 class LengthScaled(Profiled):
-    """A kernel of differences of points in units of a length scale, one or one per column."""
+    """Base class of kernels of the scaled differences (x - z) / length_scale.
+
+    The length scale is one number, or one number per column.
+    """
 
     length_scale: Any = parameter(1.0)
 
@@ -150,17 +162,27 @@ class LengthScaled(Profiled):
     @staticmethod
     @abstractmethod
     def _length(gamma: float) -> float:
-        """Return the length scale that a gamma stands for."""
+        """Return the length scale that is equivalent to gamma."""
 
     @classmethod
     def from_gamma(cls, gamma: float | str, **options: Any) -> Self:
-        """Return the kernel with gamma in place of the length scale, the other common spelling."""
+        """Return the kernel with the length scale that is equivalent to gamma.
+
+        Parameters
+        ----------
+        gamma : float or str
+            The factor of the distance in the exponent of the kernel, for example of the squared
+            distance in exp(-gamma |x - z|^2); or a rule such as "scale".
+        **options
+            Further parameters of the kernel.
+        """
         if not isinstance(gamma, str):
             check_positive(cls.__name__, "gamma", gamma)
             gamma = cls._length(gamma)
         return cls(length_scale=gamma, **options)
 
     def _scale(self, columns: int) -> Any:
+        """Return the length scale as a float, or as an array with one entry per column."""
         return per_column(type(self).__name__, self.length_scale, columns)
 
     def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
@@ -171,7 +193,7 @@ class LengthScaled(Profiled):
 
 
 def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
-    """Set out <- X Z^T, for any mixture of dense and CSR rows."""
+    """Set out <- X Z^T, where each of X and Z is a dense or CSR matrix."""
     if sp.issparse(X) and sp.issparse(Z):
         _sparse_products(X, Z, out)
     elif sp.issparse(X) or sp.issparse(Z):
@@ -181,27 +203,27 @@ def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
 
 
 def _sparse_products(X: Any, Z: Any, out: np.ndarray) -> None:
-    """Set out <- X Z^T of sparse rows.
+    """Set out <- X Z^T for two CSR matrices.
 
-    A multiplication takes a sparse product some 50 times as long as a BLAS (measured: 2 to 6 ns
-    against 0.05), but it does only those of two stored entries.  So columns that many rows have go
-    to the one, and all others to the other.
+    A multiplication takes about 50 times as long in a sparse product as in dense BLAS (measured: 2
+    to 6 ns versus 0.05 ns), but a sparse product only multiplies pairs of stored entries.
+    Therefore columns with many entries are multiplied by BLAS, and the others by a sparse product.
     """
     columns = X.shape[1]
-    in_X, in_Z = (np.bincount(A.indices, minlength=columns) for A in (X, Z))
-    common = in_X * in_Z > _SHARE * out.size
-    if not common.any():
+    x_counts, z_counts = (np.bincount(A.indices, minlength=columns) for A in (X, Z))
+    filled = x_counts * z_counts > _MIN_BLAS_FRACTION * out.size
+    if not filled.any():
         shared_products(X, Z, out)
-    elif common.all():
+    elif filled.all():
         _dense_products(X, Z, out)
     else:
-        _dense_products(X[:, common], Z[:, common], out)
-        shared_products(X[:, ~common], Z[:, ~common], out, add=True)
+        _dense_products(X[:, filled], Z[:, filled], out)
+        shared_products(X[:, ~filled], Z[:, ~filled], out, add=True)
 
 
 def _dense_products(X: Any, Z: Any, out: np.ndarray) -> None:
-    """Set out <- X Z^T of sparse rows, made dense a few at a time."""
-    step = max(1, _DENSE // X.shape[1])
+    """Set out <- X Z^T for two CSR matrices, by dense products of blocks of rows."""
+    step = max(1, _MAX_DENSE_ENTRIES // X.shape[1])
     with blas_threads(min(out.shape)):
         for i in range(0, X.shape[0], step):
             A = X[i : i + step].toarray()
@@ -212,11 +234,14 @@ def _dense_products(X: Any, Z: Any, out: np.ndarray) -> None:
 def check_positive(
     owner: str, name: str, value: Any, *, zero: bool = False, vector: bool = False
 ) -> None:
-    """Refuse a parameter that is not a positive (with `zero`: non-negative) finite number."""
+    """Raise an error if a parameter is not a positive finite number.
+
+    With `zero`, 0 is allowed; with `vector`, an array of such numbers is allowed.
+    """
     if type(value) is float and 0.0 < value < math.inf:
         return
-    unfit = isinstance(value, (bool, np.bool_)) or np.iscomplexobj(value)
-    if unfit or (np.ndim(value) > 0 and not vector):
+    not_real = isinstance(value, (bool, np.bool_)) or np.iscomplexobj(value)
+    if not_real or (np.ndim(value) > 0 and not vector):
         raise TypeError(f"{owner}: {name} must be a number, got {value!r}")
     try:
         lowest = float(np.min(value))
@@ -224,15 +249,18 @@ def check_positive(
     except (TypeError, ValueError):
         raise TypeError(f"{owner}: {name} must be a number, got {value!r}") from None
     if math.isnan(lowest) or not finite or lowest < 0 or (lowest == 0 and not zero):
-        wanted = "non-negative" if zero else "positive"
-        raise ValueError(f"{owner}: {name} must be {wanted} and finite, got {value!r}")
+        sign = "non-negative" if zero else "positive"
+        raise ValueError(f"{owner}: {name} must be {sign} and finite, got {value!r}")
 
 
 def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> None:
-    """Refuse a scale that is neither a rule nor positive: a number, or a `vector` of them."""
+    """Raise an error if a scale is neither a positive number nor the name of a rule.
+
+    With `vector`, one positive number per column is also allowed.
+    """
     if isinstance(value, str) and value not in RULES:
-        wanted = "positive numbers" if vector else "a positive number"
-        raise ValueError(f"{owner}: {name} must be {wanted} or one of {RULES}, got {value!r}")
+        expected = "positive numbers" if vector else "a positive number"
+        raise ValueError(f"{owner}: {name} must be {expected} or one of {RULES}, got {value!r}")
     if vector and (np.ndim(value) > 1 or np.size(value) == 0):
         raise ValueError(
             f"{owner}: {name} must be a number or one number per column, "
@@ -243,30 +271,40 @@ def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> N
 
 
 def middle(X: np.ndarray) -> np.ndarray:
-    """Return the median of each column, which outliers do not move; of a few evenly spaced rows."""
-    some = X if len(X) <= _MEDIAN else X[np.linspace(0, len(X) - 1, _MEDIAN).astype(int)]
-    half = len(some) // 2
-    ranked = np.partition(some, [half - 1, half] if half else 0, axis=0)
-    centre = ranked[half] if len(some) % 2 else 0.5 * (ranked[half - 1] + ranked[half])
+    """Return the median of each column, computed from at most 100 evenly spaced rows.
+
+    The median is used as the centre of the points because it is robust to outliers.
+    """
+    sample = (
+        X if len(X) <= _MEDIAN_ROWS else X[np.linspace(0, len(X) - 1, _MEDIAN_ROWS).astype(int)]
+    )
+    half = len(sample) // 2
+    ranked = np.partition(sample, [half - 1, half] if half else 0, axis=0)
+    centre = ranked[half] if len(sample) % 2 else 0.5 * (ranked[half - 1] + ranked[half])
     return np.asarray(centre.astype(np.float64))
 
 
 def far_middle(X: np.ndarray) -> np.ndarray | None:
-    """Return the middle of points that are far from the origin, compared with their spread.
+    """Return the centre of the points if it is far from the origin relative to their spread.
 
-    None if they are not, or if all points are equal.
+    The result is None if it is not far from the origin, or if all points are equal.
     """
     if not len(X):
         return None
     centre = middle(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = sum(float(np.sum((X[rows] - centre) ** 2)) for rows in slices(len(X), _CHUNK))
-        far = 0.0 < _FAR * squares / len(X) < float(centre @ centre) < np.inf
-    return centre if far else None
+        squares = sum(
+            float(np.sum((X[rows] - centre) ** 2)) for rows in slices(len(X), _CHUNK_ROWS)
+        )
+        is_far = 0.0 < _FAR_RATIO * squares / len(X) < float(centre @ centre) < np.inf
+    return centre if is_far else None
 
 
 def per_column(owner: str, value: Any, columns: int, what: str = "length scales") -> Any:
-    """Return a length scale as a float, or as an array with one entry for each column."""
+    """Return a parameter such as a length scale as a float, or as an array of shape (columns,).
+
+    An array of another size raises an error, in which `what` is the name of the parameter.
+    """
     if np.ndim(value) == 0:
         return float(value)
     scale = np.asarray(value, dtype=float)

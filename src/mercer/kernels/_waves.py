@@ -1,15 +1,16 @@
-"""Cosines and sines together: what random Fourier features spend their time in.
+"""Fast simultaneous cosine and sine, where random Fourier features spend most of their time.
 
     C  <-  a cos(P),     S  <-  a sin(P)
 
-NumPy calls the C library for each float64 entry, twice.  Here one reduction serves both: with
-k = round(2 p / pi) and r = p - k pi / 2, |r| <= pi / 4, polynomials give sin r and cos r, and the
-last two bits of k say which is which, and their signs.  LLVM makes vector instructions of it.
+For float64, NumPy calls the C library for each entry, once for the cosine and once for the sine.
+Here both use the same argument reduction: with k = round(2 p / pi), r = p - k pi / 2 satisfies
+|r| <= pi / 4.  Polynomials approximate sin r and cos r.  The last two bits of k determine which of
+them is the cosine of p, and the signs.  LLVM compiles the loop to vector instructions.
 
-pi / 2 is subtracted in three parts, the first two of 33 bits, so that their products with k are
-exact for |k| < 2**20 (Cody and Waite); the polynomials are those of fdlibm's __kernel_sin and
-__kernel_cos, off by less than a unit in the last place.  Larger phases, whose digits are few, and
-float32, for which NumPy has vector instructions, are left to NumPy.
+pi / 2 is subtracted in three parts.  The first two have 33 bits, so that their products with k are
+exact for |k| < 2**20 (Cody and Waite).  The polynomials are those of fdlibm's __kernel_sin and
+__kernel_cos, whose error is less than one unit in the last place.  NumPy is used for larger phases,
+which have few correct digits anyway, and for float32, for which NumPy has vector instructions.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from .._runtime import jit, word
 
 __all__ = ["waves"]
 
-_LARGEST = 1e6  # phases up to here have |k| < 2**20
-_ROUND = 6755399441055744.0  # 1.5 * 2**52
+_MAX_PHASE = 1e6  # |k| < 2**20 holds for phases up to this size
+_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and subtracting it rounds to an integer
 
 
 @jit()
-def _waves64(P: Any, a: Any, C: Any, S: Any) -> None:
+def _scaled_sincos64(P: Any, a: Any, C: Any, S: Any) -> None:
     for i in range(P.shape[0]):
         row, cosines, sines = P[i], C[i], S[i]
         for j in range(row.shape[0]):
@@ -48,21 +49,24 @@ def _waves64(P: Any, a: Any, C: Any, S: Any) -> None:
                 + u * (2.08757232129817482790e-09 + t * -1.13596475577881948265e-11)
             )
             cosine = 1.0 - 0.5 * t + u * cosine
-            turns = word(z)
-            odd = (turns & 1) != 0
-            first = sine if odd else cosine
-            second = cosine if odd else sine
-            cosines[j] = a[j] * (-first if ((turns + 1) & 2) != 0 else first)
-            sines[j] = a[j] * (-second if (turns & 2) != 0 else second)
+            quadrant = word(z)
+            is_odd = (quadrant & 1) != 0
+            first = sine if is_odd else cosine
+            second = cosine if is_odd else sine
+            cosines[j] = a[j] * (-first if ((quadrant + 1) & 2) != 0 else first)
+            sines[j] = a[j] * (-second if (quadrant & 2) != 0 else second)
 
 
 def waves(P: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:
-    """Set out <- [a cos(P), a sin(P)], all cosines before all sines; P is (n, m), out (n, 2 m)."""
+    """Set out <- [a cos(P), a sin(P)], all cosines before all sines.
+
+    P has shape (n, m), the amplitudes `a` have shape (m,), and `out` has shape (n, 2 m).
+    """
     m = P.shape[1]
     cosines, sines = out[:, :m], out[:, m:]
     largest = max(P.max(initial=0.0), -P.min(initial=0.0))
-    if P.dtype == out.dtype == np.float64 and largest <= _LARGEST:  # no for what is not a number
-        _waves64(P, a, cosines, sines)
+    if P.dtype == out.dtype == np.float64 and largest <= _MAX_PHASE:  # False if P contains nan
+        _scaled_sincos64(P, a, cosines, sines)
         return
     np.cos(P, out=cosines)
     np.sin(P, out=sines)

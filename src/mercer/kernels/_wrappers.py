@@ -1,4 +1,4 @@
-"""Nodes over one child, k_1: the base of all, and those that keep or normalise its values."""
+"""Kernels that wrap another kernel k_1: base class, fixed or bounded parameters, normalisation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ __all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
 
 @node
 class Wrapper(Kernel):
-    """A node over one child; unless it says otherwise, k(x, z) = k_1(x, z).
+    """Base class of kernels that wrap another kernel k_1.
+
+        k(x, z) = k_1(x, z), unless a subclass changes it
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The wrapped kernel k_1.
 
     Examples
     --------
@@ -57,12 +64,13 @@ class Wrapper(Kernel):
         return self.kernel._neighbours(X) if self._inner_points(X) is X else None
 
     def _written(self, write: Function[[Any], str]) -> Written:
-        """Return f(k_1), as functions are written."""
+        """Return the text Name(k_1, option=value, ...)."""
         (_, kernel), *options = self._items()
-        inside = [write(kernel), *(f"{name}={write(value)}" for name, value in options)]
-        return Written(f"{type(self).__name__}({', '.join(inside)})")
+        arguments = [write(kernel), *(f"{name}={write(value)}" for name, value in options)]
+        return Written(f"{type(self).__name__}({', '.join(arguments)})")
 
     def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
+        """Return the points on which k_1 is evaluated, for X and for Z (None if Z is None)."""
         return self._inner_points(X), None if Z is None else self._inner_points(Z)
 
     @property
@@ -71,8 +79,8 @@ class Wrapper(Kernel):
 
 
 @node
-class _Same(Wrapper):
-    """k(x, z) = k_1(x, z), on the same points."""
+class _SameValues(Wrapper):
+    """Base class of wrappers with the values of k_1 that only change how parameters are tuned."""
 
     _latex: ClassVar[str] = "<kernel>"
     _keeps_distances: ClassVar[bool] = True
@@ -88,8 +96,15 @@ class _Same(Wrapper):
 
 
 @node
-class Fixed(_Same):
-    """k(x, z) = k_1(x, z), with no free parameters: a search leaves it alone.
+class Fixed(_SameValues):
+    """Kernel whose parameters are fixed, so that a parameter search does not change them.
+
+        k(x, z) = k_1(x, z)
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1.
 
     Examples
     --------
@@ -104,15 +119,18 @@ class Fixed(_Same):
 
 
 @node
-class Bounded(_Same):
-    """k(x, z) = k_1(x, z), with limits of its own for a search over its parameters.
+class Bounded(_SameValues):
+    """Kernel with bounds on its parameters, for a parameter search.
+
+        k(x, z) = k_1(x, z)
 
     Parameters
     ----------
     kernel : Kernel
-    limits : tuple
-        (low, high) for all parameters, or one such pair for each entry of `kernel.theta`; the
-        values themselves, not their logarithms.
+        The kernel k_1.
+    limits : tuple, default=(1e-5, 1e5)
+        A pair (low, high) for all parameters, or one such pair for each entry of `kernel.theta`.
+        The limits are those of the parameters themselves, not of their logarithms.
 
     Examples
     --------
@@ -132,7 +150,7 @@ class Bounded(_Same):
                 f"got {self.limits!r}"
             )
         if not (np.all(limits > 0) and np.all(limits[..., 0] < limits[..., 1])):
-            raise ValueError(f"Bounded: limits must be 0 < low < high, got {self.limits!r}")
+            raise ValueError(f"Bounded: limits must satisfy 0 < low < high, got {self.limits!r}")
 
     @property
     def bounds(self) -> np.ndarray:
@@ -152,7 +170,16 @@ class Bounded(_Same):
 
 @node
 class Normalized(Wrapper):
-    """k(x, z) = k_1(x, z) / sqrt(k_1(x, x) k_1(z, z)), and 0 where k_1(x, x) = 0.
+    """Normalised kernel: the cosine of the angle between two points in the feature space of k_1.
+
+        k(x, z) = k_1(x, z) / sqrt(k_1(x, x) k_1(z, z))
+
+    The value is 0 if k_1(x, x) = 0 or k_1(z, z) = 0; otherwise k(x, x) = 1.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1, with k_1(x, x) >= 0.
 
     Examples
     --------
@@ -171,7 +198,8 @@ class Normalized(Wrapper):
             0 if k.order == 0 else None,
             strict=k.strict,
             nonnegative=k.nonnegative,
-            unit_diagonal=k.strict or k.unit_diagonal,  # where k(x, x) = 0 it stays 0
+            # If k_1(x, x) = 0, the normalised value is also 0, so that the diagonal need not be 1.
+            unit_diagonal=k.strict or k.unit_diagonal,
             infinitely_divisible=k.infinitely_divisible,
             stationary=k.stationary,
         )
@@ -181,7 +209,18 @@ class Normalized(Wrapper):
         return Prepared.from_children(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
 
     def features(self, X: Any, like: Any = None) -> Any:
-        """Return phi_1(x) / |phi_1(x)|, where k_1 has explicit features."""
+        """Return the features phi_1(x) / |phi_1(x)|, if k_1 has explicit features phi_1.
+
+        Parameters
+        ----------
+        X : n points
+        like : points, optional
+            The columns are the features that occur in these points; by default those in X.
+
+        Returns
+        -------
+        CSR array of shape (n, number of features)
+        """
         phi = self.kernel.features(X, like)  # type: ignore[attr-defined]
         return sp.diags_array(self._inverse_norms(X)) @ phi
 
@@ -198,6 +237,7 @@ class Normalized(Wrapper):
         return (P.arrays[0] > 0).astype(P.dtype)
 
     def _inverse_norms(self, X: Any) -> np.ndarray:
+        """Return k_1(x, x)^(-1/2) for each point, 0 where k_1(x, x) = 0."""
         with np.errstate(over="ignore"):
             diagonal = self.kernel.diag(X)
         if not np.all(np.isfinite(diagonal)):
@@ -212,7 +252,8 @@ class Normalized(Wrapper):
         norms = np.sqrt(diagonal)
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
-    # d k~ = dk / (|x||z|) - k~/2 (dk(x,x)/k(x,x) + dk(z,z)/k(z,z))
+    # Derivatives of the normalised kernel k~, with n(x) = k_1(x, x):
+    #     dk~(x, z) = dk_1(x, z) / sqrt(n(x) n(z)) - k~(x, z) / 2 (dn(x) / n(x) + dn(z) / n(z))
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         direct, rows, columns = self._weights(X, Z, W)
@@ -226,7 +267,7 @@ class Normalized(Wrapper):
         return self.kernel.input_gradient(X, Z, direct) - self.kernel._diag_gradient(X, rows)
 
     def _weights(self, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weights of dk(x, z), of dk(x, x) and of dk(z, z)."""
+        """Return the weights of dk_1(x, z), dk_1(x, x) and dk_1(z, z) in sum_ij W_ij dk~_ij."""
         a = self._inverse_norms(X)
         b = a if Z is None else self._inverse_norms(Z)
         weighted = 0.5 * W * self(X, Z)

@@ -54,7 +54,7 @@ def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) ->
             f"got {verdict!r}, which is no verdict - usually the kernel itself - try "
             f"validity(kernel.validity())"
         )
-    witness = verdict.witness
+    witness = verdict.counterexample
     if witness is None:
         return _tree(verdict, ax)
     if witness.coefficients is None:

@@ -1,4 +1,4 @@
-"""The language of kernels: read from text, shown as formulas and as trees."""
+"""Kernels as text: parse an expression, and show a kernel as a LaTeX formula or an HTML tree."""
 
 from ._formula import formula
 from ._parse import parse_kernel

@@ -1,10 +1,12 @@
-r"""formula(): a kernel as k(x, z) in LaTeX.
+r"""Formatting of a kernel as a LaTeX formula of k(x, z).
 
-A class may have a template, in which `<length_scale>` stands for a field:
+A kernel class may define a template, in which the name of a field in angle brackets is replaced by
+its value:
 
     _latex = r"\exp\left(-\left\|\frac{x - z}{<length_scale>}\right\|^2\right)"
 
-Other kernels are written by their names, `\operatorname{Spectrum}_{p = 3}\left(x, z\right)`.
+A kernel without a template is written with its name and parameters, for example
+`\operatorname{Spectrum}_{p = 3}\left(x, z\right)`.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ _SPECIAL = {c: rf"\{c}" for c in "{}$&#_%"} | {
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
 }
-_SAME = "<kernel>"  # the template of what is written as its child
+_WRAPPED_ONLY = "<kernel>"  # the template of a wrapper that is written like the wrapped kernel
 
 
 def formula(kernel: Kernel) -> str:
-    """Return k(x, z) in LaTeX."""
+    """Return the formula of k(x, z) in LaTeX."""
     match kernel:
         case Sum(terms):
             return " + ".join(map(formula, terms))
@@ -38,32 +40,34 @@ def formula(kernel: Kernel) -> str:
             return r" \cdot ".join(map(_factor, factors))
         case Scale(inner, number):
             factor = _factor(inner)
-            sign = r" \cdot " if factor[0].isdigit() else r"\,"  # else two numbers read as one
-            return f"{_value(number)}{sign}{factor}"
+            # A dot separates two numbers, which would otherwise look like one.
+            separator = r" \cdot " if factor[0].isdigit() else r"\,"
+            return f"{_value(number)}{separator}{factor}"
         case Power(inner, exponent):
             return rf"\left({formula(inner)}\right)^{{{_value(exponent)}}}"
     fields = dict(kernel._items())
     if kernel._latex:
-        return re.sub(r"<(\w+)>", lambda found: _value(fields[found[1]]), kernel._latex)
+        return re.sub(r"<(\w+)>", lambda match: _value(fields[match[1]]), kernel._latex)
     children = {path.partition("__")[0]: None for path, _ in kernel._children()}
-    inside = ", ".join(_value(fields[name]) for name in children) or "x, z"
+    arguments = ", ".join(_value(fields[name]) for name in children) or "x, z"
     options = [
         rf"\text{{{_text(n)}}} = {_value(v)}" for n, v in fields.items() if n not in children
     ]
-    below = f"_{{{', '.join(options)}}}" if options else ""
-    return rf"\operatorname{{{_text(type(kernel).__name__)}}}{below}\left({inside}\right)"
+    subscript = f"_{{{', '.join(options)}}}" if options else ""
+    return rf"\operatorname{{{_text(type(kernel).__name__)}}}{subscript}\left({arguments}\right)"
 
 
 def _factor(kernel: Kernel) -> str:
-    """Return the formula of a factor, in brackets if it is a sum or begins with a sign."""
+    """Return the formula of a factor, in brackets if it is a sum or begins with a minus sign."""
     text = formula(kernel)
-    while kernel._latex == _SAME:
+    while kernel._latex == _WRAPPED_ONLY:
         kernel = kernel.kernel  # type: ignore[attr-defined]
-    open_ended = isinstance(kernel, Sum) or text.startswith(("-", r"\sum"))
-    return rf"\left({text}\right)" if open_ended else text
+    needs_brackets = isinstance(kernel, Sum) or text.startswith(("-", r"\sum"))
+    return rf"\left({text}\right)" if needs_brackets else text
 
 
 def _value(value: Any) -> str:
+    """Return the LaTeX code of the value of a field."""
     if isinstance(value, Kernel):
         return formula(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -76,6 +80,7 @@ def _value(value: Any) -> str:
 
 
 def _number(value: float) -> str:
+    """Return the LaTeX code of a number with up to six digits, in brackets if it is negative."""
     size = r"\infty" if math.isinf(value) else f"{abs(value):.6g}"
     digits, _, exponent = size.partition("e")
     text = rf"{digits} \cdot 10^{{{int(exponent)}}}" if exponent else digits
@@ -83,4 +88,5 @@ def _number(value: float) -> str:
 
 
 def _text(text: str) -> str:
+    """Return the text with LaTeX's special characters escaped."""
     return "".join(_SPECIAL.get(c, c) for c in text)

@@ -1,4 +1,4 @@
-"""The names of the language, and what somebody who wrote another one may have meant."""
+"""The names that kernel expressions may use, and suggestions for misspelt or unknown names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from .._base import Kernel
 from .._fields import Value
 from .._sklearn import KERNEL_NAMES, from_name
 
-__all__ = ["CONSTANTS", "SHORT", "meant", "vocabulary"]
+__all__ = ["CONSTANTS", "SKLEARN_NAMES", "suggestion", "vocabulary"]
 
 CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf")}
 
-# scikit-learn's names, which need no brackets: rbf, poly(degree=2)
-SHORT: dict[str, Function[..., Kernel]] = {name: partial(from_name, name) for name in KERNEL_NAMES}
+# scikit-learn's kernel names, which may be written without brackets: rbf, poly(degree=2).
+SKLEARN_NAMES: dict[str, Function[..., Kernel]] = {
+    name: partial(from_name, name) for name in KERNEL_NAMES
+}
 
+# For each kernel, names that are used for it elsewhere, in the form that `_simplify` returns.
 _SYNONYMS = {
     "RBF": "gauss gaussian normal se squaredexponential exponentiatedquadratic",
     "Matern": "ou ornsteinuhlenbeck exponential",
@@ -53,31 +56,39 @@ _SYNONYMS = {
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    """Return the kernels and bases of mercer.kernels by name, and slices of columns."""
+    """Return {name: class or function} of all names that an expression may use.
+
+    These are the kernels and bases of mercer.kernels, scikit-learn's names, and `slice`.
+    """
     from mercer import kernels
 
     public = {name: vars(kernels)[name] for name in kernels.__all__}
-    # the one kernel that lives in a room above this one, which is looked for when text is read
+    # This kernel is defined in a package that imports this one, so it is imported only when needed.
     public["MultipleKernel"] = import_module("mercer.learning").MultipleKernel
-    found = {
+    classes = {
         name: cls
         for name, cls in public.items()
         if inspect.isclass(cls) and issubclass(cls, Value) and not inspect.isabstract(cls)
     }
-    return found | SHORT | {"slice": slice}
+    return classes | SKLEARN_NAMES | {"slice": slice}
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean RBF?" for gauss, or nothing if no known name is near."""
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a hint for an unknown name, such as "; did you mean RBF?" for "gauss".
+
+    The result is "" if no known name is similar.
+    """
     if len(name) > 40:
         return ""
-    simple, known = _simple(name), sorted(known, reverse=True)  # RBF rather than rbf
-    table = {_simple(one): one for one in known}
-    near = difflib.get_close_matches(simple, table, 1)
-    synonyms = (one for one in known if simple in _SYNONYMS.get(one, "").split())
-    found = table.get(simple) or next(synonyms, None) or (table[near[0]] if near else None)
-    return f"; did you mean {found}?" if found else ""
+    # In reverse order the last entry wins, so that RBF is suggested rather than rbf.
+    simple, known = _simplify(name), sorted(known, reverse=True)
+    table = {_simplify(other): other for other in known}
+    close = difflib.get_close_matches(simple, table, 1)
+    synonyms = (other for other in known if simple in _SYNONYMS.get(other, "").split())
+    best = table.get(simple) or next(synonyms, None) or (table[close[0]] if close else None)
+    return f"; did you mean {best}?" if best else ""
 
 
-def _simple(name: str) -> str:
+def _simplify(name: str) -> str:
+    """Return the name in lower case, without underscores and without the ending "kernel"."""
     return name.lower().replace("_", "").removesuffix("kernel") or name

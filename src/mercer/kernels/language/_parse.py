@@ -1,4 +1,4 @@
-"""parse_kernel(): from text to kernels, without evaluating any of it as Python.
+"""Parser of kernel expressions, which never evaluates the text as Python.
 
     expression  =  product {"+" product}
     product     =  power {"*" power}
@@ -7,8 +7,9 @@
                 |  "(" expression ")" | "(" items ")" | "[" items "]" | "{" pairs "}"
     arguments   =  {[name "="] expression ","}
 
-Operators do what they do in Python.  Every name is looked up in one table; what a text may ask
-for is bounded by its length, the depth of its brackets and the height of the kernel.
+Operators have the same meaning and precedence as in Python.  Names are looked up in one table of
+allowed names.  The length of the text, the nesting of brackets and the nesting of kernels are
+limited, so that untrusted text cannot use much time or memory.
 """
 
 from __future__ import annotations
@@ -23,33 +24,39 @@ from ..._errors import KernelSyntaxError
 from .._algebra import add, multiply
 from .._base import Kernel
 from .._fields import Value, brief
-from ._names import CONSTANTS, SHORT, meant, vocabulary
-from ._tokens import Token, tokens
+from ._names import CONSTANTS, SKLEARN_NAMES, suggestion, vocabulary
+from ._tokens import Token, tokenize
 
 __all__ = ["parse_kernel"]
 
-_DEPTH = 100  # of brackets inside brackets, and of kernels inside kernels
+_MAX_DEPTH = 100  # largest nesting of brackets, and of kernels
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
-    """Return the kernel that a text describes: the inverse of `repr`.
+    """Parse a kernel expression; the inverse of `repr`.
 
-    The text is not evaluated as Python.  It may hold the kernels of `mercer.kernels` and their
-    bases, scikit-learn's short names (`rbf`, `poly(degree=2)`), ``+ * **``, brackets, numbers,
-    strings, tuples, lists, dictionaries, None, True, False and inf; and nothing else.
+    The text is not evaluated as Python.  It may contain only the kernels and bases of
+    `mercer.kernels`, scikit-learn's names (`rbf`, `poly(degree=2)`), the operators ``+ * **``,
+    brackets, numbers, strings, tuples, lists, dictionaries, None, True, False and inf.
 
     Parameters
     ----------
     text : str
-        At most 100 000 characters and 100 brackets deep.
+        The expression, with at most 100 000 characters and at most 100 nested brackets.
     names : dict, optional
-        Further names: kernel classes of your own, and functions for `Map`, `Callable`, ...
+        Additional names: {name: object}, for custom kernel classes, and for functions that are
+        parameters of `Map`, `Callable` and others.
+
+    Returns
+    -------
+    Kernel
 
     Raises
     ------
     KernelSyntaxError
-        A ValueError that points at the mistake, and at the nearest name.
+        If the text is not a valid expression.  This is a ValueError whose message shows the
+        position of the mistake and, for an unknown name, the most similar known name.
 
     Examples
     --------
@@ -64,76 +71,82 @@ def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
           ^
     """
     if not isinstance(text, str):
-        raise TypeError(f"parse_kernel reads a text, got {type(text).__name__}")
-    reader = _Reader(text, {**vocabulary(), **(names or {})})
+        raise TypeError(f"parse_kernel takes a string, got {type(text).__name__}")
+    parser = _Parser(text, {**vocabulary(), **(names or {})})
     try:
-        return reader.kernel()
+        return parser.kernel()
     except RecursionError:
-        raise KernelSyntaxError("too deep for the stack of the caller", text, 0) from None
+        raise KernelSyntaxError(
+            "the expression is nested too deeply for the remaining stack of the caller", text, 0
+        ) from None
 
 
-class _Operand(NamedTuple):
-    """A value, where its text begins, and how many kernels are nested in it."""
+class _ParsedValue(NamedTuple):
+    """A parsed value, with its position in the text and its depth as a tree of kernels."""
 
     value: Any
-    at: int
-    height: int = 0
+    at: int  # index of the first character
+    height: int = 0  # largest number of kernels nested in each other
 
     @property
     def is_number(self) -> bool:
         return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
 
 
-class _Reader:
-    """Reads one text, from left to right."""
+class _Parser:
+    """Recursive descent parser of one expression."""
 
     def __init__(self, text: str, names: dict[str, Any]) -> None:
         self.text, self.names = text, names
-        self.tokens, self.place = tokens(text), 0
-        self.depth = 0
+        self.tokens, self.position = tokenize(text), 0  # index of the next token
+        self.depth = 0  # number of open brackets
 
     def kernel(self) -> Kernel:
+        """Parse the whole text, which must be one kernel."""
         if self.next.kind == "end":
             raise self.error("the text is empty; write a kernel, such as RBF(length_scale=1.0)", 0)
-        found = self.expression()
+        result = self.expression()
         if self.next.kind != "end":
             raise self.unexpected("an operator (+ * **) or the end")
-        if isinstance(found.value, Kernel):
-            return found.value
+        if isinstance(result.value, Kernel):
+            return result.value
         advice = ""
-        if found.is_number:
-            advice = f"; write Constant({found.value})"
-        elif isinstance(found.value, Value):
-            advice = f"; write Features({type(found.value).__name__}(...))"
-        raise self.error(f"{_short(found.value)} is not a kernel{advice}", found.at)
+        if result.is_number:
+            advice = f"; write Constant({result.value})"
+        elif isinstance(result.value, Value):
+            advice = f"; write Features({type(result.value).__name__}(...))"
+        raise self.error(f"{_short(result.value)} is not a kernel{advice}", result.at)
 
     # ------------------------------------------------------------------ tokens
 
     @property
     def next(self) -> Token:
-        return self.tokens[self.place]
+        """The next token, which is not consumed."""
+        return self.tokens[self.position]
 
     def skip(self, sign: str) -> bool:
-        """Step over a sign if it is the next token."""
-        found = self.next.kind == "sign" and self.next.text == sign
-        self.place += found
-        return found
+        """Consume the next token and return True if it is this sign; otherwise return False."""
+        is_next = self.next.kind == "sign" and self.next.text == sign
+        self.position += is_next
+        return is_next
 
     def error(self, problem: str, at: int) -> KernelSyntaxError:
+        """Return an error at a position in the text."""
         return KernelSyntaxError(problem, self.text, at)
 
-    def unexpected(self, wanted: str) -> KernelSyntaxError:
+    def unexpected(self, expected: str) -> KernelSyntaxError:
+        """Return an error about the next token, with a description of what was expected."""
         token = self.next
         got = "the text ends" if token.kind == "end" else f"got {_short(token.text)}"
         hint = ""
         if token.text == "-":
-            hint = "; a minus sign stands before a number only: k1 - k2 need not be a kernel"
-        return self.error(f"expected {wanted}, but {got}{hint}", token.at)
+            hint = "; a minus sign is allowed only before a number: k1 - k2 need not be a kernel"
+        return self.error(f"expected {expected}, but {got}{hint}", token.at)
 
     # ------------------------------------------------------------------ the grammar
 
-    def expression(self) -> _Operand:
-        """Read sums of products of powers."""
+    def expression(self) -> _ParsedValue:
+        """Parse a sum of products of powers."""
         terms = []
         while True:
             factors = [self.power()]
@@ -143,159 +156,170 @@ class _Reader:
             if not self.skip("+"):
                 return self.combined(add, "+", terms)
 
-    def combined(self, make: Function[..., Any], sign: str, operands: list[_Operand]) -> _Operand:
-        """Return what an operator makes of all its operands at once."""
+    def combined(
+        self, make: Function[..., Any], sign: str, operands: list[_ParsedValue]
+    ) -> _ParsedValue:
+        """Apply an operator to all its operands at once; a single operand is returned as it is."""
         first, *others = operands
         if not others:
             return first
         for operand in operands:
             if not (operand.is_number or isinstance(operand.value, Kernel)):
                 what = _short(operand.value)
-                raise self.error(f"{sign} joins kernels and numbers, not {what}", operand.at)
+                raise self.error(f"{sign} combines kernels and numbers, not {what}", operand.at)
         if first.is_number and others[0].is_number:
-            raise self.error(
-                f"two numbers beside {sign}: write the number that they make", first.at
-            )
+            raise self.error(f"two numbers around {sign}: write the result instead", first.at)
         numbers = sum(operand.is_number for operand in operands) if sign == "*" else 0
         several = len(operands) > numbers + 1
         height = max(operand.height for operand in operands) + numbers + several
-        return self.made(first.at, height, make, *(operand.value for operand in operands))
+        return self.build(first.at, height, make, *(operand.value for operand in operands))
 
-    def power(self) -> _Operand:
+    def power(self) -> _ParsedValue:
+        """Parse an atom and an optional exponent."""
         base = self.atom()
         if not self.skip("**"):
             return base
         if not isinstance(base.value, Kernel):
-            raise self.error(f"** raises a kernel, not {_short(base.value)}", base.at)
+            raise self.error(f"** applies to a kernel, not to {_short(base.value)}", base.at)
         exponent = self.atom()
         if not exponent.is_number:
-            raise self.error("the exponent has to be a number", exponent.at)
+            raise self.error("the exponent must be a number", exponent.at)
         if self.skip("**"):
             raise self.error("two powers in a row: use brackets, (k**2)**3", exponent.at)
-        return self.made(base.at, base.height + 1, pow, base.value, exponent.value)
+        return self.build(base.at, base.height + 1, pow, base.value, exponent.value)
 
-    def atom(self) -> _Operand:
+    def atom(self) -> _ParsedValue:
+        """Parse a number, a string, a name, a call, or an expression in brackets."""
         token = self.next
         if token.text in _CLOSING and token.kind == "sign":
             return self.brackets(token)
         if token.text == "-" and token.kind == "sign":
-            self.place += 1
+            self.position += 1
             number = self.atom() if self.next.kind == "number" or self.next.text == "inf" else None
             if number is None:
-                raise self.error("a minus sign stands before a number only", token.at)
-            return _Operand(-number.value, token.at)
+                raise self.error("a minus sign is allowed only before a number", token.at)
+            return _ParsedValue(-number.value, token.at)
         if token.kind in ("number", "string"):
-            self.place += 1
-            return _Operand(token.value, token.at)
+            self.position += 1
+            return _ParsedValue(token.value, token.at)
         if token.kind == "name":
-            self.place += 1
+            self.position += 1
             return self.named(token)
         raise self.unexpected("a kernel, a number or an opening bracket")
 
-    def named(self, token: Token) -> _Operand:
-        """Read a constant, a call, a short name, or one of the caller's functions."""
+    def named(self, token: Token) -> _ParsedValue:
+        """Parse what begins with a name: a constant, a call, or an object of `names`."""
         name = token.text
         called = self.next.kind == "sign" and self.next.text == "("
         if name in CONSTANTS and not called:
-            return _Operand(CONSTANTS[name], token.at)
+            return _ParsedValue(CONSTANTS[name], token.at)
         if name not in self.names:
-            hint = meant(name, self.names) or "; the names are those of mercer.kernels."
+            hint = suggestion(name, self.names) or "; use the names of mercer.kernels."
             if not called and self.depth:
                 hint += " If it is a function, build the kernel in Python, or pass names={...}"
             raise self.error(f"unknown name {_short(name)}{hint}", token.at)
         target = self.names[name]
-        if called and (isinstance(target, type) or name in SHORT):
+        if called and (isinstance(target, type) or name in SKLEARN_NAMES):
             return self.call(token, target)
         if called:
-            raise self.error(f"{name} is not a class of kernels, and is not called", token.at)
+            raise self.error(f"{name} is not a kernel class and cannot be called", token.at)
         if isinstance(target, type):
             raise self.error(f"{name} is a class; write {name}()", token.at)
-        return self.made(token.at, 1, target) if name in SHORT else _Operand(target, token.at)
+        return (
+            self.build(token.at, 1, target)
+            if name in SKLEARN_NAMES
+            else _ParsedValue(target, token.at)
+        )
 
-    def call(self, token: Token, target: Any) -> _Operand:
-        """Read the arguments of a kernel and make it."""
-        known = _parameters(target)
+    def call(self, token: Token, target: Any) -> _ParsedValue:
+        """Parse the arguments of a kernel and construct it."""
+        signature = _signature(target)
         values: list[Any] = []
         options: dict[str, Any] = {}
         height = 0
-        for word, argument in self.items("(", keywords=True):
+        for keyword, argument in self.items("(", keywords=True):
             height = max(height, argument.height)
-            if word is None and options:
-                raise self.error("a value without a name after one with a name", argument.at)
-            if word is None:
+            if keyword is None and options:
+                raise self.error(
+                    "a positional argument must not follow a keyword argument", argument.at
+                )
+            if keyword is None:
                 values.append(argument.value)
-            elif word.text in options:
-                raise self.error(f"{token.text} got {word.text} twice", word.at)
-            elif known is None or word.text not in known.parameters:
-                hint = meant(word.text, known.parameters if known else ())
-                what = f"{token.text} has no parameter {_short(word.text)}"
-                raise self.error(what + hint, word.at)
+            elif keyword.text in options:
+                raise self.error(f"{token.text} got {keyword.text} twice", keyword.at)
+            elif signature is None or keyword.text not in signature.parameters:
+                hint = suggestion(keyword.text, signature.parameters if signature else ())
+                what = f"{token.text} has no parameter {_short(keyword.text)}"
+                raise self.error(what + hint, keyword.at)
             else:
-                options[word.text] = argument.value
-        if known is not None:
+                options[keyword.text] = argument.value
+        if signature is not None:
             try:
-                known.bind(*values, **options)
+                signature.bind(*values, **options)
             except TypeError as error:
                 raise self.error(f"{token.text}: {error}", token.at) from None
-        return self.made(token.at, height + 1, target, *values, **options)
+        return self.build(token.at, height + 1, target, *values, **options)
 
-    def brackets(self, token: Token) -> _Operand:
-        """Read an expression in brackets, a tuple, a list or a dictionary."""
-        read = self.items(token.text, pairs=token.text == "{")
-        comma = self.tokens[self.place - 2].text == ","
-        height = max((operand.height for _, operand in read), default=0)
+    def brackets(self, token: Token) -> _ParsedValue:
+        """Parse an expression in brackets, a tuple, a list or a dictionary."""
+        items = self.items(token.text, pairs=token.text == "{")
+        trailing_comma = self.tokens[self.position - 2].text == ","
+        height = max((operand.height for _, operand in items), default=0)
         if token.text == "{":
-            pairs = [(key.value, operand.value) for key, operand in read]
-            return self.made(token.at, height, dict, pairs)
-        values = [operand.value for _, operand in read]
+            pairs = [(key.value, operand.value) for key, operand in items]
+            return self.build(token.at, height, dict, pairs)
+        values = [operand.value for _, operand in items]
         if token.text == "[":
-            return _Operand(values, token.at, height)
-        if len(values) == 1 and not comma:
-            return _Operand(values[0], token.at, height)
-        return _Operand(tuple(values), token.at, height)
+            return _ParsedValue(values, token.at, height)
+        if len(values) == 1 and not trailing_comma:
+            return _ParsedValue(values[0], token.at, height)
+        return _ParsedValue(tuple(values), token.at, height)
 
     def items(self, opening: str, *, keywords: bool = False, pairs: bool = False) -> list[Any]:
-        """Read what stands between brackets: (its name or key or None, the operand)."""
+        """Parse the items between brackets, as a list of (keyword, key or None; operand)."""
         start, closing = self.next, _CLOSING[opening]
-        self.place += 1
+        self.position += 1
         self.depth += 1
-        if self.depth > _DEPTH:
-            raise self.error(f"more than {_DEPTH} brackets inside each other", start.at)
-        found: list[Any] = []
+        if self.depth > _MAX_DEPTH:
+            raise self.error(f"more than {_MAX_DEPTH} nested brackets", start.at)
+        items: list[Any] = []
         while not self.skip(closing):
             key: Any = None
-            if keywords and self.next.kind == "name" and self.tokens[self.place + 1].text == "=":
+            if keywords and self.next.kind == "name" and self.tokens[self.position + 1].text == "=":
                 key = self.next
-                self.place += 2
+                self.position += 2
             elif pairs:
                 key = self.expression()
                 if not self.skip(":"):
                     raise self.unexpected("a colon")
-            found.append((key, self.expression()))
+            items.append((key, self.expression()))
             if not self.skip(",") and self.next.text != closing:
-                raise self.unexpected(f"a comma or the {closing} of column {start.at + 1}")
+                raise self.unexpected(
+                    f"a comma or the {closing} that closes the bracket in column {start.at + 1}"
+                )
         self.depth -= 1
-        return found
+        return items
 
-    def made(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _Operand:
-        """Return make(*values, **options); whatever it refuses is an error of the text."""
-        if height > _DEPTH:
-            raise self.error(f"more than {_DEPTH} kernels inside each other", at)
+    def build(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _ParsedValue:
+        """Return make(*values, **options); an exception becomes an error at this position."""
+        if height > _MAX_DEPTH:
+            raise self.error(f"more than {_MAX_DEPTH} nested kernels", at)
         try:
-            return _Operand(make(*values, **options), at, height)
+            return _ParsedValue(make(*values, **options), at, height)
         except Exception as error:
             raise self.error(str(error) or type(error).__name__, at) from error
 
 
 @lru_cache(256)
-def _parameters(target: Any) -> inspect.Signature | None:
+def _signature(target: Any) -> inspect.Signature | None:
+    """Return the signature of a class or function, or None if it has none."""
     try:
         return inspect.signature(target)
-    except ValueError:  # slice has none
+    except ValueError:  # the built-in `slice` has no signature
         return None
 
 
 def _short(value: Any) -> str:
-    """Return a value in a few words."""
+    """Return a short description of a value, for error messages."""
     text = f"a {type(value).__name__}" if isinstance(value, (list, tuple, dict)) else brief(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""Is it a kernel?  Proofs by closure rules, witnesses against, and checks of matrices."""
+"""Checks whether a function is a Mercer kernel: proofs, counterexamples, and checks of matrices."""
 
 from ._check_gram import GramCheck, check_gram
 from ._search import Evidence, declared_witness

@@ -1,7 +1,7 @@
-"""Is a matrix one of a kernel?  If not, by how much, in which direction, and which one is nearest.
+"""Check whether a matrix is a valid Gram matrix, and compute the nearest one if it is not.
 
-Higham (1988): the positive semidefinite matrix nearest to A, in the Frobenius norm, is its
-symmetric part with the negative eigenvalues set to 0,
+The positive semidefinite matrix P that is nearest to A in the Frobenius norm is the symmetric part
+of A with its negative eigenvalues set to 0 (Higham 1988).  With the eigenvalues l_i,
 
     |A - P|_F^2  =  sum over l_i < 0 of l_i^2  +  |(A - A^T) / 2|_F^2.
 """
@@ -22,29 +22,35 @@ __all__ = ["GramCheck", "check_gram"]
 
 @dataclass(frozen=True, eq=False)
 class GramCheck:
-    """What `check_gram` found.
+    """The result of `check_gram`.
 
     Attributes
     ----------
     n : int
-    finite, symmetric, semidefinite : bool
-        Up to rounding; a matrix that is not finite is neither of the others.
+        The number of rows of K.
+    finite : bool
+        Whether all entries are finite.  If not, `symmetric` and `semidefinite` are False.
+    symmetric : bool
+        Whether K is symmetric, up to rounding.
+    semidefinite : bool
+        Whether K is symmetric and positive semidefinite, up to rounding.
     asymmetry : float
-        The largest |K_ij - K_ji|.
-    eigenvalues : ndarray
-        Of the symmetric part, the smallest first.
-    direction : ndarray or None
-        The unit vector c for which c^T K c is the smallest.
-    nearest : ndarray or None
-        The nearest positive semidefinite matrix; K itself if it is one.
+        The largest |K_ij - K_ji|; nan if K is not finite.
+    eigenvalues : ndarray of shape (n,)
+        The eigenvalues of the symmetric part of K in increasing order; empty if K is not finite.
+    direction : ndarray of shape (n,), or None
+        The unit vector c for which c^T K c is smallest; None if K is not finite.
+    nearest : ndarray of shape (n, n), or None
+        The nearest positive semidefinite matrix: the symmetric part of K if that is positive
+        semidefinite; None if K is not finite.
     distance : float
-        |K - nearest|_F.
+        The Frobenius norm of K - nearest; inf if K is not finite.
 
     Examples
     --------
     >>> from mercer import check_gram
-    >>> found = check_gram([[1.0, 2.0], [2.0, 1.0]])
-    >>> found.semidefinite, found.eigenvalues, found.nearest
+    >>> check = check_gram([[1.0, 2.0], [2.0, 1.0]])
+    >>> check.semidefinite, check.eigenvalues, check.nearest
     (False, array([-1.,  3.]), array([[1.5, 1.5],
            [1.5, 1.5]]))
     """
@@ -67,36 +73,45 @@ class GramCheck:
             lines[0] = f"{self.n} x {self.n}: not symmetric"
             lines.append(f"  K and its transpose differ by up to {self.asymmetry:.3g}")
         low, high = self.eigenvalues[0], self.eigenvalues[-1]
-        negative = int(np.sum(self.eigenvalues < -_ROUNDING * self.n * max(high, -low)))
-        negative = 0 if self.semidefinite else negative  # due to rounding
+        negative = int(np.sum(self.eigenvalues < -_ROUNDING_UNIT * self.n * max(high, -low)))
+        negative = 0 if self.semidefinite else negative  # they are negative only due to rounding
         lines.append(f"  eigenvalues from {low:.4g} to {high:.4g}, {negative} of them negative")
         if self.distance > 0:
             lines.append(f"  the nearest kernel matrix is {self.distance:.4g} away (Frobenius)")
         return "\n".join(lines)
 
 
-_ROUNDING = 4.0 * np.finfo(float).eps
+# Relative error of an eigenvalue of a float64 matrix, divided by n.
+_ROUNDING_UNIT = 4.0 * np.finfo(float).eps
 
 
 @entry_point
 def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
-    """Check whether K is the matrix of a kernel: finite, symmetric, positive semidefinite.
+    """Check whether K is a valid Gram matrix: finite, symmetric and positive semidefinite.
 
     Parameters
     ----------
     K : array-like of shape (n, n)
-    max_memory : int, str or None
-        The budget; about four matrices of n x n are needed.
+        The matrix, dense or sparse.
+    max_memory : int, str or None, default=None
+        The memory budget.  About four n x n matrices are needed.
 
     Returns
     -------
-    check : GramCheck
-        With the most negative direction, the nearest kernel matrix and its distance; `print` it.
+    GramCheck
+        The result, with the eigenvalues, the most negative direction, and the nearest positive
+        semidefinite matrix with its distance.  `print` shows a summary.
+
+    Raises
+    ------
+    ValueError
+        If K is not a square matrix of real numbers.
 
     Examples
     --------
     >>> from mercer import check_gram
-    >>> check = check_gram([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])  # overlaps of sets
+    >>> K = [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]]  # overlaps of {1}, {2} and {1, 2}
+    >>> check = check_gram(K)
     >>> print(check)
     3 x 3: not positive semidefinite
       eigenvalues from -0.4142 to 2.414, 1 of them negative
@@ -109,42 +124,42 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
     K = np.asarray(K)
     if K.ndim != 2 or K.shape[0] != K.shape[1] or not K.size or K.dtype.kind not in "biuf":
         raise ValueError(
-            f"check_gram takes a square matrix of numbers, got {K.dtype} of shape {K.shape}; for a "
-            f"kernel use kernel.validity()"
+            f"check_gram takes a square matrix of numbers, got {K.dtype} of shape {K.shape}; to "
+            f"check a kernel, use kernel.validity()"
         )
     n = len(K)
     check_budget(4 * 8 * n * n, max_memory, f"check_gram of {n} points")
     if not np.isfinite(K).all():
-        none = np.zeros(0)
-        return GramCheck(n, False, False, False, np.nan, none, None, None, np.inf)
-    # entries in float16 or float32 are rounded to that precision
-    coarse = float(np.finfo(K.dtype).eps) if K.dtype in (np.float16, np.float32) else 0.0
+        empty = np.zeros(0)
+        return GramCheck(n, False, False, False, np.nan, empty, None, None, np.inf)
+    # Entries in float16 or float32 have the rounding error of that precision.
+    input_eps = float(np.finfo(K.dtype).eps) if K.dtype in (np.float16, np.float32) else 0.0
     A = K.astype(float)
-    unit = float(np.abs(A).max()) or 1.0
-    A /= unit  # so that nothing overflows
+    scale = float(np.abs(A).max()) or 1.0
+    A /= scale  # avoids overflow in the norms
     gap, largest = asymmetry(A)
     skew = float(np.linalg.norm(A - A.T)) / 2.0
-    symmetric = gap <= max(8.0 * coarse, SYMMETRIC) * largest
+    symmetric = gap <= max(8.0 * input_eps, SYMMETRIC) * largest
     A = 0.5 * (A + A.T)
     values, vectors = eigh(A, check_finite=False)
     direction = vectors[:, 0].copy()
     direction *= 1.0 if direction[np.argmax(np.abs(direction))] > 0 else -1.0
-    rounding = n * max(2.0 * coarse, _ROUNDING) * float(np.abs(values).max())
+    rounding = n * max(2.0 * input_eps, _ROUNDING_UNIT) * float(np.abs(values).max())
     semidefinite = bool(values[0] >= -rounding)
     nearest, distance = A, skew
     if not semidefinite:
-        kept = values > 0
-        nearest = (vectors[:, kept] * values[kept]) @ vectors[:, kept].T
-        distance = float(np.hypot(np.linalg.norm(values[~kept]), skew))
-    with np.errstate(over="ignore"):  # eigenvalues may be larger than any number
+        positive = values > 0
+        nearest = (vectors[:, positive] * values[positive]) @ vectors[:, positive].T
+        distance = float(np.hypot(np.linalg.norm(values[~positive]), skew))
+    with np.errstate(over="ignore"):  # the eigenvalues of a matrix of huge entries may overflow
         return GramCheck(
             n,
             True,
             symmetric,
             symmetric and semidefinite,
-            gap * unit,
-            values * unit,
+            gap * scale,
+            values * scale,
             direction,
-            nearest * unit,
-            distance * unit,
+            nearest * scale,
+            distance * scale,
         )

@@ -1,10 +1,11 @@
-"""The spectrum of a function of x - z (Bochner): where it is negative, k is no kernel.
+"""Counterexamples for stationary functions, from negative values of their spectrum.
 
-For the points x_j = h j of a lattice, j in {0 ... m-1}^d, and f(l) = k(h l, 0),
+By Bochner's theorem, a function of x - z is a Mercer kernel if and only if its Fourier transform is
+non-negative.  For the points x_j = h j of a lattice, j in {0 ... m-1}^d, and f(l) = k(h l, 0),
 
-    c^* K c  =  sum_l  prod_a (m - |l_a|)  f(l) e^(i w l),      c_j = e^(i w j),
+    c^* K c  =  sum_l  prod_a (m - |l_a|)  f(l) e^(i w l),      c_j = e^(i w j).
 
-so that one FFT of f gives the values of as many witnesses as it has frequencies w.
+One FFT therefore gives c^* K c for all frequencies w, and w is a counterexample if it is negative.
 """
 
 from __future__ import annotations
@@ -15,31 +16,31 @@ import numpy as np
 
 from .._base import Kernel
 
-__all__ = ["is_stationary", "negative_waves"]
+__all__ = ["is_stationary", "points_of_negative_spectrum"]
 
-_SIDES = {1: 256, 2: 20, 3: 8}  # points of the lattice along each of d axes
-_STEPS = (0.2, 0.05, 1.0, 0.01, 5.0)
-_FEW = 16  # points of a wave on the line
+_LATTICE_SIDES = {1: 256, 2: 20, 3: 8}  # points of the lattice along each axis, by dimension d
+_LATTICE_STEPS = (0.2, 0.05, 1.0, 0.01, 5.0)  # distances h of neighbouring points, in this order
+_WAVE_POINTS = 16  # points that sample a negative frequency in one dimension
 
 
 def is_stationary(kernel: Kernel, d: int) -> bool:
-    """Tell whether k(x, z) looks like a function of x - z."""
+    """Return True if k is known to be a function of x - z, or is one on a few random points."""
     if kernel.claims.stationary:
         return True
     X = np.random.default_rng(0).normal(size=(5, d))
-    here, there = kernel(X), kernel(X + 0.77)
-    return bool(np.allclose(here, there, rtol=1e-9, atol=1e-9 * np.abs(here).max()))
+    K, translated = kernel(X), kernel(X + 0.77)
+    return bool(np.allclose(K, translated, rtol=1e-9, atol=1e-9 * np.abs(K).max()))
 
 
-def negative_waves(kernel: Kernel, d: int) -> Iterator[np.ndarray]:
-    """Yield points on which a wave of a negative frequency can be seen."""
-    if d not in _SIDES:
+def points_of_negative_spectrum(kernel: Kernel, d: int) -> Iterator[np.ndarray]:
+    """Yield lattices of points on which the most negative frequency makes c^T K c < 0."""
+    if d not in _LATTICE_SIDES:
         return
-    m = _SIDES[d]
+    m = _LATTICE_SIDES[d]
     lags = np.stack(np.meshgrid(*[np.arange(-m, m)] * d, indexing="ij"), axis=-1).reshape(-1, d)
     weights = np.prod(m - np.abs(lags), axis=1)
     origin = int(np.flatnonzero(~lags.any(axis=1))[0])
-    for step in _STEPS:
+    for step in _LATTICE_STEPS:
         with np.errstate(all="ignore"):
             f = np.array(kernel(np.zeros((1, d)), lags * step), dtype=float)[0]
             f[origin] = kernel.diag(np.zeros((1, d)))[0]
@@ -49,13 +50,14 @@ def negative_waves(kernel: Kernel, d: int) -> Iterator[np.ndarray]:
         values = np.fft.fftn(terms).real
         if values.min() >= -1e-9 * np.abs(terms).sum():
             continue
-        place = np.unravel_index(int(np.argmin(values)), values.shape)
-        w = np.abs([np.fft.fftfreq(2 * m)[p] for p in place]) * 2.0 * np.pi / step
-        length = np.pi / float(np.sqrt(w @ w) or np.pi / (m * step))  # half a wave
-        for h in (length, length / 2.0, length / 3.0):
-            yield _lattice(_FEW if d == 1 else 5 if d == 2 else 3, d) * h
+        index = np.unravel_index(int(np.argmin(values)), values.shape)
+        w = np.abs([np.fft.fftfreq(2 * m)[i] for i in index]) * 2.0 * np.pi / step
+        half_wave = np.pi / float(np.sqrt(w @ w) or np.pi / (m * step))
+        for h in (half_wave, half_wave / 2.0, half_wave / 3.0):
+            yield _lattice(_WAVE_POINTS if d == 1 else 5 if d == 2 else 3, d) * h
         yield _lattice(min(m, 128 if d == 1 else 12 if d == 2 else 5), d) * step
 
 
 def _lattice(side: int, d: int) -> np.ndarray:
+    """Return the integer points {0, ..., side - 1}^d, shape (side^d, d)."""
     return np.stack(np.meshgrid(*[np.arange(float(side))] * d), axis=-1).reshape(-1, d)

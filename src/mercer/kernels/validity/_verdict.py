@@ -1,4 +1,4 @@
-"""The verdict: proved, with the rules that prove it; refuted, with a witness; or unknown."""
+"""Check whether a function is a Mercer kernel: the public function `validity` and its result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .._base import Kernel
 from .._claims import Claims
 from .._precomputed import on_indices, reads_all
 from .._specs import as_kernel
-from ._points import draws
-from ._search import Evidence, find_witness
+from ._points import sample_points
+from ._search import Evidence, find_counterexample
 from ._witness import Witness
 
 __all__ = ["Validity", "validity"]
@@ -23,93 +23,101 @@ __all__ = ["Validity", "validity"]
 
 @dataclass(frozen=True, eq=False)
 class Validity:
-    """Whether a function of two points is a Mercer kernel, and how one knows.
+    """The result of `validity`: whether a function is a Mercer kernel, with a proof if possible.
+
+    Printing it shows the proof, the counterexample, or the statistics of the search.
 
     Attributes
     ----------
     kernel : Kernel
-    status : "proved", "refuted" or "unknown"
-        A proof is about mathematics: rounding may still make a matrix indefinite.
+        The kernel that was checked.
+    status : {"proved", "refuted", "unknown"}
+        The result.  A proof holds in exact arithmetic; rounding may still make a Gram matrix
+        indefinite.
     order : int
-        What was asked: 0 for a Mercer kernel, m for one that is conditionally positive definite of
-        order m.
-    witness : Witness or None
-        Of a kernel that is refuted.
+        The property that was checked: 0 for positive semidefinite, m for conditionally positive
+        definite of order m.
+    counterexample : Counterexample or None
+        The counterexample, if the kernel is refuted.
     evidence : Evidence or None
-        What a search saw that found no witness.
+        The statistics of the search, if the result is unknown.
 
     Examples
     --------
     >>> from mercer.kernels import RBF, Sigmoid
     >>> RBF().validity().status
     'proved'
-    >>> bool(Sigmoid().validity())
-    True
+    >>> Sigmoid().validity().status
+    'refuted'
     """
 
     kernel: Kernel
     status: str
     order: int = 0
-    witness: Witness | None = None
+    counterexample: Witness | None = None
     evidence: Evidence | None = None
 
     @property
     def claims(self) -> Claims:
-        """What is known of the kernel."""
+        """The known properties of the kernel."""
         return self.kernel.claims
 
     def rules(self) -> Iterator[tuple[int, Kernel, Claims]]:
-        """Yield (depth, kernel, claims) for every node of the expression, from the top."""
+        """Yield (depth, kernel, known properties) for each node of the expression, root first."""
         yield from _walk(self.kernel, 0)
 
     @property
     def headline(self) -> str:
-        """The verdict in a line."""
+        """The result in one line."""
         what = "a Mercer kernel"
         if self.order:
             what = f"conditionally positive definite of order {self.order}"
-        known, m = "", self.claims.order
+        weaker, m = "", self.claims.order
         if self.status == "refuted" and m:
-            known = f", but conditionally positive definite of order {m}"
-            known += ": kernel PCA, MMD and k-means accept it" if m == 1 else ""
+            weaker = f", but conditionally positive definite of order {m}"
+            weaker += ": kernel PCA, MMD and k-means accept it" if m == 1 else ""
         if self.status == "proved":
             where = ", ".join(filter(None, [_DOMAINS.get(self.kernel.domain), self.claims.limit]))
-            return f"proved: {what}{f', {where}' if where else ''}"  # the tree shows the kernel
+            # The kernel itself is shown in the first line of the tree.
+            return f"proved: {what}{f', {where}' if where else ''}"
         verb = "is not" if self.status == "refuted" else "may be"
-        return f"{self.status}: {self.kernel} {verb} {what}{known}"
+        return f"{self.status}: {self.kernel} {verb} {what}{weaker}"
 
     def __str__(self) -> str:
         if self.status == "proved":
             return "\n".join([self.headline, *_tree(self.kernel)])
-        return f"{self.headline}\n{self.witness or self.evidence}"
+        return f"{self.headline}\n{self.counterexample or self.evidence}"
 
 
 def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
-    """Return points on which rules such as "median" can be resolved."""
+    """Return random points on which rules such as length_scale="median" can be resolved."""
     if kernel.domain in ("", "vectors", "nonnegative"):
         return np.abs(rng.normal(size=(100, 1)))
-    return next(draws(kernel.domain, kernel, None, (1,), rng))
+    return next(sample_points(kernel.domain, kernel, None, (1,), rng))
 
 
-_DOMAINS = {"nonnegative": "for points without negative entries"}
+_DOMAINS = {"nonnegative": "for points without negative entries"}  # restrictions of a proof
 
 
 def _walk(kernel: Kernel, depth: int) -> Iterator[tuple[int, Kernel, Claims]]:
+    """Yield (depth, kernel, known properties) for the kernel and all kernels inside it."""
     yield depth, kernel, kernel.claims
     for _, child in kernel._children():
         yield from _walk(child, depth + 1)
 
 
-def _tree(kernel: Kernel, front: str = "", below: str = "") -> Iterator[str]:
-    """Yield a line for each node: the kernel, its rule, and what else is known."""
+def _tree(kernel: Kernel, prefix: str = "", child_prefix: str = "") -> Iterator[str]:
+    """Yield one line per node: the kernel, the rule that proves it, and other known properties."""
     claims = kernel.claims
-    also = f"  [{', '.join(claims.words)}]" if claims.words else ""
-    yield f"{front}{kernel}: {claims.rule}{also}"
+    properties = f"  [{', '.join(claims.words)}]" if claims.words else ""
+    yield f"{prefix}{kernel}: {claims.rule}{properties}"
     children = [child for _, child in kernel._children()]
     for i, child in enumerate(children):
         last = i == len(children) - 1
         yield from _tree(
-            child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")
+            child,
+            child_prefix + ("└─ " if last else "├─ "),
+            child_prefix + ("   " if last else "│  "),
         )
 
 
@@ -123,34 +131,42 @@ def validity(
     random_state: Any = None,
     tol: float | None = None,
 ) -> Validity:
-    """Check whether k is a Mercer kernel: positive semidefinite on all finite sets of points.
+    """Check whether k is a Mercer kernel, that is, symmetric and positive semidefinite.
 
         sum_ij c_i c_j k(x_i, x_j) >= 0     for all points x_i and coefficients c_i
 
-    A kernel made of known ones by the closure rules is *proved*, with the tree of rules.  For
-    others a witness is looked for, points and coefficients for which the sum is negative beyond
-    rounding: then it is *refuted*.  Otherwise it is *unknown*, and the evidence tells what was
-    seen.
+    The status of the result is one of three.  *Proved*: the kernel is composed of known kernels by
+    closure rules; printing the result shows the tree of rules.  *Refuted*: the search found a
+    counterexample, that is, points and coefficients for which the sum is negative beyond rounding
+    errors.  *Unknown*: the kernel is not proved, and the search found no counterexample.
 
     Parameters
     ----------
-    kernel : Kernel, function, name, or what else `as_kernel` takes
+    kernel : Kernel, callable or str
+        The kernel, or anything that `as_kernel` converts to one.
     X : points, optional
-        Examples of points, the first that are looked at; others are drawn around them.  Without
-        them, points of the kind that the kernel takes are drawn; for a function: vectors in one to
-        three columns, words, sets, rankings, whatever it does not refuse.
+        Examples of points.  They are tested first, and random points around them afterwards.
+        Without examples, the points are random, of a kind that the kernel accepts; for a function
+        all kinds that it accepts are tried: vectors with one to three columns, strings, sets and
+        rankings.
     order : int, default=0
-        Ask instead whether it is conditionally positive definite of this order: for c orthogonal to
-        all polynomials of degree below it, for order 1 those with sum c = 0.
+        With m > 0, check instead whether k is conditionally positive definite of order m: the sum
+        is non-negative for all c that are orthogonal to the polynomials of degree below m.  For
+        order 1 these are all c with sum 0.
     n_grams : int, default=120
-        Gram matrices, of 24 points each, that are looked at before giving up.
-    random_state : int, Generator, RandomState or None
-        None stands for 0, so that verdicts repeat.
+        The number of Gram matrices, of 24 points each, to examine before the search stops.
+    random_state : int, Generator, RandomState or None, default=None
+        The random seed.  None is the same as 0, so that results are reproducible.
     tol : float or None, default=None
-        The error of the values of k, relative to the largest of them: the tolerance of an
-        integration, or the precision of its arithmetic.  A witness must be negative beyond what
-        such errors can do.  None is 1e-8 for functions and 0 for kernels of mercer; noise that is
-        seen in the values, of float32 or float16 for instance, is added in any case.
+        The relative error of the values of k, for example the tolerance of a quadrature or the
+        precision of float32.  A counterexample must be negative beyond such errors.  None means
+        1e-8 for functions and 0 for the kernels of mercer.  In addition, noise in the values is
+        measured and allowed for.
+
+    Returns
+    -------
+    Validity
+        The result, with its `status` and, if the kernel is refuted, the counterexample.
 
     Examples
     --------
@@ -159,10 +175,11 @@ def validity(
     >>> from mercer.kernels import RBF, Linear
     >>> print(validity(RBF() + Linear() ** 2).status)
     proved
-    >>> verdict = validity(lambda x, z: np.tanh(x @ z))
-    >>> verdict.status, len(verdict.witness), verdict.witness.value < -verdict.witness.margin
+    >>> result = validity(lambda x, z: np.tanh(x @ z))
+    >>> example = result.counterexample
+    >>> result.status, len(example), example.value < -example.margin
     ('refuted', 2, True)
-    >>> validity(lambda x, z: np.exp(-abs(x - z).sum())).status  # it is one, but who knows
+    >>> validity(lambda x, z: np.exp(-abs(x - z).sum())).status  # a kernel, but without a proof
     'unknown'
     """
     k = as_kernel(kernel)
@@ -182,13 +199,13 @@ def validity(
     if reads_all(k):
         if X is None:
             raise ValueError(
-                "validity of a precomputed kernel needs the matrix: give it as X, or see check_gram"
+                "validity of a precomputed kernel needs the matrix: pass it as X, or use check_gram"
             )
         k, X = on_indices(k, X)
     rng = random_numbers(random_state)
     if k._unresolved:
         k = k._untaught().resolve(_examples(k, rng) if X is None else X)
-    witness, evidence = find_witness(k, X, order, n_grams, rng, tol)
-    if witness is not None:
-        return Validity(k, "refuted", order, witness=witness)
+    example, evidence = find_counterexample(k, X, order, n_grams, rng, tol)
+    if example is not None:
+        return Validity(k, "refuted", order, counterexample=example)
     return Validity(k, "unknown", order, evidence=evidence)
