@@ -40,7 +40,7 @@ def test_everything_is_compiled_once(tmp_path):
     count = re.search(r"\[mercer.compile\] (\d+) signatures of (\d+) loops: (\d+) compiled", first)
     assert count[1] == count[3] and int(count[1]) >= int(count[2])
     assert f"iB in {tmp_path}" in first and "not called" not in first
-    assert f"{count[1]} signatures of {count[2]} loops: nothing is left to do" in second
+    assert f"{count[1]} signatures of {count[2]} loops: all were compiled already" in second
 
 
 @pytest.mark.long  # the command above runs it
@@ -54,6 +54,6 @@ def test_the_function():
 def test_words():
     some = Compiled(3, 4, 2, 1.5, ("mercer.a",), None, 0)
     assert str(some) == (
-        "4 signatures of 3 loops: 2 compiled in 1.5 s; no folder can be written to: nothing is "
-        "kept; not called: mercer.a"
+        "4 signatures of 3 loops: 2 compiled in 1.5 s; not stored, because no cache folder is "
+        "writable; not called: mercer.a"
     )

@@ -270,7 +270,7 @@ def test_a_size_that_is_not_an_integer_is_refused(make, n):
 @every_set
 @pytest.mark.parametrize("n", [0, -3])
 def test_a_size_below_one_is_refused(make, n):
-    with pytest.raises(ValueError, match=rf"n_samples={n} asks for fewer than one .* - try"):
+    with pytest.raises(ValueError, match=rf"n_samples={n} is less than one .* - try"):
         make(n)
 
 
@@ -335,10 +335,10 @@ def test_fasta(tmp_path):
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"GATTACA\n>one\nA\n", "line 1 is 'GATTACA', before any line .* no FASTA file"),
+        (b"GATTACA\n>one\nA\n", "line 1 is 'GATTACA', before any line .* not a FASTA file"),
         (b"", "no line begins with '>'"),
         (b">one\nA\n>two\n>three\nA", "sequence 1, 'two', is empty"),
-        (b">one\nGA\xffTT", "no text in UTF-8: byte 7 is 0xff"),
+        (b">one\nGA\xffTT", "not UTF-8 text: byte 7 is 0xff"),
     ],
 )
 def test_what_is_no_fasta_is_named(tmp_path, data, text):
@@ -354,7 +354,7 @@ def test_lines(tmp_path):
     path.write_bytes(b"")
     assert datasets.read_lines(path) == []
     (tmp_path / "s.gz").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match=r"s\.gz is no gzipped file"):
+    with pytest.raises(ValueError, match=r"s\.gz is not a gzipped file"):
         datasets.read_lines(tmp_path / "s.gz")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         datasets.read_lines(tmp_path / "nowhere")

@@ -233,8 +233,8 @@ def test_the_honest_kernel_passes():
         ("differentiable", NoPullback(1.2)),
         ("differentiable", NoGradient(1.2)),
         ("positive semidefinite", Indefinite(1.2)),
-        ("points are left alone", Vandal(1.2)),
-        ("weights are left alone", WeightVandal(1.2)),
+        ("points are not modified", Vandal(1.2)),
+        ("weights are not modified", WeightVandal(1.2)),
         ("tiles", ForgetsRows(1.2)),
         ("no points", OneShape(1.2)),
         ("repr", Lossy(1.2)),
@@ -430,7 +430,7 @@ def times(factor):
         ("sign", Wrong(DenseEigen(), vectors=lambda v: -v)),
         ("residuals", Wrong(DenseEigen(), residuals=lambda r: r + 1.0)),
         ("determinism", Arpack()),
-        ("verbs", object()),
+        ("methods", object()),
     ],
 )
 def test_broken_solvers(law, solver):

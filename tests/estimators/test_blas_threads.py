@@ -12,7 +12,7 @@ from zoo import ESTIMATORS
 from mercer import KernelRidge
 from mercer._runtime import blas_threads as blas_threads_for
 from mercer._runtime import entry_point, one_blas_thread
-from mercer._runtime._threads import _SHARED
+from mercer._runtime._threads import _MIN_BLAS_ROWS
 from mercer._runtime.linalg import lapack
 
 FITS = {type(estimator): estimator for estimator in ESTIMATORS}
@@ -46,7 +46,9 @@ def test_every_fit_of_few_points_has_one_thread(kind):
 
 
 @needs_counts
-@pytest.mark.parametrize(("n", "threads"), [(_SHARED - 1, set()), (_SHARED, {"BLAS"})])
+@pytest.mark.parametrize(
+    ("n", "threads"), [(_MIN_BLAS_ROWS - 1, set()), (_MIN_BLAS_ROWS, {"BLAS"})]
+)
 def test_a_factorisation_of_many_points_has_all_blas_threads(n, threads, monkeypatch):
     X = np.linspace(0.0, 1.0, n)[:, None]
     K = np.exp(-1e6 * (X - X.T) ** 2) + np.eye(n)
@@ -57,17 +59,17 @@ def test_a_factorisation_of_many_points_has_all_blas_threads(n, threads, monkeyp
 
 @needs_counts
 def test_a_solve_with_few_right_hand_sides_has_one_blas_thread(monkeypatch):
-    L = np.asfortranarray(np.eye(_SHARED))
+    L = np.asfortranarray(np.eye(_MIN_BLAS_ROWS))
     with watching(monkeypatch) as ran:
-        lapack.dpotrs(L, np.ones((_SHARED, 2)), lower=1)
+        lapack.dpotrs(L, np.ones((_MIN_BLAS_ROWS, 2)), lower=1)
     assert not ran
 
 
 def test_nothing_is_permitted_within_one_blas_thread():
     with threadpool_limits(limits=2, user_api="blas"):
-        with one_blas_thread, blas_threads_for(10 * _SHARED):
+        with one_blas_thread, blas_threads_for(10 * _MIN_BLAS_ROWS):
             assert blas_threads() == {1}
-        with threadpool_limits(limits=1, user_api="blas"), blas_threads_for(10 * _SHARED):
+        with threadpool_limits(limits=1, user_api="blas"), blas_threads_for(10 * _MIN_BLAS_ROWS):
             assert blas_threads() == {1}  # a limit of the user is never raised
 
 
@@ -82,7 +84,7 @@ def test_a_permission_ends_while_another_python_thread_is_inside_an_entry_point(
 
     @entry_point
     def factor():
-        with blas_threads_for(10 * _SHARED):
+        with blas_threads_for(10 * _MIN_BLAS_ROWS):
             seen = [blas_threads()]
             thread = threading.Thread(target=other)
             thread.start()

@@ -30,9 +30,9 @@ def slow(monkeypatch):
     def call(self, *args):
         if called.setdefault(self.name, self) is self and not hasattr(self, "warm"):
             self.warm = True
-            with jit_module._clock:
-                if (tell := jit_module._tell.get()) is not None:
-                    tell(f"compiling {self.name}, once for this machine")
+            with jit_module._compile_clock:
+                if (log := jit_module._compile_log.get()) is not None:
+                    log(f"compiling {self.name}, once for this machine")
                 time.sleep(SECONDS)
         return real(self, *args)
 

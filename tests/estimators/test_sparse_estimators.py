@@ -46,7 +46,7 @@ from mercer.solvers import (
     SquaredHinge,
     Status,
 )
-from mercer.testing._differences import STEP, difference
+from mercer.testing._differences import STEP, directional_derivative
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(150, 3))
@@ -89,9 +89,9 @@ def test_slopes_and_second_derivatives(loss):
     F, V = rng.normal(size=(2, 30, 3))
     Y = targets(loss, 30, 3)
     local = loss(F, Y)
-    along = difference(lambda t: loss(F + t * V, Y).values, np.array(STEP)) / STEP
+    along = directional_derivative(lambda t: loss(F + t * V, Y).values, np.array(STEP)) / STEP
     np.testing.assert_allclose(np.sum(local.slopes * V, axis=1), along, atol=1e-7)
-    bent = difference(lambda t: loss(F + t * V, Y).slopes, np.array(STEP)) / STEP
+    bent = directional_derivative(lambda t: loss(F + t * V, Y).slopes, np.array(STEP)) / STEP
     np.testing.assert_allclose(local.times(V), bent, atol=1e-7)
     for c in range(3):
         unit = np.zeros((30, 3))
@@ -122,7 +122,7 @@ def test_gradient_of_the_objective(loss, kernel, intercept):
         def value(t, dZ=dZ, dB=dB):
             return risk.value(Z + t * dZ, B + t * dB)
 
-        want = difference(value, np.array(STEP)) / STEP
+        want = directional_derivative(value, np.array(STEP)) / STEP
         assert got == pytest.approx(want, rel=1e-6, abs=1e-8)
 
 
@@ -139,7 +139,7 @@ def test_gradient_in_the_parameters_of_the_kernel(loss, kernel):
             dataclasses.replace(risk, kernel=kernel.with_theta(kernel.theta + move)).best(Z).value
         )
 
-    want = [difference(value, STEP * e) / STEP for e in np.eye(len(kernel.theta))]
+    want = [directional_derivative(value, STEP * e) / STEP for e in np.eye(len(kernel.theta))]
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-8)
 
 
@@ -154,7 +154,7 @@ def test_gradient_of_the_projected_objective_and_the_best_weights(loss):
     assert fit.value == pytest.approx(risk.value(Z, B), rel=1e-12)
     assert np.abs(in_B).max() < 1e-7
     np.testing.assert_allclose(risk.pull(Z, fit.weights, fit.slopes), in_Z, atol=1e-12)
-    want = difference(lambda t: risk.best(Z + t * D).value, np.array(STEP)) / STEP
+    want = directional_derivative(lambda t: risk.best(Z + t * D).value, np.array(STEP)) / STEP
     assert np.sum(in_Z * D) == pytest.approx(want, rel=1e-5, abs=1e-8)
     for _ in range(5):
         assert risk.value(Z, B + 0.01 * rng.normal(size=B.shape)) > fit.value
@@ -304,7 +304,7 @@ def test_the_same_seed_gives_the_same_bits(model, target, monkeypatch):
     monkeypatch.setattr(
         "mercer.solvers.risk._short_expansion._TILE", 1
     )  # three strips, for several threads
-    monkeypatch.setattr("mercer._runtime._threads._MIN_SHARED_WORK", 0.0)
+    monkeypatch.setattr("mercer._runtime._threads._MIN_PARALLEL_WORK", 0.0)
     monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 3)
     first = clone(model).set_params(max_iter=5).fit(X, target)
     monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 1)

@@ -81,7 +81,7 @@ def test_a_table_of_one_column_is_its_column():
 
 @pytest.mark.parametrize("kernel", [BagOfWords(), Spectrum(1), WeisfeilerLehman()], ids=str)
 def test_a_table_of_several_columns_wants_a_choice(kernel):
-    with pytest.raises(TypeError, match=r"a table of 2 columns.*Select\(\w+\(\.\.\.\), 't'\)"):
+    with pytest.raises(TypeError, match=r"a table with 2 columns.*Select\(\w+\(\.\.\.\), 't'\)"):
         KernelPCA(1, kernel=kernel).fit(TABLE)
 
 

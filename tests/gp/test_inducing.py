@@ -35,7 +35,7 @@ from mercer.kernels import (
     White,
 )
 from mercer.solvers import Status
-from mercer.testing._differences import STEP, difference
+from mercer.testing._differences import STEP, directional_derivative
 
 rng = np.random.default_rng(0)
 N = 90
@@ -73,7 +73,7 @@ def brute(kernel, X, Y, noise, S):
 def differences(objective, theta):
     return np.array(
         [
-            difference(lambda e: objective.value(theta + e), STEP * e) / STEP
+            directional_derivative(lambda e: objective.value(theta + e), STEP * e) / STEP
             for e in np.eye(len(theta))
         ]
     )
@@ -224,7 +224,7 @@ def test_diagonal_pullback_against_differences(kernel):
         latent, noise = latent_and_noise(kernel.with_theta(kernel.theta + move), X)
         return a @ latent + b @ noise
 
-    want = [difference(value, STEP * e) / STEP for e in np.eye(kernel.theta.size)]
+    want = [directional_derivative(value, STEP * e) / STEP for e in np.eye(kernel.theta.size)]
     np.testing.assert_allclose(diagonal_pullback(kernel, X, a, b), want, atol=1e-8)
 
 

@@ -28,7 +28,7 @@ from mercer.kernels import (
     SklearnKernel,
     White,
 )
-from mercer.testing._differences import difference
+from mercer.testing._differences import directional_derivative
 
 WAYS = ("both", "bold", "cautious")
 
@@ -69,7 +69,7 @@ def test_gradient_is_that_of_differences(make, kernel, data):
     value, gradient = objective.value_and_gradient(theta)
     assert value == objective.value(theta)
     want = [
-        difference(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
+        directional_derivative(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
         for e in np.eye(theta.size)
     ]
     np.testing.assert_allclose(gradient, want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
@@ -96,7 +96,7 @@ def test_kernels_without_tiles_and_without_parameters(data):
     _, gradient = objective.value_and_gradient()
     theta = kernel.theta
     want = [
-        difference(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
+        directional_derivative(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
         for e in np.eye(theta.size)
     ]
     np.testing.assert_allclose(gradient, want, rtol=1e-5)
@@ -257,7 +257,8 @@ def test_a_wrapped_kernel_has_its_derivatives_from_one_call():
     np.testing.assert_allclose(block.values, kernel(X), atol=1e-14)
     steps = 1e-4 * np.eye(2)
     slopes = [
-        difference(lambda t: kernel.with_theta(kernel.theta + t)(X), step) / 1e-4 for step in steps
+        directional_derivative(lambda t: kernel.with_theta(kernel.theta + t)(X), step) / 1e-4
+        for step in steps
     ]
     np.testing.assert_allclose(block.tangents(V), [S @ V for S in slopes], atol=1e-6)
     expected = [np.sum((V @ V.T) * S) for S in slopes]

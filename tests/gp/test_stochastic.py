@@ -35,7 +35,7 @@ from mercer.kernels import (
     White,
 )
 from mercer.solvers import Status
-from mercer.testing._differences import STEP, difference
+from mercer.testing._differences import STEP, directional_derivative
 
 rng = np.random.default_rng(0)
 N = 160
@@ -112,7 +112,10 @@ def test_probes_are_the_same_along_a_search():
     assert likelihood.value() == StochasticLikelihood(HARD, X, Y, rank=40, tol=1e-8).value()
     theta = HARD.theta
     # smooth: its own derivative differs from the estimate of the derivative by noise alone
-    slope = [difference(lambda e: likelihood.value(theta + e), STEP * e) / STEP for e in np.eye(3)]
+    slope = [
+        directional_derivative(lambda e: likelihood.value(theta + e), STEP * e) / STEP
+        for e in np.eye(3)
+    ]
     gradient = likelihood.value_and_gradient()[1]
     assert np.abs(gradient - slope).max() < 0.1 * np.abs(gradient).max()
 

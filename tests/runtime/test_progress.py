@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch):
     made = Terminal()
     monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=made))  # pytest sets its own
-    monkeypatch.setattr(module, "_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_REFRESH_SECONDS", 0.0)
     return made
 
 
@@ -91,7 +91,7 @@ def test_a_terminal_has_one_line(terminal, clock):
 
 
 def test_a_terminal_is_not_written_to_all_the_time(terminal, clock, monkeypatch):
-    monkeypatch.setattr(module, "_SECONDS", 0.1)
+    monkeypatch.setattr(module, "_REFRESH_SECONDS", 0.1)
     with Progress("M") as say:
         for i in range(1000):
             clock[0] += 0.001
@@ -101,7 +101,7 @@ def test_a_terminal_is_not_written_to_all_the_time(terminal, clock, monkeypatch)
 
 
 def test_a_long_line_is_cut(terminal, monkeypatch):
-    monkeypatch.setattr(module, "_width", lambda: 30)
+    monkeypatch.setattr(module, "_terminal_width", lambda: 30)
     with Progress("M") as say:
         say(Step("x" * 100))
     assert [len(line) for line in terminal.screen()] == [29, 0]

@@ -147,7 +147,7 @@ class Boaster:
         (Status.CONVERGED, 1e-16, "residual"),
         (Status.CONVERGED, 1.0, "honest status"),
         (Status.DIRECT, 1.0, "honest status"),
-        (Status.NOT_CONVERGED, 1.0, "what is no solution is said"),
+        (Status.NOT_CONVERGED, 1.0, "failures are reported"),
     ],
 )
 def test_the_law_finds_out(status, residual, law):

@@ -1,4 +1,4 @@
-"""What all layers run on: arguments, bytes, threads, compiled loops, progress, random numbers."""
+"""Shared infrastructure: argument checks, memory budget, threads, numba, progress, random seeds."""
 
 from ._arguments import check_choice, is_count
 from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
