@@ -1,4 +1,4 @@
-"""Estimators that take points in blocks, each with its targets and what it answers."""
+"""Estimators that can be fitted to chunked points, each with its targets and its output method."""
 
 import dask.array as da
 import numpy as np
@@ -31,7 +31,7 @@ THREE = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
 LANDMARKS = {"gamma": 0.3, "rank": 60}
 RIDGE = {"kernel": "rbf", "solver": "nystroem", **LANDMARKS}
 LOGISTIC = {"solver": "nystroem", "tol": 1e-15, **LANDMARKS}
-# each with its targets, and what it answers
+# name: (estimator, targets, the method whose output is compared)
 MODELS = {
     "pca": (KernelPCA(4, kernel="rbf", eigen_solver="nystroem", **LANDMARKS), None, "transform"),
     "pca-features": (

@@ -1,4 +1,4 @@
-"""Compiling ahead of use."""
+"""Ahead-of-time compilation with mercer.compile."""
 
 import os
 import re
@@ -43,7 +43,7 @@ def test_everything_is_compiled_once(tmp_path):
     assert f"{count[1]} signatures of {count[2]} loops: all were compiled already" in second
 
 
-@pytest.mark.long  # the command above runs it
+@pytest.mark.long  # the test of the command covers it
 def test_the_function():
     told = []
     found = compile_loops(told.append)

@@ -1,4 +1,4 @@
-"""The toy sets: their equations hold exactly without noise, and a seed fixes every bit."""
+"""Toy data sets: without noise their equations hold exactly; a seed gives identical data."""
 # ruff: noqa: NPY002 - one test is about NumPy's global state
 
 import gzip
@@ -49,7 +49,7 @@ def same(first, second):
     return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 
-# --- what every set promises -------------------------------------------------------------------
+# --- properties of all data sets ---------------------------------------------------------------
 
 
 def test_every_public_name_is_tested():
@@ -155,7 +155,7 @@ def test_an_integer_seed_gives_the_points_of_scikit_learn(make, theirs):
     np.testing.assert_array_equal(y, y_theirs)
 
 
-# --- each set's own equation -------------------------------------------------------------------
+# --- the equation of each data set -------------------------------------------------------------
 
 
 @given(n=sizes, seed=seeds)

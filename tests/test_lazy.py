@@ -1,4 +1,4 @@
-"""Parts of the library are imported when they are used."""
+"""Submodules of the library are imported when they are first used."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""Blocks: the tree, checks of each block, samples that do not depend on the cuts."""
+"""Blocks: the tree reduction, validation of each block, and sampling independent of the chunks."""
 
 import operator
 import subprocess
@@ -21,7 +21,7 @@ def total(rows, factor=1.0):
 
 
 def levels(values, merge):
-    """The tree as one would define it: pairs of neighbours, again and again."""
+    """Return the levels of the reduction tree by definition: merge neighbours in pairs."""
     while len(values) > 1:
         pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
         values = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -108,7 +108,7 @@ def test_a_sample_is_uniform():
     counts = np.zeros(200)
     for seed in range(400):
         counts[draw(Blocks.of(index, rows=50), 20, seed).places] += 1
-    # each row is drawn 40 times in the mean, with a standard deviation of 6
+    # each row is drawn 40 times on average, with a standard deviation of 6
     assert np.abs(counts - 40.0).max() < 5 * 6
     assert abs(np.corrcoef(counts, np.arange(200))[0, 1]) < 0.25
 

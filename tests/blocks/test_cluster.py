@@ -1,4 +1,4 @@
-"""On a cluster: the same bits for any number of workers, also if one is killed in mid-run."""
+"""On a Dask cluster: identical results for any number of workers, even if one is killed."""
 
 import contextlib
 import os
@@ -57,14 +57,14 @@ def test_the_same_bits_for_any_number_of_workers(client, names, counts):
 
 
 def answers(name, points, y):
-    """What a model says of X after a fit to points in blocks."""
+    """Return the outputs for X of a model fitted to chunked points."""
     return getattr(fitted(name, points, y), MODELS[name][2])(X)
 
 
 def killing(client, ready):
-    """Kill a worker when `ready` returns; return the thread that does."""
+    """Kill a worker when `ready` returns; return the thread that kills it."""
     found = client.run(os.getpid, on_error="return").values()
-    pids = [pid for pid in found if isinstance(pid, int)]  # one may just be lost
+    pids = [pid for pid in found if isinstance(pid, int)]  # a worker may just have been lost
 
     def kill():
         ready()
@@ -77,10 +77,10 @@ def killing(client, ready):
 
 
 def some_done(client, count):
-    """Wait until so many blocks of a pass are worked off."""
+    """Wait until `count` blocks of a pass have been processed."""
     end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
-        tasks = dict(client.cluster.scheduler.tasks)  # which another thread changes
+        tasks = dict(client.cluster.scheduler.tasks)  # a copy, because another thread changes it
         mine = (task for key, task in tasks.items() if str(key).startswith(("_task", "_job")))
         done = sum(task.state in ("memory", "released") for task in mine)
         if done >= count:
@@ -89,7 +89,7 @@ def some_done(client, count):
 
 
 def exact_run():
-    """An exact kernel PCA, by products with K in groups of tiles."""
+    """Run an exact kernel PCA, with distributed products with K."""
     big = np.random.default_rng(1).standard_normal((9000, 8))
     model = KernelPCA(3, kernel="rbf", gamma=0.1, eigen_solver="krylov")
     expected = clone(model).fit(Blocks.of(big, 3000)).transform(big[:50])
@@ -97,7 +97,7 @@ def exact_run():
 
 
 def long_run():
-    """A kernel PCA that takes a few seconds, its points in memory, and on a cluster."""
+    """Return a kernel PCA that takes a few seconds, and its points in memory and on a cluster."""
     rows, m = 4000, 400
     big = np.random.default_rng(1).standard_normal((16 * rows, 8))
     model = KernelPCA(4, kernel="rbf", gamma=0.1, eigen_solver="nystroem", landmarks=big[:m])
@@ -115,12 +115,12 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(client, what):
     found = clone(model).fit(points).transform(big[:50])
     killer.join(TIMEOUT)
     client.wait_for_workers(2, timeout=TIMEOUT)
-    assert set(client.run(os.getpid).values()) != before  # one of them is another now
+    assert set(client.run(os.getpid).values()) != before  # one worker has been replaced
     assert np.array_equal(found, expected)
 
 
 def two_again(client):
-    """Wait for a second worker; start one where a nanny was lost with its worker."""
+    """Wait for a second worker; start one if the nanny of a worker was lost, too."""
     try:
         client.wait_for_workers(2, timeout=20)
     except TimeoutError:
@@ -153,29 +153,30 @@ def test_three_tasks_for_a_block_and_a_pass(monkeypatch):
 
     monkeypatch.setattr(_dask, "compute", counting)
     y = MODELS["ridge"][1]
-    fitted("ridge", on_dask(X), y)  # of which the chunks of X are tasks of their own
+    fitted("ridge", on_dask(X), y)  # the chunks of X are separate tasks
     blocks = -(-len(X) // ROWS)
-    assert len(counted) == 2  # the sample, and the moments
-    assert max(counted) <= 3 * blocks + 2  # and, once each, the array and what tasks share
+    assert len(counted) == 2  # one pass for the sample, one for the moments
+    # plus the array and the data shared by all tasks, once each
+    assert max(counted) <= 3 * blocks + 2
 
 
 @pytest.mark.long
 def test_the_memory_of_a_worker(client):
-    """At most two blocks and 32 m^2 bytes, beside what a process has anyway."""
+    """A worker uses at most two blocks and 32 m^2 bytes, in addition to its baseline."""
     m, rows, columns = 1200, 20_000, 40
     with_workers(client, 0)
-    with_workers(client, 2)  # new ones, whose peaks are their own
+    with_workers(client, 2)  # new workers, so that their peaks are not from other tests
     points = da.random.default_rng(0).standard_normal((12 * rows, columns), chunks=(rows, columns))
     landmarks = np.random.default_rng(0).standard_normal((m, columns))
     model = KernelPCA(2, kernel="rbf", gamma=0.01, eigen_solver="nystroem", landmarks=landmarks)
     small = points[: 2 * rows].rechunk((2000, columns))
-    clone(model).set_params(landmarks=landmarks[:50]).fit(small)  # loads all that there is to load
+    clone(model).set_params(landmarks=landmarks[:50]).fit(small)  # imports and compiles everything
     before = client.run(resource.getrusage, resource.RUSAGE_SELF)
     clone(model).fit(points)
     after = client.run(resource.getrusage, resource.RUSAGE_SELF)
     grown = 1024 * max(after[w].ru_maxrss - before[w].ru_maxrss for w in after)
     block = 8 * rows * columns
-    constants = 2 * 2**25 + 2**26  # two strips of features, and what allocators keep
+    constants = 2 * 2**25 + 2**26  # two strips of features, and memory retained by allocators
     print(
         f"{grown / 2**20:.0f} MiB, of which 2 blocks {block / 2**19:.0f}, 32 m^2 {m**2 / 2**15:.0f}"
     )
@@ -197,7 +198,7 @@ def test_a_cluster_without_workers(client, monkeypatch):
     with_workers(client, 0)
     late = threading.Timer(1.0, client.cluster.scale, [1])
     late.start()
-    assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # it waits for a worker
+    assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # waits for a worker
     with_workers(client, 0)
     monkeypatch.setattr("mercer.blocks._dask._PATIENCE", 0.2)
     with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait for ever"):
@@ -216,7 +217,7 @@ def test_workers_that_lack_the_package():
 
 
 def test_moments_can_be_merged_by_anybody(client):
-    """What a task returns is a value: merging changes neither part."""
+    """Merging two partial results does not modify them, so that any task may merge them."""
     one, other = Moments.of(X[:50]), Moments.of(X[50:100])
     copies = [part.comoment.copy() for part in (one, other)]
     one.merge(other)
@@ -228,6 +229,6 @@ def test_moments_can_be_merged_by_anybody(client):
 def test_lazy_answers_hold_on_to_points_that_were_persisted(client):
     with_workers(client, 2)
     model = fitted("pca", X, None)
-    lazy = model.transform(on_dask(X).persist())  # which nothing else refers to
-    time.sleep(0.3)  # the scheduler is told of what is no longer needed
+    lazy = model.transform(on_dask(X).persist())  # nothing else refers to it
+    time.sleep(0.3)  # the scheduler releases unreferenced results
     np.testing.assert_allclose(lazy.compute(), model.transform(X), atol=1e-12)

@@ -1,4 +1,4 @@
-"""The same estimators on points in blocks: as the plain ones, and with the same bits anywhere."""
+"""Estimators on chunked points: same results as in memory, and identical for all schedulers."""
 
 from itertools import pairwise
 
@@ -116,7 +116,7 @@ def test_labels_and_certificates(name):
 
 
 def test_far_away_minima_are_found_in_few_passes():
-    """Where classes can be separated, full steps raise margins by 1 only."""
+    """For separable classes, a full Newton step raises the margins only by 1."""
     model = KernelLogisticRegression(1e6, gamma=0.3, solver="nystroem", rank=60)
     plain, blocked = clone(model).fit(X, THREE), clone(model).fit(Blocks.of(X, ROWS), THREE)
     a, b = plain.report_.certificate["objective"], blocked.report_.certificate["objective"]
@@ -150,7 +150,7 @@ def test_clusters_are_found_from_a_start_on_a_sample():
     assert blocked.inertia_ <= 1.02 * plain.inertia_
     assert np.all(np.diff(blocked.inertia_history_) <= 1e-9 * blocked.inertia_)
     counts = np.bincount(blocked.predict(on_dask(X)).compute(), minlength=4)
-    assert np.all(np.diff(counts) <= 0.05 * n)  # the heaviest first
+    assert np.all(np.diff(counts) <= 0.05 * n)  # sorted by decreasing size
     assert not hasattr(blocked, "labels_")
     np.testing.assert_allclose(-blocked.score(X), blocked.inertia_, rtol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Lines of progress: one that moves on a terminal, a few in a file."""
+"""Progress output: one updated line on a terminal, a few lines in a file."""
 
 import io
 import re
@@ -16,13 +16,13 @@ class Terminal(io.StringIO):
         return True
 
     def screen(self):
-        """What a terminal shows after all of that."""
+        """Return the lines that a terminal would show."""
         lines = [""]
         for token in re.findall(r"\r|\n|\x1b\[K|[^\r\n\x1b]+", self.getvalue()):
             if token == "\n":
                 lines.append("")
             elif token == "\r":
-                lines[-1] = ""  # each draws the whole line, and clears what is left of the old one
+                lines[-1] = ""  # every update writes the whole line and clears the rest
             elif token != "\x1b[K":
                 lines[-1] += token
         return lines
@@ -31,7 +31,8 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     made = Terminal()
-    monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=made))  # pytest sets its own
+    # pytest replaces sys.stdout, too
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=made))
     monkeypatch.setattr(module, "_REFRESH_SECONDS", 0.0)
     return made
 
