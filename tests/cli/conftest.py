@@ -11,7 +11,7 @@ from mercer.cli import main
 
 
 class Ran:
-    """The output, files and exit code of a command."""
+    """The exit code, standard output and standard error of a command."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err

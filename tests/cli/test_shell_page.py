@@ -56,7 +56,7 @@ def test_every_command_is_on_the_page():
 
 
 def test_help_imports_nothing_heavy():
-    """`--help` of every command and of the group, each in a new process."""
+    """`--help` of the group and of every command, all in one new process."""
     tests = app.commands["test"].commands
     calls = [[], *([name] for name in app.commands), *(["test", name] for name in tests)]
     code = (

@@ -1,4 +1,4 @@
-"""A desk answers, whatever it is asked, and the newest question wins."""
+"""The explorer session replies to every request, and a newer request replaces older ones."""
 
 import base64
 import tempfile
@@ -21,7 +21,7 @@ def as_text(data):
 
 
 class Talk:
-    """A desk and what it has said."""
+    """A session and the messages that it has sent."""
 
     def __init__(self, scene, **options):
         self.said = []
@@ -37,7 +37,7 @@ class Talk:
         self.desk.handle(question)
 
     def next(self, kind):
-        """Wait for an answer of a kind, and return the last one."""
+        """Wait for a message of a type, and return the last one."""
         with self.came:
             assert self.came.wait_for(lambda: self.all(kind), timeout=20), self.said
             found = self.all(kind)[-1]
@@ -117,7 +117,7 @@ def test_lines(talk, blobs):
     talk.ask(ask="field", pane=1, name="eigenfunction 2")
     told = talk.next("field")
     m = told["columns"]
-    x, y = told["left"], told["high"]  # the first of the last row
+    x, y = told["left"], told["high"]  # the first cell of the last row
     point = ProbabilisticPCA(2).fit(X).inverse_transform([[x, y]])
     np.testing.assert_allclose(told["values"][(m - 1) * m], model.transform(point)[0, 1], atol=1e-5)
     assert 3 < len(told["levels"]) < 15 and 0.0 in told["levels"]
@@ -138,7 +138,7 @@ def test_the_newest_question_wins(talk):
     assert talk.next("maps")["controls"]["kernel"] == "RBF(length_scale=4.0)"
     talk.desk._fits.close(drop=False)
     talk.desk._fits.join(20)
-    assert talk.all("maps") == []  # the other two were dropped
+    assert talk.all("maps") == []  # the two superseded requests were dropped
     assert talk.desk.scene.maps[0].model.kernel_.length_scale == 4.0
 
 
@@ -234,7 +234,7 @@ def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
     np.testing.assert_allclose(told["panes"][0]["x"][90:], told["panes"][0]["x"][:4], atol=1e-6)
     talk.ask(ask="fit", kernel="RBF(3.0)")
     told = talk.next("maps")
-    again = KernelPCA(3, kernel="RBF(3.0)").fit(X)  # and not of 94 points
+    again = KernelPCA(3, kernel="RBF(3.0)").fit(X)  # fitted to all points, not to 94
     np.testing.assert_allclose(told["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6)
     talk.ask(ask="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
     assert "other.csv has no column 'x1'" in talk.next("notice")["text"]
@@ -339,7 +339,7 @@ def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
     assert second.title == "second"
     second.desk.check_file()
     assert second.all("notice") == []
-    assert opened().title == "second"  # which reads nothing
+    assert opened().title == "second"  # no file is read
     path.write_text("broken\n")
     talk = Talk(source.scene, source=source)
     talk.ask(ask="scene")
@@ -349,7 +349,7 @@ def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
     path.write_text("1\n2\n3\n")
     talk.ask(ask="reread")
     assert talk.next("scene")["title"] == "third"
-    second.desk.check_file()  # another page, which still shows the rows before that
+    second.desk.check_file()  # another page, which still shows the old rows
     second.ask(ask="reread")
     assert second.next("scene")["title"] == "third"
     path.unlink()
@@ -371,7 +371,7 @@ def test_a_gplvm_beside_it(talk):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     talk.ask(ask="field", pane=1, name="magnification")
     told = talk.next("field")
-    assert len(told["levels"]) > 2  # it stretches some places more than others
+    assert len(told["levels"]) > 2  # the local magnification varies
     k, m = 24 * told["columns"] + 24, told["columns"]
     x = told["left"] + (told["right"] - told["left"]) * 24 / (m - 1)
     y = told["low"] + (told["high"] - told["low"]) * 24 / (m - 1)

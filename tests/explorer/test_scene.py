@@ -1,4 +1,4 @@
-"""Points of every kind become a scene, and what cannot be shown is told."""
+"""Scenes for points of every kind, and errors for points that cannot be shown."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_kinds_of_points():
 def test_values_that_are_missing():
     gaps = np.column_stack([X, X[:, 0] * X[:, 1]])
     gaps[3, 0] = np.nan
-    scene = ProbabilisticPCA(2).fit(gaps).explore(gaps).scene  # which can take them
+    scene = ProbabilisticPCA(2).fit(gaps).explore(gaps).scene  # this model accepts missing values
     assert np.isfinite(scene.maps[0].places).all()
     assert np.isnan(scene.table.columns["x1"][3])
     with pytest.raises(ValueError, match="NaN"):
@@ -96,7 +96,7 @@ def test_a_page_says_what_it_leaves_out():
     notes = scene.told(live=False)["notes"]
     assert "This page holds no model. Left out: what would be at a place" in notes[-1]
     assert "trustworthiness in kernel PCA" in notes[-1]
-    scene.column("trustworthiness in kernel PCA")  # asked for once, it is on the page
+    scene.column("trustworthiness in kernel PCA")  # computed on request, and then part of the page
     told = scene.told(live=False)
     assert "trustworthiness in kernel PCA" not in told["notes"][-1]
     assert told["columns"][-1]["name"] == "trustworthiness in kernel PCA"

@@ -1,4 +1,4 @@
-"""The page of the server: its requests, fits, uploads and files that change."""
+"""The page of the server: requests, fits, uploads, and changed files."""
 
 import socket
 from urllib.parse import urlsplit
@@ -53,7 +53,7 @@ def test_nobody_but_the_server_is_asked(page, served):
     socket_ = served.origin.replace("http:", "ws:")
     assert page.asked == [served.url, f"{socket_}/ws?{query}"]
     assert served.url.startswith("http://127.0.0.1:") and len(query) > 30
-    assert page.page.title() == "blobs"  # and not "caught"
+    assert page.page.title() == "blobs"  # and not "caught", the title set by injected code
     assert "<script>" in page.page.locator(".legend").inner_text()
 
 
@@ -121,7 +121,7 @@ def test_the_kernel_box_keeps_each_keystroke(page, blobs):
     box.fill("")
     box.press_sequentially("1.0 * RBF(2.0) + Matern(1.5, nu=1.5)", delay=70)
     expression = "1.0 * RBF(2.0) + Matern(1.5, nu=1.5)"
-    page.until("ex.form.told.parameters.length === 3")  # of another kernel than at first
+    page.until("ex.form.told.parameters.length === 3")  # the form of the new kernel
     assert box.input_value() == expression
     assert page("ex.root.getRootNode().activeElement === ex.form.kernel")
     page.page.keyboard.type("  ")
@@ -136,7 +136,7 @@ def test_the_kernel_box_keeps_each_keystroke(page, blobs):
 
 
 def test_an_invalid_kernel_is_not_overwritten_by_an_older_fit(page):
-    """The answer to the older fit comes last, although the server would drop it."""
+    """The reply to the older fit arrives last, although the server would drop it."""
     box = page.page.get_by_label("kernel", exact=True)
     box.fill("RBF(1.75)")
     page.until("ex.form.told.kernel === 'RBF(length_scale=1.75)'")
@@ -199,7 +199,8 @@ def test_columns_that_models_give_and_lines(page, blobs):
     page.until("ex.panes[1].field && ex.panes[1].field.lines")
     assert page("ex.panes[1].field.lines.some(line => line.segments.length > 5)")
     page.page.get_by_label("Lines in probabilistic PCA").select_option("magnification")
-    page.until("ex.status.textContent.includes('everywhere')")  # as the way back is linear
+    # because the inverse transform is linear
+    page.until("ex.status.textContent.includes('everywhere')")
     page.page.get_by_label("Lines in probabilistic PCA").select_option("none")
     page.until("!ex.panes[1].field")
 
@@ -248,10 +249,11 @@ def test_a_hundred_thousand_points_are_drawn_soon(opened):
     serving.start()
     try:
         taken = []
-        while len(taken) < 3 and min(taken, default=9.0) >= 3.0:  # others may be busy beside us
+        # several times, because other processes may be busy
+        while len(taken) < 3 and min(taken, default=9.0) >= 3.0:
             opened.page.goto(serving.url)
             opened.page.wait_for_selector("[data-drawn]")
-            taken.append(opened("performance.now()") / 1000)  # since the page was asked for
+            taken.append(opened("performance.now()") / 1000)  # since the start of the navigation
         assert opened.go(serving.url)("ex.n") == n
         assert min(taken) < 3.0, taken
     finally:
@@ -261,7 +263,7 @@ def test_a_hundred_thousand_points_are_drawn_soon(opened):
 def test_it_listens_on_the_loopback_alone(served):
     port = urlsplit(served.url).port
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as other:
-        other.bind(("127.0.0.2", port))  # which would be taken, did it listen everywhere
+        other.bind(("127.0.0.2", port))  # fails if the server listens on all addresses
 
 
 def test_a_port_in_use(served, blobs):

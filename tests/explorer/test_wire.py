@@ -1,4 +1,4 @@
-"""What travels arrives: the same numbers, to the last bit, in few bytes."""
+"""Messages to the browser: the same numbers, bit for bit, in few bytes."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from mercer.explorer._wire import column_on_wire, pack
 
 
 def restored(told):
-    """Return the values of a column, as the view reads them."""
+    """Return the values of a column as the browser decodes them."""
     told = unpack(pack(told))
     data = told["data"]
     absent = (

@@ -1,4 +1,4 @@
-"""The variational bound of a Gaussian process on landmarks."""
+"""The variational bound of a Gaussian process with inducing points (landmarks)."""
 
 import dataclasses
 import pickle
@@ -58,7 +58,7 @@ each_noise = pytest.mark.parametrize("noise", [0.02, UNEQUAL], ids=["equal", "un
 
 
 def brute(kernel, X, Y, noise, S):
-    """The bound as the formula says it, with blocks of the kernel alone."""
+    """Return the bound by its formula, from full kernel matrices."""
     latent = np.array([kernel(x[None], x[None]).item() for x in X])
     D = noise + kernel.diag(X) - latent
     cross = kernel(X, S)
@@ -135,7 +135,7 @@ def test_more_landmarks_never_hurt():
 
 
 def test_small_noise_keeps_its_digits():
-    # F^T F + noise would lose all digits of a noise of 1e-10; the exact likelihood still has some
+    # F^T F + noise would lose all digits of a noise of 1e-10; the exact likelihood retains some.
     x = np.linspace(-2, 2, 400)[:, None]
     y = np.sin(3 * x)
     exact = MarginalLikelihood(100 * RBF(), x, y, 1e-9).value()
@@ -340,7 +340,7 @@ def test_a_kernel_without_derivatives_in_tiles():
     fresh = dataclasses.replace(bound)
     with pytest.raises(NotDifferentiableError, match=r"not of its tiles.*solver='cholesky'"):
         fresh.value_and_gradient()
-    assert "points" not in vars(fresh)  # said before landmarks are chosen
+    assert "points" not in vars(fresh)  # the error comes before landmarks are chosen
 
 
 def test_an_unresolved_kernel():
@@ -359,7 +359,7 @@ def test_landmarks_that_leave_more_than_the_noise_are_said():
 
 
 def test_an_outlier_does_not_hide_the_other_landmarks():
-    # k(s, s) is 1e18 at the outlier, and below 1e-12 of that at all others
+    # k(s, s) is 1e18 at the outlier, and relative to that below 1e-12 at all other landmarks.
     far = np.vstack([[1000.0, 0.0], X])
     kernel, y = Polynomial(degree=3) + White(0.01), np.sin(far[:, 0])
     exact = MarginalLikelihood(kernel, far, y)
@@ -368,7 +368,8 @@ def test_an_outlier_does_not_hide_the_other_landmarks():
     got = bound.posterior()
     with pytest.warns(ConvergenceWarning, match="rounding leaves a relative residual of"):
         want = exact.posterior()
-    assert got.report.certificate["landmarks dropped"] == len(far) - 10  # cubics in two variables
+    # cubics in two variables have dimension 10
+    assert got.report.certificate["landmarks dropped"] == len(far) - 10
     np.testing.assert_allclose(got.expansion(X), want.expansion(X), atol=1e-4)
 
 
@@ -380,7 +381,7 @@ def test_dropped_landmarks_that_matter_beside_the_noise_are_said():
 
 
 def test_jitter_is_reported():
-    # a matrix with an eigenvalue of -1e-10, as rounding in float32 may leave
+    # A matrix with an eigenvalue of -1e-10, as rounding in float32 may cause.
     Q, _ = np.linalg.qr(rng.normal(size=(30, 30)))
     K = (Q * np.r_[-1e-10, np.linspace(0.5, 2.0, 29)]) @ Q.T
     K = 0.5 * (K + K.T)
@@ -413,7 +414,7 @@ def test_memory_is_within_the_budget(method):
     many = np.random.default_rng(1).normal(size=(5000, 2))
     options = {"rank": 30, "landmarks": method, "n_threads": 2}
     first = KERNELS[0], many[:100], many[:100, 0]
-    InducingBound(*first, **options).posterior()  # what is imported once
+    InducingBound(*first, **options).posterior()  # first-time imports do not count
 
     def task(budget):
         bound = InducingBound(KERNELS[0], many, many[:, 0], max_memory=budget, **options)

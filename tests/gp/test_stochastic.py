@@ -1,4 +1,4 @@
-"""The likelihood by iteration and probes, and the covariance that is solved for on demand."""
+"""The likelihood by iterative solvers and random probes, and covariances solved on demand."""
 
 import pickle
 import re
@@ -90,9 +90,9 @@ def test_within_standard_errors(kernel, noise):
     estimates = [likelihood.estimate() for likelihood in likelihoods]
     gaps = np.array([e.value - value for e in estimates])
     errors = np.array([e.standard_error for e in estimates])
-    # Student's t with 15 degrees of freedom: beyond 4 once in a thousand
+    # Student's t with 15 degrees of freedom exceeds 4 once in a thousand draws.
     assert np.all(np.abs(gaps) < 4 * errors)
-    assert 0.4 < gaps.std() / errors.mean() < 2.0  # neither too sure nor too modest
+    assert 0.4 < gaps.std() / errors.mean() < 2.0  # the error estimates have the right size
     slopes = np.array([e.gradient for e in estimates]) - gradient
     assert np.all(np.abs(slopes.mean(axis=0)) < 4 * slopes.std(axis=0, ddof=1) / np.sqrt(10))
     assert np.all(slopes.std(axis=0) < 0.1 * np.abs(gradient).max())
@@ -111,7 +111,7 @@ def test_probes_are_the_same_along_a_search():
     assert likelihood.value() == likelihood.value()
     assert likelihood.value() == StochasticLikelihood(HARD, X, Y, rank=40, tol=1e-8).value()
     theta = HARD.theta
-    # smooth: its own derivative differs from the estimate of the derivative by noise alone
+    # Smooth: its derivative differs from the estimated derivative only by noise.
     slope = [
         directional_derivative(lambda e: likelihood.value(theta + e), STEP * e) / STEP
         for e in np.eye(3)
@@ -176,7 +176,7 @@ def test_the_scaled_matrices(noise):
     Q = cross @ np.linalg.solve(HARD(X[:40], X[:40].copy()), cross.T)
     P = S[..., None] * Q * S + np.eye(N)
     np.testing.assert_allclose(scaled.P.solve(P), np.eye(N), atol=1e-9)
-    assert np.linalg.eigvalsh(want - P)[0] > -1e-10  # P <= C, on which the certificate rests
+    assert np.linalg.eigvalsh(want - P)[0] > -1e-10  # P <= C is required by the certificate
 
 
 def test_the_iteration_knows_how_far_it_is():
@@ -227,7 +227,7 @@ def test_posterior_is_exact(kernel, noise):
     want = MarginalLikelihood(kernel, X, Y, noise).posterior()
     np.testing.assert_allclose(got.expansion(NEW), want.expansion(NEW), atol=1e-6)
     excess = got.covariance.diag(NEW) / want.covariance.diag(NEW) - 1.0
-    assert np.all(excess > -1e-9)  # never too sure
+    assert np.all(excess > -1e-9)  # the variance is never underestimated
     assert np.all(excess < 2e-3)
     C = got.covariance(NEW)
     np.testing.assert_allclose(C, want.covariance(NEW), atol=2e-3 * C.diagonal().max())
@@ -310,7 +310,7 @@ def test_a_search_ends_where_the_standard_error_does():
 
 def test_a_search_that_the_estimates_mislead_is_said():
     class Misleading:
-        """A slope without end, whose gradient points down."""
+        """An unbounded linear function, whose reported gradient has the wrong sign."""
 
         X, kernel = np.zeros((3, 1)), RBF()
         capabilities = Capabilities(standard_error=True)
@@ -358,7 +358,7 @@ def test_the_covariance_is_a_value():
     likelihood = StochasticLikelihood(HARD, X, Y, rank=40)
     k, other = likelihood.posterior().covariance, likelihood.posterior().covariance
     assert k == k
-    assert k != other  # solved anew
+    assert k != other  # solved again
     assert hash(k) == hash(k)
     assert k != HARD
     assert k.theta.size == 0
@@ -435,7 +435,7 @@ def test_a_kernel_that_is_no_kernel():
 
 def test_negative_curvature_is_found():
     K = np.eye(N)
-    K[-1, -1] = -9.0  # which the landmarks do not see
+    K[-1, -1] = -9.0  # invisible to the landmarks
     likelihood = StochasticLikelihood(Precomputed(), K, Y, 4.0, landmarks=np.arange(10))
     assert likelihood.value() == -np.inf
     with pytest.raises(np.linalg.LinAlgError, match="of conjugate gradients met v with v"):

@@ -1,4 +1,4 @@
-"""Centring as algebra: its numbers against the dense formula, and how often K is read for them."""
+"""Centred Gram operators: values against the dense formula, and the number of passes over K."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ WEIGHTS = {
 
 
 class Read(DenseGram):
-    """A Gram that counts how often it is read from one end to the other."""
+    """A Gram operator that counts the passes over all its entries."""
 
     reads = 0
 
@@ -38,7 +38,7 @@ class Read(DenseGram):
 
 
 def dense(kernel, X, weights):
-    """S (I - 1 w^T) K (I - w 1^T) S as an array."""
+    """Return S (I - 1 w^T) K (I - w 1^T) S as an array."""
     n = len(X)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     w = w / w.sum()
@@ -54,7 +54,7 @@ def dense(kernel, X, weights):
 )
 @pytest.mark.parametrize("first", ["numbers", "products", "vectors"])
 def test_numbers_as_the_dense_formula_has_them(kernel, hold, weights, first):
-    """Whatever is asked for first: the means and the norm come with a product, or by themselves."""
+    """The means and the norm are computed with a product, or separately, in any order."""
     want, w = dense(kernel, X, weights)
     K, size = kernel(X), np.linalg.norm(want) + 1.0
     c = CentredGram(hold(kernel, X), weights)

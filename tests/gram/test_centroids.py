@@ -1,4 +1,4 @@
-"""Landmarks as centroids: where they may be used, and what they are worth."""
+"""Centroids as landmarks: for which kernels they are allowed, and their accuracy."""
 
 import numpy as np
 import pytest

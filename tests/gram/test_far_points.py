@@ -83,12 +83,12 @@ def squared_of(kernel, x, z):
 
 
 def right_neighbours(kernel, X, k, index, squared, rtol):
-    """Return whether the neighbours of each point are the nearest of the others, but for ties."""
+    """Return True if the neighbours of each point are its nearest neighbours, up to ties."""
     exact = exact_squares(kernel, X, X)
     np.fill_diagonal(exact, np.inf)
     best = np.sort(exact, axis=1)[:, :k]
     found = np.take_along_axis(exact, index, axis=1)
-    floor = 1e-12 * np.abs(best).max()  # of a bounded kernel that is one of two terms
+    floor = 1e-12 * np.abs(best).max()  # for a bounded kernel that is one of two terms
     return np.allclose(found, best, rtol=rtol, atol=floor) and np.allclose(
         squared, best, rtol=10 * rtol, atol=floor
     )

@@ -1,4 +1,4 @@
-"""How K is held: the rule table, tiles, budgets, determinism, centring."""
+"""Storage of K: the choice by rules, tiles, memory budgets, determinism, centring."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from mercer.gram import _tiled as tiled_module
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1300, 11))  # several tiles, none of them full at the end
+X = rng.normal(size=(1300, 11))  # several tiles, of which the last ones are smaller
 Z = rng.normal(size=(700, 11))
 V = rng.normal(size=(1300, 3))
 
@@ -238,7 +238,7 @@ def test_no_points():
 
 
 def test_sums_across_tiles_are_float64():
-    # each tile but the first adds 0.0384 to 10^6, which float32 would not notice
+    # Each tile but the first adds 0.0384 to 10^6, which would be lost in float32.
     column = np.full((3072, 1), 1e-4)
     column[0] = 1e6
     total = (TiledGram(RBF(), np.zeros((3072, 1), dtype=np.float32)) @ column)[0, 0]

@@ -31,13 +31,13 @@ from mercer.kernels import (
 )
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1500, 10))  # two strips, the last of them not full
+X = rng.normal(size=(1500, 10))  # two strips, the second one not full
 METHODS = ["rpcholesky", "uniform", "kmeans++", "leverage"]
 CLEVER = ["rpcholesky", "kmeans++", "leverage"]
 
 
 def assert_factors(part, K, rtol=1e-10):
-    """FᵀF is the Nyström approximation of K on the pivots, and the residual what it leaves."""
+    """FᵀF is the Nyström approximation of K on the pivots, and the residual is its error."""
     scale, S = np.abs(K).max(), part.pivots
     assert len(set(S.tolist())) == len(S)
     assert part.factor.shape == (len(S), len(K))
@@ -78,7 +78,7 @@ def test_any_points_any_rank(n, columns, rank, scale, seed):
     part = rpcholesky(K, rank, random_state=seed)
     assert 1 <= len(part.pivots) <= min(n, rank)
     assert_factors(part, K.to_array(), rtol=1e-8)
-    if len(part.pivots) < min(n, rank):  # nothing was left
+    if len(part.pivots) < min(n, rank):  # the residual is zero
         assert part.residual.max() <= 1e-11
 
 
@@ -90,7 +90,7 @@ def test_the_first_pivots_are_a_shorter_draw():
 
 
 def plain_probabilities(K, length):
-    """The chances of every sequence of pivots under one draw after the other."""
+    """Return the probability of every sequence of pivots when they are drawn one at a time."""
     chances = {}
     for S in itertools.permutations(range(len(K)), length):
         R, p = K.copy(), 1.0
@@ -102,7 +102,7 @@ def plain_probabilities(K, length):
 
 
 def distance_probabilities(K, length):
-    """The chances of every sequence of draws by squared distance, the first one uniform."""
+    """Return the probability of every sequence of k-means++ draws; the first one is uniform."""
     D = np.diag(K)[:, None] - 2 * K + np.diag(K)
     chances = {}
     for S in itertools.permutations(range(len(K)), length):
@@ -115,7 +115,7 @@ def distance_probabilities(K, length):
 
 
 def assert_drawn_from(chances, sample, draws=2000):
-    """Pearson's test at a level that a right sampler fails once in ten thousand seeds."""
+    """Pearson's test, at a level that a correct sampler fails once in ten thousand seeds."""
     seen = dict.fromkeys(chances, 0)
     for _ in range(draws):
         seen[tuple(sample().tolist())] += 1
@@ -179,7 +179,7 @@ def test_duplicates_are_pivots_once():
     assert sorted(part.pivots // 60) == list(range(7))
     assert part.trace < 1e-10
     noisy = rpcholesky(TiledGram(RBF() + White(0.1), points), 50, random_state=0)
-    assert len(noisy.pivots) == 50  # other observations, though their values agree
+    assert len(noisy.pivots) == 50  # different observations, although their values are equal
 
 
 def test_a_tolerance_stops_early():
@@ -224,7 +224,7 @@ def test_single_precision():
     assert_factors(part, RBF(3.0)(X), rtol=1e-3)
     line = np.linspace(0, 1, 300, dtype=np.float32)[:, None]
     smooth = rpcholesky(TiledGram(RBF(1.0), line), 50, random_state=0)
-    assert len(smooth.pivots) < 10  # what float32 cannot tell from 0 is not divided by
+    assert len(smooth.pivots) < 10  # residuals below the precision of float32 are treated as zero
 
 
 def test_precomputed_values_and_words():
@@ -245,7 +245,7 @@ def test_generators_and_seeds():
         assert np.array_equal(one, two)
 
 
-# ---------------------------------------------------------------------- what it refuses
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize("kernel", [Sigmoid(gamma=0.1, coef0=-1.0), Multiquadric(), Distance()])
@@ -260,7 +260,7 @@ def test_an_indefinite_matrix_with_a_positive_diagonal():
         rpcholesky(gram(Precomputed(), K), 2, random_state=0)
 
 
-@pytest.mark.parametrize("size", [50, 1500])  # in one thread, and in several
+@pytest.mark.parametrize("size", [50, 1500])  # with one thread, and with several
 def test_values_that_overflow(size):
     kernel, far = Exp(Linear()), 100.0 * X[:size]
     with pytest.raises(ValueError, match="entries that are not finite"):
@@ -305,7 +305,7 @@ def test_small_clusters_and_outliers_are_found(method):
     points = np.concatenate([points, [[-300.0, 0.0]]])
     for seed in range(5):
         chosen = choose_landmarks(RBF(2.0), points, 40, method, random_state=seed)
-        if method != "kmeans++":  # to which the outlier is no farther than the rest: k = 0
+        if method != "kmeans++":  # for k-means++ the outlier is not farther away than others: k = 0
             assert 1420 in chosen
         assert np.any((chosen >= 1400) & (chosen < 1420))
 
@@ -313,7 +313,7 @@ def test_small_clusters_and_outliers_are_found(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_candidates_limit_what_is_read(method):
     class Disk(np.ndarray):
-        """An array that counts the rows taken from it."""
+        """An array that counts the rows read from it."""
 
         read = 0
 
@@ -364,7 +364,8 @@ def test_points_of_every_kind(method, tmp_path):
     ]
     assert np.array_equal(same[0], same[1])
     assert np.array_equal(same[0], same[2])
-    assert np.array_equal(choose(Precomputed(), K, candidates=13), same[0])  # K is there: all of it
+    # K is stored, so all points are candidates
+    assert np.array_equal(choose(Precomputed(), K, candidates=13), same[0])
 
 
 def test_fewer_landmarks_when_more_would_add_nothing():
@@ -377,7 +378,7 @@ def test_fewer_landmarks_when_more_would_add_nothing():
     some = np.where(np.arange(30)[:, None] < 4, X[:30], 0.0)
     chosen = choose_landmarks(Linear(), some, 10, "leverage", random_state=0)
     assert sorted(chosen) == [0, 1, 2, 3]
-    for method in CLEVER:  # never none at all
+    for method in CLEVER:  # there is always at least one
         assert len(choose_landmarks(Linear(), 0.0 * some, 10, method, random_state=0)) == 1
 
 
@@ -430,7 +431,7 @@ def test_points_are_doubled_only_where_needed():
 
 @pytest.mark.parametrize("locked", [False, True])
 def test_triangular_solves(locked, monkeypatch):
-    if locked:  # a SciPy without the table of routines
+    if locked:  # a SciPy without the table of Cython routines
         monkeypatch.setattr(triangular, "_unlocked", lambda routine: None)
     L = np.asfortranarray(np.tril(rng.normal(size=(7, 7))) + 5 * np.eye(7))
     for B in (rng.normal(size=(30, 7)), rng.normal(size=(1, 7)), rng.normal(size=(30, 9))[:, 1:8]):

@@ -1,4 +1,4 @@
-"""Nyström features, and the Gram made of them."""
+"""Nyström features, and the low-rank Gram operator based on them."""
 
 import pickle
 
@@ -32,17 +32,17 @@ from mercer.testing import check_gram
 rng = np.random.default_rng(0)
 X = rng.normal(size=(700, 10))
 S = rng.normal(size=(40, 10))
-SMALL = "64 KiB"  # too little to hold the features of X
+SMALL = "64 KiB"  # too little to store the features of X
 
 
 def nystroem(kernel, X, S):
-    """K_nS K_SS^-1 K_Sn, as the formula says it."""
+    """Return K_nS K_SS^-1 K_Sn by its formula."""
     cross = kernel(X, S)
     return cross @ np.linalg.solve(kernel(S), cross.T)
 
 
 def check_products(K):
-    """The laws of a Gram but for the derivative, which is that of F F^T and not of k."""
+    """Check a Gram operator, except for its derivative, which is that of F F^T and not of k."""
     held = K.pullback
     K.pullback = lambda U, V: K.kernel.pullback(K.X, None, U @ V.T)
     try:
@@ -52,7 +52,7 @@ def check_products(K):
 
 
 def assert_below(K, kernel, X):
-    """F F^T and K - F F^T are positive semidefinite, and the residual is that of the diagonal."""
+    """F F^T and K - F F^T are positive semidefinite; the residual is the diagonal of the latter."""
     exact, array = kernel(X), K.to_array()
     scale = max(np.abs(exact).max(), 1e-300)
     assert np.linalg.eigvalsh(array)[0] >= -1e-9 * scale * len(array)
@@ -96,7 +96,7 @@ def test_residuals_are_not_negative(n, m, columns, scale, seed):
     assert len(phi) + phi.dropped == m
     F = phi.features(points)
     assert np.all(np.einsum("ij,ij->i", F, F) <= kernel.diag(points) + 1e-9)
-    G = phi.features(landmarks)  # those that were dropped are in the span of the others
+    G = phi.features(landmarks)  # dropped landmarks are in the span of the others
     np.testing.assert_allclose(np.einsum("ij,ij->i", G, G), 1.5, rtol=1e-9)
 
 
@@ -109,7 +109,7 @@ def test_blocks_are_the_features_in_parts(monkeypatch):
         assert [part.start for part, _ in parts] == [0, *(part.stop for part, _ in parts[:-1])]
         np.testing.assert_allclose(np.concatenate([B for _, B in parts]), F, atol=1e-12)
     assert len(list(phi.blocks(X, 193))) == 4
-    assert np.array_equal(np.concatenate([B for _, B in phi.blocks(X)]), F)  # to the bit
+    assert np.array_equal(np.concatenate([B for _, B in phi.blocks(X)]), F)  # bit-for-bit identical
     assert list(phi.blocks(X[:0])) == []
 
 
@@ -235,7 +235,7 @@ def test_every_kernel(entry, memory):
     points = entry.points(11)
     K = LowRankGram(entry.kernel, points, n_landmarks=5, random_state=0, max_memory=memory)
     assert K._F is None or memory is None or not len(K.map)
-    K._budget = 10**6  # to_array is asked for
+    K._budget = 10**6  # for to_array
     check_products(K)
     assert_below(K, entry.kernel, points)
 
@@ -249,7 +249,7 @@ def test_noise_makes_landmarks_other_observations():
     np.testing.assert_allclose(K.to_array(), wanted, atol=1e-12)
     assert_below(K, noisy, points)
     assert K.residual().min() >= 0.3
-    same = np.zeros((20, 2))  # equal values: the noise alone tells observations apart
+    same = np.zeros((20, 2))  # equal values, which differ only by their noise
     assert_below(LowRankGram(noisy, same, np.arange(10)), noisy, same)
     assert_below(LowRankGram(White(2.0), X[:30], np.arange(10)), White(2.0), X[:30])
 
@@ -354,7 +354,7 @@ def test_no_points_and_no_kernel():
     assert nothing.residual_trace == 0
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 def test_the_budget_of_the_array():

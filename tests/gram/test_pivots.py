@@ -1,4 +1,4 @@
-"""Pivots of a small matrix: the law of `rpcholesky`, and its refusals."""
+"""Pivots of a small matrix: the distribution of `rpcholesky`, and errors."""
 
 import numpy as np
 import pytest

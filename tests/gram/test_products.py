@@ -32,7 +32,7 @@ def test_padding():
     V = np.ones((4, 5))
     assert padded(V).shape == (4, 6)
     assert np.array_equal(padded(V)[:, 5], np.zeros(4))
-    assert padded(V[:, :3]).base is V  # nothing to add, nothing copied
+    assert padded(V[:, :3]).base is V  # no padding needed, so no copy
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 17, 48, 49])

@@ -1,4 +1,4 @@
-"""Rows of K through a cache: whatever is kept or dropped, they are the rows of K."""
+"""Rows of K through a cache: the rows are correct, whatever is cached or evicted."""
 
 import numpy as np
 import pytest
@@ -47,14 +47,14 @@ def test_a_weighted_sum_of_rows(kernel, form):
 @given(st.lists(st.lists(st.integers(0, 89), min_size=1, max_size=64, unique=True), max_size=12))
 @settings(max_examples=40, deadline=None)
 def test_the_least_recently_used_make_room(requests):
-    rows = KernelRows(RBF(), X, cache_bytes=1)  # as few as there may be
+    rows = KernelRows(RBF(), X, cache_bytes=1)  # the smallest possible cache
     view, K = rows.view(), RBF()(X)
     assert view.capacity == 64
     for points in map(np.array, requests):
         view.fetch(points)
         out = np.zeros(90)
         view.add(points, np.ones(len(points)), out)
-        assert np.allclose(out, K[points].sum(axis=0), rtol=1e-5)  # kept in float32
+        assert np.allclose(out, K[points].sum(axis=0), rtol=1e-5)  # stored in float32
     assert rows.requests == sum(map(len, requests))
     assert rows.entries == 90 * (rows.requests - rows.hits)
 
@@ -84,7 +84,7 @@ def test_what_two_machines_share_is_evaluated_once():
         assert np.allclose(out, K[np.ix_(index, index)] @ w, rtol=1e-12)
         assert np.allclose(view.matrix(), K[np.ix_(index, index)], rtol=1e-12)
     own, across = 40**2 + 30**2 + 20**2, 2 * (40 * 30 + 40 * 20 + 20 * 30)
-    matrices = across // 2  # each block between two classes once, for matrix()
+    matrices = across // 2  # for matrix(), each block between two classes once
     assert rows.entries == own + across + matrices
 
 
@@ -107,11 +107,13 @@ def test_large_problems_are_kept_in_single_precision(monkeypatch):
     view.add(np.arange(64), np.ones(64), out)
     K = RBF()(X)[:, :64]
     error = np.abs(out - K.sum(axis=1))
-    assert error.max() > 1e-12  # single precision indeed
+    assert error.max() > 1e-12  # really computed in float32
     assert np.all(error <= rows.error * K.sum(axis=1))
     w = np.r_[np.ones(64), np.zeros(26)]
-    assert np.allclose(view.product(w), K.sum(axis=1), rtol=1e-13)  # not of this one
-    assert KernelRows(Polynomial(2), X).dtype == np.float64  # no bound on its error is known
+    # this product is computed in float64
+    assert np.allclose(view.product(w), K.sum(axis=1), rtol=1e-13)
+    # no float32 error bound is known for this kernel
+    assert KernelRows(Polynomial(2), X).dtype == np.float64
 
 
 def test_a_matrix_of_the_user_is_not_copied():
@@ -230,6 +232,6 @@ def test_a_cache_stays_within_the_memory():
     rows = KernelRows(Polynomial(2), Z, **wish, max_memory=3_500_000)
     held = 8 * 400 * rows.view().capacity
     assert 8 * 400 * 64 <= held < 8 * 400 * 400
-    assert held + rows.block_bytes <= rows.room < 3_500_000 - 8 * 2 * 384**2  # tiles count
+    assert held + rows.block_bytes <= rows.room < 3_500_000 - 8 * 2 * 384**2  # tiles are included
     with pytest.raises(MemoryBudgetError, match="a support vector machine on 400 points needs 3"):
         KernelRows(Polynomial(2), Z, **wish, max_memory=3_000_000)

@@ -1,4 +1,4 @@
-"""The two-sample test: permutations against brute force, p-values, and what it says of itself."""
+"""The two-sample test: permutations against brute force, p-values, and its report."""
 
 import dataclasses
 from itertools import product
@@ -43,7 +43,7 @@ def test_features_are_a_kernel_like_any_other(estimator):
     result = two_sample_test(X, Y, RBF(1.3), estimator=estimator, **options)
     K = landmark_gram(RBF(1.3), Z, 5, np.random.default_rng(7), None).to_array()
     again = np.random.default_rng(7)
-    landmark_gram(RBF(1.3), Z, 5, again, None)  # uses up the same numbers
+    landmark_gram(RBF(1.3), Z, 5, again, None)  # consumes the same random numbers
     rows = np.concatenate(list(splits(14, 19, 30, again, 10**6)[1]))
     places = np.arange(33)
     expected = [mmd(places[r], places[~r], Precomputed(K), estimator) for r in rows]
@@ -64,7 +64,7 @@ def test_with_all_landmarks_nothing_is_lost():
 
 def test_blocks_of_permutations_change_nothing(monkeypatch):
     whole = two_sample_test(X, Y, n_permutations=200, random_state=3)
-    monkeypatch.setattr(_two_sample, "_BLOCK", 1)  # 16 at a time
+    monkeypatch.setattr(_two_sample, "_BLOCK", 1)  # 16 permutations at a time
     parts = two_sample_test(X, Y, n_permutations=200, random_state=3)
     np.testing.assert_allclose(parts.null, whole.null, rtol=1e-12, atol=1e-15)
     assert parts.pvalue == whole.pvalue
@@ -77,7 +77,7 @@ def test_every_split_of_a_few_points_is_tried_once():
     result = two_sample_test(A, B, RBF(1.0))
     assert result.n_permutations == comb(7, 3) - 1 == len(result.null)
     assert result.pvalue == result.smallest_pvalue == pytest.approx(1 / 35)
-    # with samples of the same size every value comes twice
+    # With samples of equal size, every value occurs twice.
     result = two_sample_test(A, B[:3], RBF(1.0), n_permutations=50)
     assert result.n_permutations == 19 and result.pvalue == pytest.approx(2 / 20)
     assert result.smallest_pvalue == pytest.approx(0.1)
@@ -92,7 +92,7 @@ def test_too_few_points_or_permutations_to_reject_anything():
 
 def test_ties_count_although_rounding_holds_them_apart():
     assert pvalue(1.0, np.array([1.0 - 1e-15, 0.5, 2.0]), 1e-12) == 0.75
-    # two values only: many splits have the statistic of the data
+    # Only two distinct values: many splits have the same statistic as the data.
     A, B = np.zeros((8, 1)), np.concatenate([np.zeros((6, 1)), np.ones((2, 1))])
     result = two_sample_test(A, B, Linear(), estimator="biased", n_permutations=400)
     both_in_one = 2 * comb(14, 6) / comb(16, 8)
@@ -102,7 +102,8 @@ def test_ties_count_although_rounding_holds_them_apart():
 
 
 def test_the_order_of_the_points_does_not_choose_the_kernel():
-    A = rng.normal(size=(1500, 3)) * rng.exponential(size=(1500, 1))  # more than "median" looks at
+    # more points than "median" uses
+    A = rng.normal(size=(1500, 3)) * rng.exponential(size=(1500, 1))
     shuffled = A[np.random.default_rng(1).permutation(1500)]
     assert pooled(A[:700], A[700:], None)[0] == pooled(shuffled[:700], shuffled[700:], None)[0]
     few, others = (
