@@ -1,4 +1,4 @@
-"""What is wrong is refused with a sentence that says so; what is only unusual is answered."""
+"""Invalid input raises an error with an explanation; unusual but valid input is accepted."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from mercer.kernels import (
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 
-# One of each way to read vectors: radial, inner product, unit rows, matrix, and nodes above them.
+# One kernel for each way of reading vectors: radial, inner product, unit rows, matrix; and composites.
 VECTORS = [
     RBF(),
     Matern(),

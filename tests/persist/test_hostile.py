@@ -1,4 +1,4 @@
-"""`load` loads a file or says what is wrong with it; `hostile_files.py` makes more of them."""
+"""`load` either loads a file or reports what is wrong; `hostile_files.py` creates more files."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from mercer import ModelFileError, load
 def test_hostile_files_are_refused(seed):
     ends = hostile.run(10 * len(hostile.CHANGES), seed)
     kinds = {change for change, end in ends if end == "refused"}
-    # other numbers in an array are often as good as the first ones
+    # Changed numbers in an array are often valid, too.
     assert kinds >= {change.__name__ for change in hostile.CHANGES} - {"data_changed"}
     assert all(
         end == "refused" for change, end in ends if change in ("cut", "bomb", "length_changed")
@@ -30,7 +30,7 @@ def originals():
 
 
 def changed(originals, number, change, tmp_path):
-    """Write a file with a change of its state, signed again, and return its path."""
+    """Write a file with a changed state and a valid fingerprint, and return its path."""
     one = hostile.Content(originals[number])
     change(one)
     path = tmp_path / "m"
@@ -131,7 +131,7 @@ def test_numbers_that_compiled_loops_read_are_checked(originals, tmp_path):
                 one.data[begin:end] = numbers.tobytes()
 
             if tensor == "_learner.support" and value > 0:
-                continue  # places among points that are only numbered
+                continue  # a positive number is a valid index here
             path = changed(originals, number, change, tmp_path)
             with pytest.raises(ModelFileError, match=r"fit"):
                 load(path)
