@@ -1,4 +1,4 @@
-"""The Bayesian latent variable model: its own dimension, places of new points, oil flow."""
+"""The Bayesian GPLVM: its effective dimension, coordinates of new points, oil flow."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_it_finds_that_a_curve_has_one_dimension(curve):
     assert np.all(np.diff(curve.relevance_) <= 0)
     assert abs(spearmanr(curve.embedding_[:, 0], t)[0]) > 0.99
     assert 0.0004 < curve.noise_variance_ < 0.0016  # 0.0009
-    # an idle dimension is the prior again
+    # In an unused dimension, the posterior is the prior.
     np.testing.assert_allclose(curve.variances_[:, 1:], 1.0, atol=0.05)
     assert np.all(curve.variances_[:, 0] < 0.1)
 
@@ -42,7 +42,7 @@ def test_new_points_are_placed_and_brought_back(curve):
     new = bent(np.linspace(-1.3, 1.3, 17))
     back = curve.inverse_transform(curve.transform(new))
     assert np.sqrt(np.mean((back - new) ** 2)) < 0.05
-    alone = np.vstack([curve.transform(row[None]) for row in new])  # a row is a row
+    alone = np.vstack([curve.transform(row[None]) for row in new])  # rows are independent
     np.testing.assert_allclose(alone, curve.transform(new), atol=2e-3)
 
 

@@ -1,4 +1,4 @@
-"""Fits of few points use one thread of the BLAS, and give the others back."""
+"""Fits of few points use one BLAS thread, and restore the number of threads."""
 
 import threading
 import warnings
@@ -19,7 +19,7 @@ FITS = {type(estimator): estimator for estimator in ESTIMATORS}
 
 
 class Watched:
-    """Points that note how many threads the BLAS has when they are read."""
+    """Points that record the number of BLAS threads when they are read."""
 
     def __init__(self, X):
         self.X, self.seen = X, set()
@@ -37,9 +37,9 @@ class Watched:
 @pytest.mark.parametrize("kind", FITS, ids=lambda kind: kind.__name__)
 def test_every_fit_of_few_points_has_one_thread(kind):
     rng = np.random.default_rng(0)
-    X = Watched(np.abs(rng.normal(size=(60, 3))))  # histograms, too
+    X = Watched(np.abs(rng.normal(size=(60, 3))))  # nonnegative, for kernels on histograms
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a fit that stops early
+        warnings.simplefilter("ignore")  # fits that stop early
         FITS[kind].fit(X, (np.arange(60) % 2).astype(float))
     assert X.seen == {1}
     assert blas_threads() == {2}
@@ -70,7 +70,7 @@ def test_nothing_is_permitted_within_one_blas_thread():
         with one_blas_thread, blas_threads_for(10 * _MIN_BLAS_ROWS):
             assert blas_threads() == {1}
         with threadpool_limits(limits=1, user_api="blas"), blas_threads_for(10 * _MIN_BLAS_ROWS):
-            assert blas_threads() == {1}  # a limit of the user is never raised
+            assert blas_threads() == {1}  # a limit set by the user is never raised
 
 
 @threadpool_limits.wrap(limits=2, user_api="blas")

@@ -1,4 +1,4 @@
-"""What has to be compiled is said, and is no part of what a fit took."""
+"""Compilation is reported, and its time is not part of the reported fit time."""
 
 import inspect
 import os
@@ -19,12 +19,12 @@ from mercer._runtime import Loop
 TALKATIVE = {
     repr(type(e)): e for e in ESTIMATORS if "verbose" in inspect.signature(type(e)).parameters
 }
-SECONDS = 0.2  # that each loop pretends to need
+SECONDS = 0.2  # simulated compilation time of each function
 
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Let every loop take its time at its first call, as if it had to be compiled."""
+    """Delay the first call of every compiled function, as if it had to be compiled."""
     called, real = {}, Loop.__call__
 
     def call(self, *args):
@@ -56,7 +56,7 @@ def test_compiling_is_told_and_not_counted(name, slow, capsys):
     y = (f > 0).astype(int) if is_classifier(model) else np.abs(f)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clone(model).fit(X, y)  # really compiled now
+        clone(model).fit(X, y)  # the real compilation
         for loop in slow.values():
             del loop.warm
         slow.clear()

@@ -1,4 +1,4 @@
-"""The Gaussian process latent variable model: dual PCA, oil flow, places of new points."""
+"""The Gaussian process latent variable model: dual PCA, oil flow, coordinates of new points."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_draws_lie_near_the_curve(curve):
 
 
 def test_draws_are_distributed_as_the_data(curve):
-    """N(0, I) is wider than the places, and draws from it would be those of the prior."""
+    """N(0, I) is wider than the latent coordinates, and would give samples from the prior."""
     drawn = curve.sample(1000, random_state=1)
     assert curve.embedding_.std() < 0.5
     np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.1)
@@ -85,7 +85,8 @@ def test_the_scale_of_places_is_free_without_a_prior():
     kernel = RBF() + White(0.01)
     tied, free = (GPLVM(1, kernel=kernel, prior=prior).fit(X) for prior in (True, False))
     assert free.embedding_.std() > tied.embedding_.std()
-    assert repr(kernel) == "RBF(length_scale=1.0) + White(noise=0.01)"  # a value, which stays
+    # the given kernel does not change
+    assert repr(kernel) == "RBF(length_scale=1.0) + White(noise=0.01)"
 
 
 def test_new_points_have_no_prior_if_the_others_had_none(tmp_path):
@@ -128,7 +129,7 @@ def test_what_it_says(curve, capsys):
     text = curve.summary()
     assert text.startswith("GPLVM of 60 points in 1 dimension\n  kernel     ")
     assert "status     converged" in text and "10 steps gain too little" in text
-    assert "nan" not in text  # nothing has a residual here
+    assert "nan" not in text  # there are no residuals here
     assert curve.n_iter_ == curve.report_.n_iter > 10
     assert curve.report_.certificate["log likelihood"] == curve.log_likelihood_
     GPLVM(1, verbose=1, tol=1.0).fit(X)

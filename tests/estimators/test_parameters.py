@@ -1,4 +1,4 @@
-"""Parameters are declared once: signature, constraints and words belong together."""
+"""Parameters are declared once: signature, constraints and documentation agree."""
 
 import inspect
 from itertools import pairwise
@@ -19,7 +19,7 @@ CLASSES = [
 
 
 def sections(model):
-    """Return the titles of a docstring, and the first line of each parameter by its name."""
+    """Return the section titles of a docstring, and the first line of each parameter by name."""
     lines = model.__doc__.split("\n")
     titles = [a for a, b in pairwise(lines) if b and set(b) == {"-"}]
     start = lines.index("Parameters") + 2

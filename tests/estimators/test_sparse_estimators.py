@@ -1,4 +1,4 @@
-"""Learned support vectors: derivatives, closed forms, scikit-learn, and what is refused."""
+"""Learned support vectors: derivatives, closed forms, scikit-learn, and errors."""
 
 import dataclasses
 import tracemalloc
@@ -66,7 +66,7 @@ LOSSES = [Squared(), SquaredHinge(), Logistic(), Softmax()]
 
 
 def targets(loss, n, q, seed=0):
-    """Random targets of the kind that the loss takes."""
+    """Return random targets that are valid for the loss."""
     draw = np.random.default_rng(seed)
     if isinstance(loss, Squared):
         return draw.normal(size=(n, q))
@@ -145,7 +145,7 @@ def test_gradient_in_the_parameters_of_the_kernel(loss, kernel):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradient_of_the_projected_objective_and_the_best_weights(loss):
-    """At the best weights dJ/dB = 0, and dJ/dZ is the derivative of min_B J."""
+    """At the optimal weights, dJ/dB = 0, and dJ/dZ is the derivative of min_B J."""
     risk = risk_of(loss)
     Z, D = rng.normal(size=(2, 5, 3))
     fit = risk.best(Z)
@@ -177,7 +177,7 @@ def test_the_speed_along_columns(kernel, points):
     if kernel == RBF(1.3):
         np.testing.assert_allclose(got, np.full(3, 1 / 1.3), rtol=1e-4)
     elif isinstance(kernel, Laplacian):
-        assert np.all((got > 1) & (got < 100))  # infinite but for the step
+        assert np.all((got > 1) & (got < 100))  # infinite without the finite step
     elif kernel == KERNELS[3]:
         np.testing.assert_allclose(got, np.sqrt(2 / np.array([1, 4, 9]) + 1), rtol=1e-4)
     elif kernel == Linear() + White(0.1):
@@ -244,7 +244,7 @@ def test_at_fixed_vectors_it_is_logistic_regression_on_features(target):
     theirs.fit(np.linalg.solve(L, kernel(Z, X)).T, target)
     phi = np.linalg.solve(L, kernel(Z, X_test)).T
     got, want = model.predict_proba(X_test), theirs.predict_proba(phi)
-    np.testing.assert_allclose(got, want, atol=2e-5)  # theirs is the less exact one
+    np.testing.assert_allclose(got, want, atol=2e-5)  # scikit-learn is less accurate here
     np.testing.assert_array_equal(model.predict(X_test), theirs.predict(phi))
     np.testing.assert_allclose(got.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(model.classes_, theirs.classes_)
@@ -315,7 +315,7 @@ def test_the_same_seed_gives_the_same_bits(model, target, monkeypatch):
 
 
 def test_vectors_are_found_again():
-    """A function that is a sum of three bumps is learned exactly, from a start elsewhere."""
+    """A sum of three Gaussians is learned exactly from other initial vectors."""
     centres = np.array([[-1.5], [0.3], [1.6]])
     x = np.linspace(-3, 3, 200)[:, None]
     f = RBF(0.7)(x, centres) @ [1.0, -2.0, 1.5]
@@ -335,7 +335,7 @@ def test_learned_vectors_beat_the_same_number_of_centroids():
 
 
 def test_the_kernel_is_learned_too():
-    """Of three columns only one matters: its length scale shrinks, the others' grow."""
+    """Only one of three columns matters: its length scale decreases, the others increase."""
     target = np.sin(3 * X[:, 1])
     kernel = Bounded(RBF((1.0, 1.0, 1.0)), (0.1, 20.0))
     options = {"kernel": kernel, "alpha": 1e-4}
@@ -441,7 +441,7 @@ def test_sparse_rows_are_dense_rows(kernel):
     assert isinstance(started.vectors_, np.ndarray)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 @pytest.mark.parametrize("kernel", [Chi2(), "chi2", "additive_chi2"], ids=str)
 def test_vectors_stay_where_the_kernel_is_defined(kernel):
     positive = np.abs(X)
@@ -457,7 +457,7 @@ def test_vectors_stay_where_the_kernel_is_defined(kernel):
 
 def test_a_kernel_of_low_rank_needs_few_vectors():
     model = SparseKernelRegressor(20, kernel="linear", alpha=1e-3).fit(X, y)
-    assert len(model.vectors_) == 3  # the rank of <x, z>: more would add nothing
+    assert len(model.vectors_) == 3  # the rank of <x, z>; more vectors would not help
     full = SparseKernelRegressor(150, kernel="linear", alpha=1e-3).fit(X, y)
     np.testing.assert_allclose(model.predict(X_test), full.predict(X_test), atol=1e-6)
 
@@ -499,7 +499,7 @@ def test_it_says_what_it_does(capsys):
     assert capsys.readouterr().out == ""
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- errors
 
 
 def test_iterations_that_do_not_suffice():
@@ -509,7 +509,7 @@ def test_iterations_that_do_not_suffice():
     assert model.n_iter_ == 2
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 @pytest.mark.parametrize("estimator", [SparseKernelRegressor, SparseKernelClassifier])
 def test_kernels_that_cannot_be_learned_with(estimator):
     def rough(a, b):
@@ -528,7 +528,7 @@ def test_kernels_that_cannot_be_learned_with(estimator):
         estimator(20, kernel=Sigmoid(gamma=2.0, coef0=-1.0)).fit(X, two)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 def test_sigmoid_at_given_vectors_is_refused_too():
     with pytest.raises(NotPositiveDefiniteError, match="has a second derivative of -"):
         SparseKernelRegressor(
@@ -590,7 +590,7 @@ def test_the_solver_alone():
     assert found.report.certificate["objective"] == found.curve[-1] == found.fit.value
 
 
-# ---------------------------------------------------------------------- what a reader found
+# ---------------------------------------------------------------------- regression tests
 
 
 def test_a_given_start_counts_in_the_budget():

@@ -1,4 +1,4 @@
-"""What estimators do with structured points that come in an unusual form, or are the wrong ones."""
+"""Structured points in unusual containers, and structured points of the wrong type."""
 
 import copy
 import enum
@@ -271,7 +271,7 @@ FORMS = {
 
 
 def _answers(model, new):
-    """Return everything that a fitted model says about new points."""
+    """Return all outputs of a fitted model for new points."""
     names = ("predict", "decision_function", "transform", "predict_proba", "score_samples")
     return [np.asarray(getattr(model, name)(new)) for name in names if hasattr(model, name)]
 
@@ -282,9 +282,9 @@ def _check_snapshot(model, kind, form):
     X, new = form(points), copy.deepcopy(points[:5])
     model = clone(model).set_params(kernel=kernel)
     if "gamma" in model.get_params():
-        model.set_params(gamma=type(model).gamma)  # of kernels given by name
+        model.set_params(gamma=type(model).gamma)  # only for kernels given by name
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of random labels
+        warnings.simplefilter("ignore", UserWarning)  # caused by random labels
         model.fit(X, np.arange(N) % 2)
     before = _answers(model, new)
     assert before

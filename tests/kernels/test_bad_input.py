@@ -25,7 +25,7 @@ from mercer.kernels import (
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 
-# One kernel for each way of reading vectors: radial, inner product, unit rows, matrix; and composites.
+# One kernel for each way of reading vectors: radial, inner product, unit rows, matrix, composite.
 VECTORS = [
     RBF(),
     Matern(),

@@ -1,4 +1,4 @@
-"""The in-place exponential: accuracy over its whole range, limits, and use without a cache."""
+"""The in-place exponential: accuracy over its range, limits, and compilation without a cache."""
 
 import numba
 import numpy as np

@@ -1,8 +1,9 @@
 """Kernels and their gradients against mpmath, for extreme arguments and parameters.
 
 Errors are compared with the effect of rounding the inputs.  Let u = 2^-53, let f be the result and
-t_i the inputs of the formula (the difference x - z of a stationary kernel, the coordinates for other
-kernels, the parameters).  The error must be at most TOLERANCE u (|f| + sum_i |t_i df / dt_i|).
+t_i the inputs of the formula: the difference x - z of a stationary kernel, the coordinates for
+other kernels, and the parameters.  The error must be at most
+TOLERANCE u (|f| + sum_i |t_i df / dt_i|).
 """
 
 import mpmath as mp
@@ -51,7 +52,7 @@ SMALLEST = 1e-290  # underflow is negligible relative to this
 
 
 class Exact:
-    """k(x, z) and its derivatives at one pair of points, and their sensitivity to rounded inputs."""
+    """k(x, z) and its derivatives at one pair of points, and the effect of rounded inputs."""
 
     def __init__(self, kernel, x, z, stationary):
         self.kernel, self.stationary = kernel, stationary
@@ -62,7 +63,7 @@ class Exact:
         self.digits = 60 if getattr(kernel, "nu", 0.5) in BESSEL else 400
 
     def value(self, h, dx, inputs):
-        """Return k with log-parameters changed by h, x by dx, and the inputs by relative amounts."""
+        """Return k with log-parameters changed by h, x by dx, and inputs by relative amounts."""
         grow, more = inputs[: self.coordinates], inputs[self.coordinates :]
         x, z = self.x, self.z
         if self.stationary:
@@ -108,7 +109,7 @@ class Exact:
 
 
 def errors(kernel, X, Z, stationary=False):
-    """Yield the quantity, the points, the error in units of u, and the error relative to conditioning."""
+    """Yield the quantity, the points, the error in units of u, and the conditioned error."""
     K, G = kernel(X, Z), kernel.input_gradient(X, Z, np.eye(len(X)))
     for i, (x, z) in enumerate(zip(X, Z, strict=True)):
         exact = Exact(kernel, x, z, stationary)

@@ -136,7 +136,7 @@ PAIRS = [*itertools.combinations_with_replacement(VECTORS, 2)]
 
 
 def triples(third):
-    """Yield sums of two kernels with a third: a different fifth of all pairs for each third kernel."""
+    """Yield sums of two kernels with a third: a different fifth of all pairs for each third."""
     for a, b in PAIRS[VECTORS.index(third) % 5 :: 5]:
         yield a.kernel, b.kernel, third.kernel
 

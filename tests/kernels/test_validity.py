@@ -453,7 +453,7 @@ def test_kinds_of_points():
 
 
 def test_waves_in_the_plane():
-    """max(0, 1 - r) is a kernel on the line, but its spectral density in the plane has negative values."""
+    """max(0, 1 - r) is a kernel on the line; in the plane, its spectrum is partly negative."""
     hat = formulas.with_formula(
         lambda X, Z: np.maximum(0.0, 1.0 - cdist(X, Z)),
         lambda x, z: max(mpmath.mpf(0), 1 - mpmath.sqrt(squared(x, z))),
@@ -686,7 +686,7 @@ def test_nothing_is_searched_for_in_a_fit(monkeypatch):
 
 
 def test_downhill_along_the_gradient():
-    """From six points that are not a counterexample to six that are, by gradients and differences."""
+    """Start from six points that are not a counterexample; use gradients or differences."""
     wide = formulas.with_formula(
         lambda X, Z: -0.5 * RBF(2.0)(X, Z), lambda x, z: -mp_rbf(x, z, 2) / 2
     )

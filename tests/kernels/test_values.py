@@ -206,7 +206,7 @@ PLANE = np.random.default_rng(3).uniform(size=(40, 2))
 
 
 def projected(kernel, order, points=PLANE):
-    """Return the spectrum of K on vectors that annihilate polynomials of degree < order, and |K|."""
+    """Return the spectrum of K orthogonal to polynomials of degree < order, and the size of K."""
     monomials = [
         points[:, 0] ** i * points[:, 1] ** j
         for i, j in itertools.product(range(order), repeat=2)

@@ -197,7 +197,7 @@ def test_large_kernel_values_say_so():
 
 
 def test_the_worst_of_several_systems_is_reported():
-    """An easy alpha, solved last, must not hide a hard one; nor easy targets the intercept's system."""
+    """An easy alpha, solved last, must not hide a hard one; nor easy targets the intercept."""
     Y = np.c_[y, y]
     with pytest.warns(ConvergenceWarning, match="rounding leaves"):
         model = KernelRidge(np.array([1e-11, 1.0]), kernel="linear").fit(X, Y)

@@ -1,4 +1,4 @@
-"""Support vector machines: the same minimum as scikit-learn, whatever the points and weights."""
+"""Support vector machines: the same minimum as scikit-learn, for all points and weights."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from mercer import SVC, SVR, KernelMachineRegressor, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators.svm._pairs import values_of_pairs
 from mercer.kernels import RBF, Callable, Precomputed
 
-# Relative.  Ours satisfies the conditions of a minimum to 1e-11 here; LIBSVM keeps K in float32,
-# and the larger k(x, z), the more of f is lost to that.
+# Relative tolerances.  mercer satisfies the optimality conditions to 1e-11 here.  LIBSVM stores K
+# in float32, and loses more digits of f the larger k(x, z) is.
 AGREE = {"rbf": 3e-6, "linear": 5e-5, "poly": 5e-4}
 
 
@@ -318,11 +318,11 @@ def test_points_are_in_double_precision(iris):
 
 @pytest.mark.parametrize("sizes", [(9, 1, 12, 8), (9, 0, 12, 8)])
 def test_a_row_alone_is_summed_as_many_are(sizes):
-    """Each f is what both of its classes add, one of which may have no support vector."""
+    """f of a pair is the sum over both classes, one of which may have no support vector."""
     rng, m = np.random.default_rng(0), sum(sizes)
     K, dual, own = rng.random((40, m)), rng.normal(size=(3, m)), np.repeat(np.arange(4), sizes)
     many = values_of_pairs(K, dual, np.array(sizes))
     alone = [values_of_pairs(K[i : i + 1], dual, np.array(sizes)) for i in range(40)]
     np.testing.assert_allclose(np.concatenate(alone), many, atol=1e-13)
     f = K[:, own == 1] @ dual[2, own == 1] + K[:, own == 3] @ dual[1, own == 3]
-    np.testing.assert_allclose(many[:, 4], f, atol=1e-13)  # of classes 1 and 3
+    np.testing.assert_allclose(many[:, 4], f, atol=1e-13)  # classes 1 and 3

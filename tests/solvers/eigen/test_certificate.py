@@ -64,7 +64,7 @@ def broken(pairs, truth):
         "residuals": np.all(nearest <= c.residuals + forgiven),
         "outside": beyond <= c.outside + forgiven,
         "rest": not c.found or np.sum(exact > c.rest + forgiven) <= c.found,
-        # No larger eigenvalue was missed.  A direct method finds all, even if the next one is equal.
+        # No larger eigenvalue was missed.  A direct method finds all, even if the next is equal.
         "nothing_missed": not c.nothing_missed
         or (
             beyond <= pairs.values[-1] + c.residuals[-1] + forgiven
@@ -176,7 +176,7 @@ def solve(solver, gram, k):
 
 
 def refuses(solver, entry, stopped):
-    """Return True if a solver may raise an error: landmarks need a Mercer kernel and enough rank."""
+    """Return True if a solver may raise an error: landmarks need a Mercer kernel of enough rank."""
     few = isinstance(stopped, ValueError) and "components are asked for, but" in str(stopped)
     return isinstance(solver, LowRankEigen) and (few or not entry.psd)
 
@@ -235,7 +235,7 @@ def test_every_printed_bound_holds_in_single_precision(case):
 
 
 def slanted(angle):
-    """Return one Ritz pair of diag(2, 1) at this angle to the first axis, with almost sharp bounds."""
+    """Return a Ritz pair of diag(2, 1) at this angle to the first axis, with sharp bounds."""
     A, u = np.diag([2.0, 1.0]), np.array([[np.cos(angle)], [np.sin(angle)]])
     value = (u.T @ A @ u)[0]
     residual = np.linalg.norm(A @ u - u * value, axis=0)
